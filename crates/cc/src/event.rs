@@ -1,0 +1,66 @@
+//! What the transport tells a sender half.
+
+use apus_units::{Bytes, PacketNumber, Span, Time};
+
+/// One acknowledgement arrived and acknowledged at least one packet for the first time, or gave an
+/// RTT sample of a packet that had been taken for lost (`acked_packets` is 0 then).
+#[derive(Clone, Copy, Debug)]
+pub struct AckEvent {
+    /// Arrival, on the clock of the transport.
+    pub now: Time,
+    /// End-to-end RTT, t6 - t1 (Swift §3.1).
+    pub rtt: Span,
+    /// RTT minus endpoint delay (Swift §3.3).
+    pub fabric_delay: Span,
+    /// `remote_queuing` + (t6 - t5) (Swift §3.3).
+    pub endpoint_delay: Span,
+    /// Switches on the forward path, from the IP TTL (Swift §3.5).
+    pub hops: u8,
+    /// Packets acknowledged for the first time (Swift Alg. 1 `num_acked`).
+    pub acked_packets: u32,
+    /// How many of them carried an ECN mark when they arrived.
+    pub marked_packets: u32,
+    /// The largest packet number acknowledged.
+    pub acked_seq: PacketNumber,
+    /// The number the next packet sent will carry.
+    pub next_seq: PacketNumber,
+    /// Packets in flight after this acknowledgement.
+    pub in_flight: u32,
+}
+
+/// Packets were found lost through holes in the SACK bitmap (Swift §3.6: fast recovery).
+#[derive(Clone, Copy, Debug)]
+pub struct LossEvent {
+    /// When the loss was detected.
+    pub now: Time,
+    /// How many packets.
+    pub lost_packets: u32,
+    /// The largest packet number among them.
+    pub lost_seq: PacketNumber,
+    /// The number the next packet sent will carry.
+    pub next_seq: PacketNumber,
+    /// Packets in flight after the loss was noted.
+    pub in_flight: u32,
+}
+
+/// The retransmission timeout expired.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeoutEvent {
+    /// When it expired.
+    pub now: Time,
+    /// The number the next packet sent will carry.
+    pub next_seq: PacketNumber,
+}
+
+/// What a sender half may look at when it stamps an outgoing data packet.
+#[derive(Clone, Copy, Debug)]
+pub struct SendInfo {
+    /// When the packet is handed to the NIC.
+    pub now: Time,
+    /// Its packet number.
+    pub seq: PacketNumber,
+    /// Payload bytes submitted to the flow and not yet sent, this packet's excluded.
+    pub pending: Bytes,
+    /// Packets in flight, this one excluded.
+    pub in_flight: u32,
+}

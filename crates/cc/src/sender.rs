@@ -1,0 +1,69 @@
+//! The sender half of an algorithm.
+
+use apus_units::{Rate, Span, Time};
+
+use crate::{AckEvent, CongestionHeader, LossEvent, SendInfo, TimeoutEvent};
+
+/// How fast a flow may send: a window, and a pace within it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// Window in packets, possibly below 1; infinite if only the pace limits.
+    pub window: f64,
+    /// Pace within the window.
+    pub pacing: Pacing,
+}
+
+/// The pace of a flow within its window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// Packets leave as acknowledgements open the window.
+    AckClocked,
+    /// Successive packets leave this far apart (Swift Alg. 1 `pacing_delay`), one at a time.
+    Delay(Span),
+    /// Packets leave at this rate of wire bytes.
+    Rate(Rate),
+}
+
+/// The sender half: takes events, answers with an [`Allowance`].
+///
+/// The transport asks for the allowance after every event and before every transmission; the
+/// answer must depend on the events alone.
+pub trait Sender {
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, event: &AckEvent);
+    /// Packets were found lost by the SACK bitmap.
+    fn on_loss(&mut self, event: &LossEvent);
+    /// The retransmission timeout expired.
+    fn on_timeout(&mut self, event: &TimeoutEvent);
+    /// A data packet is about to leave: stamp its congestion fields.
+    fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo);
+    /// How fast the flow may send now.
+    fn allowance(&self) -> Allowance;
+    /// The retransmission timeout to arm now, from the last progress of the flow.
+    fn rto(&self) -> Span;
+    /// When [`Sender::on_timer`] is due, if the algorithm keeps a timer of its own.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    /// The algorithm's own timer expired.
+    fn on_timer(&mut self, _now: Time) {}
+    /// Its state, for samples, traces and `apus replay`.
+    fn snapshot(&self) -> Snapshot;
+}
+
+/// What an algorithm shows of its state; a field it does not have is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The window in force, in packets.
+    pub cwnd: f64,
+    /// Swift §3.3: the window that follows the fabric delay.
+    pub fabric_cwnd: Option<f64>,
+    /// Swift §3.3: the window that follows the endpoint delay.
+    pub endpoint_cwnd: Option<f64>,
+    /// Swift §3.5: the fabric target at the last acknowledgement.
+    pub target_delay: Option<Span>,
+    /// Delay between packets when the window is paced.
+    pub pacing_delay: Option<Span>,
+    /// Smoothed end-to-end RTT, once there is a sample.
+    pub smoothed_rtt: Option<Span>,
+}

@@ -1,0 +1,20 @@
+//! Units of Apus: instants, spans, sizes, rates and typed identifiers.
+//!
+//! Every public interface of the project speaks in these types; bare integers cross none of them.
+//! A quantity in a file or on the command line carries its unit (`25us`, `100Gbps`, `64KiB`), and
+//! parsing one without it is an error ([`ParseQuantityError`]).
+#![no_std]
+
+extern crate alloc;
+
+mod id;
+mod quantity;
+mod rate;
+mod size;
+mod time;
+
+pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
+pub use quantity::ParseQuantityError;
+pub use rate::Rate;
+pub use size::Bytes;
+pub use time::{Span, Time};
