@@ -20,6 +20,8 @@ pub struct AckEvent {
     pub acked_packets: u32,
     /// How many of them carried an ECN mark when they arrived.
     pub marked_packets: u32,
+    /// Fill level of the receiver's buffer in 32nds (0 empty, 31 full), as Falcon's 5 bits.
+    pub receiver_level: u8,
     /// The largest packet number acknowledged.
     pub acked_seq: PacketNumber,
     /// The number the next packet sent will carry.

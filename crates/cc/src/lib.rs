@@ -9,10 +9,13 @@
 
 extern crate alloc;
 
+pub mod dctcp;
 mod event;
 mod header;
 mod sender;
+mod switch;
 
 pub use event::{AckEvent, LossEvent, SendInfo, TimeoutEvent};
 pub use header::{CongestionHeader, Ecn};
 pub use sender::{Allowance, Pacing, Sender, Snapshot};
+pub use switch::{PortView, SwitchAlgorithm, SwitchHalf, Verdict};

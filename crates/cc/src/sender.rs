@@ -47,6 +47,10 @@ pub trait Sender {
     }
     /// The algorithm's own timer expired.
     fn on_timer(&mut self, _now: Time) {}
+    /// Label of the path the flow should take; a change asks for a new one (Falcon's PLB).
+    fn path_label(&self) -> u32 {
+        0
+    }
     /// Its state, for samples, traces and `apus replay`.
     fn snapshot(&self) -> Snapshot;
 }

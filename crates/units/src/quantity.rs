@@ -79,7 +79,9 @@ pub(crate) fn parse(text: &str, what: &str, scales: &[Scale]) -> Result<u64, Par
 
 /// Writes `value` in the largest unit in which it has at most three decimals.
 pub(crate) fn format(f: &mut fmt::Formatter<'_>, value: u64, scales: &[Scale]) -> fmt::Result {
-    let fits = |s: &&Scale| value >= s.factor && (u128::from(value) * 1000).is_multiple_of(u128::from(s.factor));
+    let fits = |s: &&Scale| {
+        value >= s.factor && (u128::from(value) * 1000).is_multiple_of(u128::from(s.factor))
+    };
     let scale = scales.iter().rev().find(fits).unwrap_or(&scales[0]);
     let mut text = (value / scale.factor).to_string();
     let thousandths = u128::from(value % scale.factor) * 1000 / u128::from(scale.factor);
@@ -109,7 +111,10 @@ mod tests {
     #[test]
     fn a_bare_number_is_an_error_that_lists_the_units() {
         let error = "25".parse::<Span>().unwrap_err().to_string();
-        assert!(error.contains("unit is missing") && error.contains("ps, ns, us, ms, s"), "{error}");
+        assert!(
+            error.contains("unit is missing") && error.contains("ps, ns, us, ms, s"),
+            "{error}"
+        );
     }
 
     #[test]

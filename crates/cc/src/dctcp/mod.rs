@@ -1,0 +1,3 @@
+//! DCTCP (RFC 8257).
+
+pub mod switch;
