@@ -1,1 +1,27 @@
+//! The transport core of Apus: Pony Express's contract (Swift §3) without I/O.
+//!
+//! Applications submit ops and poll completions; flows carry them between two endpoints under a
+//! congestion control algorithm. The core reads no clock, holds no payload and touches no socket:
+//! time is an argument, a packet is a header that names bytes of an op. The simulator and the UDP
+//! runtime drive the same [`Endpoint`].
 #![no_std]
+
+extern crate alloc;
+
+pub mod clock;
+mod config;
+mod endpoint;
+mod flow;
+mod op;
+mod ranges;
+mod receive;
+pub mod received;
+mod send;
+pub mod wheel;
+
+pub use config::EndpointConfig;
+pub use endpoint::{Endpoint, Handled, Transmit};
+pub use flow::{FlowCounters, RttSample};
+pub use op::{Completion, Op, OpKind, Outcome, SubmitError};
+pub use ranges::RangeSet;
+pub use receive::Arrival;

@@ -1,1 +1,64 @@
+//! Apus packet headers to bytes and back, without I/O and without allocation.
+//!
+//! Bytes are parsed once, into a [`Header`] whose every value is legal ([`Illegal`] lists the rules);
+//! [`encode`] and [`decode`] do this for the header alone, [`seal`] and [`open`] for a whole
+//! plain-mode datagram with its checksum.
+//!
+//! # Layout
+//!
+//! All numbers are in network byte order. A datagram is
+//!
+//! ```text
+//! offset size
+//!      0    1  congestion extension: 0 = none; other kinds are reserved      not authenticated
+//!              (a kind's own fields would follow here, before the version)
+//! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
+//!      1    1  version = 1                                                   authenticated
+//!      2    1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack     |
+//!      3    4  flow: index in the receiver's flow table                           |
+//!      7    8  seq: packet number, data and ACKs counted apart                    |
+//!     15    .  body, below                                                        |
+//!      .    .  payload, `length` bytes; none after an ACK                         |
+//! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
+//!      .    4  plain mode: CRC-32C (Castagnoli) of the authenticated bytes
+//! ```
+//!
+//! Switches may change the extension (telemetry, credits, Bolt's flags), so the checksum, or an
+//! AEAD's tag, starts behind it, at [`AUTHENTICATED_FROM`]. What a forged extension can do is the
+//! algorithm's to bound. Unknown extensions are refused, because their length is unknown.
+//!
+//! The body of a data packet, 42 bytes (kinds 1 and 3) or 26 bytes (kinds 2 and 4):
+//!
+//! ```text
+//!     15    8  op
+//!     23    8  offset of this range in the op's bytes
+//!     31    8  op_length: bytes of the whole op
+//!     39    2  length: payload bytes carried
+//!     41    8  region key        (kinds 1 and 3)
+//!     49    8  address           (kinds 1 and 3)
+//! ```
+//!
+//! The body of an ACK, 42 bytes; `remote_queuing` and `hops` are the two fields of Swift, App. B:
+//!
+//! ```text
+//!     15    8  largest packet number received
+//!     23   16  bitmap: bit i says that `largest - i` was received
+//!     39    8  echo: the packet whose timing this ACK reports
+//!     47    4  remote_queuing in nanoseconds, saturating
+//!     51    1  hops: switches on the forward path
+//!     52    4  marked: ECN-marked packets received in this flow, modulo 2^32
+//!     56    1  receiver_level, 0 to 31
+//! ```
 #![no_std]
+
+mod codec;
+mod error;
+mod header;
+mod sealed;
+
+pub use codec::{AUTHENTICATED_FROM, MAX_HEADER_BYTES, VERSION, decode, encode};
+pub use error::{DecodeError, EncodeError, Illegal};
+pub use header::{
+    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, RegionKey, Segment, SegmentKind,
+};
+pub use sealed::{CHECKSUM_BYTES, open, seal};

@@ -1,0 +1,177 @@
+//! The engine of a host: one thread (or one per direction) that everything passes.
+
+use apus_transport::Handled;
+use apus_units::{Span, Time};
+use apus_wire::{Body, Header};
+
+use crate::host::{Host, begins_op};
+use crate::host_model::EngineCosts;
+use crate::random::Stream;
+use crate::world::World;
+
+/// A batch of received packets being processed; it takes effect when the engine is done with it.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    started: Time,
+    ends: Time,
+    packets: u32,
+}
+
+/// The state of a host's engine.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    costs: EngineCosts,
+    random: Stream,
+    batch: Option<Batch>,
+    /// When the receiving (or only) thread is free.
+    free_at: Time,
+    /// When the sending thread is free, if it is one of its own.
+    send_free_at: Time,
+    /// Work left until the next stall.
+    until_stall: Span,
+}
+
+impl Engine {
+    pub(crate) fn new(costs: EngineCosts, mut random: Stream) -> Self {
+        let until_stall = costs.stall_every.mul_f64(random.exponential());
+        Self {
+            costs,
+            random,
+            batch: None,
+            free_at: Time::ZERO,
+            send_free_at: Time::ZERO,
+            until_stall,
+        }
+    }
+
+    /// What `cost` takes this time, noise and stalls included.
+    fn spend(&mut self, cost: Span) -> Span {
+        let noise = self.costs.noise;
+        let mut spent = cost;
+        if noise > 0.0 {
+            spent = cost.mul_f64(1.0 - noise + noise * self.random.exponential());
+        }
+        if self.costs.stall_every.is_zero() {
+            return spent;
+        }
+        if spent < self.until_stall {
+            self.until_stall -= spent;
+            return spent;
+        }
+        self.until_stall = self.costs.stall_every.mul_f64(self.random.exponential());
+        spent + self.costs.stall.mul_f64(self.random.exponential())
+    }
+
+    /// When the engine has something to do next: `waiting` says whether packets are queued, `send`
+    /// when there will be something to send or a timer is due.
+    pub(crate) fn next_step(&self, now: Time, waiting: bool, send: Time) -> Time {
+        if self.costs.shared {
+            return match self.batch {
+                Some(batch) => batch.ends,
+                None if waiting => self.free_at.max(now),
+                None => self.free_at.max(send),
+            };
+        }
+        let receive = match self.batch {
+            Some(batch) => batch.ends,
+            None if waiting => self.free_at.max(now),
+            None => Time::MAX,
+        };
+        receive.min(self.send_free_at.max(send))
+    }
+}
+
+impl Host {
+    /// Runs the engine at `now`, as far as its threads are free.
+    pub(crate) fn run_engine(&mut self, now: Time, world: &mut World) {
+        let Some(mut engine) = self.engine.take() else { return };
+        if let Some(batch) = engine.batch.take_if(|b| b.ends <= now) {
+            let done = self.finish_batch(&mut engine, batch, world);
+            engine.free_at =
+                if engine.costs.shared { self.send_round(&mut engine, done, world) } else { done };
+        }
+        if engine.batch.is_none() && engine.free_at <= now {
+            let waiting = self.receive_queue.packets.len() as u32;
+            if waiting > 0 {
+                let packets = waiting.min(engine.costs.batch);
+                engine.batch = Some(self.begin_batch(&mut engine, now, packets, world));
+            } else if engine.costs.shared {
+                engine.free_at = self.send_round(&mut engine, now, world);
+            }
+        }
+        if !engine.costs.shared && engine.send_free_at <= now {
+            engine.send_free_at = self.send_round(&mut engine, now, world);
+        }
+        self.engine = Some(engine);
+    }
+
+    /// Takes packets from the receive queue: how long they will take is known from their sizes.
+    fn begin_batch(&self, engine: &mut Engine, now: Time, packets: u32, world: &World) -> Batch {
+        let mut cost = Span::ZERO;
+        for queued in self.receive_queue.packets.iter().take(packets as usize) {
+            cost += receive_cost(&engine.costs, &world.network.packet(queued.packet).payload);
+        }
+        let spent = engine.spend(cost);
+        Batch { started: now, ends: now + spent, packets }
+    }
+
+    /// The batch is processed: its packets take effect, spread evenly over its time, and one
+    /// acknowledgement per flow leaves. Returns when that is done.
+    fn finish_batch(&mut self, engine: &mut Engine, batch: Batch, world: &mut World) -> Time {
+        let took = batch.ends.since(batch.started);
+        let mut ops = 0;
+        for index in 1..=batch.packets {
+            let level = self.receiver_level();
+            let Some(queued) = self.receive_queue.pop() else { break };
+            let processed = batch.started + took * u64::from(index) / u64::from(batch.packets);
+            let (handled, _) =
+                self.process(processed, queued.received_at, queued.packet, level, world);
+            ops += u64::from(matches!(handled, Handled::Data { finished: true, .. }));
+        }
+        let mut now = batch.ends;
+        if ops > 0 {
+            now += engine.spend(engine.costs.receive_op * ops);
+        }
+        loop {
+            let ready = now + engine.costs.send_ack;
+            let Some(transmit) = self.endpoint.poll_ack(self.clocks.host.read(ready)) else { break };
+            now += engine.spend(engine.costs.send_ack);
+            self.hand_to_nic(now, &transmit, world);
+        }
+        self.complete(now, self.clocks.host.read(now), world);
+        now
+    }
+
+    /// Timers and a batch of data packets, as far as the NIC takes them. Returns when done.
+    fn send_round(&mut self, engine: &mut Engine, start: Time, world: &mut World) -> Time {
+        let mut now = start;
+        self.endpoint.handle_timeout(self.clocks.host.read(now));
+        self.complete(now, self.clocks.host.read(now), world);
+        for _ in 0..engine.costs.batch {
+            if !self.endpoint.has_transmit() || !self.nic_has_room(now, world) {
+                break;
+            }
+            // t1 is taken when the packet is ready for the NIC.
+            let ready = now + engine.costs.send_packet;
+            let Some(transmit) = self.endpoint.poll_transmit(self.clocks.host.read(ready)) else {
+                break;
+            };
+            let mut cost = engine.costs.send_packet;
+            if begins_op(&transmit.header) {
+                cost += engine.costs.send_op;
+            }
+            now += engine.spend(cost);
+            self.hand_to_nic(now.max(ready), &transmit, world);
+        }
+        now + engine.spend(engine.costs.round)
+    }
+}
+
+fn receive_cost(costs: &EngineCosts, header: &Header) -> Span {
+    match &header.body {
+        Body::Ack(_) => costs.receive_ack,
+        Body::Data(segment) => {
+            costs.receive_packet + costs.copy_kib.mul_f64(f64::from(segment.length) / 1024.0)
+        }
+    }
+}

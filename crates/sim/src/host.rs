@@ -1,0 +1,292 @@
+//! A host: NIC, engine, transport and applications.
+//!
+//! The transport and its algorithms are the code that runs over UDP too; what is modelled here is
+//! the machine around them. A packet passes the NIC's receive queue, waits for the engine, costs it
+//! time, and what the transport answers passes the NIC's transmit port, which pulls: the stack
+//! hands a packet over when the NIC is ready to send it (Swift §3.1), so no queue builds up there.
+
+use std::collections::VecDeque;
+
+use apus_fabric::{Packet, PacketRef, RouteId};
+use apus_transport::{Arrival, Completion, Endpoint, Handled, Transmit};
+use apus_units::{ClassId, FlowId, HostId, Span, Time};
+use apus_wire::{Body, Header, SegmentKind};
+
+use crate::application::Application;
+use crate::clock::HostClocks;
+use crate::engine::Engine;
+use crate::host_model::HostModel;
+use crate::random::{Purpose, Stream};
+use crate::world::World;
+
+/// TTL of every packet that leaves a host: RFC 1700's recommended default.
+const INITIAL_TTL: u8 = 64;
+
+/// What a host knows of one of its flows beyond the transport.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostFlow {
+    /// The connection, numbered across the run: index into the metrics.
+    pub(crate) connection: u32,
+    pub(crate) peer: HostId,
+    pub(crate) route: RouteId,
+    pub(crate) path_label: u32,
+    pub(crate) class: ClassId,
+}
+
+/// A packet in the NIC's receive queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    /// When the NIC received it (true time).
+    pub(crate) received_at: Time,
+    pub(crate) packet: PacketRef,
+    pub(crate) bytes: u32,
+}
+
+/// The NIC's receive queue, finite.
+#[derive(Debug, Default)]
+pub(crate) struct ReceiveQueue {
+    pub(crate) packets: VecDeque<Queued>,
+    bytes: u64,
+}
+
+impl ReceiveQueue {
+    pub(crate) fn pop(&mut self) -> Option<Queued> {
+        let queued = self.packets.pop_front()?;
+        self.bytes -= u64::from(queued.bytes);
+        Some(queued)
+    }
+}
+
+/// A host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) id: HostId,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) flows: Vec<HostFlow>,
+    pub(crate) application: Application,
+    pub(crate) model: HostModel,
+    pub(crate) clocks: HostClocks,
+    pub(crate) receive_queue: ReceiveQueue,
+    pub(crate) engine: Option<Engine>,
+    jitter: Stream,
+    /// When the last packet was or will be handed to the NIC: interference never reorders.
+    last_handed: Time,
+    /// When the pending wake-up event is due, if there is one.
+    wake_at: Time,
+}
+
+impl Host {
+    pub(crate) fn new(
+        id: HostId,
+        endpoint: Endpoint,
+        model: HostModel,
+        clocks: HostClocks,
+        seed: u64,
+    ) -> Self {
+        let entity = u64::from(id.get());
+        let engine =
+            model.engine.map(|costs| Engine::new(costs, Stream::new(seed, Purpose::Engine, entity)));
+        Self {
+            id,
+            endpoint,
+            flows: Vec::new(),
+            application: Application::default(),
+            model,
+            clocks,
+            receive_queue: ReceiveQueue::default(),
+            engine,
+            jitter: Stream::new(seed, Purpose::Jitter, entity),
+            last_handed: Time::ZERO,
+            wake_at: Time::MAX,
+        }
+    }
+
+    /// A packet reached the NIC.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, now: Time, packet: PacketRef, world: &mut World) {
+        if self.engine.is_none() {
+            self.process(now, now, packet, 0, world);
+            self.pump(now, world);
+            self.schedule(now, world);
+            return;
+        }
+        let bytes = world.network.packet(packet).wire_bytes;
+        let queue = &mut self.receive_queue;
+        if queue.bytes + u64::from(bytes) > self.model.receive_queue.get() {
+            world.network.take(packet);
+            world.metrics.nic_drops += 1;
+            return;
+        }
+        queue.bytes += u64::from(bytes);
+        queue.packets.push_back(Queued { received_at: now, packet, bytes });
+        self.schedule(now, world);
+    }
+
+    /// The host's wake-up event.
+    pub(crate) fn on_wake(&mut self, now: Time, world: &mut World) {
+        self.wake_at = Time::MAX;
+        let local = self.clocks.host.read(now);
+        self.application.start_due(now, local, &mut self.endpoint);
+        if self.engine.is_some() {
+            self.run_engine(now, world);
+        } else {
+            self.endpoint.handle_timeout(local);
+            self.pump(now, world);
+        }
+        self.schedule(now, world);
+    }
+
+    /// The stack processes a packet at `now` that the NIC received at `received_at`.
+    /// Returns what it was, for the engine's costs.
+    pub(crate) fn process(
+        &mut self,
+        now: Time,
+        received_at: Time,
+        packet: PacketRef,
+        receiver_level: u8,
+        world: &mut World,
+    ) -> (Handled, Header) {
+        let Packet { ttl, congestion, payload: header, .. } = world.network.take(packet);
+        let arrival = Arrival {
+            now: self.clocks.host.read(now),
+            nic_received_at: self.clocks.nic_timestamp(received_at, now),
+            hops: INITIAL_TTL - ttl,
+            marked: congestion.ecn == apus_cc::Ecn::Congested,
+            receiver_level,
+        };
+        let handled = self.endpoint.handle_packet(&arrival, &header);
+        let connection = self.flows[header.flow.index()].connection;
+        world.metrics.on_handled(connection, &handled, &header);
+        (handled, header)
+    }
+
+    /// How full the NIC's receive queue is, in 32nds (Falcon's five bits).
+    pub(crate) fn receiver_level(&self) -> u8 {
+        let limit = self.model.receive_queue.get();
+        let level = u128::from(self.receive_queue.bytes) * 32 / u128::from(limit.max(1));
+        level.min(31) as u8
+    }
+
+    /// Sends what a host without engine costs may send: acknowledgements at once, data as the NIC
+    /// pulls it.
+    #[inline]
+    fn pump(&mut self, now: Time, world: &mut World) {
+        let local = self.clocks.host.read(now);
+        while let Some(transmit) = self.endpoint.poll_ack(local) {
+            self.hand_to_nic(now, &transmit, world);
+        }
+        self.complete(now, local, world);
+        while self.nic_has_room(now, world) {
+            let Some(transmit) = self.endpoint.poll_data(local) else { break };
+            self.hand_to_nic(now, &transmit, world);
+        }
+    }
+
+    /// Hands finished ops to the application, which may submit the next.
+    #[inline]
+    pub(crate) fn complete(&mut self, now: Time, local: Time, world: &mut World) {
+        while let Some(completion) = self.endpoint.poll_completion() {
+            self.on_completion(now, local, &completion, world);
+        }
+    }
+
+    fn on_completion(&mut self, now: Time, local: Time, completion: &Completion, world: &mut World) {
+        let flow = self.flows[completion.flow.index()];
+        world.metrics.on_completion(completion);
+        self.application.on_completion(now, local, completion, &mut self.endpoint);
+    }
+
+    /// Whether the NIC pulls another data packet from the stack at `now`.
+    #[inline]
+    pub(crate) fn nic_has_room(&self, now: Time, world: &World) -> bool {
+        let start = now.max(self.last_handed);
+        let port = world.network.host_port(self.id);
+        world.network.busy_until(port).since(start) < self.model.nic_backlog
+    }
+
+    /// When the NIC will have room, if it has none now.
+    pub(crate) fn nic_room_at(&self, now: Time, world: &World) -> Time {
+        let port = world.network.host_port(self.id);
+        let drained = world.network.busy_until(port) + Span::from_ps(1);
+        now.max(drained.saturating_sub(self.model.nic_backlog))
+    }
+
+    /// Hands a packet to the NIC. Interference between the stack's timestamp and the wire delays it
+    /// (facts of the T1 testbed), in order.
+    #[inline]
+    pub(crate) fn hand_to_nic(&mut self, now: Time, transmit: &Transmit, world: &mut World) {
+        let mut at = now;
+        if !self.model.jitter.is_zero() {
+            at += self.model.jitter.mul_f64(self.jitter.uniform());
+        }
+        at = at.max(self.last_handed);
+        self.last_handed = at;
+        let flow = &mut self.flows[transmit.flow.index()];
+        if flow.path_label != transmit.path_label {
+            flow.path_label = transmit.path_label;
+            world.reroute(self.id, flow);
+        }
+        let wire_bytes = world.sizes.wire_bytes(&transmit.header.body);
+        let packet = Packet {
+            wire_bytes,
+            route: flow.route,
+            hop: 0,
+            ttl: INITIAL_TTL,
+            class: flow.class,
+            congestion: transmit.congestion,
+            src: self.id,
+            dst: flow.peer,
+            payload: transmit.header,
+        };
+        world.metrics.on_sent(&transmit.header.body);
+        world.send(at, self.id, packet);
+    }
+
+    /// Schedules the next wake-up.
+    #[inline]
+    fn schedule(&mut self, now: Time, world: &mut World) {
+        let mut at = self.application.next_start();
+        let timeout = match self.endpoint.next_timeout() {
+            Some(local) => self.clocks.host.when_it_shows(local),
+            None => Time::MAX,
+        };
+        match &self.engine {
+            None => {
+                at = at.min(timeout);
+                if self.endpoint.has_transmit() {
+                    at = at.min(self.nic_room_at(now, world));
+                }
+            }
+            Some(engine) => {
+                let waiting = !self.receive_queue.packets.is_empty();
+                let room = if self.endpoint.has_transmit() {
+                    self.nic_room_at(now, world)
+                } else {
+                    Time::MAX
+                };
+                at = at.min(engine.next_step(now, waiting, room.min(timeout)));
+            }
+        }
+        let at = at.max(now);
+        if at != Time::MAX && at != self.wake_at {
+            self.wake_at = at;
+            world.schedule_host(self.id, at);
+        }
+    }
+
+    /// Opens a flow of this host; the caller wires up both ends.
+    pub(crate) fn add_flow(&mut self, peer_flow: FlowId, algorithm: apus_cc::Algorithm, flow: HostFlow) -> FlowId {
+        self.flows.push(flow);
+        self.endpoint.open(peer_flow, algorithm)
+    }
+}
+
+/// Whether a packet carries the first bytes of an op: what an engine pays per op, it pays here.
+pub(crate) fn begins_op(header: &Header) -> bool {
+    match &header.body {
+        Body::Data(segment) => {
+            segment.offset == 0 && !matches!(segment.kind, SegmentKind::ReadRequest { .. })
+        }
+        Body::Ack(_) => false,
+    }
+}

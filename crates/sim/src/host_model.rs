@@ -1,0 +1,109 @@
+//! The parameters of a host: what makes endpoint congestion appear.
+
+use apus_units::{Bytes, Span};
+
+/// A host's NIC, engine and clocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostModel {
+    /// What the engine's work costs. `None`: nothing, packets are processed as they arrive.
+    pub engine: Option<EngineCosts>,
+    /// Capacity of the NIC's receive queue, wire bytes. Only an engine that costs time fills it.
+    pub receive_queue: Bytes,
+    /// The NIC pulls data while less than this is waiting in it, as time on the wire.
+    pub nic_backlog: Span,
+    /// Interference between the stack's timestamp and the wire: uniform from zero to this, per
+    /// packet, each way.
+    pub jitter: Span,
+    /// Largest offset of a host's or NIC's clock; each draws its own, uniformly from zero.
+    pub clock_offset: Span,
+    /// Largest drift of a host's or NIC's clock, parts per billion, drawn uniformly from both signs.
+    pub clock_drift_ppb: i32,
+    /// How often a stack reads both clocks to convert between them (Swift App. A).
+    pub clock_reading_interval: Span,
+}
+
+/// What a host's engine spends its time on. One thread runs a loop: a batch of received packets,
+/// one acknowledgement per flow of that batch, a batch of data packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EngineCosts {
+    /// One turn of the loop.
+    pub round: Span,
+    /// Receiving a data packet.
+    pub receive_packet: Span,
+    /// Finishing an op at the receiver, on top of its last packet.
+    pub receive_op: Span,
+    /// Receiving an acknowledgement.
+    pub receive_ack: Span,
+    /// Sending an acknowledgement.
+    pub send_ack: Span,
+    /// Sending a data packet.
+    pub send_packet: Span,
+    /// Beginning an op at the sender, on top of its first packet.
+    pub send_op: Span,
+    /// Copying 1 KiB of payload at the receiver.
+    pub copy_kib: Span,
+    /// Share of every cost that is random: exponential with this mean, the rest fixed.
+    pub noise: f64,
+    /// Mean length of a stall (exponential): the thread loses its core.
+    pub stall: Span,
+    /// Mean work between two stalls (exponential). Zero: no stalls.
+    pub stall_every: Span,
+    /// Packets that one turn takes at most from the receive queue, and sends at most.
+    pub batch: u32,
+    /// Whether one thread serves both directions (Swift App. C); if not, each has its own.
+    pub shared: bool,
+}
+
+impl EngineCosts {
+    /// The engine of testbed T1, fitted to Swift Table 4 and Fig. 19 (facts of the reproduction:
+    /// "a host model that comes close to Table 4 and Fig. 19").
+    pub const T1: Self = Self {
+        round: Span::from_ns(770),
+        receive_packet: Span::from_ns(240),
+        receive_op: Span::from_ns(192),
+        receive_ack: Span::from_ns(70),
+        send_ack: Span::from_ns(250),
+        send_packet: Span::from_ns(450),
+        send_op: Span::from_ns(300),
+        copy_kib: Span::from_ns(8),
+        noise: 0.1,
+        stall: Span::from_us(15),
+        stall_every: Span::from_us(850),
+        batch: 32,
+        shared: true,
+    };
+}
+
+impl HostModel {
+    /// A host that costs nothing: the fabric alone decides.
+    pub const IDEAL: Self = Self {
+        engine: None,
+        receive_queue: Bytes::MAX,
+        nic_backlog: Span::from_ps(1),
+        jitter: Span::ZERO,
+        clock_offset: Span::ZERO,
+        clock_drift_ppb: 0,
+        clock_reading_interval: Span::from_ms(1),
+    };
+
+    /// A preset by name.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        // deviation: the paper does not give the NIC's receive queue; 2 MiB holds 500 packets.
+        let engine = Self {
+            engine: Some(EngineCosts::T1),
+            receive_queue: Bytes::new(2 << 20),
+            nic_backlog: Span::from_ns(1332), // 2 packets of 4160 B at 50 Gb/s
+            ..Self::IDEAL
+        };
+        match name {
+            "ideal" => Some(Self::IDEAL),
+            "t1" => Some(Self { jitter: Span::from_us(6), ..engine }),
+            "t1-quiet" => Some(engine),
+            _ => None,
+        }
+    }
+
+    /// The names that [`HostModel::preset`] knows.
+    pub const PRESETS: &[&str] = &["ideal", "t1", "t1-quiet"];
+}

@@ -1,0 +1,175 @@
+//! What a run measures. Everything counts from the end of the warm-up on; what happened before is
+//! kept apart.
+
+use apus_transport::{Completion, Handled, Outcome};
+use apus_units::{Span, Time};
+use apus_wire::{Body, Header};
+use hdrhistogram::Histogram;
+
+/// Values of one kind: exact count, sum and extremes, percentiles to 0.1 %.
+#[derive(Clone, Debug)]
+pub(crate) struct Distribution {
+    /// In nanoseconds.
+    histogram: Histogram<u64>,
+    count: u64,
+    sum_ps: u128,
+    min: Span,
+    max: Span,
+}
+
+/// Longest value that percentiles resolve: 10 s in nanoseconds.
+const LONGEST_NS: u64 = 10_000_000_000;
+
+impl Distribution {
+    fn new() -> Self {
+        // Lower bound 1 and three digits are within the library's limits, so this cannot fail.
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+            .unwrap_or_else(|e| unreachable!("histogram bounds are valid: {e}"));
+        Self { histogram, count: 0, sum_ps: 0, min: Span::MAX, max: Span::ZERO }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, value: Span) {
+        self.histogram.saturating_record(value.as_ps() / 1_000);
+        self.count += 1;
+        self.sum_ps += u128::from(value.as_ps());
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean in microseconds; `None` without values.
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-6)
+    }
+
+    pub(crate) fn max_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.max.as_us_f64())
+    }
+
+    pub(crate) fn min_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.min.as_us_f64())
+    }
+
+    /// The value that `percent` of all values do not exceed, in microseconds.
+    pub(crate) fn percentile_us(&self, percent: f64) -> Option<f64> {
+        (self.count > 0).then(|| self.histogram.value_at_percentile(percent) as f64 * 1e-3)
+    }
+}
+
+/// What is counted from one point of time to another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Data packets sent by hosts, retransmissions included.
+    pub(crate) data_packets: u64,
+    /// Acknowledgements sent by hosts.
+    pub(crate) acks: u64,
+    /// Payload bytes delivered for the first time.
+    pub(crate) new_bytes: u64,
+    /// Data packets delivered that held nothing new, and their payload.
+    pub(crate) duplicate_packets: u64,
+    pub(crate) duplicate_bytes: u64,
+    /// Data packets delivered.
+    pub(crate) delivered_packets: u64,
+    /// Ops that completed, and those that did not succeed.
+    pub(crate) ops: u64,
+    pub(crate) ops_failed: u64,
+}
+
+/// One connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Connection {
+    /// Payload bytes delivered for the first time since the end of the warm-up.
+    pub(crate) new_bytes: u64,
+    /// The same since the last sample.
+    pub(crate) since_sample: u64,
+}
+
+/// All that a run measures at hosts; ports keep their own counters.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    pub(crate) warmup_end: Time,
+    pub(crate) warm: Counts,
+    pub(crate) startup: Counts,
+    /// Packets that a NIC's full receive queue dropped, over the whole run.
+    pub(crate) nic_drops: u64,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) fabric_rtt: Distribution,
+    pub(crate) end_to_end_rtt: Distribution,
+    pub(crate) endpoint_delay: Distribution,
+    pub(crate) op_latency: Distribution,
+    in_warmup: bool,
+}
+
+impl Metrics {
+    pub(crate) fn new(connections: usize, warmup_end: Time) -> Self {
+        Self {
+            warmup_end,
+            warm: Counts::default(),
+            startup: Counts::default(),
+            nic_drops: 0,
+            connections: vec![Connection::default(); connections],
+            fabric_rtt: Distribution::new(),
+            end_to_end_rtt: Distribution::new(),
+            endpoint_delay: Distribution::new(),
+            op_latency: Distribution::new(),
+            in_warmup: warmup_end > Time::ZERO,
+        }
+    }
+
+    /// The warm-up is over: what was counted so far is the start-up's.
+    pub(crate) fn end_warmup(&mut self) {
+        self.startup = core::mem::take(&mut self.warm);
+        self.in_warmup = false;
+        for connection in &mut self.connections {
+            connection.new_bytes = 0;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_sent(&mut self, body: &Body) {
+        match body {
+            Body::Data(_) => self.warm.data_packets += 1,
+            Body::Ack(_) => self.warm.acks += 1,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_handled(&mut self, connection: u32, handled: &Handled, header: &Header) {
+        match handled {
+            Handled::Data { bytes, .. } => {
+                self.warm.delivered_packets += 1;
+                self.warm.new_bytes += bytes;
+                let connection = &mut self.connections[connection as usize];
+                connection.new_bytes += bytes;
+                connection.since_sample += bytes;
+            }
+            Handled::Duplicate => {
+                self.warm.delivered_packets += 1;
+                self.warm.duplicate_packets += 1;
+                if let Body::Data(segment) = &header.body {
+                    self.warm.duplicate_bytes += u64::from(segment.length);
+                }
+            }
+            Handled::Ack(Some(sample)) if !self.in_warmup => {
+                self.fabric_rtt.record(sample.fabric_rtt);
+                self.end_to_end_rtt.record(sample.end_to_end_rtt);
+                self.endpoint_delay.record(sample.endpoint_delay);
+            }
+            Handled::Ack(_) | Handled::Refused => {}
+        }
+    }
+
+    pub(crate) fn on_completion(&mut self, completion: &Completion) {
+        self.warm.ops += 1;
+        if completion.outcome != Outcome::Done {
+            self.warm.ops_failed += 1;
+        }
+        if !self.in_warmup {
+            self.op_latency.record(completion.completed_at.since(completion.submitted_at));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Streams of random numbers, one per (seed, entity, purpose), so that a number that one entity
+//! draws changes no other's.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// What a stream is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Start times and pairs of a workload.
+    Workload = 1,
+    /// Times and stalls of a host's engine.
+    Engine = 2,
+    /// Interference between a host's stack and the wire.
+    Jitter = 3,
+}
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    pub(crate) fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
+        // Each input is mixed in by SplitMix64's finaliser, so that near keys give far streams.
+        let mut state = seed;
+        for part in [purpose as u64, entity] {
+            state = mix(state ^ mix(part.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+        }
+        Self(Xoshiro256PlusPlus::seed_from_u64(state))
+    }
+
+    /// Uniform in [0, 1), with 53 bits.
+    #[inline]
+    pub(crate) fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform in 0..n, `n` at least 1; the bias of 2^-64 n is far below what any run can see.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Exponential with mean 1, by `libm` so that it is equal on every machine.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -libm::log(1.0 - self.uniform())
+    }
+
+    /// A random order of 0..n (Fisher-Yates).
+    pub(crate) fn permutation(&mut self, n: u32) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..n).collect();
+        for last in (1..order.len()).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            order.swap(last, other);
+        }
+        order
+    }
+}
+
+/// SplitMix64's finaliser (Steele, Lea, Flood 2014).
+pub(crate) fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_different_entities_differ() {
+        let mut a = Stream::new(1, Purpose::Engine, 0);
+        let mut b = Stream::new(1, Purpose::Engine, 1);
+        let mut c = Stream::new(1, Purpose::Jitter, 0);
+        let (x, y, z) = (a.below(u64::MAX), b.below(u64::MAX), c.below(u64::MAX));
+        assert!(x != y && x != z && y != z);
+    }
+
+    #[test]
+    fn exponential_has_mean_one() {
+        let mut stream = Stream::new(7, Purpose::Engine, 3);
+        let n = 100_000;
+        let mean = (0..n).map(|_| stream.exponential()).sum::<f64>() / f64::from(n);
+        // Standard error 1/sqrt(n) = 0.003: five of them.
+        assert!((mean - 1.0).abs() < 0.016, "{mean}");
+    }
+
+    #[test]
+    fn permutation_holds_each_once() {
+        let mut order = Stream::new(1, Purpose::Workload, 0).permutation(100);
+        assert_ne!(order, (0..100).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+}

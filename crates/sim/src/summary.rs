@@ -1,0 +1,181 @@
+//! The results of a run, as they are printed and written.
+
+use serde::Serialize;
+
+use crate::metrics::{Counts, Distribution};
+
+/// A distribution in microseconds. `null` where nothing was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct DistributionSummary {
+    /// Number of values.
+    pub count: u64,
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Exact minimum.
+    pub min: Option<f64>,
+    /// Median, to 0.1 %.
+    pub p50: Option<f64>,
+    /// 99th percentile, to 0.1 %.
+    pub p99: Option<f64>,
+    /// 99.9th percentile, to 0.1 %.
+    pub p99_9: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+impl From<&Distribution> for DistributionSummary {
+    fn from(d: &Distribution) -> Self {
+        Self {
+            count: d.count(),
+            mean: d.mean_us(),
+            min: d.min_us(),
+            p50: d.percentile_us(50.0),
+            p99: d.percentile_us(99.0),
+            p99_9: d.percentile_us(99.9),
+            max: d.max_us(),
+        }
+    }
+}
+
+/// One egress port.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortSummary {
+    /// Where it leads, as "switch 0 -> host 3".
+    pub name: String,
+    /// Wire bytes sent per time, Gb/s.
+    pub throughput_gbps: f64,
+    /// Throughput over the rate of the link.
+    pub utilisation: f64,
+    /// Packets dropped over packets sent into the port's queue.
+    pub loss_rate: f64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Time average of the bytes in the port, the packet in service included.
+    pub mean_queue_bytes: f64,
+    /// Most bytes in the port at a time, over the whole run.
+    pub max_queue_bytes: u64,
+}
+
+/// Packets of the whole run: sent = delivered + dropped + in flight, or the run fails.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conservation {
+    /// Packets that hosts handed to the fabric.
+    pub sent: u64,
+    /// Packets that reached their host's NIC.
+    pub delivered: u64,
+    /// Packets that the fabric dropped.
+    pub dropped: u64,
+    /// Packets still on their way at the end.
+    pub in_flight: u64,
+    /// Delivered packets that a NIC's full receive queue dropped.
+    pub dropped_at_nic: u64,
+}
+
+/// Host-side counts of one phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseSummary {
+    /// Length of the phase in simulated seconds.
+    pub seconds: f64,
+    /// Data packets that hosts sent, retransmissions included.
+    pub data_packets_sent: u64,
+    /// Acknowledgements that hosts sent.
+    pub acks_sent: u64,
+    /// Data packets that reached a stack.
+    pub data_packets_delivered: u64,
+    /// Of these, packets that held nothing new: needless retransmissions.
+    pub duplicates_delivered: u64,
+    /// Packets dropped at switch ports.
+    pub drops: u64,
+    /// Drops over packets sent into switch ports' queues, all ports together.
+    pub loss_rate: f64,
+    /// Ops that completed.
+    pub ops: u64,
+}
+
+impl PhaseSummary {
+    pub(crate) fn new(seconds: f64, counts: &Counts, drops: u64, offered: u64) -> Self {
+        Self {
+            seconds,
+            data_packets_sent: counts.data_packets,
+            acks_sent: counts.acks,
+            data_packets_delivered: counts.delivered_packets,
+            duplicates_delivered: counts.duplicate_packets,
+            drops,
+            loss_rate: if offered == 0 { 0.0 } else { drops as f64 / offered as f64 },
+            ops: counts.ops,
+        }
+    }
+}
+
+/// The results of a run. Unless a name says otherwise they count from the end of the warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub name: String,
+    /// The seed that fixed everything random.
+    pub seed: u64,
+    /// What came before the measurement, start-up loss included.
+    pub startup: PhaseSummary,
+    /// The measured phase.
+    pub measured: PhaseSummary,
+    /// Wire bytes per time at the busiest switch port, Gb/s.
+    pub throughput_gbps: f64,
+    /// Payload bytes delivered once per time, all connections together, Gb/s.
+    pub goodput_gbps: f64,
+    /// Payload bytes delivered again per time, Gb/s.
+    pub duplicate_gbps: f64,
+    /// Drops over packets sent into the busiest port's queue.
+    pub loss_rate: f64,
+    /// Drops over packets sent into switch ports' queues, before the end of the warm-up.
+    pub startup_loss_rate: f64,
+    /// NIC-to-NIC RTT as Swift computes it, per acknowledgement.
+    pub fabric_rtt_us: DistributionSummary,
+    /// t6 - t1, per acknowledgement.
+    pub end_to_end_rtt_us: DistributionSummary,
+    /// `remote_queuing` + (t6 - t5), per acknowledgement.
+    pub endpoint_delay_us: DistributionSummary,
+    /// Submission to completion, per op.
+    pub op_latency_us: DistributionSummary,
+    /// Jain's index of the connections' goodput over the measured phase.
+    pub jain: f64,
+    /// Largest deviation of a connection's rate from its max-min fair share, over windows of the
+    /// sample interval, where the scenario asks for it.
+    pub fair_share_deviation: Option<f64>,
+    /// The switch port that carried most.
+    pub busiest_port: PortSummary,
+    /// Packets of the whole run.
+    pub packets: Conservation,
+    /// What it took.
+    pub cost: Cost,
+}
+
+/// What a run took.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cost {
+    /// Real seconds.
+    pub wall_s: f64,
+    /// Events of the queue.
+    pub events: u64,
+    /// Packets times links they crossed.
+    pub packet_hops: u64,
+}
+
+/// Jain's fairness index (Swift §5.5, reference \[26\]): 1 if all are equal, 1/n if one has all.
+#[must_use]
+pub fn jain(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|v| v * v).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (values.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::jain;
+
+    #[test]
+    fn jain_is_one_for_equals_and_one_nth_for_one_taker() {
+        assert!((jain(&[2.0; 7]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+        assert!((jain(&[0.0, 0.0]) - 1.0).abs() < 1e-12);
+    }
+}

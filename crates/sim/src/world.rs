@@ -1,0 +1,129 @@
+//! What all hosts share: the fabric, the event queue and the metrics.
+
+use apus_fabric::{FabricEvent, Network, Packet, Schedule};
+use apus_units::{HostId, PortId, Time};
+use apus_wire::{Body, Header};
+
+use crate::host::HostFlow;
+use crate::metrics::Metrics;
+use crate::queue::EventQueue;
+
+/// Sizes of packets on the wire: everything that occupies the link, preamble and gap included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSizes {
+    /// Payload bytes of a full data packet.
+    pub payload: u32,
+    /// Bytes that a data packet adds to its payload.
+    pub header: u32,
+    /// Bytes of an acknowledgement or a read request.
+    pub control: u32,
+}
+
+impl PacketSizes {
+    /// Wire bytes of a packet.
+    #[inline]
+    pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {
+        match body {
+            Body::Data(segment) if segment.length > 0 => segment.length + self.header,
+            Body::Data(_) | Body::Ack(_) => self.control,
+        }
+    }
+}
+
+/// The entities of the event queue: links first, then the services of ports, then hosts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entities {
+    ports: u32,
+}
+
+/// The entity that an event belongs to.
+pub(crate) enum Entity {
+    Fabric(FabricEvent),
+    Host(HostId),
+}
+
+impl Entities {
+    pub(crate) fn new(ports: u32) -> Self {
+        Self { ports }
+    }
+
+    pub(crate) fn count(self, hosts: u32) -> u32 {
+        2 * self.ports + hosts
+    }
+
+    #[inline]
+    fn fabric(self, event: FabricEvent) -> u32 {
+        match event {
+            FabricEvent::Arrival(port) => port.get(),
+            FabricEvent::Service(port) => self.ports + port.get(),
+        }
+    }
+
+    #[inline]
+    fn host(self, host: HostId) -> u32 {
+        2 * self.ports + host.get()
+    }
+
+    #[inline]
+    pub(crate) fn of(self, entity: u32) -> Entity {
+        if entity < self.ports {
+            Entity::Fabric(FabricEvent::Arrival(PortId::new(entity)))
+        } else if entity < 2 * self.ports {
+            Entity::Fabric(FabricEvent::Service(PortId::new(entity - self.ports)))
+        } else {
+            Entity::Host(HostId::new(entity - 2 * self.ports))
+        }
+    }
+}
+
+/// Puts the fabric's events into the queue.
+pub(crate) struct Scheduler<'a> {
+    queue: &'a mut EventQueue,
+    entities: Entities,
+}
+
+impl Schedule for Scheduler<'_> {
+    #[inline]
+    fn at(&mut self, event: FabricEvent, time: Time) {
+        self.queue.push(self.entities.fabric(event), time);
+    }
+}
+
+/// What all hosts share.
+pub(crate) struct World {
+    pub(crate) network: Network<Header>,
+    pub(crate) queue: EventQueue,
+    pub(crate) entities: Entities,
+    pub(crate) metrics: Metrics,
+    pub(crate) sizes: PacketSizes,
+}
+
+impl World {
+    /// Hands a packet to a host's NIC port at `at`.
+    #[inline]
+    pub(crate) fn send(&mut self, at: Time, host: HostId, packet: Packet<Header>) {
+        let mut scheduler = Scheduler { queue: &mut self.queue, entities: self.entities };
+        self.network.send(at, host, packet, &mut scheduler);
+    }
+
+    /// Runs an event of the fabric.
+    #[inline]
+    pub(crate) fn handle(&mut self, now: Time, event: FabricEvent) -> apus_fabric::Outcome {
+        let mut scheduler = Scheduler { queue: &mut self.queue, entities: self.entities };
+        self.network.handle(now, event, &mut scheduler)
+    }
+
+    #[inline]
+    pub(crate) fn schedule_host(&mut self, host: HostId, at: Time) {
+        self.queue.push(self.entities.host(host), at);
+    }
+
+    /// Gives a flow the path that its new label names.
+    #[cold]
+    pub(crate) fn reroute(&mut self, host: HostId, flow: &mut HostFlow) {
+        let key = u64::from(flow.connection);
+        if let Ok(route) = self.network.route(host, flow.peer, key, flow.path_label) {
+            flow.route = route;
+        }
+    }
+}

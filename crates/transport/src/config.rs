@@ -1,0 +1,38 @@
+//! Settings of a transport endpoint.
+
+use apus_units::Span;
+
+/// Settings of an endpoint; all flows of it share them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointConfig {
+    /// Payload bytes of a full packet. 4096 B: facts of the reproduction, after Falcon's MTU.
+    pub max_payload: u32,
+    /// A packet is lost once a packet sent this many numbers later is acknowledged
+    /// (RFC 9002 §6.1.1: 3). Packet numbers are never reused, so this counts transmissions.
+    pub reorder_threshold: u64,
+    /// Ops that a flow may have under way; bounds the memory that a peer can cost.
+    /// deviation: the papers give none; 1024 is far above what any experiment submits.
+    pub max_ops: u32,
+    /// Slot of the pacing and timeout wheel, as log2 of picoseconds: a timer fires at most this
+    /// much late. deviation: the paper gives none; 2^17 ps = 131 ns is far below a packet's RTT.
+    pub timer_granularity_log2_ps: u32,
+    /// Abort a flow whose packets have gone unacknowledged for this long. `None`: never, as in the
+    /// paper, which has no such rule; the reset after `RETX_RESET_THRESHOLD` timeouts only slows.
+    pub give_up_after: Option<Span>,
+    /// Whether the local NIC receive delay t6 - t5 counts as endpoint delay (Swift §3.3, App. C).
+    /// If not it counts as fabric delay, as for a stack that does not see it.
+    pub local_rx_is_endpoint: bool,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            max_payload: 4096,
+            reorder_threshold: 3,
+            max_ops: 1024,
+            timer_granularity_log2_ps: 17,
+            give_up_after: None,
+            local_rx_is_endpoint: true,
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! One host's end of the transport: its flows, what they have to send, and when.
+//!
+//! The caller owns sockets, clocks and threads and drives the endpoint:
+//!
+//! 1. `submit` ops; `handle_packet` for each packet that arrives; `handle_timeout` at
+//!    `next_timeout`.
+//! 2. After any of these, call `poll_transmit` (or `poll_ack` and `poll_data` apart) until it
+//!    returns `None`, as far as the NIC takes packets; then `poll_completion` until `None`.
+//! 3. `next_timeout` then says when to call again if nothing else happens.
+//!
+//! Several packets handled before the next poll yield one acknowledgement per flow (Swift §3.6);
+//! an acknowledgement never waits behind data.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use apus_cc::registry::Algorithm;
+use apus_cc::{CongestionHeader, Sender, Snapshot};
+use apus_units::{FlowId, OpId, Time};
+use apus_wire::{Body, Header, Segment, SegmentKind};
+
+use crate::config::EndpointConfig;
+use crate::flow::{Flow, FlowCounters, Readiness, RttSample};
+use crate::op::{Completion, Op, Outcome, SubmitError};
+use crate::receive::{Accepted, Arrival};
+use crate::send::Finished;
+use crate::wheel::TimingWheel;
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit {
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// Its header; a data segment says which bytes of which op the payload is.
+    pub header: Header,
+    /// Its congestion fields.
+    pub congestion: CongestionHeader,
+    /// Label of the path it should take.
+    pub path_label: u32,
+}
+
+/// What an arrived packet was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// Data with `bytes` new payload bytes; `finished` if they were the last of the op.
+    Data {
+        /// New payload bytes (the payload is to be stored if this is not 0).
+        bytes: u64,
+        /// Whether the op is complete at this side.
+        finished: bool,
+    },
+    /// Data that had arrived before: acknowledged, not stored.
+    Duplicate,
+    /// An acknowledgement; the delays of the packet it echoes, if they are known.
+    Ack(Option<RttSample>),
+    /// A packet that no honest peer sends, or for a flow that is not open: no effect.
+    Refused,
+}
+
+/// Levels of the timer wheel: 64^6 slots of 131 ns are 2.5 hours.
+const WHEEL_LEVELS: u32 = 6;
+/// 64 slots per level: an endpoint's wheel stays within a few kilobytes.
+const WHEEL_LOG2_SLOTS: u32 = 6;
+
+/// One host's end of the transport.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    flows: Vec<Flow>,
+    /// Flows with an acknowledgement due, with read requests, and with data that may go: in turn.
+    acks: VecDeque<FlowId>,
+    requests: VecDeque<FlowId>,
+    ready: VecDeque<FlowId>,
+    completions: VecDeque<Completion>,
+    wheel: TimingWheel<WHEEL_LOG2_SLOTS>,
+    expired: Vec<(Time, u32)>,
+}
+
+impl Endpoint {
+    /// An endpoint without flows.
+    #[must_use]
+    pub fn new(config: EndpointConfig) -> Self {
+        Self {
+            config,
+            flows: Vec::new(),
+            acks: VecDeque::new(),
+            requests: VecDeque::new(),
+            ready: VecDeque::new(),
+            completions: VecDeque::new(),
+            wheel: TimingWheel::new(config.timer_granularity_log2_ps, WHEEL_LEVELS),
+            expired: Vec::new(),
+        }
+    }
+
+    /// Opens a flow to the peer that knows it as `peer`.
+    pub fn open(&mut self, peer: FlowId, algorithm: Algorithm) -> FlowId {
+        // 2^32 flows would need terabytes of memory first.
+        let id = FlowId::new(self.flows.len() as u32);
+        self.flows.push(Flow::new(peer, algorithm));
+        id
+    }
+
+    /// Hands in an op. Poll for transmission afterwards.
+    ///
+    /// # Errors
+    /// If the flow is not open or has too many ops under way; then nothing has changed.
+    pub fn submit(&mut self, now: Time, id: FlowId, op: Op) -> Result<OpId, SubmitError> {
+        let flow =
+            self.flows.get_mut(id.index()).filter(|f| f.open).ok_or(SubmitError::NoFlow)?;
+        if flow.send.ops_under_way() >= self.config.max_ops as usize {
+            return Err(SubmitError::TooManyOps);
+        }
+        let op = flow.send.submit(now, op);
+        self.update(now, id);
+        Ok(op)
+    }
+
+    /// Takes in a packet. Poll for transmission and completions afterwards.
+    pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
+        let id = header.flow;
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else {
+            return Handled::Refused;
+        };
+        let completions = &mut self.completions;
+        let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
+        let handled = match &header.body {
+            Body::Ack(ack) => {
+                Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish))
+            }
+            Body::Data(segment) => {
+                let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
+                if handled == Handled::Refused {
+                    return handled;
+                }
+                if !flow.in_acks {
+                    flow.in_acks = true;
+                    self.acks.push_back(id);
+                }
+                if !flow.send.has_data() && !flow.send.has_request() {
+                    return handled; // nothing to send changed: skip the update
+                }
+                handled
+            }
+        };
+        self.update(arrival.now, id);
+        handled
+    }
+
+    /// Runs what is due at `now`: pacing and retransmission timeouts.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let mut expired = core::mem::take(&mut self.expired);
+        while self.wheel.pop_slot(now, &mut expired) {
+            for (_, key) in expired.drain(..) {
+                self.on_timer(now, FlowId::new(key));
+            }
+        }
+        self.expired = expired;
+    }
+
+    fn on_timer(&mut self, now: Time, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id.index()) else { return };
+        flow.timer = Time::MAX;
+        if flow.algorithm.next_timer().is_some_and(|at| at <= now) {
+            flow.algorithm.on_timer(now);
+        }
+        if flow.timeout_at().is_some_and(|at| at <= now) {
+            if self.config.give_up_after.is_some_and(|limit| flow.send.silent_for(now) >= limit) {
+                self.abort(now, id);
+                return;
+            }
+            flow.on_timeout(now);
+        }
+        self.update(now, id);
+    }
+
+    /// The next packet to send at `now`: acknowledgements and read requests first, then data.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        self.poll_ack(now).or_else(|| self.poll_data(now))
+    }
+
+    /// The next packet that neither window nor pace delays: an acknowledgement or a read request.
+    pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
+        while let Some(id) = self.acks.pop_front() {
+            let flow = &mut self.flows[id.index()];
+            flow.in_acks = false;
+            if let Some((seq, ack)) = flow.receive.ack(now) {
+                return Some(Transmit {
+                    flow: id,
+                    header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
+                    congestion: CongestionHeader::default(),
+                    path_label: flow.algorithm.path_label(),
+                });
+            }
+        }
+        while let Some(&id) = self.requests.front() {
+            let flow = &mut self.flows[id.index()];
+            let sent = flow.send_request(now);
+            if !flow.send.has_request() {
+                self.requests.pop_front();
+                flow.in_requests = false;
+            }
+            let path_label = flow.algorithm.path_label();
+            self.update(now, id);
+            if let Some((header, congestion)) = sent {
+                return Some(Transmit { flow: id, header, congestion, path_label });
+            }
+        }
+        None
+    }
+
+    /// The next data packet that window and pace allow; the flows take turns.
+    pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
+        while let Some(id) = self.ready.pop_front() {
+            let flow = &mut self.flows[id.index()];
+            flow.in_ready = false;
+            let sent = match flow.readiness(now) {
+                Readiness::Ready => flow.send_data(now, &self.config),
+                Readiness::At(_) | Readiness::Waiting => None,
+            };
+            let path_label = flow.algorithm.path_label();
+            self.update(now, id);
+            if let Some((header, congestion)) = sent {
+                return Some(Transmit { flow: id, header, congestion, path_label });
+            }
+        }
+        None
+    }
+
+    /// Whether `poll_transmit` has something to return.
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        !(self.acks.is_empty() && self.requests.is_empty() && self.ready.is_empty())
+    }
+
+    /// The next op that ended.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// When to call [`Endpoint::handle_timeout`] at the latest; `None` if nothing is timed.
+    /// The answer changes with every call that takes `&mut self`, and may be early, never late.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.wheel.next_at()
+    }
+
+    /// Ends a flow whose peer is gone: ops of which nothing was sent fail, the others are unknown.
+    pub fn abort(&mut self, now: Time, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id.index()) else { return };
+        flow.open = false;
+        let completions = &mut self.completions;
+        flow.send.abort(|f, sent| {
+            let outcome = if sent { Outcome::Unknown } else { Outcome::Failed };
+            completions.push_back(Completion { outcome, ..f.completion(id, now) });
+        });
+        self.wheel.cancel(id.get());
+    }
+
+    /// The state of a flow's algorithm, for samples.
+    #[must_use]
+    pub fn snapshot(&self, id: FlowId) -> Option<Snapshot> {
+        self.flows.get(id.index()).map(|f| f.algorithm.snapshot())
+    }
+
+    /// What a flow has sent and lost.
+    #[must_use]
+    pub fn counters(&self, id: FlowId) -> Option<FlowCounters> {
+        self.flows.get(id.index()).map(|f| f.counters)
+    }
+
+    /// Data packets of a flow in flight.
+    #[must_use]
+    pub fn in_flight(&self, id: FlowId) -> Option<u32> {
+        self.flows.get(id.index()).map(|f| f.send.in_flight)
+    }
+
+    /// Puts the flow where it belongs after a change: among those that can send, or in the wheel.
+    fn update(&mut self, now: Time, id: FlowId) {
+        let flow = &mut self.flows[id.index()];
+        if !flow.in_requests && flow.send.has_request() {
+            flow.in_requests = true;
+            self.requests.push_back(id);
+        }
+        if !flow.in_ready && flow.readiness(now) == Readiness::Ready {
+            flow.in_ready = true;
+            self.ready.push_back(id);
+        }
+        // A timer that is due earlier than armed must move; one that is due later is left to
+        // expire and looks again, so that an acknowledgement costs no work in the wheel.
+        let due = flow.next_timer(now);
+        if due < flow.timer {
+            flow.timer = due;
+            self.wheel.insert(id.get(), self.round_up(due));
+        }
+    }
+
+    /// The start of the wheel's slot at or after `at`, so that nothing fires early.
+    fn round_up(&self, at: Time) -> Time {
+        let mask = (1u64 << self.config.timer_granularity_log2_ps) - 1;
+        Time::from_ps(at.as_ps().saturating_add(mask) & !mask)
+    }
+}
+
+fn handle_data(
+    flow: &mut Flow,
+    arrival: &Arrival,
+    header: &Header,
+    segment: &Segment,
+    config: &EndpointConfig,
+    finish: impl FnMut(Finished),
+) -> Handled {
+    let answer = segment.kind == SegmentKind::ReadResponse;
+    if !answer && !flow.receive.admits(segment, config.max_ops) {
+        return Handled::Refused;
+    }
+    if !flow.receive.record(header.seq, arrival) {
+        return Handled::Duplicate;
+    }
+    if answer {
+        let mut finished = false;
+        let mut finish = finish;
+        let bytes = flow.send.on_answer(segment, |f| {
+            finished = true;
+            finish(f);
+        });
+        return match bytes {
+            None | Some(0) if !finished => Handled::Duplicate,
+            bytes => Handled::Data { bytes: bytes.unwrap_or(0), finished },
+        };
+    }
+    match flow.receive.accept(segment) {
+        Accepted::Duplicate => Handled::Duplicate,
+        Accepted::New { bytes, finished } => {
+            if finished && matches!(segment.kind, SegmentKind::ReadRequest { .. }) {
+                flow.send.respond(arrival.now, segment.op, segment.op_length);
+            }
+            Handled::Data { bytes, finished }
+        }
+    }
+}
+
+impl Finished {
+    fn completion(self, flow: FlowId, now: Time) -> Completion {
+        Completion {
+            flow,
+            op: self.id,
+            submitted: self.op,
+            submitted_at: self.submitted_at,
+            completed_at: now,
+            outcome: Outcome::Done,
+        }
+    }
+}

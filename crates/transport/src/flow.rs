@@ -1,0 +1,228 @@
+//! One flow: both directions between two endpoints, with one algorithm.
+
+use apus_cc::registry::Algorithm;
+use apus_cc::{
+    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, SendInfo, Sender,
+    TimeoutEvent,
+};
+use apus_units::{Bytes, FlowId, Span, Time};
+use apus_wire::{Ack, Body, Header, Segment};
+
+use crate::config::EndpointConfig;
+use crate::receive::{Arrival, ReceiveSide};
+use crate::send::{Finished, SendSide};
+
+/// What a flow is waiting for before it can send data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// It can send now.
+    Ready,
+    /// It can send at this time (pacing).
+    At(Time),
+    /// It has no data, or its window is full.
+    Waiting,
+}
+
+/// Delays of one acknowledged packet (Swift Fig. 2), for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// t6 - t1.
+    pub end_to_end_rtt: Span,
+    /// End-to-end RTT minus endpoint delay: NIC to NIC.
+    pub fabric_rtt: Span,
+    /// `remote_queuing` + (t6 - t5).
+    pub endpoint_delay: Span,
+}
+
+/// Counts of a flow since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Data packets found lost by the SACK bitmap.
+    pub fast_losses: u64,
+    /// Data packets taken for lost by a timeout.
+    pub timeout_losses: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+}
+
+/// One flow of an endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    /// The flow's index at the peer.
+    pub(crate) peer: FlowId,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) send: SendSide,
+    pub(crate) receive: ReceiveSide,
+    pub(crate) counters: FlowCounters,
+    pub(crate) open: bool,
+    /// Memberships of the endpoint's queues.
+    pub(crate) in_ready: bool,
+    pub(crate) in_requests: bool,
+    pub(crate) in_acks: bool,
+    /// When the wheel will look at this flow, if it is in the wheel.
+    pub(crate) timer: Time,
+    /// The peer's count of marked packets at the last acknowledgement, and that one's number.
+    marked: u32,
+    newest_ack: Option<u64>,
+}
+
+impl Flow {
+    pub(crate) fn new(peer: FlowId, algorithm: Algorithm) -> Self {
+        Self {
+            peer,
+            algorithm,
+            send: SendSide::new(),
+            receive: ReceiveSide::default(),
+            counters: FlowCounters::default(),
+            open: true,
+            in_ready: false,
+            in_requests: false,
+            in_acks: false,
+            timer: Time::MAX,
+            marked: 0,
+            newest_ack: None,
+        }
+    }
+
+    /// Whether and when the flow may send data.
+    pub(crate) fn readiness(&self, now: Time) -> Readiness {
+        if !self.send.has_data() {
+            return Readiness::Waiting;
+        }
+        let allowance = self.algorithm.allowance();
+        if self.send.in_flight >= allowance.packets() {
+            return Readiness::Waiting;
+        }
+        match self.paced_until(&allowance) {
+            Some(at) if at > now => Readiness::At(at),
+            _ => Readiness::Ready,
+        }
+    }
+
+    /// When the pace lets the next data packet go: counted from the previous transmission, so that
+    /// the period is rtt/cwnd (facts: trap 8).
+    fn paced_until(&self, allowance: &Allowance) -> Option<Time> {
+        let last = self.send.last_sent_at?;
+        match allowance.pacing {
+            Pacing::AckClocked => None,
+            Pacing::Delay(gap) => Some(last.saturating_add(gap)),
+            Pacing::Rate(rate) => {
+                let bytes = Bytes::new(u64::from(self.send.last_sent_length));
+                Some(last.saturating_add(rate.serialization_time(bytes)))
+            }
+        }
+    }
+
+    /// When the retransmission timeout expires, while anything is in flight.
+    pub(crate) fn timeout_at(&self) -> Option<Time> {
+        (self.send.in_flight > 0)
+            .then(|| self.send.progress_at.saturating_add(self.algorithm.rto()))
+    }
+
+    /// The earliest time at which the flow wants to be looked at.
+    pub(crate) fn next_timer(&self, now: Time) -> Time {
+        let paced = match self.readiness(now) {
+            Readiness::At(at) => at,
+            Readiness::Ready | Readiness::Waiting => Time::MAX,
+        };
+        let timeout = self.timeout_at().unwrap_or(Time::MAX);
+        paced.min(timeout).min(self.algorithm.next_timer().unwrap_or(Time::MAX))
+    }
+
+    /// Takes in an acknowledgement and tells the algorithm; `finish` gets each op that ends.
+    pub(crate) fn on_ack(
+        &mut self,
+        arrival: &Arrival,
+        header: &Header,
+        ack: &Ack,
+        config: &EndpointConfig,
+        finish: impl FnMut(Finished),
+    ) -> Option<RttSample> {
+        let outcome = self.send.on_ack(arrival.now, ack, config.reorder_threshold, finish);
+        let marked = self.newly_marked(header.seq.get(), ack.marked);
+        let sent_at = outcome.echo_sent_at?;
+        let rtt = arrival.now.since(sent_at);
+        let local = if config.local_rx_is_endpoint {
+            arrival.now.since(arrival.nic_received_at)
+        } else {
+            Span::ZERO
+        };
+        // Swift §3.3. The clocks of two hosts differ and their conversion errs (App. A), so the
+        // parts may exceed the whole by a little.
+        let endpoint_delay = (ack.remote_queuing + local).min(rtt);
+        let fabric_delay = rtt - endpoint_delay;
+        let next_seq = self.send.next_seq();
+        self.algorithm.on_ack(&AckEvent {
+            now: arrival.now,
+            rtt,
+            fabric_delay,
+            endpoint_delay,
+            hops: ack.hops,
+            acked_packets: outcome.newly_acked,
+            marked_packets: marked.min(outcome.newly_acked),
+            receiver_level: ack.receiver_level,
+            acked_seq: ack.largest,
+            next_seq,
+            in_flight: self.send.in_flight,
+        });
+        if outcome.lost > 0 {
+            self.counters.fast_losses += u64::from(outcome.lost);
+            self.algorithm.on_loss(&LossEvent {
+                now: arrival.now,
+                lost_packets: outcome.lost,
+                lost_seq: outcome.lost_seq,
+                next_seq,
+                in_flight: self.send.in_flight,
+            });
+        }
+        Some(RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay })
+    }
+
+    /// Marks that the peer counted since the newest acknowledgement before this one.
+    fn newly_marked(&mut self, ack_seq: u64, marked: u32) -> u32 {
+        if self.newest_ack.is_some_and(|newest| ack_seq <= newest) {
+            return 0; // overtaken: its marks were counted already
+        }
+        self.newest_ack = Some(ack_seq);
+        let new = marked.wrapping_sub(self.marked);
+        self.marked = marked;
+        new
+    }
+
+    /// The retransmission timeout expired.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        let lost = self.send.on_timeout(now);
+        self.counters.timeouts += 1;
+        self.counters.timeout_losses += u64::from(lost);
+        self.algorithm.on_timeout(&TimeoutEvent { now, next_seq: self.send.next_seq() });
+    }
+
+    /// The next data packet, if the flow is ready.
+    pub(crate) fn send_data(
+        &mut self,
+        now: Time,
+        config: &EndpointConfig,
+    ) -> Option<(Header, CongestionHeader)> {
+        let in_flight = self.send.in_flight;
+        let (seq, segment) = self.send.send_data(now, config.max_payload)?;
+        let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
+        Some(self.stamp(segment, &info))
+    }
+
+    /// The next read request.
+    pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
+        let in_flight = self.send.in_flight;
+        let (seq, segment) = self.send.send_request(now)?;
+        let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
+        Some(self.stamp(segment, &info))
+    }
+
+    fn stamp(&mut self, segment: Segment, info: &SendInfo) -> (Header, CongestionHeader) {
+        self.counters.packets_sent += 1;
+        let mut congestion = CongestionHeader::default();
+        self.algorithm.on_transmit(&mut congestion, info);
+        (Header { flow: self.peer, seq: info.seq, body: Body::Data(segment) }, congestion)
+    }
+}

@@ -1,0 +1,90 @@
+//! Ops and completions: what an application asks of a flow, and what it hears back.
+//!
+//! As in Pony Express (Swift §3, Fig. 1): applications submit ops and poll completions.
+
+use apus_units::{FlowId, OpId, Time};
+use apus_wire::RegionKey;
+use core::error::Error;
+use core::fmt;
+
+/// What an op does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// One-sided: store bytes in a region of the peer.
+    Write {
+        /// The peer's region.
+        region: RegionKey,
+        /// First byte within the region.
+        address: u64,
+    },
+    /// One-sided: fetch bytes from a region of the peer.
+    Read {
+        /// The peer's region.
+        region: RegionKey,
+        /// First byte within the region.
+        address: u64,
+    },
+    /// Two-sided: deliver bytes to the peer's application.
+    Message,
+}
+
+/// An op as submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// Payload bytes that it moves.
+    pub length: u64,
+    /// The application's own mark, handed back with the completion.
+    pub user: u64,
+}
+
+/// How an op ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it arrived: the peer acknowledged every byte, or the read's bytes are here.
+    Done,
+    /// It was not applied: nothing of it was ever sent.
+    Failed,
+    /// The flow ended after parts of it may have been applied.
+    Unknown,
+}
+
+/// The end of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The flow it was submitted to.
+    pub flow: FlowId,
+    /// Its number.
+    pub op: OpId,
+    /// As submitted.
+    pub submitted: Op,
+    /// When it was submitted.
+    pub submitted_at: Time,
+    /// When it ended.
+    pub completed_at: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// An op that was not taken: back-pressure the caller can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// No such flow, or it was aborted.
+    NoFlow,
+    /// The flow has as many ops under way as its configuration allows; poll completions first.
+    TooManyOps,
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoFlow => "the flow does not exist or was aborted; open it first",
+            Self::TooManyOps => {
+                "the flow has as many ops under way as allowed; poll completions first"
+            }
+        })
+    }
+}
+
+impl Error for SubmitError {}

@@ -1,0 +1,56 @@
+//! Which bytes of an op have arrived.
+
+use alloc::vec::Vec;
+
+/// A set of byte ranges that mostly grows from the front: what arrives in order costs one
+/// comparison and no memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RangeSet {
+    /// All bytes below this are in the set.
+    contiguous: u64,
+    /// Ranges beyond, as (start, end), sorted, disjoint and not touching.
+    rest: Vec<(u64, u64)>,
+}
+
+impl RangeSet {
+    /// Adds `[start, start + length)`; returns how many of its bytes were not yet in the set.
+    pub fn insert(&mut self, start: u64, length: u64) -> u64 {
+        let end = start + length;
+        if start <= self.contiguous && self.rest.is_empty() {
+            let new = end.saturating_sub(self.contiguous);
+            self.contiguous += new;
+            return new;
+        }
+        self.insert_out_of_order(start.max(self.contiguous), end)
+    }
+
+    fn insert_out_of_order(&mut self, start: u64, end: u64) -> u64 {
+        if start >= end {
+            return 0;
+        }
+        // The ranges that overlap or touch [start, end) are rest[first..last].
+        let first = self.rest.partition_point(|&(_, e)| e < start);
+        let last = self.rest.partition_point(|&(s, _)| s <= end);
+        let touched = &self.rest[first..last];
+        let covered: u64 =
+            touched.iter().map(|&(s, e)| e.min(end).saturating_sub(s.max(start))).sum();
+        let merged = match (touched.first(), touched.last()) {
+            (Some(&(s, _)), Some(&(_, e))) => (s.min(start), e.max(end)),
+            _ => (start, end),
+        };
+        self.rest.splice(first..last, [merged]);
+        if let Some(&(s, e)) = self.rest.first()
+            && s <= self.contiguous
+        {
+            self.contiguous = e;
+            self.rest.remove(0);
+        }
+        end - start - covered
+    }
+
+    /// Whether all bytes below `length` are in the set.
+    #[must_use]
+    pub fn is_complete(&self, length: u64) -> bool {
+        self.contiguous >= length
+    }
+}

@@ -1,0 +1,134 @@
+//! The receiving side of a flow: which transmissions arrived, which ops they complete, and the
+//! acknowledgement that is due.
+
+use alloc::collections::VecDeque;
+
+use apus_units::{PacketNumber, Span, Time};
+use apus_wire::{Ack, Segment, SegmentKind};
+
+use crate::ranges::RangeSet;
+use crate::received::{ReceivedPackets, Recorded};
+
+/// An op of the peer that has begun to arrive.
+#[derive(Clone, Debug, Default)]
+struct Inbound {
+    /// The first segment fixes kind and length; a later one that differs is refused.
+    first: Option<(SegmentKind, u64)>,
+    received: RangeSet,
+    done: bool,
+}
+
+/// What an arrived segment was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// New bytes of an op, `finished` if these were the last ones missing.
+    New { bytes: u64, finished: bool },
+    /// Nothing new.
+    Duplicate,
+}
+
+/// How a data packet came in; all times on the host clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// t3 or t6: when the stack processes it.
+    pub now: Time,
+    /// t2 or t5: when the NIC received it.
+    pub nic_received_at: Time,
+    /// Switches it passed, from its TTL.
+    pub hops: u8,
+    /// Whether it carries an ECN mark.
+    pub marked: bool,
+    /// Fill level of the receive buffer in 32nds.
+    pub receiver_level: u8,
+}
+
+/// The receiving side of a flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReceiveSide {
+    packets: ReceivedPackets,
+    inbound: VecDeque<Inbound>,
+    /// The op at the front of `inbound`; all before it are done.
+    first_op: u64,
+    marked: u32,
+    /// The newest data packet and how it arrived, for the next acknowledgement.
+    newest: Option<(PacketNumber, Arrival)>,
+    next_ack: u64,
+}
+
+impl ReceiveSide {
+    /// Notes transmission `seq` for the next acknowledgement. False if it was seen before or lies
+    /// too far back to tell; then its payload must not be used.
+    pub(crate) fn record(&mut self, seq: PacketNumber, arrival: &Arrival) -> bool {
+        let recorded = self.packets.record(seq);
+        if recorded == Recorded::New {
+            self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
+        }
+        if recorded != Recorded::TooOld {
+            self.newest = Some((seq, *arrival));
+        }
+        recorded == Recorded::New
+    }
+
+    /// Whether `segment` is one that the peer may send, given `max_ops` under way at a time.
+    pub(crate) fn admits(&self, segment: &Segment, max_ops: u32) -> bool {
+        let op = segment.op.get();
+        if op < self.first_op {
+            return true; // long done: a duplicate
+        }
+        let index = op - self.first_op;
+        if index >= u64::from(max_ops) {
+            return false;
+        }
+        // `max_ops` is a u32, so the index fits.
+        match self.inbound.get(index as usize).and_then(|i| i.first) {
+            Some(first) => first == (segment.kind, segment.op_length),
+            None => true,
+        }
+    }
+
+    /// Takes in an admitted segment of one of the peer's ops.
+    pub(crate) fn accept(&mut self, segment: &Segment) -> Accepted {
+        let Some(index) = segment.op.get().checked_sub(self.first_op) else {
+            return Accepted::Duplicate;
+        };
+        let index = index as usize; // bounded by `admits`
+        if index >= self.inbound.len() {
+            self.inbound.resize_with(index + 1, Inbound::default);
+        }
+        let op = &mut self.inbound[index];
+        if op.done {
+            return Accepted::Duplicate;
+        }
+        op.first = Some((segment.kind, segment.op_length));
+        let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
+        let bytes = op.received.insert(segment.offset, u64::from(segment.length));
+        let finished = request || op.received.is_complete(segment.op_length);
+        if finished {
+            op.done = true;
+            while self.inbound.front().is_some_and(|i| i.done) {
+                self.inbound.pop_front();
+                self.first_op += 1;
+            }
+        }
+        if bytes == 0 && !finished { Accepted::Duplicate } else { Accepted::New { bytes, finished } }
+    }
+
+    /// The acknowledgement of all that has arrived, with the timing of the newest packet
+    /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
+    pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
+        let (echo, arrival) = self.newest?;
+        let seq = PacketNumber::new(self.next_ack);
+        self.next_ack += 1;
+        let ack = Ack {
+            largest: self.packets.largest()?,
+            bitmap: self.packets.bitmap(),
+            echo,
+            // Whole nanoseconds, as the header carries them (Swift App. B), in every home alike.
+            remote_queuing: Span::from_ns(now.since(arrival.nic_received_at).as_ps() / 1_000),
+            hops: arrival.hops,
+            marked: self.marked,
+            receiver_level: arrival.receiver_level,
+        };
+        Some((seq, ack))
+    }
+}

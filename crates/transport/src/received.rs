@@ -1,0 +1,196 @@
+//! Which packet numbers have arrived: Swift's SACK bitmap (§3.6), at both of its ends.
+//!
+//! The receiver keeps the largest packet number and a bitmap of the 128 up to it
+//! ([`ReceivedPackets`]), and every ACK carries both. The sender turns the ACKs, which may be lost,
+//! repeated and reordered, into each packet number once ([`AckedPackets`]).
+
+use apus_units::PacketNumber;
+
+/// Packet numbers that one bitmap covers: the largest and the 127 before it.
+const WINDOW: u64 = u128::BITS as u64;
+
+/// What a receiver has seen of a flow's packet numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceivedPackets {
+    /// Meaningless while `bitmap` is zero.
+    largest: PacketNumber,
+    /// Bit i says that `largest - i` was received; zero only before the first packet.
+    bitmap: u128,
+}
+
+/// What a packet number was to [`ReceivedPackets::record`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Not seen before.
+    New,
+    /// Seen before: a duplicate made by the network, or a replay.
+    Duplicate,
+    /// More than 127 before the largest, so that nobody knows. Must be treated like a duplicate; no
+    /// ACK can report it any more, and the sender will send its range under a fresh number.
+    TooOld,
+}
+
+impl ReceivedPackets {
+    /// Nothing received yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { largest: PacketNumber::new(0), bitmap: 0 }
+    }
+
+    /// Takes note of a packet that has arrived and says whether it is new.
+    #[inline]
+    pub fn record(&mut self, packet: PacketNumber) -> Recorded {
+        if self.bitmap == 0 {
+            *self = Self { largest: packet, bitmap: 1 };
+            return Recorded::New;
+        }
+        if packet > self.largest {
+            let ahead = packet.get() - self.largest.get();
+            *self = Self { largest: packet, bitmap: shifted(self.bitmap, ahead) | 1 };
+            return Recorded::New;
+        }
+        let behind = self.largest.get() - packet.get();
+        if behind >= WINDOW {
+            return Recorded::TooOld;
+        }
+        let bit = 1 << behind;
+        if self.bitmap & bit != 0 {
+            return Recorded::Duplicate;
+        }
+        self.bitmap |= bit;
+        Recorded::New
+    }
+
+    /// The largest packet number received, if any was.
+    #[inline]
+    #[must_use]
+    pub fn largest(&self) -> Option<PacketNumber> {
+        (self.bitmap != 0).then_some(self.largest)
+    }
+
+    /// Bit i says that `largest - i` was received; zero if nothing was.
+    #[inline]
+    #[must_use]
+    pub fn bitmap(&self) -> u128 {
+        self.bitmap
+    }
+}
+
+/// What a sender knows to be acknowledged.
+///
+/// It remembers 256 packet numbers, twice the window of an ACK, so an ACK that was overtaken by
+/// others still counts in full while the largest it reports is at most 128 behind. What such an ACK
+/// says of still older packets is ignored, at worst for a spurious retransmission: no number is
+/// ever yielded twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AckedPackets {
+    /// Meaningless while `recent` is zero.
+    largest: PacketNumber,
+    /// Bit i says that `largest - i` was acknowledged; zero only before the first ACK.
+    recent: u128,
+    /// Bit i says that `largest - 128 - i` was acknowledged.
+    older: u128,
+}
+
+impl AckedPackets {
+    /// Nothing acknowledged yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { largest: PacketNumber::new(0), recent: 0, older: 0 }
+    }
+
+    /// The largest packet number acknowledged, if any was.
+    #[inline]
+    #[must_use]
+    pub fn largest(&self) -> Option<PacketNumber> {
+        (self.recent != 0).then_some(self.largest)
+    }
+
+    /// Takes what an ACK says (bit i of `bitmap`: `largest - i` was received) and yields the packet
+    /// numbers that no earlier ACK has reported, oldest first. They count as acknowledged even if
+    /// the iterator is dropped.
+    ///
+    /// Whether `largest` was ever sent is for the caller to check before.
+    #[inline]
+    pub fn on_ack(&mut self, largest: PacketNumber, bitmap: u128) -> NewlyAcked {
+        if bitmap == 0 {
+            return NewlyAcked { largest, bits: 0 };
+        }
+        if self.recent == 0 || largest > self.largest {
+            self.advance(largest);
+        }
+        // Align our memory with the ACK's window: bit i is then `largest - i` in both.
+        let behind = self.largest.get() - largest.get();
+        let known = (self.recent.checked_shr(shift(behind)).unwrap_or(0))
+            | match behind {
+                0 => 0,
+                1..WINDOW => self.older << (WINDOW - behind),
+                _ => self.older.checked_shr(shift(behind - WINDOW)).unwrap_or(0),
+            };
+        // Of what lies beyond our memory nothing is known: it does not count as new.
+        let remembered = u128::MAX.checked_shr(shift(behind.saturating_sub(WINDOW))).unwrap_or(0);
+        // Nor does a bit below packet number 0, which only a broken peer can set.
+        let existing = u128::MAX >> (WINDOW - 1).saturating_sub(largest.get());
+        let bits = bitmap & !known & remembered & existing;
+
+        self.recent |= shifted(bits, behind);
+        self.older |= match behind {
+            0 => 0,
+            1..WINDOW => bits >> (WINDOW - behind),
+            _ => shifted(bits, behind - WINDOW),
+        };
+        NewlyAcked { largest, bits }
+    }
+
+    /// Moves the memory to a new largest number.
+    #[inline]
+    fn advance(&mut self, largest: PacketNumber) {
+        let ahead = largest.get() - self.largest.get();
+        self.older = match ahead {
+            0 => self.older,
+            1..WINDOW => (self.older << ahead) | (self.recent >> (WINDOW - ahead)),
+            _ => shifted(self.recent, ahead - WINDOW),
+        };
+        self.recent = shifted(self.recent, ahead);
+        self.largest = largest;
+    }
+}
+
+/// `bits << by`, zero if nothing is left.
+#[inline]
+fn shifted(bits: u128, by: u64) -> u128 {
+    bits.checked_shl(shift(by)).unwrap_or(0)
+}
+
+/// A shift count that is out of range exactly if `by` is.
+#[inline]
+fn shift(by: u64) -> u32 {
+    by.min(WINDOW) as u32
+}
+
+/// Packet numbers acknowledged for the first time, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub struct NewlyAcked {
+    largest: PacketNumber,
+    /// Bit i stands for `largest - i`.
+    bits: u128,
+}
+
+impl Iterator for NewlyAcked {
+    type Item = PacketNumber;
+
+    #[inline]
+    fn next(&mut self) -> Option<PacketNumber> {
+        let behind = u128::BITS.checked_sub(1 + self.bits.leading_zeros())?;
+        self.bits &= !(1 << behind);
+        Some(PacketNumber::new(self.largest.get() - u64::from(behind)))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = self.bits.count_ones() as usize;
+        (count, Some(count))
+    }
+}
+
+impl ExactSizeIterator for NewlyAcked {}

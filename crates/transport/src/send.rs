@@ -1,0 +1,524 @@
+//! The sending side of a flow: ops to segments, segments to transmissions, transmissions to
+//! acknowledged or lost.
+//!
+//! Every transmission has a fresh packet number, so an acknowledgement is never ambiguous. A range
+//! of an op is carried by exactly one live transmission at a time: the latest. An acknowledgement
+//! of an earlier one, taken for lost in the meantime, still gives an RTT sample, and settles the
+//! range if its retransmission has not left yet.
+
+use alloc::collections::VecDeque;
+
+use apus_units::{OpId, PacketNumber, Span, Time};
+use apus_wire::{Ack, Segment, SegmentKind};
+
+use crate::op::{Op, OpKind};
+use crate::ranges::RangeSet;
+use crate::received::AckedPackets;
+
+/// Who asked for the bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// The local application, by an op of its own.
+    Ops,
+    /// The peer, by a read.
+    Responses,
+}
+
+/// The bytes of one op, or of the answer to a peer's read, on their way out.
+#[derive(Clone, Debug)]
+struct Stream {
+    /// The op as submitted; for an answer, its kind says `Message` and only `length` counts.
+    op: Op,
+    /// The number on the wire: ours for an op, the peer's for an answer.
+    id: OpId,
+    submitted_at: Time,
+    /// Bytes below this were handed to a packet at least once.
+    next_offset: u64,
+    /// Bytes acknowledged; for a read, whether its request was.
+    settled: u64,
+    /// For a read: what of the answer is here.
+    answer: RangeSet,
+    /// Whether a packet has left; tells a zero-length stream that is still to be sent.
+    started: bool,
+    done: bool,
+}
+
+impl Stream {
+    fn has_unsent(&self) -> bool {
+        !self.started || self.next_offset < self.op.length
+    }
+}
+
+/// Streams of one lane, oldest first.
+#[derive(Clone, Debug, Default)]
+struct Streams {
+    queue: VecDeque<Stream>,
+    /// Number of the stream at the front; streams of a lane are numbered from 0.
+    first: u64,
+    /// Number of the first stream with unsent bytes.
+    cursor: u64,
+}
+
+impl Streams {
+    fn get_mut(&mut self, number: u64) -> Option<&mut Stream> {
+        let index = number.checked_sub(self.first)?;
+        self.queue.get_mut(usize::try_from(index).ok()?)
+    }
+
+    fn push(&mut self, stream: Stream) {
+        self.queue.push_back(stream);
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.cursor < self.first + self.queue.len() as u64
+    }
+
+    fn drop_done(&mut self) {
+        while self.queue.front().is_some_and(|s| s.done) {
+            self.queue.pop_front();
+            self.first += 1;
+        }
+        self.cursor = self.cursor.max(self.first);
+    }
+}
+
+/// A range of a stream, as one packet carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    lane: Lane,
+    request: bool,
+    length: u32,
+    stream: u64,
+    offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    Acked,
+    Lost,
+}
+
+/// One transmission.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// t1: when the stack sent it.
+    sent_at: Time,
+    range: Range,
+    fate: Fate,
+}
+
+/// An op that ended through an acknowledgement or an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) id: OpId,
+    pub(crate) op: Op,
+    pub(crate) submitted_at: Time,
+}
+
+/// What an acknowledgement said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckOutcome {
+    /// Packets acknowledged for the first time that were in flight.
+    pub(crate) newly_acked: u32,
+    /// Packets found lost through holes, and the largest of them.
+    pub(crate) lost: u32,
+    pub(crate) lost_seq: PacketNumber,
+    /// When the packet whose timing the acknowledgement echoes was sent (t1), if known.
+    pub(crate) echo_sent_at: Option<Time>,
+}
+
+/// The sending side of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct SendSide {
+    ops: Streams,
+    responses: Streams,
+    next_op: u64,
+    /// Ranges to send again, before anything new.
+    retransmit: VecDeque<Range>,
+    /// Read requests, which wait for neither window nor pace (design: transport).
+    requests: VecDeque<Range>,
+    /// Transmissions from `first_pn` on, consecutive.
+    sent: VecDeque<Sent>,
+    first_pn: u64,
+    /// Transmissions below this are acknowledged or were taken for lost.
+    loss_floor: u64,
+    acked: AckedPackets,
+    pub(crate) in_flight: u32,
+    /// When the last data packet left, for pacing.
+    pub(crate) last_sent_at: Option<Time>,
+    /// Payload bytes of that packet.
+    pub(crate) last_sent_length: u32,
+    /// The retransmission timeout runs from here while anything is in flight.
+    pub(crate) progress_at: Time,
+    /// When the peer last acknowledged anything, or the wait for it began.
+    heard_at: Time,
+    /// Payload bytes submitted and not yet handed to a packet.
+    pub(crate) pending: u64,
+    answer_next: bool,
+}
+
+impl SendSide {
+    pub(crate) fn new() -> Self {
+        Self {
+            ops: Streams::default(),
+            responses: Streams::default(),
+            next_op: 0,
+            retransmit: VecDeque::new(),
+            requests: VecDeque::new(),
+            sent: VecDeque::new(),
+            first_pn: 0,
+            loss_floor: 0,
+            acked: AckedPackets::default(),
+            in_flight: 0,
+            last_sent_at: None,
+            last_sent_length: 0,
+            progress_at: Time::ZERO,
+            heard_at: Time::ZERO,
+            pending: 0,
+            answer_next: false,
+        }
+    }
+
+    /// The number that the next transmission will carry.
+    pub(crate) fn next_seq(&self) -> PacketNumber {
+        PacketNumber::new(self.first_pn + self.sent.len() as u64)
+    }
+
+    pub(crate) fn ops_under_way(&self) -> usize {
+        self.ops.queue.len()
+    }
+
+    pub(crate) fn submit(&mut self, now: Time, op: Op) -> OpId {
+        let id = OpId::new(self.next_op);
+        self.next_op += 1;
+        let number = self.ops.first + self.ops.queue.len() as u64;
+        let mut stream = Stream {
+            op,
+            id,
+            submitted_at: now,
+            next_offset: 0,
+            settled: 0,
+            answer: RangeSet::default(),
+            started: false,
+            done: false,
+        };
+        if matches!(op.kind, OpKind::Read { .. }) {
+            // A read sends one request and no bytes; the request goes by its own queue.
+            stream.started = true;
+            stream.next_offset = op.length;
+            if self.requests.is_empty() {
+                self.await_answer(now);
+            }
+            self.requests.push_back(Range {
+                lane: Lane::Ops,
+                request: true,
+                length: 0,
+                stream: number,
+                offset: 0,
+            });
+        } else {
+            self.pending += op.length;
+        }
+        self.ops.push(stream);
+        self.skip_sent();
+        id
+    }
+
+    /// Queues the answer to the peer's read `id`.
+    pub(crate) fn respond(&mut self, now: Time, id: OpId, length: u64) {
+        self.responses.push(Stream {
+            op: Op { kind: OpKind::Message, length, user: 0 },
+            id,
+            submitted_at: now,
+            next_offset: 0,
+            settled: 0,
+            answer: RangeSet::default(),
+            started: false,
+            done: false,
+        });
+        self.pending += length;
+    }
+
+    pub(crate) fn has_request(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    pub(crate) fn has_data(&self) -> bool {
+        !self.retransmit.is_empty() || self.ops.has_unsent() || self.responses.has_unsent()
+    }
+
+    /// Takes the next read request and gives it a packet number.
+    pub(crate) fn send_request(&mut self, now: Time) -> Option<(PacketNumber, Segment)> {
+        let range = self.requests.pop_front()?;
+        self.transmit(now, range)
+    }
+
+    /// Takes the next range, lost ones first, and gives it a packet number.
+    pub(crate) fn send_data(
+        &mut self,
+        now: Time,
+        max_payload: u32,
+    ) -> Option<(PacketNumber, Segment)> {
+        let range = match self.retransmit.pop_front() {
+            Some(range) => range,
+            None => {
+                let range = self.next_range(max_payload)?;
+                self.await_answer(now);
+                range
+            }
+        };
+        self.last_sent_at = Some(now);
+        self.last_sent_length = range.length;
+        self.transmit(now, range)
+    }
+
+    /// The next range of an op or an answer, the two lanes in turn.
+    fn next_range(&mut self, max_payload: u32) -> Option<Range> {
+        let answer =
+            self.responses.has_unsent() && (self.answer_next || !self.ops.has_unsent());
+        self.answer_next = !answer;
+        let (lane, streams) = if answer {
+            (Lane::Responses, &mut self.responses)
+        } else {
+            (Lane::Ops, &mut self.ops)
+        };
+        let number = streams.cursor;
+        let stream = streams.get_mut(number)?;
+        let offset = stream.next_offset;
+        let left = stream.op.length - offset;
+        let length = max_payload.min(u32::try_from(left).unwrap_or(u32::MAX));
+        stream.next_offset += u64::from(length);
+        stream.started = true;
+        self.pending -= u64::from(length);
+        self.skip_sent();
+        Some(Range { lane, request: false, length, stream: number, offset })
+    }
+
+    /// Moves both cursors to the next stream with unsent bytes.
+    fn skip_sent(&mut self) {
+        for streams in [&mut self.ops, &mut self.responses] {
+            while streams.get_mut(streams.cursor).is_some_and(|s| !s.has_unsent()) {
+                streams.cursor += 1;
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Time, range: Range) -> Option<(PacketNumber, Segment)> {
+        let seq = self.next_seq();
+        let stream = self.streams(range.lane).get_mut(range.stream)?;
+        let kind = match (range.lane, stream.op.kind) {
+            (Lane::Responses, _) => SegmentKind::ReadResponse,
+            (Lane::Ops, OpKind::Write { region, address }) => {
+                SegmentKind::Write { region, address }
+            }
+            (Lane::Ops, OpKind::Read { region, address }) => {
+                SegmentKind::ReadRequest { region, address }
+            }
+            (Lane::Ops, OpKind::Message) => SegmentKind::Message,
+        };
+        let segment = Segment {
+            op: stream.id,
+            kind,
+            offset: range.offset,
+            length: range.length,
+            op_length: stream.op.length,
+        };
+        if self.in_flight == 0 {
+            self.progress_at = now;
+        }
+        self.in_flight += 1;
+        self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight });
+        Some((seq, segment))
+    }
+
+    /// Something new leaves: the peer's silence counts from here, unless it is owed an answer.
+    fn await_answer(&mut self, now: Time) {
+        if self.in_flight == 0 && self.retransmit.is_empty() {
+            self.heard_at = now;
+        }
+    }
+
+    fn streams(&mut self, lane: Lane) -> &mut Streams {
+        match lane {
+            Lane::Ops => &mut self.ops,
+            Lane::Responses => &mut self.responses,
+        }
+    }
+
+    /// Takes in an acknowledgement; calls `finish` for each op that ends with it.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        reorder_threshold: u64,
+        mut finish: impl FnMut(Finished),
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        if ack.largest >= self.next_seq() || ack.echo >= self.next_seq() {
+            // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
+            return outcome;
+        }
+        outcome.echo_sent_at = self.record(ack.echo.get()).map(|s| s.sent_at);
+        for seq in self.acked.on_ack(ack.largest, ack.bitmap) {
+            outcome.newly_acked += u32::from(self.settle_packet(seq.get(), &mut finish));
+        }
+        if outcome.newly_acked > 0 {
+            self.progress_at = now;
+            self.heard_at = now;
+        }
+        let largest = self.acked.largest().map_or(0, PacketNumber::get);
+        let lost_below = (largest + 1).saturating_sub(reorder_threshold);
+        while self.loss_floor < lost_below {
+            if self.lose(self.loss_floor) {
+                outcome.lost += 1;
+                outcome.lost_seq = PacketNumber::new(self.loss_floor);
+            }
+            self.loss_floor += 1;
+        }
+        self.forget_old(largest);
+        outcome
+    }
+
+    fn record(&mut self, seq: u64) -> Option<&mut Sent> {
+        let index = seq.checked_sub(self.first_pn)?;
+        self.sent.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Notes that `seq` was acknowledged; true if it was in flight.
+    fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> bool {
+        let Some(record) = self.record(seq) else { return false };
+        let (was, range) = (record.fate, record.range);
+        record.fate = Fate::Acked;
+        match was {
+            Fate::InFlight => self.in_flight -= 1,
+            // The range was queued again: take it back unless it has already left.
+            Fate::Lost => {
+                let queue =
+                    if range.request { &mut self.requests } else { &mut self.retransmit };
+                match queue.iter().position(|r| *r == range) {
+                    Some(at) => _ = queue.remove(at),
+                    None => return false,
+                }
+            }
+            Fate::Acked => return false,
+        }
+        self.settle_range(range, finish);
+        was == Fate::InFlight
+    }
+
+    fn settle_range(&mut self, range: Range, finish: &mut impl FnMut(Finished)) {
+        let streams = self.streams(range.lane);
+        let Some(stream) = streams.get_mut(range.stream) else { return };
+        if range.request {
+            stream.settled = 1;
+            return; // the answer ends a read, not the request's acknowledgement
+        }
+        stream.settled += u64::from(range.length);
+        if stream.settled == stream.op.length && !stream.has_unsent() && !stream.done {
+            stream.done = true;
+            let finished =
+                Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at };
+            streams.drop_done();
+            if range.lane == Lane::Ops {
+                finish(finished);
+            }
+        }
+    }
+
+    /// Takes a transmission for lost if it is still in flight: its range is queued again.
+    fn lose(&mut self, seq: u64) -> bool {
+        let Some(record) = self.record(seq) else { return false };
+        if record.fate != Fate::InFlight {
+            return false;
+        }
+        record.fate = Fate::Lost;
+        let range = record.range;
+        self.in_flight -= 1;
+        if range.request {
+            // A read whose answer is here already needs no second request.
+            if self.ops.get_mut(range.stream).is_some_and(|s| !s.done) {
+                self.requests.push_back(range);
+            }
+        } else {
+            self.retransmit.push_back(range);
+        }
+        true
+    }
+
+    /// Drops records that no acknowledgement can tell us more about.
+    fn forget_old(&mut self, largest: u64) {
+        while let Some(front) = self.sent.front() {
+            let out_of_bitmap = self.first_pn + u64::from(u128::BITS) <= largest;
+            let forgotten = match front.fate {
+                Fate::Acked => true,
+                Fate::Lost => out_of_bitmap,
+                Fate::InFlight => false,
+            };
+            if !forgotten {
+                break;
+            }
+            self.sent.pop_front();
+            self.first_pn += 1;
+        }
+        self.loss_floor = self.loss_floor.max(self.first_pn);
+    }
+
+    /// The timeout: everything in flight is taken for lost.
+    pub(crate) fn on_timeout(&mut self, now: Time) -> u32 {
+        let before = self.in_flight;
+        let end = self.next_seq().get();
+        for seq in self.first_pn..end {
+            self.lose(seq);
+        }
+        self.loss_floor = end;
+        self.progress_at = now;
+        before
+    }
+
+    /// Takes in bytes of the answer to our read `op`: how many were new, and the read if it is
+    /// complete. `None` if there is no such read or the range is not within it.
+    pub(crate) fn on_answer(
+        &mut self,
+        segment: &Segment,
+        mut finish: impl FnMut(Finished),
+    ) -> Option<u64> {
+        // Ops are numbered as their streams are.
+        let stream = self.ops.get_mut(segment.op.get())?;
+        if !matches!(stream.op.kind, OpKind::Read { .. })
+            || segment.op_length != stream.op.length
+            || stream.done
+        {
+            return None;
+        }
+        let new = stream.answer.insert(segment.offset, u64::from(segment.length));
+        if stream.answer.is_complete(stream.op.length) {
+            stream.done = true;
+            let finished =
+                Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at };
+            self.requests.retain(|r| r.stream != finished.id.get());
+            self.ops.drop_done();
+            finish(finished);
+        }
+        Some(new)
+    }
+
+    /// Ends every op: calls `end` with each and whether anything of it was ever sent.
+    pub(crate) fn abort(&mut self, mut end: impl FnMut(Finished, bool)) {
+        for stream in self.ops.queue.iter().filter(|s| !s.done) {
+            let waiting = self.requests.iter().any(|r| r.stream == stream.id.get());
+            let sent = match stream.op.kind {
+                OpKind::Read { .. } => !waiting,
+                _ => stream.started,
+            };
+            end(Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at }, sent);
+        }
+        let first_pn = self.next_seq().get();
+        *self = Self { next_op: self.next_op, first_pn, loss_floor: first_pn, ..Self::new() };
+    }
+
+    /// How long the peer has been silent while something was in flight.
+    pub(crate) fn silent_for(&self, now: Time) -> Span {
+        if self.in_flight == 0 { Span::ZERO } else { now.since(self.heard_at) }
+    }
+}

@@ -1,0 +1,414 @@
+//! A hierarchical timing wheel.
+//!
+//! Timers of a flow (pacing, retransmission) are set and cancelled far more often than they fire,
+//! and a packet-level simulation does little else than insert and remove events: both need a
+//! schedule whose operations cost the same whatever is pending. The structure is scheme 7 of
+//! Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP '87); pacing millions of flows
+//! with one such wheel is Carousel's idea (Saeed et al., SIGCOMM '17).
+//!
+//! # How it is laid out
+//!
+//! A tick is 2^g ps. Written in base `2^LOG2_SLOTS`, the tick of a deadline is a row of digits; the
+//! entry lives at the level of the highest digit in which its tick differs from the position's, in
+//! the slot that this digit names:
+//!
+//! ```text
+//! level 0   [ | | |x| | |x]   one slot per tick, at or after the position
+//! level 1   [ | | | | |x| ]   one slot per 2^LOG2_SLOTS ticks, strictly after the position's slot
+//! ...
+//! far list  x x x             deadlines that differ above the top level
+//! ```
+//!
+//! From this follow the three facts that the code lives on:
+//!
+//! * every entry of a level is earlier than every entry of the levels above, so the earliest slot
+//!   is the first occupied one of the lowest occupied level, found in bitmaps without wrapping;
+//! * the slot of an entry can be computed from its deadline and the position, so a node needs no
+//!   slot field and takes 16 bytes, four to a cache line;
+//! * the position may move to anywhere before the earliest slot without touching an entry.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use apus_units::Time;
+
+/// End of a list.
+const NIL: u32 = u32::MAX;
+/// In `Node::prev`: the key is not pending.
+const IDLE: u32 = u32::MAX - 1;
+
+/// The place of one key in the list of its slot.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// Deadline in picoseconds, as given.
+    at: u64,
+    /// Previous key of the slot's list, [`NIL`] for its first, [`IDLE`] if not pending.
+    prev: u32,
+    /// Next key of the slot's list, [`NIL`] for its last.
+    next: u32,
+}
+
+impl Node {
+    const IDLE: Self = Self { at: 0, prev: IDLE, next: NIL };
+}
+
+/// A slot of the wheel or, with `level == levels`, the far list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    level: u32,
+    index: u32,
+}
+
+/// Deadlines of dense `u32` keys, at most one per key, in a hierarchy of wheels of `2^LOG2_SLOTS`
+/// slots (1 to 12).
+///
+/// Insert and cancel take constant time; an entry is moved at most once per level before it
+/// expires. Nothing is allocated after [`TimingWheel::new`] and [`TimingWheel::reserve`], unless a
+/// larger key is inserted.
+///
+/// ```
+/// use apus_transport::wheel::TimingWheel;
+/// use apus_units::Time;
+///
+/// // Slots of 2^20 ps (about 1 us), three levels of 64: about 0.27 s before the far list.
+/// let mut wheel = TimingWheel::<6>::new(20, 3);
+/// wheel.insert(7, Time::from_ps(25_000_000));
+/// let mut due = Vec::new();
+/// assert!(!wheel.pop_slot(Time::from_ps(20_000_000), &mut due));
+/// assert!(wheel.pop_slot(Time::from_ps(30_000_000), &mut due));
+/// assert_eq!(due, [(Time::from_ps(25_000_000), 7)]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TimingWheel<const LOG2_SLOTS: u32> {
+    /// One per key.
+    nodes: Vec<Node>,
+    /// First key of each slot, level by level; the far list's is the last.
+    heads: Box<[u32]>,
+    /// Last key of each slot that is not empty, so that a list can be walked from both ends.
+    tails: Box<[u32]>,
+    /// One bit per occupied slot, `WORDS` words per level.
+    occupied: Box<[u64]>,
+    /// Per level, one bit per word of `occupied` that is not zero.
+    summary: Box<[u64]>,
+    /// One bit per level that has an entry (not the far list).
+    occupied_levels: u64,
+    /// A lower bound of the deadlines in the far list, in picoseconds: cancelling does not raise it.
+    far_min: u64,
+    /// Start of the current level-0 slot, in picoseconds; no entry is in an earlier slot.
+    position: u64,
+    /// Number of pending keys.
+    len: usize,
+    /// A level-0 slot is `2^granularity` ps wide.
+    granularity: u32,
+    levels: u32,
+}
+
+impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
+    const SLOTS: u32 = {
+        assert!(LOG2_SLOTS >= 1 && LOG2_SLOTS <= 12, "a level has 2 to 4096 slots");
+        1 << LOG2_SLOTS
+    };
+    /// Words of 64 slots per level.
+    const WORDS: usize = Self::SLOTS.div_ceil(64) as usize;
+
+    /// An empty wheel at the epoch, with `levels` levels and level-0 slots of
+    /// `2^granularity_log2_ps` picoseconds. Deadlines that differ from the position in bit
+    /// `granularity_log2_ps + levels * LOG2_SLOTS` or above wait in the far list, which is examined
+    /// as a whole each time the position passes that bit: choose `levels` so that this is rare.
+    ///
+    /// # Panics
+    /// If there is no level, or if the top level would lie beyond the 64 bits of a time.
+    #[must_use]
+    pub fn new(granularity_log2_ps: u32, levels: u32) -> Self {
+        assert!(levels >= 1, "a wheel needs at least one level");
+        assert!(
+            granularity_log2_ps + (levels - 1) * LOG2_SLOTS < u64::BITS,
+            "the top level lies beyond the 64 bits of a time"
+        );
+        let slots = (levels * Self::SLOTS) as usize;
+        Self {
+            nodes: Vec::new(),
+            heads: vec![NIL; slots + 1].into_boxed_slice(),
+            tails: vec![NIL; slots + 1].into_boxed_slice(),
+            occupied: vec![0; levels as usize * Self::WORDS].into_boxed_slice(),
+            summary: vec![0; levels as usize].into_boxed_slice(),
+            occupied_levels: 0,
+            far_min: u64::MAX,
+            position: 0,
+            len: 0,
+            granularity: granularity_log2_ps,
+            levels,
+        }
+    }
+
+    /// Makes room for the keys `0..keys`, 16 bytes each, so that inserting them allocates nothing.
+    pub fn reserve(&mut self, keys: u32) {
+        if keys as usize > self.nodes.len() {
+            self.nodes.resize(keys as usize, Node::IDLE);
+        }
+    }
+
+    /// Sets the deadline of `key`, replacing its earlier one if it is pending. A deadline before
+    /// [`TimingWheel::position`] is kept as it is and put into the current slot: it expires next.
+    ///
+    /// # Panics
+    /// If `key` is one of the two largest `u32`.
+    #[inline]
+    pub fn insert(&mut self, key: u32, at: Time) {
+        assert!(key < IDLE, "the largest keys are reserved");
+        if key as usize >= self.nodes.len() {
+            self.nodes.resize(key as usize + 1, Node::IDLE);
+        }
+        if self.nodes[key as usize].prev == IDLE {
+            self.len += 1;
+        } else {
+            self.unlink(key);
+        }
+        self.link(key, at.as_ps());
+    }
+
+    /// Removes the deadline of `key`; whether it had one.
+    #[inline]
+    pub fn cancel(&mut self, key: u32) -> bool {
+        if self.nodes.get(key as usize).is_none_or(|node| node.prev == IDLE) {
+            return false;
+        }
+        self.unlink(key);
+        self.nodes[key as usize].prev = IDLE;
+        self.len -= 1;
+        true
+    }
+
+    /// The deadline of `key`, as it was given, if it is pending.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self, key: u32) -> Option<Time> {
+        let node = self.nodes.get(key as usize)?;
+        (node.prev != IDLE).then(|| Time::from_ps(node.at))
+    }
+
+    /// The number of pending keys.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no key is pending.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The start of the current level-0 slot. It never decreases, and every slot before it has been
+    /// popped.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> Time {
+        Time::from_ps(self.position)
+    }
+
+    /// A lower bound of the earliest deadline, never before [`TimingWheel::position`], `None` if
+    /// the wheel is empty. If the earliest entry is at level 0, this is the exact start of its
+    /// slot: `pop_slot` with this limit pops it. Otherwise it is the start of a wider slot, and
+    /// `pop_slot` with this limit may only move entries down. Changes with `insert`, `cancel` and
+    /// `pop_slot`.
+    #[inline]
+    #[must_use]
+    pub fn next_at(&self) -> Option<Time> {
+        self.earliest().map(|(_, start)| Time::from_ps(start))
+    }
+
+    /// Pops the earliest occupied level-0 slot that starts at or before `limit`: moves the position
+    /// to its start, appends its entries to `out` in no particular order, with their exact
+    /// deadlines, and returns true. Their deadlines may lie after `limit`, but in its slot at most.
+    ///
+    /// Returns false if there is no such slot. If entries remain, the position has then moved to
+    /// the slot of `limit`, so that what is inserted next lands on a low level; if none remain, it
+    /// stays, so that a `limit` of "forever" does no harm.
+    ///
+    /// Whoever must not be early inserts deadlines rounded up to the start of a slot. Whoever pops in
+    /// a loop must not insert at or before `limit` what it has just popped: the loop would not end.
+    pub fn pop_slot(&mut self, limit: Time, out: &mut Vec<(Time, u32)>) -> bool {
+        while let Some((slot, start)) = self.earliest() {
+            if start > limit.as_ps() {
+                self.position = self.position.max(align_down(limit.as_ps(), self.granularity));
+                return false;
+            }
+            debug_assert!(start >= self.position, "the wheel never turns back");
+            self.position = start;
+            let ends = self.take(slot);
+            if slot.level == 0 {
+                self.for_each(ends, |wheel, key, at| {
+                    wheel.nodes[key as usize].prev = IDLE;
+                    wheel.len -= 1;
+                    out.push((Time::from_ps(at), key));
+                });
+                return true;
+            }
+            self.for_each(ends, Self::link);
+        }
+        false
+    }
+
+    /// The earliest occupied slot and its start in picoseconds.
+    #[inline]
+    fn earliest(&self) -> Option<(Slot, u64)> {
+        if self.occupied_levels == 0 {
+            if self.heads[self.head(self.far())] == NIL {
+                return None;
+            }
+            // Not before the position, because the far list differs from it above the top level.
+            let start = align_down(self.far_min, self.granularity + self.levels * LOG2_SLOTS);
+            return Some((self.far(), start));
+        }
+        let level = self.occupied_levels.trailing_zeros();
+        let word = self.summary[level as usize].trailing_zeros();
+        let bit = self.occupied[level as usize * Self::WORDS + word as usize].trailing_zeros();
+        let index = word * 64 + bit;
+        let shift = self.granularity + level * LOG2_SLOTS;
+        let start =
+            align_down(self.position, (shift + LOG2_SLOTS).min(64)) | (u64::from(index) << shift);
+        Some((Slot { level, index }, start))
+    }
+
+    /// The far list, as the slot behind the last.
+    #[inline]
+    fn far(&self) -> Slot {
+        Slot { level: self.levels, index: 0 }
+    }
+
+    /// Index into `heads`.
+    #[inline]
+    fn head(&self, slot: Slot) -> usize {
+        ((slot.level << LOG2_SLOTS) | slot.index) as usize
+    }
+
+    /// Where a deadline belongs, seen from the position.
+    #[inline]
+    fn slot_of(&self, at: u64) -> Slot {
+        let tick = at.max(self.position) >> self.granularity;
+        let differing = tick ^ (self.position >> self.granularity);
+        let level = (63 - (differing | 1).leading_zeros()) / LOG2_SLOTS;
+        if level >= self.levels {
+            return self.far();
+        }
+        let index = (tick >> (level * LOG2_SLOTS)) as u32 & (Self::SLOTS - 1);
+        Slot { level, index }
+    }
+
+    /// Puts a key that is in no list in front of the list of its slot.
+    #[inline]
+    fn link(&mut self, key: u32, at: u64) {
+        let slot = self.slot_of(at);
+        let head = self.head(slot);
+        let next = core::mem::replace(&mut self.heads[head], key);
+        self.nodes[key as usize] = Node { at, prev: NIL, next };
+        if next != NIL {
+            self.nodes[next as usize].prev = key;
+        } else {
+            self.tails[head] = key;
+            if slot.level < self.levels {
+                self.mark(slot);
+            }
+        }
+        if slot.level == self.levels {
+            self.far_min = self.far_min.min(at);
+        }
+    }
+
+    /// Takes a pending key out of its list; its own node is left for the caller to set.
+    #[inline]
+    fn unlink(&mut self, key: u32) {
+        let Node { at, prev, next } = self.nodes[key as usize];
+        if next != NIL {
+            self.nodes[next as usize].prev = prev;
+        }
+        if prev != NIL {
+            self.nodes[prev as usize].next = next;
+        }
+        if next != NIL && prev != NIL {
+            return;
+        }
+        let slot = self.slot_of(at);
+        let head = self.head(slot);
+        if prev == NIL {
+            debug_assert_eq!(self.heads[head], key, "a first node is its slot's head");
+            self.heads[head] = next;
+        }
+        if next == NIL {
+            debug_assert_eq!(self.tails[head], key, "a last node is its slot's tail");
+            self.tails[head] = prev;
+        }
+        if self.heads[head] == NIL {
+            self.unmark(slot);
+        }
+    }
+
+    /// Empties a slot and returns the first and the last key of the list it had.
+    #[inline]
+    fn take(&mut self, slot: Slot) -> (u32, u32) {
+        let head = self.head(slot);
+        let first = core::mem::replace(&mut self.heads[head], NIL);
+        self.unmark(slot);
+        (first, self.tails[head])
+    }
+
+    /// Sets the occupancy bits of a slot of the wheel.
+    #[inline]
+    fn mark(&mut self, slot: Slot) {
+        let (level, word) = (slot.level as usize, (slot.index / 64) as usize);
+        self.occupied[level * Self::WORDS + word] |= 1 << (slot.index % 64);
+        self.summary[level] |= 1 << word;
+        self.occupied_levels |= 1 << level;
+    }
+
+    /// Clears the occupancy bits of a slot that became empty, or the bound of the far list.
+    #[inline]
+    fn unmark(&mut self, slot: Slot) {
+        if slot.level == self.levels {
+            self.far_min = u64::MAX;
+            return;
+        }
+        let (level, word) = (slot.level as usize, (slot.index / 64) as usize);
+        let bits = &mut self.occupied[level * Self::WORDS + word];
+        *bits &= !(1 << (slot.index % 64));
+        if *bits == 0 {
+            self.summary[level] &= !(1 << word);
+            if self.summary[level] == 0 {
+                self.occupied_levels &= !(1 << level);
+            }
+        }
+    }
+
+    /// Calls `visit` with each key and deadline of a list that was taken from its slot; `visit` may
+    /// set the key's own node. The list is walked from both ends at once, because at a million keys
+    /// each step waits for memory and the two chains wait together: half the time, measured.
+    #[inline]
+    fn for_each(&mut self, ends: (u32, u32), mut visit: impl FnMut(&mut Self, u32, u64)) {
+        let (mut front, mut back) = ends;
+        loop {
+            let (first, last) = (self.nodes[front as usize], self.nodes[back as usize]);
+            visit(self, front, first.at);
+            if front == back {
+                return;
+            }
+            visit(self, back, last.at);
+            if first.next == back {
+                return;
+            }
+            (front, back) = (first.next, last.prev);
+        }
+    }
+}
+
+/// `ps` with its low `bits` bits cleared; `bits` may be 64.
+#[inline]
+const fn align_down(ps: u64, bits: u32) -> u64 {
+    match u64::MAX.checked_shl(bits) {
+        Some(mask) => ps & mask,
+        None => 0,
+    }
+}

@@ -1,0 +1,325 @@
+//! Two endpoints in virtual time: what the transport promises, one situation at a time.
+#![allow(non_snake_case)] // `function__situation`
+
+mod support;
+
+use apus_cc::registry::{AlgorithmConfig, build};
+use apus_transport::{EndpointConfig, Handled, Op, OpKind, Outcome, SubmitError};
+use apus_units::{FlowId, PacketNumber, Span, Time};
+use apus_wire::{Ack, Body, Header, RegionKey, SegmentKind};
+use support::{Faults, Pair, byte};
+
+const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 4096 };
+const READ: OpKind = OpKind::Read { region: RegionKey::new(7), address: 0 };
+const FAR: Time = Time::from_ps(10_000_000_000_000);
+
+fn constant(window: &str) -> AlgorithmConfig {
+    build("constant", None, &[("window", window)]).expect("constant")
+}
+
+fn swift(settings: &[(&str, &str)]) -> AlgorithmConfig {
+    build("swift", Some("paper"), settings).expect("swift")
+}
+
+fn pair(window: &str) -> Pair {
+    Pair::new(&constant(window), EndpointConfig::default(), 1)
+}
+
+/// Data packets of `side` as (time in us, packet number, op, offset).
+fn data_of(pair: &Pair, side: usize) -> Vec<(u64, u64, u64, u64)> {
+    let data = pair.log.iter().filter_map(|(at, from, header)| match header.body {
+        Body::Data(s) if *from == side => {
+            Some((at.as_ps() / 1_000_000, header.seq.get(), s.op.get(), s.offset))
+        }
+        _ => None,
+    });
+    data.collect()
+}
+
+fn assert_stored(pair: &Pair, owner: usize, answer: bool, op: u64, length: u64) {
+    let stored = &pair.sides[1 - owner].stored[&(answer, op)];
+    let expected: Vec<u8> = (0..length).map(|i| byte(owner, answer, op, i)).collect();
+    assert!(*stored == expected, "op {op} of side {owner}");
+}
+
+#[test]
+fn write__arrives_and_completes_after_one_round_trip() {
+    let mut pair = pair("8");
+    pair.submit(0, WRITE, 10_000);
+    pair.run_until(FAR);
+    assert_stored(&pair, 0, false, 0, 10_000);
+    let done = pair.sides[0].completions[0];
+    assert_eq!((done.outcome, done.submitted.length), (Outcome::Done, 10_000));
+    assert_eq!(done.completed_at.since(done.submitted_at), Span::from_us(10));
+    assert_eq!(pair.sides[1].finished[&0], 1);
+}
+
+#[test]
+fn read__brings_the_peers_bytes() {
+    let mut pair = pair("8");
+    pair.submit(0, READ, 9_000);
+    pair.run_until(FAR);
+    // The answer's bytes are the peer's (side 1), numbered by our op.
+    assert_stored(&pair, 1, true, 0, 9_000);
+    assert_eq!(pair.sides[0].completions.len(), 1);
+    assert_eq!(pair.sides[1].completions.len(), 0, "the peer asked for nothing");
+}
+
+#[test]
+fn ops_without_bytes_complete() {
+    let mut pair = pair("1");
+    pair.submit(0, OpKind::Message, 0);
+    pair.submit(0, WRITE, 0);
+    pair.submit(0, READ, 0);
+    pair.submit(0, OpKind::Message, 1);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions.len(), 4);
+    assert!(pair.sides[1].finished.values().all(|&times| times == 1));
+}
+
+#[test]
+fn both_directions_share_a_flow() {
+    let mut pair = pair("4");
+    pair.submit(0, WRITE, 50_000);
+    pair.submit(1, WRITE, 30_000);
+    pair.submit(1, READ, 20_000);
+    pair.run_until(FAR);
+    assert_stored(&pair, 0, false, 0, 50_000);
+    assert_stored(&pair, 1, false, 0, 30_000);
+    assert_stored(&pair, 0, true, 1, 20_000);
+}
+
+#[test]
+fn window__bounds_packets_in_flight() {
+    let mut pair = pair("3");
+    pair.submit(0, WRITE, 4096 * 20);
+    assert_eq!(pair.sides[0].endpoint.in_flight(pair.flow), Some(3));
+    while pair.step(FAR) {
+        assert!(pair.sides[0].endpoint.in_flight(pair.flow) <= Some(3));
+    }
+    // 20 packets at 3 per 10 us: the last leaves in the seventh round.
+    assert_eq!(data_of(&pair, 0).last().map(|d| d.0), Some(60));
+}
+
+#[test]
+fn rtt_sample__is_the_round_trip() {
+    let mut pair = pair("1");
+    pair.submit(0, WRITE, 4096 * 5);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].samples.len(), 5);
+    assert!(pair.sides[0].samples.iter().all(|s| s.end_to_end_rtt == Span::from_us(10)));
+}
+
+/// Swift §3.6: a hole in the bitmap is retransmitted; RFC 9002 §6.1.1: after three later packets.
+#[test]
+fn swift_3_6_hole_is_retransmitted_under_a_fresh_number() {
+    let mut pair = pair("8");
+    pair.lose = vec![(0, 2)];
+    pair.submit(0, WRITE, 4096 * 8);
+    pair.run_until(FAR);
+    let data = data_of(&pair, 0);
+    // Packets 3, 4 and 5 arrive at 5 us; the acknowledgement of 5 makes 2 lost at 10 us.
+    assert_eq!(data[8], (10, 8, 0, 2 * 4096));
+    assert_eq!(data.len(), 9, "nothing else is resent");
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    assert_eq!((counters.fast_losses, counters.timeouts), (1, 0));
+    assert_stored(&pair, 0, false, 0, 4096 * 8);
+}
+
+#[test]
+fn reordering_below_the_threshold_is_no_loss() {
+    let mut pair = pair("4");
+    pair.submit(0, WRITE, 4096 * 4);
+    let mut datagrams: Vec<_> = core::iter::from_fn(|| pair.take_from_wire()).collect();
+    datagrams.swap(0, 2); // 2, 1, 0, 3
+    for (at, to, datagram) in datagrams {
+        pair.now = at;
+        pair.deliver(to, &datagram);
+        pair.flush(to);
+    }
+    pair.run_until(FAR);
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    assert_eq!((counters.packets_sent, counters.fast_losses), (4, 0));
+}
+
+/// Swift §3.6: the retransmission timer ensures delivery in the absence of acknowledgements.
+#[test]
+fn swift_3_6_lost_tail_is_resent_after_the_rto() {
+    let config = build("constant", None, &[("window", "4"), ("initial_rto", "300us")]);
+    let mut pair = Pair::new(&config.expect("constant"), EndpointConfig::default(), 1);
+    pair.lose = vec![(0, 0)];
+    pair.submit(0, WRITE, 100);
+    pair.run_until(FAR);
+    let data = data_of(&pair, 0);
+    // 300 us, rounded up to the wheel's slot of 2^17 ps.
+    assert_eq!(data, [(0, 0, 0, 0), (300, 1, 0, 0)]);
+    assert_eq!(pair.sides[0].completions.len(), 1);
+    assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(1));
+}
+
+/// The timeout runs from the last progress, not from each packet's own transmission.
+#[test]
+fn rto__restarts_with_every_acknowledgement() {
+    let settings = [("window", "1"), ("initial_rto", "15us"), ("min_rto", "15us")];
+    let config = build("constant", None, &settings).expect("constant");
+    let mut pair = Pair::new(&config, EndpointConfig::default(), 1);
+    pair.submit(0, WRITE, 4096 * 50);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(0));
+}
+
+/// A needless timeout: the original's late acknowledgement gives an RTT sample, and the copy is
+/// recognised as a duplicate by the receiver.
+#[test]
+fn spurious_timeout__delivers_once_and_counts_the_duplicate() {
+    let settings = [("window", "1"), ("initial_rto", "8us"), ("min_rto", "8us")];
+    let config = build("constant", None, &settings).expect("constant");
+    let mut pair = Pair::new(&config, EndpointConfig::default(), 1);
+    pair.submit(0, WRITE, 100);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[1].duplicates, 1);
+    assert_eq!(pair.sides[1].finished[&0], 1);
+    assert_eq!(pair.sides[0].completions.len(), 1);
+    assert_eq!(pair.sides[0].samples[0].end_to_end_rtt, Span::from_us(10));
+}
+
+/// Swift §3.4: below one packet the window becomes a delay of rtt / cwnd between packets; a window
+/// of 0.5 sends a packet every two RTTs.
+#[test]
+fn swift_3_4_window_of_a_half_sends_every_two_rtts() {
+    // No increase, no decrease: the window stays where it starts.
+    let algorithm = swift(&[
+        ("ai", "0.000001"),
+        ("initial_cwnd", "0.5"),
+        ("base_target", "1ms"),
+        ("endpoint_target", "1ms"),
+    ]);
+    let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
+    pair.submit(0, WRITE, 4096 * 6);
+    pair.run_until(FAR);
+    let sent: Vec<u64> = pair
+        .log
+        .iter()
+        .filter(|(_, side, header)| *side == 0 && matches!(header.body, Body::Data(_)))
+        .map(|(at, ..)| at.as_ps())
+        .collect();
+    assert_eq!(sent.len(), 6);
+    for gap in sent.windows(2).skip(1).map(|w| w[1] - w[0]) {
+        // 2 x 10 us, late by less than one slot of the wheel.
+        assert!((20_000_000..20_000_000 + (1 << 17)).contains(&gap), "{gap} ps");
+    }
+}
+
+/// Swift §3.6: an incoming data packet generates a pure ACK sent immediately, while reverse data
+/// respects the pacing delay; small read requests do not wait either (design: transport).
+#[test]
+fn swift_3_6_acks_and_read_requests_do_not_wait_behind_paced_data() {
+    let algorithm = swift(&[
+        ("ai", "0.000001"),
+        ("initial_cwnd", "0.01"),
+        ("base_target", "1ms"),
+        ("endpoint_target", "1ms"),
+    ]);
+    let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
+    pair.submit(0, WRITE, 4096 * 3); // the second packet waits for milliseconds
+    pair.run_until(Time::from_ps(20_000_000));
+    assert_eq!(data_of(&pair, 0).len(), 1);
+    pair.submit(1, WRITE, 100);
+    pair.submit(0, READ, 100);
+    pair.run_until(Time::from_ps(40_000_000));
+    let acks = pair.log.iter().filter(|(_, s, h)| *s == 0 && matches!(h.body, Body::Ack(_)));
+    let at: Vec<u64> = acks.map(|(at, ..)| at.as_ps() / 1_000_000).collect();
+    assert_eq!(at, [25, 30], "side 0 acknowledges the write, then the answer, on arrival");
+    let request = pair.log.iter().find(|(_, _, h)| match h.body {
+        Body::Data(s) => matches!(s.kind, SegmentKind::ReadRequest { .. }),
+        Body::Ack(_) => false,
+    });
+    assert_eq!(request.map(|(at, ..)| at.as_ps()), Some(20_000_000));
+}
+
+/// Swift §3.6: packets processed in a batch are acknowledged together, without delay.
+#[test]
+fn swift_3_6_a_batch_gets_one_coalesced_ack() {
+    let mut pair = pair("8");
+    pair.submit(0, WRITE, 4096 * 8);
+    let datagrams: Vec<_> = core::iter::from_fn(|| pair.take_from_wire()).collect();
+    for (at, to, datagram) in datagrams {
+        pair.now = at;
+        pair.deliver(to, &datagram);
+    }
+    pair.flush(1);
+    assert_eq!(pair.sides[1].acks_sent, 1);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions.len(), 1, "one acknowledgement covered all eight");
+}
+
+#[test]
+fn submit__refuses_what_exceeds_the_limit_and_takes_it_later() {
+    let config = EndpointConfig { max_ops: 2, ..EndpointConfig::default() };
+    let mut pair = Pair::new(&constant("1"), config, 1);
+    pair.submit(0, WRITE, 1);
+    pair.submit(0, WRITE, 1);
+    let op = Op { kind: WRITE, length: 1, user: 0 };
+    let endpoint = &mut pair.sides[0].endpoint;
+    assert_eq!(endpoint.submit(Time::ZERO, FlowId::new(0), op), Err(SubmitError::TooManyOps));
+    assert_eq!(endpoint.submit(Time::ZERO, FlowId::new(9), op), Err(SubmitError::NoFlow));
+    pair.run_until(FAR);
+    pair.submit(0, WRITE, 1);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions.len(), 3);
+}
+
+#[test]
+fn abort__tells_ops_that_never_left_from_those_that_may_have_been_applied() {
+    let mut pair = pair("1");
+    pair.submit(0, WRITE, 4096);
+    pair.submit(0, WRITE, 4096);
+    pair.sides[0].endpoint.abort(Time::from_ps(5), FlowId::new(0));
+    pair.flush(0);
+    let outcomes: Vec<_> = pair.sides[0].completions.iter().map(|c| c.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Unknown, Outcome::Failed]);
+}
+
+#[test]
+fn give_up_after__ends_a_flow_whose_peer_is_silent() {
+    let config =
+        EndpointConfig { give_up_after: Some(Span::from_ms(50)), ..EndpointConfig::default() };
+    let mut pair = Pair::new(&constant("1"), config, 1);
+    pair.faults = Faults { loss: 1000, ..Faults::default() };
+    pair.submit(0, WRITE, 1);
+    pair.run_until(FAR);
+    let completion = pair.sides[0].completions[0];
+    assert_eq!(completion.outcome, Outcome::Unknown);
+    let took = completion.completed_at.since(Time::ZERO);
+    assert!(took >= Span::from_ms(50) && took < Span::from_ms(53), "{took}");
+}
+
+#[test]
+fn forged_packets_have_no_effect() {
+    let mut pair = pair("1");
+    pair.submit(0, WRITE, 4096 * 4);
+    pair.run_until(Time::from_ps(12_000_000));
+    let arrival = apus_transport::Arrival {
+        now: pair.now,
+        nic_received_at: pair.now,
+        hops: 1,
+        marked: false,
+        receiver_level: 0,
+    };
+    let ack = Ack {
+        largest: PacketNumber::new(1 << 40),
+        bitmap: u128::MAX,
+        echo: PacketNumber::new(1 << 40),
+        remote_queuing: Span::ZERO,
+        hops: 1,
+        marked: 0,
+        receiver_level: 0,
+    };
+    let header = Header { flow: FlowId::new(0), seq: PacketNumber::new(99), body: Body::Ack(ack) };
+    let endpoint = &mut pair.sides[0].endpoint;
+    assert_eq!(endpoint.handle_packet(&arrival, &header), Handled::Ack(None));
+    let stranger = Header { flow: FlowId::new(5), ..header };
+    assert_eq!(endpoint.handle_packet(&arrival, &stranger), Handled::Refused);
+    pair.run_until(FAR);
+    assert_stored(&pair, 0, false, 0, 4096 * 4);
+}

@@ -1,0 +1,158 @@
+//! The SACK bitmap (Swift §3.6) against sets of packet numbers.
+
+use std::collections::HashSet;
+
+use apus_transport::received::{AckedPackets, ReceivedPackets, Recorded};
+use apus_units::PacketNumber;
+use proptest::prelude::*;
+
+fn pn(n: u64) -> PacketNumber {
+    PacketNumber::new(n)
+}
+
+/// The numbers that a bitmap says were received.
+fn members(largest: u64, bitmap: u128) -> HashSet<u64> {
+    (0..128).filter(|i| bitmap >> i & 1 == 1).filter_map(|i| largest.checked_sub(i)).collect()
+}
+
+/// Packet numbers like those of a network: mostly the next, some jumps, some late ones.
+fn arrivals() -> impl Strategy<Value = Vec<u64>> {
+    let step = prop_oneof![
+        10 => Just(1i64),
+        4 => -3i64..=3,
+        2 => -140i64..=140,
+        1 => -600i64..=600,
+        1 => -1_000_000_000i64..=1_000_000_000,
+    ];
+    (0u64..2_000, prop::collection::vec(step, 1..300)).prop_map(|(start, steps)| {
+        let mut n = start;
+        let mut numbers = vec![n];
+        for step in steps {
+            n = n.saturating_add_signed(step);
+            numbers.push(n);
+        }
+        numbers
+    })
+}
+
+#[test]
+fn swift_3_6_nothing_is_received_at_first() {
+    let received = ReceivedPackets::new();
+    assert_eq!((received.largest(), received.bitmap()), (None, 0));
+    assert_eq!(AckedPackets::new().largest(), None);
+}
+
+#[test]
+fn swift_3_6_bitmap_reads_from_the_largest_down() {
+    let mut received = ReceivedPackets::new();
+    for n in [10, 12, 13, 9] {
+        assert_eq!(received.record(pn(n)), Recorded::New);
+    }
+    assert_eq!(received.largest(), Some(pn(13)));
+    assert_eq!(received.bitmap(), 0b11011);
+    assert_eq!(received.record(pn(12)), Recorded::Duplicate);
+    assert_eq!(received.record(pn(13 + 127)), Recorded::New);
+    assert_eq!(received.record(pn(13)), Recorded::Duplicate, "127 behind is still known");
+    assert_eq!(received.record(pn(12)), Recorded::TooOld, "128 behind is not");
+}
+
+#[test]
+fn swift_3_6_each_packet_is_acknowledged_once_oldest_first() {
+    let mut acked = AckedPackets::new();
+    let numbers = |newly: apus_transport::received::NewlyAcked| {
+        newly.map(PacketNumber::get).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(acked.on_ack(pn(3), 0b1011)), [0, 2, 3]);
+    assert_eq!(numbers(acked.on_ack(pn(4), 0b11111)), [1, 4]);
+    assert!(numbers(acked.on_ack(pn(3), 0b1011)).is_empty(), "a stale ACK");
+    assert_eq!(numbers(acked.on_ack(pn(1_000), 1)), [1_000], "a window that jumped");
+    assert_eq!(acked.largest(), Some(pn(1_000)));
+    assert_eq!(numbers(acked.on_ack(pn(872), 1)), [872], "128 behind counts");
+    assert_eq!(numbers(acked.on_ack(pn(872), 1 << 127 | 1)), [745], "255 behind is the last");
+    assert!(numbers(acked.on_ack(pn(744), 1)).is_empty(), "256 behind is forgotten");
+}
+
+#[test]
+fn swift_3_6_a_bit_below_packet_0_is_ignored() {
+    let newly = AckedPackets::new().on_ack(pn(2), u128::MAX);
+    assert_eq!(newly.len(), 3);
+    assert_eq!(newly.map(PacketNumber::get).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+
+    #[test]
+    fn receiver_behaves_like_a_set(numbers in arrivals()) {
+        let mut received = ReceivedPackets::new();
+        let mut model = HashSet::new();
+        let mut largest: Option<u64> = None;
+        for n in numbers {
+            let expected = match largest {
+                Some(largest) if n + 127 < largest => Recorded::TooOld,
+                _ if model.insert(n) => Recorded::New,
+                _ => Recorded::Duplicate,
+            };
+            prop_assert_eq!(received.record(pn(n)), expected);
+            largest = largest.max(Some(n));
+            let top = largest.unwrap();
+            prop_assert_eq!(received.largest(), Some(pn(top)));
+            let window: HashSet<u64> = model.iter().copied().filter(|n| n + 127 >= top).collect();
+            prop_assert_eq!(members(top, received.bitmap()), window);
+        }
+    }
+
+    /// Any (largest, bitmap), in any order: each number once, and all that lie in the memory.
+    #[test]
+    fn sender_behaves_like_a_set_for_arbitrary_acks(
+        numbers in arrivals(),
+        bitmaps in prop::collection::vec(any::<u128>(), 301),
+    ) {
+        let mut acked = AckedPackets::new();
+        let mut model = HashSet::new();
+        let mut top = 0;
+        for (n, bitmap) in numbers.into_iter().zip(bitmaps) {
+            let newly: Vec<u64> = acked.on_ack(pn(n), bitmap).map(PacketNumber::get).collect();
+            if bitmap != 0 {
+                top = top.max(n);
+            }
+            let mut expected: Vec<u64> = members(n, bitmap)
+                .into_iter()
+                .filter(|n| n + 255 >= top && model.insert(*n))
+                .collect();
+            expected.sort_unstable();
+            prop_assert_eq!(newly, expected);
+        }
+    }
+
+    /// Receiver to sender with ACKs that are lost, repeated and late: nothing twice, and after one
+    /// more ACK the sender knows what the receiver's window holds.
+    #[test]
+    fn swift_3_6_sender_learns_what_the_receiver_has(
+        numbers in arrivals(),
+        fates in prop::collection::vec(0usize..6, 301),
+    ) {
+        let mut received = ReceivedPackets::new();
+        let mut acked = AckedPackets::new();
+        let mut arrived = HashSet::new();
+        let mut learned = HashSet::new();
+        let mut acks = Vec::new();
+        for (n, fate) in numbers.into_iter().zip(fates) {
+            if received.record(pn(n)) == Recorded::New {
+                arrived.insert(n);
+            }
+            acks.push((received.largest().unwrap(), received.bitmap()));
+            // Fate 0 loses this ACK, others deliver it or an older one in its place.
+            if fate > 0 {
+                let (largest, bitmap) = acks[acks.len().saturating_sub(fate)];
+                for newly in acked.on_ack(largest, bitmap) {
+                    prop_assert!(arrived.contains(&newly.get()));
+                    prop_assert!(learned.insert(newly.get()), "{} twice", newly);
+                }
+            }
+        }
+        let (largest, bitmap) = (received.largest().unwrap(), received.bitmap());
+        learned.extend(acked.on_ack(largest, bitmap).map(PacketNumber::get));
+        prop_assert!(members(largest.get(), bitmap).is_subset(&learned));
+    }
+}

@@ -1,0 +1,237 @@
+//! Two endpoints joined in virtual time by a network that can lose, duplicate, reorder and corrupt.
+#![allow(dead_code)] // each test binary uses its own part
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use apus_cc::registry::AlgorithmConfig;
+use apus_transport::{
+    Arrival, Completion, Endpoint, EndpointConfig, Handled, Op, OpKind, RttSample,
+};
+use apus_units::{FlowId, Span, Time};
+use apus_wire::{Body, Header, SegmentKind};
+
+/// SplitMix64: every run is a function of its seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+}
+
+/// What the network does to packets, in thousandths.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    pub loss: u64,
+    pub duplication: u64,
+    pub corruption: u64,
+    /// Extra delay is uniform up to this, so packets overtake each other.
+    pub reorder: Span,
+}
+
+/// One side: an endpoint and what its application has seen.
+pub struct Side {
+    pub endpoint: Endpoint,
+    pub completions: Vec<Completion>,
+    /// Bytes stored by the peer's writes and messages, and by answers to our reads, per op.
+    pub stored: BTreeMap<(bool, u64), Vec<u8>>,
+    /// How often an inbound op was reported finished.
+    pub finished: BTreeMap<u64, u32>,
+    pub samples: Vec<RttSample>,
+    pub acks_sent: u64,
+    pub data_sent: u64,
+    pub duplicates: u64,
+    pub refused: u64,
+}
+
+impl Side {
+    fn new(config: EndpointConfig) -> Self {
+        Self {
+            endpoint: Endpoint::new(config),
+            completions: Vec::new(),
+            stored: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            samples: Vec::new(),
+            acks_sent: 0,
+            data_sent: 0,
+            duplicates: 0,
+            refused: 0,
+        }
+    }
+}
+
+/// The byte at `offset` of op `op` as side `owner` holds it.
+pub fn byte(owner: usize, answer: bool, op: u64, offset: u64) -> u8 {
+    let mixed = (op * 31 + offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed as u8) ^ (owner as u8) ^ (u8::from(answer) << 7)
+}
+
+/// When a datagram is due, the order among equals, the side it goes to, and its bytes.
+type Flight = Reverse<(Time, u64, usize, Vec<u8>)>;
+
+pub struct Pair {
+    pub now: Time,
+    pub sides: [Side; 2],
+    pub flow: FlowId,
+    pub faults: Faults,
+    pub one_way: Span,
+    /// Data packets, by side and number, that the network loses.
+    pub lose: Vec<(usize, u64)>,
+    pub random: Random,
+    wire: BinaryHeap<Flight>,
+    sent: u64,
+    /// Every packet as it left, for tests that look at the order of things.
+    pub log: Vec<(Time, usize, Header)>,
+}
+
+impl Pair {
+    pub fn new(algorithm: &AlgorithmConfig, config: EndpointConfig, seed: u64) -> Self {
+        let mut sides = [Side::new(config), Side::new(config)];
+        let flow = FlowId::new(0);
+        for side in &mut sides {
+            assert_eq!(side.endpoint.open(flow, algorithm.sender()), flow);
+        }
+        Self {
+            now: Time::ZERO,
+            sides,
+            flow,
+            faults: Faults::default(),
+            one_way: Span::from_us(5),
+            lose: Vec::new(),
+            random: Random(seed),
+            wire: BinaryHeap::new(),
+            sent: 0,
+            log: Vec::new(),
+        }
+    }
+
+    pub fn submit(&mut self, side: usize, kind: OpKind, length: u64) {
+        let op = Op { kind, length, user: 0 };
+        self.sides[side].endpoint.submit(self.now, self.flow, op).expect("submit");
+        self.flush(side);
+    }
+
+    /// Sends what `side` may send and takes its completions.
+    pub fn flush(&mut self, side: usize) {
+        while let Some(transmit) = self.sides[side].endpoint.poll_transmit(self.now) {
+            self.put_on_wire(side, &transmit.header);
+        }
+        while let Some(completion) = self.sides[side].endpoint.poll_completion() {
+            self.sides[side].completions.push(completion);
+        }
+    }
+
+    fn put_on_wire(&mut self, side: usize, header: &Header) {
+        self.log.push((self.now, side, *header));
+        let mut payload = Vec::new();
+        match &header.body {
+            Body::Ack(_) => self.sides[side].acks_sent += 1,
+            Body::Data(segment) => {
+                self.sides[side].data_sent += 1;
+                let answer = segment.kind == SegmentKind::ReadResponse;
+                payload.extend((0..u64::from(segment.length)).map(|i| {
+                    byte(side, answer, segment.op.get(), segment.offset + i)
+                }));
+            }
+        }
+        let mut datagram = vec![0; 128 + payload.len()];
+        let length = apus_wire::seal(header, &payload, &mut datagram).expect("seal");
+        datagram.truncate(length);
+        let data = matches!(header.body, Body::Data(_));
+        if self.random.chance(self.faults.loss)
+            || (data && self.lose.contains(&(side, header.seq.get())))
+        {
+            return;
+        }
+        let copies = 1 + u64::from(self.random.chance(self.faults.duplication));
+        for _ in 0..copies {
+            let mut datagram = datagram.clone();
+            if self.random.chance(self.faults.corruption) {
+                let bit = self.random.below(datagram.len() as u64 * 8);
+                datagram[(bit / 8) as usize] ^= 1 << (bit % 8);
+            }
+            let extra = Span::from_ps(self.random.below(self.faults.reorder.as_ps() + 1));
+            let at = self.now + self.one_way + extra;
+            self.sent += 1;
+            self.wire.push(Reverse((at, self.sent, 1 - side, datagram)));
+        }
+    }
+
+    /// Lets the next thing happen; false if nothing is left to happen before `limit`.
+    pub fn step(&mut self, limit: Time) -> bool {
+        let arrival = self.wire.peek().map(|Reverse((at, ..))| *at);
+        let timers = [0, 1].map(|s| self.sides[s].endpoint.next_timeout());
+        let Some(next) = [arrival, timers[0], timers[1]].into_iter().flatten().min() else {
+            return false;
+        };
+        if next >= limit {
+            return false;
+        }
+        self.now = self.now.max(next);
+        if arrival == Some(next) {
+            let Some(Reverse((_, _, side, datagram))) = self.wire.pop() else { return false };
+            self.deliver(side, &datagram);
+            self.flush(side);
+        } else {
+            let side = usize::from(timers[0] != Some(next));
+            self.sides[side].endpoint.handle_timeout(self.now);
+            self.flush(side);
+        }
+        true
+    }
+
+    /// Hands a datagram to `side` without letting it answer.
+    pub fn deliver(&mut self, to: usize, datagram: &[u8]) {
+        let Ok((header, payload)) = apus_wire::open(datagram) else { return };
+        let arrival = Arrival {
+            now: self.now,
+            nic_received_at: self.now,
+            hops: 1,
+            marked: false,
+            receiver_level: 0,
+        };
+        let side = &mut self.sides[to];
+        match side.endpoint.handle_packet(&arrival, &header) {
+            Handled::Data { bytes, finished } => {
+                let Body::Data(segment) = header.body else { unreachable!() };
+                let answer = segment.kind == SegmentKind::ReadResponse;
+                if bytes > 0 {
+                    let stored =
+                        side.stored.entry((answer, segment.op.get())).or_insert_with(|| {
+                            vec![0; segment.op_length as usize]
+                        });
+                    stored[segment.offset as usize..][..payload.len()].copy_from_slice(payload);
+                }
+                if finished && !answer {
+                    *side.finished.entry(segment.op.get()).or_default() += 1;
+                }
+            }
+            Handled::Ack(sample) => side.samples.extend(sample),
+            Handled::Duplicate => side.duplicates += 1,
+            Handled::Refused => side.refused += 1,
+        }
+    }
+
+    /// Takes the next datagram off the wire, for tests that deliver in batches.
+    pub fn take_from_wire(&mut self) -> Option<(Time, usize, Vec<u8>)> {
+        self.wire.pop().map(|Reverse((at, _, side, datagram))| (at, side, datagram))
+    }
+
+    pub fn run_until(&mut self, limit: Time) {
+        while self.step(limit) {}
+        self.now = self.now.max(limit);
+    }
+}

@@ -1,0 +1,237 @@
+//! Headers to bytes and back; the layout is drawn in the crate's documentation.
+
+use apus_units::{FlowId, OpId, PacketNumber, Span};
+
+use crate::error::{DecodeError, EncodeError, Illegal};
+use crate::header::{Ack, Body, Header, RegionKey, Segment, SegmentKind};
+
+/// The version of the layout.
+pub const VERSION: u8 = 1;
+
+/// Where the authenticated part of a packet begins, in bytes: behind the congestion extension.
+pub const AUTHENTICATED_FROM: usize = 1;
+
+/// Bytes of the longest header.
+pub const MAX_HEADER_BYTES: usize = 57;
+
+/// The congestion extension "none", the only one so far.
+const NO_EXTENSION: u8 = 0;
+
+/// Extension, version, kind, flow and packet number.
+const COMMON_BYTES: usize = 15;
+const SEGMENT_BYTES: usize = 26;
+const REGION_BYTES: usize = 16;
+const ACK_BYTES: usize = 42;
+
+/// The kind byte. None is 0, so that a packet of zeros is refused.
+mod kind {
+    pub(super) const WRITE: u8 = 1;
+    pub(super) const MESSAGE: u8 = 2;
+    pub(super) const READ_REQUEST: u8 = 3;
+    pub(super) const READ_RESPONSE: u8 = 4;
+    pub(super) const ACK: u8 = 5;
+}
+
+/// The kind byte of a body.
+fn kind_of(body: &Body) -> u8 {
+    match body {
+        Body::Data(segment) => match segment.kind {
+            SegmentKind::Write { .. } => kind::WRITE,
+            SegmentKind::Message => kind::MESSAGE,
+            SegmentKind::ReadRequest { .. } => kind::READ_REQUEST,
+            SegmentKind::ReadResponse => kind::READ_RESPONSE,
+        },
+        Body::Ack(_) => kind::ACK,
+    }
+}
+
+/// Bytes of a header of this kind, `None` if there is no such kind.
+fn header_bytes(kind: u8) -> Option<usize> {
+    match kind {
+        kind::WRITE | kind::READ_REQUEST => Some(COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES),
+        kind::MESSAGE | kind::READ_RESPONSE => Some(COMMON_BYTES + SEGMENT_BYTES),
+        kind::ACK => Some(COMMON_BYTES + ACK_BYTES),
+        _ => None,
+    }
+}
+
+impl Header {
+    /// Bytes that this header takes in a packet, congestion extension included, payload and
+    /// checksum not.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        match &self.body {
+            Body::Data(Segment {
+                kind: SegmentKind::Message | SegmentKind::ReadResponse, ..
+            }) => COMMON_BYTES + SEGMENT_BYTES,
+            Body::Data(_) => COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES,
+            Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
+        }
+    }
+
+    /// Payload bytes that follow this header.
+    #[must_use]
+    pub fn payload_len(&self) -> usize {
+        match &self.body {
+            Body::Data(segment) => segment.length as usize,
+            Body::Ack(_) => 0,
+        }
+    }
+}
+
+/// Writes the header to the start of `out` and returns its length.
+///
+/// # Errors
+/// If its values are illegal or `out` is too short; `out` is then unchanged.
+pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
+    match &header.body {
+        Body::Data(segment) => segment.check()?,
+        Body::Ack(ack) => ack.check()?,
+    }
+    let (needed, available) = (header.encoded_len(), out.len());
+    let Some(out) = out.get_mut(..needed) else {
+        return Err(EncodeError::BufferTooSmall { needed, available });
+    };
+    let mut writer = Writer(out);
+    writer.put([NO_EXTENSION, VERSION, kind_of(&header.body)]);
+    writer.put(header.flow.get().to_be_bytes());
+    writer.put(header.seq.get().to_be_bytes());
+    match &header.body {
+        Body::Data(segment) => write_segment(&mut writer, segment),
+        Body::Ack(ack) => write_ack(&mut writer, ack),
+    }
+    debug_assert!(writer.0.is_empty(), "encoded_len says what is written");
+    Ok(needed)
+}
+
+fn write_segment(writer: &mut Writer<'_>, segment: &Segment) {
+    writer.put(segment.op.get().to_be_bytes());
+    writer.put(segment.offset.to_be_bytes());
+    writer.put(segment.op_length.to_be_bytes());
+    // `Segment::check` has bounded it by MAX_PAYLOAD.
+    writer.put((segment.length as u16).to_be_bytes());
+    match segment.kind {
+        SegmentKind::Write { region, address } | SegmentKind::ReadRequest { region, address } => {
+            writer.put(region.get().to_be_bytes());
+            writer.put(address.to_be_bytes());
+        }
+        SegmentKind::Message | SegmentKind::ReadResponse => {}
+    }
+}
+
+fn write_ack(writer: &mut Writer<'_>, ack: &Ack) {
+    writer.put(ack.largest.get().to_be_bytes());
+    writer.put(ack.bitmap.to_be_bytes());
+    writer.put(ack.echo.get().to_be_bytes());
+    writer.put(nanoseconds(ack.remote_queuing).to_be_bytes());
+    writer.put([ack.hops]);
+    writer.put(ack.marked.to_be_bytes());
+    writer.put([ack.receiver_level]);
+}
+
+/// Swift App. B: 4 bytes of remote queuing. Rounded to the nearest nanosecond, so that no bias is
+/// added to the delay, and saturating.
+fn nanoseconds(span: Span) -> u32 {
+    let ns = span.saturating_add(Span::from_ps(500)).as_ps() / 1_000;
+    u32::try_from(ns).unwrap_or(u32::MAX)
+}
+
+/// Reads the header at the start of `bytes`; returns it with its length. Bytes behind it are
+/// ignored, and nothing is authenticated: see [`open`](crate::open).
+///
+/// # Errors
+/// If the bytes are too few, of another version or kind, or say something illegal.
+pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
+    let available = bytes.len();
+    let truncated = |needed| DecodeError::Truncated { needed, available };
+    let &extension = bytes.first().ok_or(truncated(COMMON_BYTES))?;
+    if extension != NO_EXTENSION {
+        return Err(DecodeError::Extension(extension));
+    }
+    let &version = bytes.get(AUTHENTICATED_FROM).ok_or(truncated(COMMON_BYTES))?;
+    if version != VERSION {
+        return Err(DecodeError::Version(version));
+    }
+    let &kind = bytes.get(AUTHENTICATED_FROM + 1).ok_or(truncated(COMMON_BYTES))?;
+    let length = header_bytes(kind).ok_or(DecodeError::Kind(kind))?;
+    let header = bytes.get(..length).ok_or(truncated(length))?;
+
+    let mut reader = Reader(&header[AUTHENTICATED_FROM + 2..]);
+    let flow = FlowId::new(u32::from_be_bytes(reader.take()));
+    let seq = PacketNumber::new(reader.u64());
+    let body = match kind {
+        kind::ACK => Body::Ack(read_ack(&mut reader)?),
+        _ => Body::Data(read_segment(&mut reader, kind)?),
+    };
+    debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
+    Ok((Header { flow, seq, body }, length))
+}
+
+/// `kind` is one of the four data kinds.
+fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
+    let op = OpId::new(reader.u64());
+    let offset = reader.u64();
+    let op_length = reader.u64();
+    let length = u32::from(u16::from_be_bytes(reader.take()));
+    let mut target = || (RegionKey::new(reader.u64()), reader.u64());
+    let kind = match kind {
+        kind::WRITE => {
+            let (region, address) = target();
+            SegmentKind::Write { region, address }
+        }
+        kind::READ_REQUEST => {
+            let (region, address) = target();
+            SegmentKind::ReadRequest { region, address }
+        }
+        kind::MESSAGE => SegmentKind::Message,
+        _ => SegmentKind::ReadResponse,
+    };
+    let segment = Segment { op, kind, offset, length, op_length };
+    segment.check()?;
+    Ok(segment)
+}
+
+fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Illegal> {
+    let ack = Ack {
+        largest: PacketNumber::new(reader.u64()),
+        bitmap: u128::from_be_bytes(reader.take()),
+        echo: PacketNumber::new(reader.u64()),
+        remote_queuing: Span::from_ns(u64::from(u32::from_be_bytes(reader.take()))),
+        hops: u8::from_be_bytes(reader.take()),
+        marked: u32::from_be_bytes(reader.take()),
+        receiver_level: u8::from_be_bytes(reader.take()),
+    };
+    ack.check()?;
+    Ok(ack)
+}
+
+/// Fills a buffer whose length the caller has checked.
+struct Writer<'a>(&'a mut [u8]);
+
+impl Writer<'_> {
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        let (head, rest) = core::mem::take(&mut self.0).split_at_mut(N);
+        head.copy_from_slice(&bytes);
+        self.0 = rest;
+    }
+}
+
+/// Consumes bytes whose number the caller has checked.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    #[inline]
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (head, rest) = self.0.split_at(N);
+        self.0 = rest;
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(head);
+        bytes
+    }
+
+    #[inline]
+    fn u64(&mut self) -> u64 {
+        u64::from_be_bytes(self.take())
+    }
+}

@@ -1,0 +1,165 @@
+//! What can be wrong with a packet.
+
+use core::error::Error;
+use core::fmt;
+
+/// A rule that the values of a header break; no decoded header breaks any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Illegal {
+    /// `offset + length` lies beyond `op_length`.
+    RangeBeyondOp,
+    /// `length` is above [`MAX_PAYLOAD`](crate::MAX_PAYLOAD).
+    PayloadTooLong,
+    /// A read request says that it carries payload.
+    PayloadInReadRequest,
+    /// `address + op_length` is beyond 2^64.
+    AddressOverflow,
+    /// Bit 0 of an ACK's bitmap, which stands for `largest` itself, is clear.
+    BitmapWithoutLargest,
+    /// An ACK's bitmap has a bit for a packet before number 0.
+    BitmapBelowZero,
+    /// `echo` is above `largest`, which by definition it cannot be.
+    EchoBeyondLargest,
+    /// `receiver_level` is above [`MAX_RECEIVER_LEVEL`](crate::MAX_RECEIVER_LEVEL).
+    ReceiverLevel,
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RangeBeyondOp => "offset + length must not exceed op_length",
+            Self::PayloadTooLong => "length must be at most 65535 bytes",
+            Self::PayloadInReadRequest => "a read request must have length 0",
+            Self::AddressOverflow => "address + op_length must be below 2^64",
+            Self::BitmapWithoutLargest => "bit 0 of the bitmap, for the largest, must be set",
+            Self::BitmapBelowZero => "the bitmap must have no bit below packet number 0",
+            Self::EchoBeyondLargest => "echo must not exceed the largest packet number received",
+            Self::ReceiverLevel => "receiver_level must be at most 31",
+        })
+    }
+}
+
+impl Error for Illegal {}
+
+/// Why a header cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodeError {
+    /// The output has too few bytes.
+    BufferTooSmall {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes there.
+        available: usize,
+    },
+    /// The payload given is not as long as the header states.
+    PayloadLength {
+        /// Bytes by the header.
+        stated: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// The header's values break a rule.
+    Illegal(Illegal),
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BufferTooSmall { needed, available } => {
+                write!(f, "the packet needs {needed} bytes, the buffer has {available}")
+            }
+            Self::PayloadLength { stated, given } => {
+                write!(f, "the header states {stated} bytes of payload, {given} were given")
+            }
+            Self::Illegal(rule) => write!(f, "illegal header: {rule}"),
+        }
+    }
+}
+
+impl Error for EncodeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Illegal(rule) => Some(rule),
+            _ => None,
+        }
+    }
+}
+
+impl From<Illegal> for EncodeError {
+    fn from(rule: Illegal) -> Self {
+        Self::Illegal(rule)
+    }
+}
+
+/// Why bytes are not a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// The bytes end before the packet does.
+    Truncated {
+        /// Bytes needed, as far as is known.
+        needed: usize,
+        /// Bytes there.
+        available: usize,
+    },
+    /// A congestion extension this version does not know.
+    Extension(u8),
+    /// Not the version this library speaks.
+    Version(u8),
+    /// Not a kind of packet.
+    Kind(u8),
+    /// The header's values break a rule.
+    Illegal(Illegal),
+    /// Bytes follow where the packet should end.
+    TrailingBytes {
+        /// Bytes of the packet, checksum included.
+        expected: usize,
+        /// Bytes there.
+        available: usize,
+    },
+    /// The checksum does not match: the packet was damaged on the way.
+    Checksum {
+        /// As carried by the packet.
+        carried: u32,
+        /// As computed over its bytes.
+        computed: u32,
+    },
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { needed, available } => {
+                write!(f, "truncated: at least {needed} bytes needed, {available} there")
+            }
+            Self::Extension(kind) => {
+                write!(f, "unknown congestion extension {kind}; this version knows only 0 (none)")
+            }
+            Self::Version(version) => {
+                write!(f, "version {version}; this library speaks {}", crate::VERSION)
+            }
+            Self::Kind(kind) => write!(f, "unknown packet kind {kind}; kinds are 1 to 5"),
+            Self::Illegal(rule) => write!(f, "illegal header: {rule}"),
+            Self::TrailingBytes { expected, available } => {
+                write!(f, "the packet ends after {expected} bytes, but {available} are there")
+            }
+            Self::Checksum { carried, computed } => {
+                write!(f, "checksum {carried:#010x} carried, {computed:#010x} computed")
+            }
+        }
+    }
+}
+
+impl Error for DecodeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Illegal(rule) => Some(rule),
+            _ => None,
+        }
+    }
+}
+
+impl From<Illegal> for DecodeError {
+    fn from(rule: Illegal) -> Self {
+        Self::Illegal(rule)
+    }
+}

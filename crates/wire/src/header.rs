@@ -1,0 +1,160 @@
+//! What a packet says, as values.
+
+use apus_units::{FlowId, OpId, PacketNumber, Span};
+
+use crate::error::Illegal;
+
+/// The most payload bytes that one packet carries: what its two bytes of length can say.
+pub const MAX_PAYLOAD: u32 = u16::MAX as u32;
+
+/// The largest [`Ack::receiver_level`]: it has 5 bits.
+pub const MAX_RECEIVER_LEVEL: u8 = 31;
+
+/// Everything in a packet but its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The flow, as its index in the table of the endpoint that *receives* this packet.
+    pub flow: FlowId,
+    /// The number of this transmission, fresh for each. Data packets and ACKs of a flow's direction
+    /// are two lanes with a sequence of their own.
+    pub seq: PacketNumber,
+    /// Data or acknowledgement.
+    pub body: Body,
+}
+
+/// The two lanes of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A range of an op.
+    Data(Segment),
+    /// An acknowledgement of the other direction's data packets.
+    Ack(Ack),
+}
+
+/// A range of an op's bytes, or a request for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The op, numbered by its initiator.
+    pub op: OpId,
+    /// What the op is and where its bytes belong.
+    pub kind: SegmentKind,
+    /// Where this range starts in the op's bytes, in bytes.
+    pub offset: u64,
+    /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request.
+    pub length: u32,
+    /// Bytes of the whole op; in a read request, how many are asked for.
+    pub op_length: u64,
+}
+
+/// The kinds of data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentKind {
+    /// One-sided write.
+    Write {
+        /// The region written to.
+        region: RegionKey,
+        /// Where the op's first byte goes, in bytes from the region's start.
+        address: u64,
+    },
+    /// Part of a two-sided message.
+    Message,
+    /// One-sided read; carries no payload.
+    ReadRequest {
+        /// The region read from.
+        region: RegionKey,
+        /// Where the op's first byte is, in bytes from the region's start.
+        address: u64,
+    },
+    /// Part of the answer to a read; `op` is the request's.
+    ReadResponse,
+}
+
+/// Names a registered memory region to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionKey(u64);
+
+impl RegionKey {
+    /// The key with this value.
+    #[inline]
+    #[must_use]
+    pub const fn new(key: u64) -> Self {
+        Self(key)
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// What the receiver tells the sender (Swift §3.1, §3.6 and App. B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The largest data packet number received.
+    pub largest: PacketNumber,
+    /// Bit i says that `largest - i` was received (Swift §3.6); bit 0 is always set.
+    pub bitmap: u128,
+    /// The data packet whose timing this ACK reports: the newest processed.
+    pub echo: PacketNumber,
+    /// `t4 - t2`: time in the receiver's NIC queue plus processing (Swift §3.1). Travels as 4 bytes
+    /// of nanoseconds (App. B): rounded to the nearest, at most 4.29 s.
+    pub remote_queuing: Span,
+    /// Switches that the data packet passed, from its TTL (Swift App. B).
+    pub hops: u8,
+    /// ECN-marked data packets received in this flow so far, modulo 2^32.
+    pub marked: u32,
+    /// How loaded the receiver is, 0 to [`MAX_RECEIVER_LEVEL`]; its meaning is the algorithm's.
+    pub receiver_level: u8,
+}
+
+impl Segment {
+    /// Whether the values are legal together; if not, the rule they break.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn check(&self) -> Result<(), Illegal> {
+        if self.length > MAX_PAYLOAD {
+            return Err(Illegal::PayloadTooLong);
+        }
+        match self.offset.checked_add(u64::from(self.length)) {
+            Some(end) if end <= self.op_length => {}
+            _ => return Err(Illegal::RangeBeyondOp),
+        }
+        match self.kind {
+            SegmentKind::ReadRequest { .. } if self.length != 0 => {
+                Err(Illegal::PayloadInReadRequest)
+            }
+            SegmentKind::Write { address, .. } | SegmentKind::ReadRequest { address, .. }
+                if address.checked_add(self.op_length).is_none() =>
+            {
+                Err(Illegal::AddressOverflow)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Ack {
+    /// Whether the values are legal together; if not, the rule they break.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn check(&self) -> Result<(), Illegal> {
+        let largest = self.largest.get();
+        if self.bitmap & 1 == 0 {
+            return Err(Illegal::BitmapWithoutLargest);
+        }
+        if u64::from(127 - self.bitmap.leading_zeros()) > largest {
+            return Err(Illegal::BitmapBelowZero);
+        }
+        if self.echo > self.largest {
+            return Err(Illegal::EchoBeyondLargest);
+        }
+        if self.receiver_level > MAX_RECEIVER_LEVEL {
+            return Err(Illegal::ReceiverLevel);
+        }
+        Ok(())
+    }
+}

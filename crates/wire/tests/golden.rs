@@ -1,0 +1,261 @@
+//! Packets as bytes, written by hand from the layout in the crate's documentation.
+
+use apus_units::{FlowId, OpId, PacketNumber, Span};
+use apus_wire::{
+    Ack, Body, DecodeError, EncodeError, Header, Illegal, RegionKey, Segment, SegmentKind, decode,
+    encode, open, seal,
+};
+
+/// What precedes every body: flow 0x01020304, packet number 0x1122334455667788.
+fn with_body(body: Body) -> Header {
+    Header { flow: FlowId::new(0x0102_0304), seq: PacketNumber::new(0x1122_3344_5566_7788), body }
+}
+
+fn segment(kind: SegmentKind, length: u32) -> Header {
+    with_body(Body::Data(Segment {
+        op: OpId::new(0x0a),
+        kind,
+        offset: 0x1000,
+        length,
+        op_length: 0x0001_0000_0002,
+    }))
+}
+
+fn ack() -> Ack {
+    Ack {
+        largest: PacketNumber::new(0xabcd),
+        bitmap: 1 << 127 | 0b1011,
+        echo: PacketNumber::new(0xabcc),
+        remote_queuing: Span::from_ns(0x0001_86a0),
+        hops: 5,
+        marked: 0xfffe_0001,
+        receiver_level: 31,
+    }
+}
+
+#[rustfmt::skip]
+const WRITE: [u8; 57] = [
+    0, 1, 1,                                                // extension, version, kind
+    0x01, 0x02, 0x03, 0x04,                                 // flow
+    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,         // seq
+    0, 0, 0, 0, 0, 0, 0, 0x0a,                              // op
+    0, 0, 0, 0, 0, 0, 0x10, 0x00,                           // offset
+    0, 0, 0, 0x01, 0, 0, 0, 0x02,                           // op_length
+    0x0f, 0xa0,                                             // length
+    0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0x01,                  // region
+    0, 0, 0, 0, 0, 0, 0x20, 0x00,                           // address
+];
+
+#[rustfmt::skip]
+const MESSAGE: [u8; 41] = [
+    0, 1, 2,
+    0x01, 0x02, 0x03, 0x04,
+    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+    0, 0, 0, 0, 0, 0, 0, 0x0a,
+    0, 0, 0, 0, 0, 0, 0x10, 0x00,
+    0, 0, 0, 0x01, 0, 0, 0, 0x02,
+    0x00, 0x03,
+];
+
+#[rustfmt::skip]
+const ACK: [u8; 57] = [
+    0, 1, 5,                                                // extension, version, kind
+    0x01, 0x02, 0x03, 0x04,                                 // flow
+    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,         // seq
+    0, 0, 0, 0, 0, 0, 0xab, 0xcd,                           // largest
+    0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0b,   // bitmap
+    0, 0, 0, 0, 0, 0, 0xab, 0xcc,                           // echo
+    0, 0x01, 0x86, 0xa0,                                    // remote_queuing: 100 us
+    5,                                                      // hops
+    0xff, 0xfe, 0x00, 0x01,                                 // marked
+    31,                                                     // receiver_level
+];
+
+fn target() -> (RegionKey, u64) {
+    (RegionKey::new(0xdead_beef_0000_0001), 0x2000)
+}
+
+/// Both directions.
+fn check(header: Header, golden: &[u8]) {
+    let mut bytes = [0xee; 64];
+    assert_eq!(encode(&header, &mut bytes), Ok(golden.len()));
+    assert_eq!(&bytes[..golden.len()], golden);
+    assert_eq!(bytes[golden.len()], 0xee, "nothing is written behind the header");
+    assert_eq!(header.encoded_len(), golden.len());
+    assert_eq!(decode(golden), Ok((header, golden.len())));
+    let mut longer = golden.to_vec();
+    longer.push(7);
+    assert_eq!(decode(&longer), Ok((header, golden.len())), "what follows is the payload");
+    for length in 0..golden.len() {
+        let cut = decode(&golden[..length]);
+        assert!(
+            matches!(cut, Err(DecodeError::Truncated { available, .. }) if available == length)
+        );
+        let mut short = vec![0xee; length];
+        assert_eq!(
+            encode(&header, &mut short),
+            Err(EncodeError::BufferTooSmall { needed: golden.len(), available: length })
+        );
+        assert!(short.iter().all(|&byte| byte == 0xee), "an error writes nothing");
+    }
+}
+
+#[test]
+fn write_and_read_request() {
+    let (region, address) = target();
+    check(segment(SegmentKind::Write { region, address }, 4_000), &WRITE);
+    let mut request = WRITE;
+    request[2] = 3;
+    request[39..41].copy_from_slice(&[0, 0]);
+    check(segment(SegmentKind::ReadRequest { region, address }, 0), &request);
+}
+
+#[test]
+fn message_and_read_response() {
+    check(segment(SegmentKind::Message, 3), &MESSAGE);
+    let mut response = MESSAGE;
+    response[2] = 4;
+    check(segment(SegmentKind::ReadResponse, 3), &response);
+}
+
+#[test]
+fn swift_app_b_ack() {
+    check(with_body(Body::Ack(ack())), &ACK);
+}
+
+#[test]
+fn swift_app_b_remote_queuing_is_4_bytes_of_nanoseconds() {
+    let through_the_wire = |span| {
+        let mut bytes = [0; 57];
+        let body = Body::Ack(Ack { remote_queuing: span, ..ack() });
+        encode(&with_body(body), &mut bytes).unwrap();
+        match decode(&bytes).unwrap().0.body {
+            Body::Ack(ack) => ack.remote_queuing,
+            Body::Data(_) => unreachable!("an ACK was sent"),
+        }
+    };
+    let most = Span::from_ns(u64::from(u32::MAX));
+    assert_eq!(through_the_wire(Span::from_ps(1_499)), Span::from_ns(1), "to the nearest");
+    assert_eq!(through_the_wire(Span::from_ps(1_500)), Span::from_ns(2));
+    assert_eq!(through_the_wire(most), most);
+    assert_eq!(through_the_wire(Span::from_secs(5)), most, "saturating");
+    assert_eq!(through_the_wire(Span::MAX), most);
+}
+
+#[test]
+fn swift_app_b_sealed_message() {
+    let header = segment(SegmentKind::Message, 3);
+    let mut out = [0xee; 64];
+    assert_eq!(seal(&header, b"abc", &mut out), Ok(48));
+    assert_eq!(out[..41], MESSAGE);
+    assert_eq!(&out[41..44], b"abc");
+    // CRC-32C, bit by bit, of everything behind the extension.
+    let mut crc = u32::MAX;
+    for &byte in &out[1..44] {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    assert_eq!(out[44..48], (!crc).to_be_bytes());
+    assert_eq!(out[48], 0xee);
+    assert_eq!(open(&out[..48]), Ok((header, b"abc".as_slice())));
+    assert_eq!(
+        open(&out[..47]),
+        Err(DecodeError::Truncated { needed: 48, available: 47 }),
+        "the checksum is cut"
+    );
+    assert_eq!(
+        open(&out[..49]),
+        Err(DecodeError::TrailingBytes { expected: 48, available: 49 }),
+        "a datagram holds one packet"
+    );
+    assert_eq!(
+        seal(&header, b"ab", &mut out),
+        Err(EncodeError::PayloadLength { stated: 3, given: 2 })
+    );
+    assert_eq!(
+        seal(&header, b"abc", &mut out[..47]),
+        Err(EncodeError::BufferTooSmall { needed: 48, available: 47 })
+    );
+}
+
+#[test]
+fn foreign_packets_are_named() {
+    assert_eq!(decode(&[]), Err(DecodeError::Truncated { needed: 15, available: 0 }));
+    assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Extension(9)));
+    assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
+    assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
+    assert_eq!(decode(&[0, 1, 6]), Err(DecodeError::Kind(6)));
+    assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
+    let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
+    assert_eq!(text, "truncated: at least 57 bytes needed, 3 there");
+    let text = DecodeError::Illegal(Illegal::RangeBeyondOp).to_string();
+    assert_eq!(text, "illegal header: offset + length must not exceed op_length");
+}
+
+/// Encoding and decoding refuse the same.
+fn refused(header: Header, golden: &[u8], change: impl Fn(&mut [u8]), rule: Illegal) {
+    assert_eq!(encode(&header, &mut [0; 64]), Err(EncodeError::Illegal(rule)));
+    let mut bytes = golden.to_vec();
+    change(&mut bytes);
+    assert_eq!(decode(&bytes), Err(DecodeError::Illegal(rule)));
+}
+
+#[test]
+fn illegal_segments_are_refused_both_ways() {
+    let (region, address) = target();
+    let header = segment(SegmentKind::Message, 3);
+    let Body::Data(data) = header.body else { unreachable!("it is data") };
+    let with = |data| with_body(Body::Data(data));
+
+    let beyond = with(Segment { op_length: 0x1002, ..data });
+    let set_op_length = |b: &mut [u8]| b[31..39].copy_from_slice(&0x1002u64.to_be_bytes());
+    refused(beyond, &MESSAGE, set_op_length, Illegal::RangeBeyondOp);
+
+    let overflow = with(Segment { offset: u64::MAX, op_length: u64::MAX, ..data });
+    refused(overflow, &MESSAGE, |b| b[23..39].fill(0xff), Illegal::RangeBeyondOp);
+
+    let asks = with(Segment { kind: SegmentKind::ReadRequest { region, address }, ..data });
+    refused(asks, &WRITE, |b| (b[2], b[39], b[40]) = (3, 0, 3), Illegal::PayloadInReadRequest);
+
+    let kind = SegmentKind::Write { region, address: u64::MAX };
+    refused(
+        with(Segment { kind, ..data }),
+        &WRITE,
+        |b| b[49..57].fill(0xff),
+        Illegal::AddressOverflow,
+    );
+
+    let long = with(Segment { length: 65_536, ..data });
+    assert_eq!(encode(&long, &mut [0; 64]), Err(Illegal::PayloadTooLong.into()));
+}
+
+#[test]
+fn illegal_acks_are_refused_both_ways() {
+    let with = |ack| with_body(Body::Ack(ack));
+    refused(
+        with(Ack { bitmap: 0b1010, ..ack() }),
+        &ACK,
+        |b| b[38] = 0x0a,
+        Illegal::BitmapWithoutLargest,
+    );
+    refused(
+        with(Ack { largest: PacketNumber::new(126), echo: PacketNumber::new(0), ..ack() }),
+        &ACK,
+        |b| (b[21], b[22]) = (0, 126),
+        Illegal::BitmapBelowZero,
+    );
+    refused(
+        with(Ack { echo: PacketNumber::new(0xabce), ..ack() }),
+        &ACK,
+        |b| b[46] = 0xce,
+        Illegal::EchoBeyondLargest,
+    );
+    refused(
+        with(Ack { receiver_level: 32, ..ack() }),
+        &ACK,
+        |b| b[56] = 32,
+        Illegal::ReceiverLevel,
+    );
+}

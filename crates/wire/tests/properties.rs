@@ -1,0 +1,136 @@
+//! Every legal packet survives the way to bytes and back; no damaged one passes.
+
+use apus_units::{FlowId, OpId, PacketNumber, Span};
+use apus_wire::{
+    AUTHENTICATED_FROM, Ack, Body, Header, MAX_HEADER_BYTES, RegionKey, Segment, SegmentKind,
+    decode, encode, open, seal,
+};
+use proptest::prelude::*;
+
+fn kind() -> impl Strategy<Value = SegmentKind> {
+    let target = || (any::<u64>().prop_map(RegionKey::new), 0..1u64 << 63);
+    prop_oneof![
+        target().prop_map(|(region, address)| SegmentKind::Write { region, address }),
+        Just(SegmentKind::Message),
+        target().prop_map(|(region, address)| SegmentKind::ReadRequest { region, address }),
+        Just(SegmentKind::ReadResponse),
+    ]
+}
+
+prop_compose! {
+    fn segment()(
+        kind in kind(),
+        op in any::<u64>(),
+        length in 0u32..2_000,
+        offset in 0..1u64 << 62,
+        rest in 0..1u64 << 32,
+    ) -> Segment {
+        let length = if matches!(kind, SegmentKind::ReadRequest { .. }) { 0 } else { length };
+        let op_length = offset + u64::from(length) + rest;
+        Segment { op: OpId::new(op), kind, offset, length, op_length }
+    }
+}
+
+prop_compose! {
+    fn ack()(
+        largest in prop_oneof![0u64..200, any::<u64>()],
+        bitmap in any::<u128>(),
+        behind in 0u64..1_000,
+        ns in any::<u32>(),
+        hops in any::<u8>(),
+        marked in any::<u32>(),
+        receiver_level in 0u8..=31,
+    ) -> Ack {
+        Ack {
+            largest: PacketNumber::new(largest),
+            bitmap: 1 | bitmap & (u128::MAX >> 127u64.saturating_sub(largest)),
+            echo: PacketNumber::new(largest.saturating_sub(behind)),
+            remote_queuing: Span::from_ns(u64::from(ns)),
+            hops,
+            marked,
+            receiver_level,
+        }
+    }
+}
+
+fn header() -> impl Strategy<Value = Header> {
+    let body = prop_oneof![segment().prop_map(Body::Data), ack().prop_map(Body::Ack)];
+    (any::<u32>(), any::<u64>(), body).prop_map(|(flow, seq, body)| Header {
+        flow: FlowId::new(flow),
+        seq: PacketNumber::new(seq),
+        body,
+    })
+}
+
+/// A payload as long as the header states.
+fn payload(header: &Header) -> Vec<u8> {
+    (0..header.payload_len()).map(|i| (i * 31) as u8).collect()
+}
+
+fn sealed(header: &Header) -> Vec<u8> {
+    let mut out = vec![0; header.sealed_len()];
+    assert_eq!(seal(header, &payload(header), &mut out), Ok(out.len()));
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn headers_survive_the_round_trip(header in header()) {
+        let mut out = [0; MAX_HEADER_BYTES];
+        let length = encode(&header, &mut out).unwrap();
+        prop_assert_eq!(length, header.encoded_len());
+        prop_assert_eq!(decode(&out[..length]), Ok((header, length)));
+    }
+
+    #[test]
+    fn datagrams_survive_the_round_trip(header in header()) {
+        let (datagram, payload) = (sealed(&header), payload(&header));
+        prop_assert_eq!(open(&datagram), Ok((header, payload.as_slice())));
+    }
+
+    #[test]
+    fn any_flipped_bit_is_refused(header in header()) {
+        let mut datagram = sealed(&header);
+        for bit in AUTHENTICATED_FROM * 8..datagram.len() * 8 {
+            datagram[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(open(&datagram).is_err(), "bit {} of {:?}", bit, header);
+            datagram[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn datagrams_of_another_length_are_refused(header in header(), cut in any::<prop::sample::Index>()) {
+        let mut datagram = sealed(&header);
+        prop_assert!(open(&datagram[..cut.index(datagram.len())]).is_err());
+        datagram.push(0);
+        prop_assert!(open(&datagram).is_err());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..128)) {
+        let _ = decode(&bytes);
+        let _ = open(&bytes);
+    }
+
+    /// Arbitrary fields behind a valid start: what is decoded is legal and encodes to the same bytes.
+    #[test]
+    fn what_is_decoded_encodes_to_the_same_bytes(
+        kind in 1u8..=5,
+        mut bytes in prop::collection::vec(any::<u8>(), 55),
+        level in 0u8..32,
+    ) {
+        bytes.splice(0..0, [0, 1, kind]);
+        if kind == 5 {
+            bytes[56] = level;
+            bytes[38] |= 1;
+            bytes[39] = 0;
+        }
+        if let Ok((header, length)) = decode(&bytes) {
+            let mut out = [0; MAX_HEADER_BYTES];
+            prop_assert_eq!(encode(&header, &mut out), Ok(length));
+            prop_assert_eq!(&out[..length], &bytes[..length]);
+        }
+    }
+}
