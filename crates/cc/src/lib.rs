@@ -1,21 +1,30 @@
 //! Congestion control algorithms as state machines: events in, allowances out.
 //!
 //! An algorithm has up to three halves, one per place where it acts: the sending host
-//! ([`Sender`]), the switch ([`SwitchHalf`]) and the receiver. Each half is plain data with methods;
-//! none does I/O, reads a clock or draws a random number. Time is an argument.
+//! ([`Sender`]), the switch ([`SwitchHalf`]) and the receiver. Each half is plain data with
+//! methods; none does I/O, reads a clock or draws a random number. Time is an argument.
 //!
 //! To add an algorithm, write one folder and add one line to the table in [`registry`].
 #![no_std]
 
 extern crate alloc;
 
+pub mod constant;
 pub mod dctcp;
 mod event;
 mod header;
+pub mod registry;
+mod rtt;
 mod sender;
+mod settings;
+pub mod swift;
 mod switch;
 
 pub use event::{AckEvent, LossEvent, SendInfo, TimeoutEvent};
 pub use header::{CongestionHeader, Ecn};
+pub use rtt::{RtoRule, RttEstimator};
 pub use sender::{Allowance, Pacing, Sender, Snapshot};
+pub use settings::{
+    AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
+};
 pub use switch::{PortView, SwitchAlgorithm, SwitchHalf, Verdict};

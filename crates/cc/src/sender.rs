@@ -13,6 +13,20 @@ pub struct Allowance {
     pub pacing: Pacing,
 }
 
+impl Allowance {
+    /// Packets that may be in flight: `max(1, floor(window))`.
+    ///
+    /// The paper leaves open what a window of 1.5 admits; here it admits 1. A window below 1 admits
+    /// 1 as well, and the pace spreads them (Swift §3.4). When a window shrinks below the packets
+    /// already in flight, none is recalled: sending waits until enough of them are acknowledged.
+    #[inline]
+    #[must_use]
+    pub fn packets(&self) -> u32 {
+        // `as` truncates, saturates at the largest count (an infinite window) and maps NaN to 0.
+        (self.window as u32).max(1)
+    }
+}
+
 /// The pace of a flow within its window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {

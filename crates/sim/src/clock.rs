@@ -49,7 +49,8 @@ impl Clock {
 pub(crate) struct HostClocks {
     pub(crate) host: Clock,
     nic: Clock,
-    converter: ClockConverter,
+    /// From the first reading on.
+    converter: Option<ClockConverter>,
     next_reading: Time,
     interval: Span,
 }
@@ -57,7 +58,7 @@ pub(crate) struct HostClocks {
 impl HostClocks {
     /// `interval` is how often the stack reads both clocks (Swift App. A: "periodically").
     pub(crate) fn new(host: Clock, nic: Clock, interval: Span) -> Self {
-        Self { host, nic, converter: ClockConverter::default(), next_reading: Time::ZERO, interval }
+        Self { host, nic, converter: None, next_reading: Time::ZERO, interval }
     }
 
     /// A NIC timestamp taken at the true time `taken`, on the host's clock as the stack converts it
@@ -67,11 +68,13 @@ impl HostClocks {
         if self.host == self.nic {
             return self.host.read(taken);
         }
+        let (nic, host) = (self.nic.read(now), self.host.read(now));
+        let converter = self.converter.get_or_insert_with(|| ClockConverter::new(nic, host));
         if now >= self.next_reading {
-            self.converter.update(self.nic.read(now), self.host.read(now));
+            converter.update(nic, host);
             self.next_reading = now + self.interval;
         }
-        self.converter.to_host(self.nic.read(taken))
+        converter.to_host(self.nic.read(taken))
     }
 }
 

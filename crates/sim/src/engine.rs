@@ -109,7 +109,7 @@ impl Host {
     fn begin_batch(&self, engine: &mut Engine, now: Time, packets: u32, world: &World) -> Batch {
         let mut cost = Span::ZERO;
         for queued in self.receive_queue.packets.iter().take(packets as usize) {
-            cost += receive_cost(&engine.costs, &world.network.packet(queued.packet).payload);
+            cost += receive_cost(&engine.costs, &world.network.pool().get(queued.packet).payload);
         }
         let spent = engine.spend(cost);
         Batch { started: now, ends: now + spent, packets }
@@ -134,7 +134,9 @@ impl Host {
         }
         loop {
             let ready = now + engine.costs.send_ack;
-            let Some(transmit) = self.endpoint.poll_ack(self.clocks.host.read(ready)) else { break };
+            let Some(transmit) = self.endpoint.poll_ack(self.clocks.host.read(ready)) else {
+                break;
+            };
             now += engine.spend(engine.costs.send_ack);
             self.hand_to_nic(now, &transmit, world);
         }

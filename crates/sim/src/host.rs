@@ -84,8 +84,9 @@ impl Host {
         seed: u64,
     ) -> Self {
         let entity = u64::from(id.get());
-        let engine =
-            model.engine.map(|costs| Engine::new(costs, Stream::new(seed, Purpose::Engine, entity)));
+        let engine = model
+            .engine
+            .map(|costs| Engine::new(costs, Stream::new(seed, Purpose::Engine, entity)));
         Self {
             id,
             endpoint,
@@ -110,7 +111,7 @@ impl Host {
             self.schedule(now, world);
             return;
         }
-        let bytes = world.network.packet(packet).wire_bytes;
+        let bytes = world.network.pool().get(packet).wire_bytes;
         let queue = &mut self.receive_queue;
         if queue.bytes + u64::from(bytes) > self.model.receive_queue.get() {
             world.network.take(packet);
@@ -120,6 +121,11 @@ impl Host {
         queue.bytes += u64::from(bytes);
         queue.packets.push_back(Queued { received_at: now, packet, bytes });
         self.schedule(now, world);
+    }
+
+    /// Schedules the first wake-up.
+    pub(crate) fn start(&mut self, world: &mut World) {
+        self.schedule(Time::ZERO, world);
     }
 
     /// The host's wake-up event.
@@ -190,8 +196,13 @@ impl Host {
         }
     }
 
-    fn on_completion(&mut self, now: Time, local: Time, completion: &Completion, world: &mut World) {
-        let flow = self.flows[completion.flow.index()];
+    fn on_completion(
+        &mut self,
+        now: Time,
+        local: Time,
+        completion: &Completion,
+        world: &mut World,
+    ) {
         world.metrics.on_completion(completion);
         self.application.on_completion(now, local, completion, &mut self.endpoint);
     }
@@ -275,7 +286,12 @@ impl Host {
     }
 
     /// Opens a flow of this host; the caller wires up both ends.
-    pub(crate) fn add_flow(&mut self, peer_flow: FlowId, algorithm: apus_cc::Algorithm, flow: HostFlow) -> FlowId {
+    pub(crate) fn add_flow(
+        &mut self,
+        peer_flow: FlowId,
+        algorithm: apus_cc::registry::Algorithm,
+        flow: HostFlow,
+    ) -> FlowId {
         self.flows.push(flow);
         self.endpoint.open(peer_flow, algorithm)
     }

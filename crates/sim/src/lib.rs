@@ -1,1 +1,24 @@
+//! The packet-level simulator of Apus: the transport and the algorithms that run over UDP, on a
+//! modelled fabric, between modelled hosts.
+//!
+//! A [`plan::Plan`] says what to simulate; [`Simulation`] runs it and yields a
+//! [`summary::Summary`]. One seed fixes a run: the same plan gives the same results on every
+//! machine.
 
+mod application;
+mod clock;
+mod engine;
+pub mod fairness;
+mod host;
+pub mod host_model;
+mod metrics;
+pub mod plan;
+mod queue;
+mod random;
+mod simulation;
+pub mod summary;
+mod world;
+
+pub use clock::Clock;
+pub use simulation::{PlanError, Progress, RunError, Simulation};
+pub use world::PacketSizes;

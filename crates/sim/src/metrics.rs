@@ -2,7 +2,7 @@
 //! kept apart.
 
 use apus_transport::{Completion, Handled, Outcome};
-use apus_units::{Span, Time};
+use apus_units::Span;
 use apus_wire::{Body, Header};
 use hdrhistogram::Histogram;
 
@@ -91,7 +91,6 @@ pub(crate) struct Connection {
 /// All that a run measures at hosts; ports keep their own counters.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    pub(crate) warmup_end: Time,
     pub(crate) warm: Counts,
     pub(crate) startup: Counts,
     /// Packets that a NIC's full receive queue dropped, over the whole run.
@@ -105,9 +104,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(connections: usize, warmup_end: Time) -> Self {
+    pub(crate) fn new(connections: usize, in_warmup: bool) -> Self {
         Self {
-            warmup_end,
             warm: Counts::default(),
             startup: Counts::default(),
             nic_drops: 0,
@@ -116,7 +114,7 @@ impl Metrics {
             end_to_end_rtt: Distribution::new(),
             endpoint_delay: Distribution::new(),
             op_latency: Distribution::new(),
-            in_warmup: warmup_end > Time::ZERO,
+            in_warmup,
         }
     }
 

@@ -59,8 +59,10 @@ impl EventQueue {
             if !self.wheel.pop_slot(limit, &mut self.batch) {
                 return None;
             }
-            self.batch_end =
-                self.wheel.position().saturating_add(apus_units::Span::from_ps(1 << GRANULARITY_LOG2_PS));
+            self.batch_end = self
+                .wheel
+                .position()
+                .saturating_add(apus_units::Span::from_ps(1 << GRANULARITY_LOG2_PS));
             if self.batch.len() > 1 {
                 self.batch.sort_unstable_by(|a, b| b.cmp(a));
             }
@@ -79,7 +81,9 @@ mod tests {
     fn agrees_with_a_sorted_map() {
         let mut state = 1u64;
         let mut next = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state >> 33
         };
         let mut queue = EventQueue::new(50);

@@ -13,6 +13,8 @@ pub(crate) enum Purpose {
     Engine = 2,
     /// Interference between a host's stack and the wire.
     Jitter = 3,
+    /// Offsets and drifts of clocks.
+    Clock = 4,
 }
 
 /// A stream of random numbers.

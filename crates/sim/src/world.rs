@@ -30,11 +30,14 @@ impl PacketSizes {
     }
 }
 
-/// The entities of the event queue: links first, then the services of ports, then hosts.
+/// The entities of the event queue: per kind of a port's events the ports, then the hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entities {
     ports: u32,
 }
+
+/// Kinds of a port's events: arrival, service, wake.
+const PORT_KINDS: u32 = 3;
 
 /// The entity that an event belongs to.
 pub(crate) enum Entity {
@@ -48,7 +51,7 @@ impl Entities {
     }
 
     pub(crate) fn count(self, hosts: u32) -> u32 {
-        2 * self.ports + hosts
+        PORT_KINDS * self.ports + hosts
     }
 
     #[inline]
@@ -56,12 +59,13 @@ impl Entities {
         match event {
             FabricEvent::Arrival(port) => port.get(),
             FabricEvent::Service(port) => self.ports + port.get(),
+            FabricEvent::Wake(port) => 2 * self.ports + port.get(),
         }
     }
 
     #[inline]
     fn host(self, host: HostId) -> u32 {
-        2 * self.ports + host.get()
+        PORT_KINDS * self.ports + host.get()
     }
 
     #[inline]
@@ -70,8 +74,10 @@ impl Entities {
             Entity::Fabric(FabricEvent::Arrival(PortId::new(entity)))
         } else if entity < 2 * self.ports {
             Entity::Fabric(FabricEvent::Service(PortId::new(entity - self.ports)))
+        } else if entity < PORT_KINDS * self.ports {
+            Entity::Fabric(FabricEvent::Wake(PortId::new(entity - 2 * self.ports)))
         } else {
-            Entity::Host(HostId::new(entity - 2 * self.ports))
+            Entity::Host(HostId::new(entity - PORT_KINDS * self.ports))
         }
     }
 }
@@ -96,6 +102,8 @@ pub(crate) struct World {
     pub(crate) entities: Entities,
     pub(crate) metrics: Metrics,
     pub(crate) sizes: PacketSizes,
+    /// Everything before this has happened.
+    pub(crate) now: Time,
 }
 
 impl World {

@@ -1,3 +1,8 @@
-//! DCTCP (RFC 8257).
+//! DCTCP (RFC 8257), and Google's variant GCN (Swift §4.1) as a profile of it.
 
+mod host;
+mod params;
 pub mod switch;
+
+pub use host::Dctcp;
+pub use params::Params;

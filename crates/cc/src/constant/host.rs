@@ -1,0 +1,70 @@
+//! The sender half of the constant window.
+
+use alloc::sync::Arc;
+
+use apus_units::Span;
+
+use super::params::{self, Params};
+use crate::registry::Registered;
+use crate::{
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, Pacing, ProfileInfo,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
+};
+
+/// A sender that keeps its window whatever happens.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    params: Arc<Params>,
+    rtt: RttEstimator,
+}
+
+impl Registered for Constant {
+    type Params = Params;
+    const INFO: AlgorithmInfo = AlgorithmInfo {
+        name: "constant",
+        summary: "a constant window: no congestion control, for tests and as a baseline",
+        source: "none",
+        profiles: &[ProfileInfo { name: params::CONSTANT, doc: "the only one" }],
+        parameters: params::TABLE,
+    };
+
+    fn params(settings: &mut Settings) -> Result<Params, SettingError> {
+        Params::from_settings(settings)
+    }
+
+    fn new(params: Arc<Params>) -> Self {
+        Self { params, rtt: RttEstimator::default() }
+    }
+}
+
+impl Sender for Constant {
+    #[inline]
+    fn on_ack(&mut self, event: &AckEvent) {
+        self.rtt.update(&self.params.rto, event.rtt);
+    }
+
+    fn on_loss(&mut self, _: &LossEvent) {}
+
+    fn on_timeout(&mut self, _: &TimeoutEvent) {}
+
+    #[inline]
+    fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        Allowance { window: self.params.window, pacing: Pacing::AckClocked }
+    }
+
+    #[inline]
+    fn rto(&self) -> Span {
+        self.rtt.rto(&self.params.rto, Span::ZERO)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd: self.params.window,
+            smoothed_rtt: self.rtt.smoothed(),
+            ..Snapshot::default()
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The table of algorithms by name.
+//!
+//! A new algorithm is one folder with a sender that implements [`Registered`], and one line in the
+//! table at the end of this file.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use apus_units::{Span, Time};
+
+use crate::settings::suggestion;
+use crate::{
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, SendInfo, Sender,
+    SettingError, Settings, Snapshot, TimeoutEvent,
+};
+
+/// A sender half that the table can build by name.
+pub trait Registered: Sender + Sized {
+    /// Its parameters, checked and shared by all flows that use them.
+    type Params;
+    /// Its name, profiles and parameters.
+    const INFO: AlgorithmInfo;
+
+    /// Reads its parameters, and says which ones are without effect.
+    ///
+    /// # Errors
+    /// If a value is impossible, contradicts another or was set without effect.
+    fn params(settings: &mut Settings) -> Result<Self::Params, SettingError>;
+
+    /// The sender half of a new flow.
+    fn new(params: Arc<Self::Params>) -> Self;
+}
+
+/// Every algorithm of the table.
+#[must_use]
+pub fn algorithms() -> &'static [AlgorithmInfo] {
+    TABLE
+}
+
+/// Builds an algorithm by name: the defaults of `profile` (its first one if `None`) overlaid with
+/// `settings`, pairs of parameter and value (`("base_target", "25us")`).
+///
+/// # Errors
+/// An unknown algorithm, profile or parameter, a value of the wrong kind, out of range or in
+/// contradiction to another, or a setting that would have no effect.
+pub fn build(
+    name: &str,
+    profile: Option<&str>,
+    settings: &[(&str, &str)],
+) -> Result<AlgorithmConfig, SettingError> {
+    let Some(index) = TABLE.iter().position(|info| info.name == name) else {
+        let hint = suggestion(name, TABLE.iter().map(|info| info.name));
+        return Err(SettingError::of_name(format!("there is no algorithm `{name}`{hint}")));
+    };
+    let info = &TABLE[index];
+    let mut settings = Settings::read(info, profile, settings)?;
+    let params = SharedParams::read(index, &mut settings)?;
+    let effective = settings.effective().into();
+    Ok(AlgorithmConfig { info, profile: settings.profile(), params, effective })
+}
+
+/// An algorithm with its parameters, from which senders of flows are made. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AlgorithmConfig {
+    info: &'static AlgorithmInfo,
+    profile: &'static str,
+    params: SharedParams,
+    effective: Arc<[(&'static str, String)]>,
+}
+
+impl AlgorithmConfig {
+    /// The sender half of a new flow.
+    #[must_use]
+    pub fn sender(&self) -> Algorithm {
+        self.params.sender()
+    }
+
+    /// What the algorithm is.
+    #[must_use]
+    pub fn info(&self) -> &'static AlgorithmInfo {
+        self.info
+    }
+
+    /// The profile its defaults came from.
+    #[must_use]
+    pub fn profile(&self) -> &'static str {
+        self.profile
+    }
+
+    /// Every parameter in force with its value, in a form that [`build`] reads back.
+    #[must_use]
+    pub fn effective(&self) -> Vec<(&'static str, String)> {
+        self.effective.to_vec()
+    }
+}
+
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $variant:ident($sender:ty);)+) => {
+        /// The sender halves by kind: dispatch on an event is one branch.
+        #[derive(Clone, Debug)]
+        pub enum Algorithm {
+            $($(#[$doc])* $variant($sender),)+
+        }
+
+        const TABLE: &[AlgorithmInfo] = &[$(<$sender as Registered>::INFO),+];
+
+        #[derive(Clone, Debug)]
+        enum SharedParams {
+            $($variant(Arc<<$sender as Registered>::Params>),)+
+        }
+
+        impl SharedParams {
+            /// Reads the parameters of the algorithm in row `index` of the table.
+            fn read(index: usize, settings: &mut Settings) -> Result<Self, SettingError> {
+                let readers = [$(
+                    (|settings| {
+                        <$sender as Registered>::params(settings).map(Arc::new).map(Self::$variant)
+                    }) as fn(&mut Settings) -> Result<Self, SettingError>
+                ),+];
+                readers[index](settings)
+            }
+
+            fn sender(&self) -> Algorithm {
+                match self {
+                    $(Self::$variant(params) => {
+                        Algorithm::$variant(<$sender as Registered>::new(Arc::clone(params)))
+                    })+
+                }
+            }
+        }
+
+        impl Sender for Algorithm {
+            #[inline]
+            fn on_ack(&mut self, event: &AckEvent) {
+                match self { $(Self::$variant(sender) => sender.on_ack(event),)+ }
+            }
+
+            #[inline]
+            fn on_loss(&mut self, event: &LossEvent) {
+                match self { $(Self::$variant(sender) => sender.on_loss(event),)+ }
+            }
+
+            #[inline]
+            fn on_timeout(&mut self, event: &TimeoutEvent) {
+                match self { $(Self::$variant(sender) => sender.on_timeout(event),)+ }
+            }
+
+            #[inline]
+            fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
+                match self { $(Self::$variant(sender) => sender.on_transmit(header, info),)+ }
+            }
+
+            #[inline]
+            fn allowance(&self) -> Allowance {
+                match self { $(Self::$variant(sender) => sender.allowance(),)+ }
+            }
+
+            #[inline]
+            fn rto(&self) -> Span {
+                match self { $(Self::$variant(sender) => sender.rto(),)+ }
+            }
+
+            #[inline]
+            fn next_timer(&self) -> Option<Time> {
+                match self { $(Self::$variant(sender) => sender.next_timer(),)+ }
+            }
+
+            #[inline]
+            fn on_timer(&mut self, now: Time) {
+                match self { $(Self::$variant(sender) => sender.on_timer(now),)+ }
+            }
+
+            #[inline]
+            fn path_label(&self) -> u32 {
+                match self { $(Self::$variant(sender) => sender.path_label(),)+ }
+            }
+
+            fn snapshot(&self) -> Snapshot {
+                match self { $(Self::$variant(sender) => sender.snapshot(),)+ }
+            }
+        }
+    };
+}
+
+algorithms! {
+    /// Swift, as in the paper or as in Falcon.
+    Swift(crate::swift::Swift);
+    /// DCTCP, as in RFC 8257 or with GCN's faster response.
+    Dctcp(crate::dctcp::Dctcp);
+    /// A constant window.
+    Constant(crate::constant::Constant);
+}

@@ -1,0 +1,116 @@
+//! The smoothed RTT and the retransmission timeout that follows from it.
+
+use apus_units::Span;
+
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+
+/// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`,
+/// with the end-to-end RTT smoothed by an EWMA (Swift §3.6). There is no variance term, as in the
+/// published Falcon simulator and unlike RFC 6298 §2: the paper names only the average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RtoRule {
+    /// Weight of a new sample in the smoothed RTT, in (0, 1].
+    pub gain: f64,
+    /// Timeout over smoothed RTT, at least 1.
+    pub multiplier: f64,
+    /// The shortest timeout.
+    pub minimum: Span,
+    /// The timeout before any RTT sample.
+    pub initial: Span,
+}
+
+impl RtoRule {
+    /// The rule in `settings`, from the parameters `rto_gain`, `rto_multiplier`, `min_rto` and
+    /// `initial_rto`.
+    #[must_use]
+    pub fn from_settings(settings: &Settings) -> Self {
+        Self {
+            gain: settings.number("rto_gain"),
+            multiplier: settings.number("rto_multiplier"),
+            minimum: settings.time("min_rto"),
+            initial: settings.time("initial_rto"),
+        }
+    }
+
+    /// Checks that the rule can be obeyed.
+    ///
+    /// # Errors
+    /// If a value is out of its range; the error names the parameter.
+    pub fn validate(&self) -> Result<(), SettingError> {
+        let in_unit = self.gain > 0.0 && self.gain <= 1.0;
+        require(in_unit, "rto_gain", "above 0 and at most 1", self.gain)?;
+        let multiplies = self.multiplier >= 1.0 && self.multiplier.is_finite();
+        require(multiplies, "rto_multiplier", "at least 1", self.multiplier)?;
+        require(!self.minimum.is_zero(), "min_rto", "longer than 0", self.minimum)?;
+        require(!self.initial.is_zero(), "initial_rto", "longer than 0", self.initial)
+    }
+}
+
+/// The row `rto_gain` of a table of parameters.
+pub(crate) const fn rto_gain(defaults: &'static [ParamDefault]) -> ParamInfo {
+    let doc = "weight of a new sample in the smoothed end-to-end RTT";
+    ParamInfo { name: "rto_gain", kind: ParamKind::Number, doc, defaults }
+}
+
+/// The row `rto_multiplier` of a table of parameters.
+pub(crate) const fn rto_multiplier(defaults: &'static [ParamDefault]) -> ParamInfo {
+    let doc = "retransmission timeout over smoothed RTT";
+    ParamInfo { name: "rto_multiplier", kind: ParamKind::Number, doc, defaults }
+}
+
+/// The row `min_rto` of a table of parameters.
+pub(crate) const fn min_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
+    let doc = "shortest retransmission timeout";
+    ParamInfo { name: "min_rto", kind: ParamKind::Time, doc, defaults }
+}
+
+/// The row `initial_rto` of a table of parameters.
+pub(crate) const fn initial_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
+    let doc = "retransmission timeout before the first RTT sample";
+    ParamInfo { name: "initial_rto", kind: ParamKind::Time, doc, defaults }
+}
+
+/// The smoothed end-to-end RTT of one flow: 8 bytes; the rule is shared between flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RttEstimator {
+    /// Picoseconds; NaN before the first sample.
+    smoothed: f64,
+}
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self { smoothed: f64::NAN }
+    }
+}
+
+impl RttEstimator {
+    /// Takes a sample: `smoothed += gain * (sample - smoothed)`, the first one as it is.
+    #[inline]
+    pub fn update(&mut self, rule: &RtoRule, sample: Span) {
+        self.smoothed = ewma(self.smoothed, rule.gain, sample.as_ps_f64());
+    }
+
+    /// The smoothed RTT; `None` before the first sample.
+    #[inline]
+    #[must_use]
+    pub fn smoothed(&self) -> Option<Span> {
+        (!self.smoothed.is_nan()).then(|| Span::from_ps_f64(self.smoothed))
+    }
+
+    /// The retransmission timeout: `max(minimum, multiplier * smoothed + gap)`, where `gap` is what
+    /// the algorithm adds for its own pacing; `initial + gap` before the first sample.
+    #[inline]
+    #[must_use]
+    pub fn rto(&self, rule: &RtoRule, gap: Span) -> Span {
+        if self.smoothed.is_nan() {
+            return rule.initial.saturating_add(gap);
+        }
+        Span::from_ps_f64(self.smoothed * rule.multiplier).saturating_add(gap).max(rule.minimum)
+    }
+}
+
+/// One step of an exponentially weighted moving average; a NaN average takes the sample as it is.
+#[inline]
+pub(crate) fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
+    if average.is_nan() { sample } else { average + gain * (sample - average) }
+}

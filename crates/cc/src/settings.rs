@@ -1,0 +1,346 @@
+//! Parameters as text: what an algorithm offers, what a user set, and what is wrong with it.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::error::Error;
+use core::fmt;
+
+use apus_units::{Bytes, Span};
+
+/// What an algorithm is and which parameters it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct AlgorithmInfo {
+    /// Its name in files and on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// The publication that defines it.
+    pub source: &'static str,
+    /// Its named sets of defaults; the first one applies if none is named.
+    pub profiles: &'static [ProfileInfo],
+    /// Its parameters.
+    pub parameters: &'static [ParamInfo],
+}
+
+/// A named set of defaults, and of rules where the sources differ in more than numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it stands for, in one line.
+    pub doc: &'static str,
+}
+
+/// One parameter of an algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamInfo {
+    /// Its name, as the paper writes it.
+    pub name: &'static str,
+    /// How its value is written.
+    pub kind: ParamKind,
+    /// What it means, with its unit if it is a bare number.
+    pub doc: &'static str,
+    /// Its defaults; a profile that none of them names does not have this parameter.
+    pub defaults: &'static [ParamDefault],
+}
+
+/// The default of a parameter in some profiles.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamDefault {
+    /// The profiles in which it holds.
+    pub profiles: &'static [&'static str],
+    /// The value, as a user would write it.
+    pub value: &'static str,
+    /// Where it comes from (`Swift §3.4`, `RFC 8257 §3.3`), or `deviation:` and why.
+    pub source: &'static str,
+}
+
+/// How the value of a parameter is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// A dimensionless number: `0.8`.
+    Number,
+    /// A whole number: `3`.
+    Count,
+    /// A time with its unit: `25us`.
+    Time,
+    /// A size with its unit: `64KiB`.
+    Size,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// A parameter value that has been read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    Number(f64),
+    Count(u32),
+    Time(Span),
+    Size(Bytes),
+    Flag(bool),
+    Choice(&'static str),
+}
+
+/// A setting that cannot be used: says which one, what is wrong with it and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// The parameter at fault, as the user wrote it, for pointing at its line; `None` if the name
+    /// of the algorithm or of the profile is at fault.
+    pub parameter: Option<String>,
+    /// What is wrong, in a sentence that names the parameter.
+    pub message: String,
+}
+
+impl SettingError {
+    /// An error at `parameter`.
+    #[must_use]
+    pub fn at(parameter: &str, message: String) -> Self {
+        Self { parameter: Some(parameter.to_owned()), message }
+    }
+
+    /// An error of the algorithm's or profile's name.
+    pub(crate) fn of_name(message: String) -> Self {
+        Self { parameter: None, message }
+    }
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for SettingError {}
+
+/// `Ok` if `holds`, otherwise an error at `parameter` saying what it must be and what it is.
+pub(crate) fn require(
+    holds: bool,
+    parameter: &str,
+    must: &str,
+    value: impl fmt::Display,
+) -> Result<(), SettingError> {
+    if holds {
+        return Ok(());
+    }
+    Err(SettingError::at(parameter, format!("`{parameter}` must be {must}, but it is {value}")))
+}
+
+/// `; did you mean ...?` with the nearest of `names`, or the list of them if none is near.
+pub(crate) fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let near = names.clone().map(|name| (edit_distance(word, name), name)).min();
+    match near {
+        Some((distance, name)) if distance <= 1 + word.len() / 4 => {
+            format!("; did you mean `{name}`?")
+        }
+        _ => format!("; there are {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Levenshtein's distance in bytes.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(x) => x.fmt(f),
+            Self::Count(n) => n.fmt(f),
+            Self::Time(span) => span.fmt(f),
+            Self::Size(bytes) => bytes.fmt(f),
+            Self::Flag(on) => on.fmt(f),
+            Self::Choice(word) => f.write_str(word),
+        }
+    }
+}
+
+impl ParamInfo {
+    /// The default in `profile`; `None` if that profile does not have this parameter.
+    #[must_use]
+    pub fn default_in(&self, profile: &str) -> Option<&ParamDefault> {
+        self.defaults.iter().find(|default| default.profiles.contains(&profile))
+    }
+
+    fn read(&self, text: &str) -> Result<Value, SettingError> {
+        let fail = |why: String| {
+            let name = self.name;
+            Err(SettingError::at(name, format!("`{name}` cannot be `{text}`: {why}")))
+        };
+        let text = text.trim();
+        match self.kind {
+            ParamKind::Number => match text.parse::<f64>() {
+                Ok(x) if x.is_finite() => Ok(Value::Number(x)),
+                _ => fail("it is a number without a unit, like `0.5`".to_owned()),
+            },
+            ParamKind::Count => match text.parse() {
+                Ok(n) => Ok(Value::Count(n)),
+                Err(_) => fail("it is a whole number from 0 to 4294967295".to_owned()),
+            },
+            ParamKind::Time => text.parse().map(Value::Time).or_else(|e| fail(e.to_string())),
+            ParamKind::Size => text.parse().map(Value::Size).or_else(|e| fail(e.to_string())),
+            ParamKind::Flag => match text {
+                "true" => Ok(Value::Flag(true)),
+                "false" => Ok(Value::Flag(false)),
+                _ => fail("it is `true` or `false`".to_owned()),
+            },
+            ParamKind::Choice(words) => match words.iter().find(|word| **word == text) {
+                Some(word) => Ok(Value::Choice(word)),
+                None => fail(format!("unknown word{}", suggestion(text, words.iter().copied()))),
+            },
+        }
+    }
+}
+
+/// The parameters of one algorithm in one profile: defaults overlaid with what the user set.
+///
+/// Reading a parameter by a name or kind that the algorithm's table does not have is a mistake in
+/// the algorithm's code and panics; building each profile once in a test finds it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    algorithm: &'static AlgorithmInfo,
+    profile: &'static str,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: &'static str,
+    value: Value,
+    explicit: bool,
+}
+
+impl Settings {
+    /// Reads `settings` over the defaults of `profile` (the first profile if `None`).
+    ///
+    /// # Errors
+    /// An unknown profile; a parameter that is unknown, set twice, not of this profile or not
+    /// readable.
+    pub fn read(
+        algorithm: &'static AlgorithmInfo,
+        profile: Option<&str>,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, SettingError> {
+        let names = || algorithm.profiles.iter().map(|profile| profile.name);
+        let wanted = profile.unwrap_or(algorithm.profiles[0].name);
+        let Some(profile) = names().find(|name| *name == wanted) else {
+            let hint = suggestion(wanted, names());
+            let name = algorithm.name;
+            return Err(SettingError::of_name(format!("`{name}` has no profile `{wanted}`{hint}")));
+        };
+        let mut entries = Vec::new();
+        for info in algorithm.parameters {
+            if let Some(default) = info.default_in(profile) {
+                let value = info.read(default.value)?;
+                entries.push(Entry { name: info.name, value, explicit: false });
+            }
+        }
+        let mut read = Self { algorithm, profile, entries };
+        for (name, text) in settings {
+            read.set(name, text)?;
+        }
+        Ok(read)
+    }
+
+    fn set(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+        let (algorithm, profile) = (self.algorithm, self.profile);
+        let Some(info) = algorithm.parameters.iter().find(|info| info.name == name) else {
+            let hint = suggestion(name, self.entries.iter().map(|entry| entry.name));
+            let message = format!("`{}` has no parameter `{name}`{hint}", algorithm.name);
+            return Err(SettingError::at(name, message));
+        };
+        let value = info.read(text)?;
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.name == name) else {
+            let others = info.defaults.iter().flat_map(|default| default.profiles);
+            let others = others.copied().collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "`{name}` has no effect in the profile `{profile}` of `{}`, only in {others}",
+                algorithm.name
+            );
+            return Err(SettingError::at(name, message));
+        };
+        if entry.explicit {
+            return Err(SettingError::at(name, format!("`{name}` is set twice")));
+        }
+        *entry = Entry { name: info.name, value, explicit: true };
+        Ok(())
+    }
+
+    /// States that `names` have no effect because of `reason`.
+    ///
+    /// # Errors
+    /// If the user set one of them: a setting without effect is a mistake.
+    pub fn without_effect(&mut self, names: &[&str], reason: &str) -> Result<(), SettingError> {
+        if let Some(entry) = self.entries.iter().find(|e| e.explicit && names.contains(&e.name)) {
+            let message = format!("`{}` has no effect {reason}; remove one of them", entry.name);
+            return Err(SettingError::at(entry.name, message));
+        }
+        self.entries.retain(|entry| !names.contains(&entry.name));
+        Ok(())
+    }
+
+    /// The profile these settings started from.
+    #[must_use]
+    pub fn profile(&self) -> &'static str {
+        self.profile
+    }
+
+    /// Every parameter that has an effect and its value, as it would be written in a file.
+    #[must_use]
+    pub fn effective(&self) -> Vec<(&'static str, String)> {
+        self.entries.iter().map(|entry| (entry.name, entry.value.to_string())).collect()
+    }
+
+    fn value(&self, name: &str) -> Value {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        entry.unwrap_or_else(|| panic!("{}: no parameter {name}", self.algorithm.name)).value
+    }
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $get:ident: $variant:ident($type:ty);)+) => {
+        impl Settings {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Panics
+                /// If the algorithm's table has no parameter of this name and kind.
+                #[must_use]
+                pub fn $get(&self, name: &str) -> $type {
+                    match self.value(name) {
+                        Value::$variant(value) => value,
+                        other => panic!("{}: {name} is {other:?}", self.algorithm.name),
+                    }
+                }
+            )+
+        }
+    };
+}
+
+getters! {
+    /// The value of a [`ParamKind::Number`].
+    number: Number(f64);
+    /// The value of a [`ParamKind::Count`].
+    count: Count(u32);
+    /// The value of a [`ParamKind::Time`].
+    time: Time(Span);
+    /// The value of a [`ParamKind::Size`].
+    size: Size(Bytes);
+    /// The value of a [`ParamKind::Flag`].
+    flag: Flag(bool);
+    /// The value of a [`ParamKind::Choice`].
+    choice: Choice(&'static str);
+}

@@ -1,0 +1,84 @@
+//! What the tests share: events with sensible defaults, in microseconds and packets.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+
+use apus_cc::registry::Registered;
+use apus_cc::swift::{Config, Params, Swift};
+use apus_cc::{AckEvent, LossEvent, TimeoutEvent};
+use apus_units::{PacketNumber, Span, Time};
+
+pub fn us(us: f64) -> Span {
+    Span::from_ps_f64(us * 1e6)
+}
+
+pub fn at(us: f64) -> Time {
+    Time::from_ps((us * 1e6) as u64)
+}
+
+/// An acknowledgement of one packet at `now` us with this fabric delay and no endpoint delay.
+pub fn ack(now: f64, fabric_delay: f64) -> AckEvent {
+    AckEvent {
+        now: at(now),
+        rtt: us(fabric_delay),
+        fabric_delay: us(fabric_delay),
+        endpoint_delay: Span::ZERO,
+        hops: 0,
+        acked_packets: 1,
+        marked_packets: 0,
+        receiver_level: 0,
+        acked_seq: PacketNumber::new(0),
+        next_seq: PacketNumber::new(1),
+        in_flight: 0,
+    }
+}
+
+pub fn loss(now: f64) -> LossEvent {
+    let (lost_seq, next_seq) = (PacketNumber::new(0), PacketNumber::new(1));
+    LossEvent { now: at(now), lost_packets: 1, lost_seq, next_seq, in_flight: 0 }
+}
+
+pub fn timeout(now: f64) -> TimeoutEvent {
+    TimeoutEvent { now: at(now), next_seq: PacketNumber::new(1) }
+}
+
+/// The paper's profile with a fixed target of 25 us, a window that starts at 10 packets and an
+/// endpoint that is never in the way.
+pub fn plain() -> Config {
+    let mut config = Config::paper();
+    config.target.hop_scale = Span::ZERO;
+    config.target.fs_range = Span::ZERO;
+    config.initial_cwnd = 10.0;
+    config
+}
+
+/// Falcon's profile with a fixed target of 25 us and a window that starts at 10 packets.
+pub fn plain_falcon() -> Config {
+    let mut config = Config::falcon();
+    config.target.hop_scale = Span::ZERO;
+    config.target.fs_range = Span::ZERO;
+    config.initial_cwnd = 10.0;
+    config
+}
+
+pub fn swift(config: Config) -> Swift {
+    Swift::new(Arc::new(Params::new(config).expect("the test's parameters are sound")))
+}
+
+#[track_caller]
+pub fn assert_close(actual: f64, expected: f64) {
+    let tolerance = 1e-9 * expected.abs().max(1.0);
+    assert!((actual - expected).abs() <= tolerance, "{actual}, expected {expected}");
+}
+
+/// The fabric window of a sender.
+pub fn fabric_cwnd(sender: &impl apus_cc::Sender) -> f64 {
+    sender.snapshot().fabric_cwnd.expect("Swift has one")
+}
+
+/// The endpoint window (or receiver-buffer window) of a sender.
+pub fn endpoint_cwnd(sender: &impl apus_cc::Sender) -> f64 {
+    sender.snapshot().endpoint_cwnd.expect("Swift has one")
+}

@@ -1,0 +1,156 @@
+//! How an egress port is configured, and which kind of port that needs.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use apus_cc::SwitchAlgorithm;
+use apus_units::{Bytes, Rate};
+
+/// The memory in which a port keeps its packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Buffer {
+    /// The port's own: a packet is dropped if the occupancy with it would exceed this.
+    /// [`Bytes::MAX`] is "unlimited".
+    Own(Bytes),
+    /// The pool of the switch ([`SwitchSpec::shared_buffer`]), with dynamic thresholds (Choudhury and
+    /// Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM ToN 6(2),
+    /// 1998): a packet is dropped if with it the queue of its class at this port would exceed
+    /// `alpha` times what is free in the pool, or if the pool has no room for it.
+    ///
+    /// [`SwitchSpec::shared_buffer`]: crate::SwitchSpec::shared_buffer
+    Shared {
+        /// Threshold of a queue over free memory, above 0.
+        alpha: f64,
+    },
+}
+
+/// A token bucket: a class may send `rate` in the long run and `burst` at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Tokens per time, in wire bytes: the long-run rate of the class.
+    pub rate: Rate,
+    /// Size of the bucket, full at the start. A packet is served when the bucket holds tokens for
+    /// all of it; one larger than the bucket when the bucket is full, leaving it in debt.
+    pub burst: Bytes,
+}
+
+/// One traffic class of an egress port.
+#[derive(Clone, Debug)]
+pub struct ClassConfig {
+    /// Strict priority level: level 0 is served first. Classes of the same level share what the
+    /// level gets by weight.
+    pub priority: u8,
+    /// Share within the level, above 0: start-time fair queueing (Goyal, Vin and Cheng, "Start-time
+    /// Fair Queuing", SIGCOMM 1996), which stays fair when the rate varies.
+    pub weight: u32,
+    /// Most bytes that the class may hold in the port, on top of the port's [`Buffer`].
+    pub limit: Bytes,
+    /// Token bucket in front of the class. At most one class of a port may have one.
+    pub rate_limit: Option<RateLimit>,
+    /// Switch half that sees the class's packets; each class has its own copy.
+    pub algorithm: SwitchAlgorithm,
+}
+
+impl Default for ClassConfig {
+    /// Level 0, weight 1, no limits, no switch half.
+    fn default() -> Self {
+        Self {
+            priority: 0,
+            weight: 1,
+            limit: Bytes::MAX,
+            rate_limit: None,
+            algorithm: SwitchAlgorithm::Plain,
+        }
+    }
+}
+
+/// One egress port.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Rate of the link behind it.
+    pub rate: Rate,
+    /// Its buffer.
+    pub buffer: Buffer,
+    /// Its classes, at least one; [`ClassId`](apus_units::ClassId) is the index.
+    pub classes: Vec<ClassConfig>,
+    /// Whether classes will be paused ([`Network::set_paused`](crate::Network::set_paused)).
+    pub pausable: bool,
+    /// Whether the link will fail or change its rate
+    /// ([`Network::set_link_up`](crate::Network::set_link_up),
+    /// [`Network::set_rate`](crate::Network::set_rate)).
+    pub variable: bool,
+}
+
+/// The two kinds of port; they agree to the picosecond where both apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// One event per hop.
+    Fifo,
+    /// One service event per packet besides.
+    Class,
+}
+
+impl PortConfig {
+    /// A port of one class with its own buffer, no switch half.
+    #[must_use]
+    pub fn new(rate: Rate, buffer: Bytes) -> Self {
+        Self {
+            rate,
+            buffer: Buffer::Own(buffer),
+            classes: vec![ClassConfig::default()],
+            pausable: false,
+            variable: false,
+        }
+    }
+
+    /// The same with this switch half in every class.
+    #[must_use]
+    pub fn with_algorithm(mut self, algorithm: &SwitchAlgorithm) -> Self {
+        for class in &mut self.classes {
+            class.algorithm = algorithm.clone();
+        }
+        self
+    }
+
+    /// The kind of port that this needs.
+    #[must_use]
+    pub fn kind(&self) -> PortKind {
+        let simple = self.classes.len() == 1
+            && matches!(self.buffer, Buffer::Own(_))
+            && self.classes[0].rate_limit.is_none()
+            && !self.pausable
+            && !self.variable;
+        if simple { PortKind::Fifo } else { PortKind::Class }
+    }
+
+    /// Says what is wrong with it, if anything.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.rate.as_bps() == 0 {
+            return Err("its rate is 0; a link needs a rate above 0".into());
+        }
+        if let Buffer::Shared { alpha } = self.buffer
+            && !(alpha > 0.0 && alpha.is_finite())
+        {
+            return Err(format!("alpha is {alpha}; it must be a finite number above 0"));
+        }
+        if self.classes.is_empty() || self.classes.len() > 256 {
+            return Err(format!("it has {} classes; it must have 1 to 256", self.classes.len()));
+        }
+        if let Some(class) = self.classes.iter().position(|c| c.weight == 0) {
+            return Err(format!("class {class} has weight 0; a weight must be above 0"));
+        }
+        let limits = || self.classes.iter().filter_map(|c| c.rate_limit);
+        if limits().count() > 1 {
+            return Err(format!(
+                "{} classes are rate-limited; at most one class of a port can be",
+                limits().count()
+            ));
+        }
+        if limits().any(|l| l.rate.as_bps() == 0 || l.burst == Bytes::ZERO) {
+            return Err("a rate limit has rate or burst 0; both must be above 0".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! What ports and the network count.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use apus_units::{Bytes, Span};
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// The buffer of an egress port had no room for it.
+    Buffer,
+    /// Its TTL reached 0 at a switch.
+    Ttl,
+    /// The switch half of an algorithm asked for it.
+    SwitchHalf,
+    /// The link behind the egress port was down.
+    LinkDown,
+}
+
+impl DropReason {
+    /// All reasons, in the order of [`Counters::dropped`].
+    pub const ALL: [Self; 4] = [Self::Buffer, Self::Ttl, Self::SwitchHalf, Self::LinkDown];
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Buffer => "no room in the buffer",
+            Self::Ttl => "TTL reached 0",
+            Self::SwitchHalf => "dropped by the switch half of an algorithm",
+            Self::LinkDown => "link down",
+        })
+    }
+}
+
+/// Packets and their wire bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many packets.
+    pub packets: u64,
+    /// Their wire bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn sub(&mut self, bytes: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(bytes);
+    }
+}
+
+/// What one egress port has counted up to some instant.
+///
+/// `offered = dropped + sent + queued` at any instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Packets that were to go out through the port.
+    pub offered: Count,
+    /// Those dropped at the port, for whatever reason.
+    pub dropped: Count,
+    /// Those whose last bit has left.
+    pub sent: Count,
+    /// Those in the port, the packet in service included.
+    pub queued: Count,
+    /// Packets accepted whose ECN codepoint this port's switch half changed to `Congested`.
+    pub marked: u64,
+    /// The largest occupancy so far, the arriving packet included.
+    pub max_queue: Bytes,
+    /// Exact time integral of the occupancy, in byte-picoseconds: the sum over accepted packets of
+    /// wire bytes times the time in the port.
+    pub byte_time: u128,
+    /// Exact time integral of the number of packets, in packet-picoseconds. Divided by the packets
+    /// sent it is the mean time in the port (Little's law).
+    pub packet_time: u128,
+}
+
+impl PortCounters {
+    /// Loss rate of the port: packets dropped / packets offered; 0 if none was offered.
+    #[must_use]
+    pub fn loss_rate(&self) -> f64 {
+        if self.offered.packets == 0 {
+            return 0.0;
+        }
+        self.dropped.packets as f64 / self.offered.packets as f64
+    }
+
+    /// Mean occupancy in bytes over a run of `elapsed`, for output.
+    #[must_use]
+    pub fn mean_queue_bytes(&self, elapsed: Span) -> f64 {
+        if elapsed.is_zero() {
+            return 0.0;
+        }
+        self.byte_time as f64 / elapsed.as_ps_f64()
+    }
+}
+
+/// What a port keeps; the rest of [`PortCounters`] follows from its state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) offered: Count,
+    pub(crate) dropped: Count,
+    pub(crate) marked: u64,
+    pub(crate) max_queue_bytes: u64,
+    pub(crate) byte_time: u128,
+    pub(crate) packet_time: u128,
+}
+
+impl Tally {
+    /// The counters of a port that holds `queued`.
+    pub(crate) fn counters(&self, queued: Count) -> PortCounters {
+        PortCounters {
+            offered: self.offered,
+            dropped: self.dropped,
+            sent: Count {
+                packets: self.offered.packets - self.dropped.packets - queued.packets,
+                bytes: self.offered.bytes - self.dropped.bytes - queued.bytes,
+            },
+            queued,
+            marked: self.marked,
+            max_queue: Bytes::new(self.max_queue_bytes),
+            byte_time: self.byte_time,
+            packet_time: self.packet_time,
+        }
+    }
+}
+
+/// What the network as a whole has counted, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that hosts handed to [`Network::send`](crate::Network::send), accepted or not.
+    pub sent: u64,
+    /// Packets that reached their host.
+    pub delivered: u64,
+    /// Packets dropped, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Counters {
+    /// Packets dropped for one reason.
+    #[must_use]
+    pub const fn dropped_for(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    #[must_use]
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// Packets in ports and on links.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.sent - self.delivered - self.dropped_total()
+    }
+
+    pub(crate) fn note_drop(&mut self, reason: DropReason) {
+        self.dropped[reason as usize] += 1;
+    }
+
+    pub(crate) fn check(&self, held: u64, pooled: u64) -> Result<(), String> {
+        let accounted = self.delivered + self.dropped_total() + held;
+        if accounted != self.sent {
+            return Err(format!(
+                "packets are not conserved: {} sent, but {} delivered + {} dropped + {held} in \
+                 ports and on links = {accounted}",
+                self.sent,
+                self.delivered,
+                self.dropped_total(),
+            ));
+        }
+        if pooled < held {
+            return Err(format!(
+                "the ports and links hold {held} packets but the pool only {pooled}; a packet in \
+                 flight was taken out of the pool"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! What the fabric asks of the engine that drives it.
+
+use apus_units::{PortId, Time};
+
+/// Something that a port waits for.
+///
+/// For each port and kind at most one event is pending at any time; once asked for, it is neither
+/// moved nor cancelled. A class port that is paused, or whose link fails, lets the pending event
+/// pass: the packet in service finishes (or is lost) at the time that was announced, and only the
+/// choice of the next one obeys the new state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FabricEvent {
+    /// The oldest packet on the link behind this port is handled by the peer. Pending if and only
+    /// if the port knows when a packet will arrive: one event per link, not per packet.
+    Arrival(PortId),
+    /// The last bit of the packet in service leaves this class port, which then chooses the next.
+    /// FIFO ports never ask for it.
+    Service(PortId),
+    /// The rate-limited class of this class port has gathered enough tokens for its first packet.
+    /// Apart from `Service`, because while the limited class waits another class may be served.
+    Wake(PortId),
+}
+
+/// The engine's side: keeps events and gives each back to [`Network::handle`] at its time.
+///
+/// `time` is never before the `now` of the call that asks, but may equal it. Which of several events
+/// of one instant comes first is the engine's choice; it must be a fixed one.
+///
+/// [`Network::handle`]: crate::Network::handle
+pub trait Schedule {
+    /// Give `event` back at `time`.
+    fn at(&mut self, event: FabricEvent, time: Time);
+}

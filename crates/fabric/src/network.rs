@@ -1,0 +1,335 @@
+//! The network: every port, link, packet and route of one topology.
+
+mod facts;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use apus_units::{ClassId, HostId, PortId, Rate, Time};
+
+use crate::config::PortKind;
+use crate::counters::{Counters, DropReason};
+use crate::event::{FabricEvent, Schedule};
+use crate::packet::{Packet, PacketPool, PacketRef};
+use crate::port::{ClassPort, Env, Port, SharedBuffer};
+use crate::routing::{Paths, RouteError, RouteId, RouteTable, opposite};
+use crate::topology::Node;
+
+/// What became of a packet that a host sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is in the host's egress port.
+    Accepted,
+    /// It is gone.
+    Dropped(DropReason),
+}
+
+/// What an event did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A packet reached its host, which must [`Network::take`] it.
+    Delivered {
+        /// The host.
+        host: HostId,
+        /// The packet.
+        packet: PacketRef,
+    },
+    /// A packet moved on, or a port served its queue: nothing for the caller to do.
+    Forwarded,
+    /// The packet that arrived at a switch is gone.
+    Dropped(DropReason),
+}
+
+/// A change that a port cannot make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlError(String);
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for ControlError {}
+
+/// A network of one topology, built by [`Topology::build`](crate::Topology::build). `P` is the
+/// user's part of a packet.
+///
+/// `now` never goes back from one call to the next, and every event due before `now` has been
+/// handled.
+pub struct Network<P> {
+    ports: Vec<Port>,
+    routes: RouteTable,
+    pool: PacketPool<P>,
+    counters: Counters,
+    /// By switch.
+    shared: Vec<SharedBuffer>,
+    paths: Paths,
+    /// By link: its ends a and b.
+    ends: Vec<(Node, Node)>,
+    /// By switch.
+    names: Vec<String>,
+    /// Where a path is put together before it is stored.
+    scratch: Vec<PortId>,
+}
+
+impl<P> Network<P> {
+    pub(crate) fn assemble(
+        ports: Vec<Port>,
+        shared: Vec<SharedBuffer>,
+        paths: Paths,
+        ends: Vec<(Node, Node)>,
+        names: Vec<String>,
+    ) -> Self {
+        Self {
+            ports,
+            routes: RouteTable::default(),
+            pool: PacketPool::new(),
+            counters: Counters::default(),
+            shared,
+            paths,
+            ends,
+            names,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Host `host` hands `packet`, which has a route from that host, to its NIC's egress port.
+    #[inline]
+    pub fn send<S: Schedule>(
+        &mut self,
+        now: Time,
+        host: HostId,
+        mut packet: Packet<P>,
+        schedule: &mut S,
+    ) -> Sent {
+        packet.hop = 0;
+        let port = self.routes.port(packet.route, 0);
+        debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
+        self.counters.sent += 1;
+        let packet = self.pool.insert(packet);
+        match self.offer(now, port, packet, schedule) {
+            Ok(()) => Sent::Accepted,
+            Err(reason) => Sent::Dropped(reason),
+        }
+    }
+
+    /// Handles an event that the fabric asked for, at its time.
+    ///
+    /// # Panics
+    /// If the fabric did not ask for it.
+    #[inline]
+    pub fn handle<S: Schedule>(
+        &mut self,
+        now: Time,
+        event: FabricEvent,
+        schedule: &mut S,
+    ) -> Outcome {
+        match event {
+            FabricEvent::Arrival(port) => return self.arrive(now, port, schedule),
+            FabricEvent::Service(port) => {
+                let (port, mut env) = self.class_port(port, schedule);
+                port.on_service(now, &mut env);
+            }
+            FabricEvent::Wake(port) => {
+                let (port, mut env) = self.class_port(port, schedule);
+                port.on_wake(now, &mut env);
+            }
+        }
+        Outcome::Forwarded
+    }
+
+    #[inline]
+    fn arrive<S: Schedule>(&mut self, now: Time, port: PortId, schedule: &mut S) -> Outcome {
+        let (packet, peer) = self.ports[port.index()].pop_arrived(now, schedule);
+        match peer {
+            Node::Host(host) => {
+                self.counters.delivered += 1;
+                Outcome::Delivered { host, packet }
+            }
+            Node::Switch(_) => {
+                let fields = self.pool.get_mut(packet);
+                fields.ttl = fields.ttl.saturating_sub(1);
+                if fields.ttl == 0 {
+                    self.discard(packet, DropReason::Ttl);
+                    return Outcome::Dropped(DropReason::Ttl);
+                }
+                fields.hop += 1;
+                let next = self.routes.port(fields.route, fields.hop);
+                match self.offer(now, next, packet, schedule) {
+                    Ok(()) => Outcome::Forwarded,
+                    Err(reason) => Outcome::Dropped(reason),
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn offer<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        packet: PacketRef,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        let mut env = Env {
+            pool: &mut self.pool,
+            shared: &mut self.shared,
+            counters: &mut self.counters,
+            schedule,
+        };
+        let accepted = self.ports[port.index()].offer(now, packet, &mut env);
+        if let Err(reason) = accepted {
+            self.discard(packet, reason);
+        }
+        accepted
+    }
+
+    #[cold]
+    fn discard(&mut self, packet: PacketRef, reason: DropReason) {
+        self.counters.note_drop(reason);
+        self.pool.take(packet);
+    }
+
+    /// The class port with what it works on.
+    fn class_port<'a, S: Schedule>(
+        &'a mut self,
+        port: PortId,
+        schedule: &'a mut S,
+    ) -> (&'a mut ClassPort, Env<'a, P, S>) {
+        let env = Env {
+            pool: &mut self.pool,
+            shared: &mut self.shared,
+            counters: &mut self.counters,
+            schedule,
+        };
+        match &mut self.ports[port.index()] {
+            Port::Class(port) => (port, env),
+            Port::Fifo(_) => panic!("{port} is a FIFO port: it asks for no such event"),
+        }
+    }
+
+    fn refuse(&self, port: PortId, why: &str) -> ControlError {
+        ControlError(format!("port {} {why}", self.port_name(port)))
+    }
+
+    /// The class port to be changed, or an error that names the setting it was built without.
+    fn controlled<'a, S: Schedule>(
+        &'a mut self,
+        port: PortId,
+        setting: &str,
+        schedule: &'a mut S,
+    ) -> Result<(&'a mut ClassPort, Env<'a, P, S>), ControlError> {
+        if self.port_kind(port) == PortKind::Fifo {
+            let why = format!("cannot be changed in a run; set `{setting}` in its `PortConfig`");
+            return Err(self.refuse(port, &why));
+        }
+        Ok(self.class_port(port, schedule))
+    }
+
+    /// Takes a delivered packet out and frees its slot.
+    ///
+    /// # Panics
+    /// If it was taken out before.
+    #[inline]
+    pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
+        self.pool.take(packet)
+    }
+
+    /// The packets in flight and those delivered but not yet taken.
+    #[inline]
+    #[must_use]
+    pub const fn pool(&self) -> &PacketPool<P> {
+        &self.pool
+    }
+
+    /// Stores the path of a flow. `key` identifies the flow, the same in both directions; another
+    /// `label` draws another path (which may turn out to be the same).
+    ///
+    /// # Errors
+    /// If there is no such path.
+    pub fn route(
+        &mut self,
+        src: HostId,
+        dst: HostId,
+        key: u64,
+        label: u32,
+    ) -> Result<RouteId, RouteError> {
+        self.paths.find(src, dst, key, label, &mut self.scratch)?;
+        Ok(self.routes.insert(&self.scratch))
+    }
+
+    /// Stores the reverse of a route: the same links, in the other direction.
+    pub fn reverse_route(&mut self, route: RouteId) -> RouteId {
+        self.scratch.clear();
+        self.scratch.extend(self.routes.ports(route).rev().map(opposite));
+        self.routes.insert(&self.scratch)
+    }
+
+    /// Gives the memory of a route back, once no packet that carries it is in flight: a route stored
+    /// later may take its place, and packets would follow that.
+    pub fn release_route(&mut self, route: RouteId) {
+        self.routes.release(route);
+    }
+
+    /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class
+    /// accepts packets as before. The events pending stay as they are.
+    ///
+    /// # Errors
+    /// If the port is not a class port or has no such class.
+    pub fn set_paused<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        class: ClassId,
+        paused: bool,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        let classes = self.class_count(port);
+        if class.index() >= classes {
+            let why = format!("has no {class}; it has {classes}, numbered from 0");
+            return Err(self.refuse(port, &why));
+        }
+        let (found, mut env) = self.controlled(port, "pausable", schedule)?;
+        found.set_paused(now, class, paused, &mut env);
+        Ok(())
+    }
+
+    /// Fails the link behind a port or repairs it, in that direction alone. What is in the port when
+    /// it fails is lost, as is what comes while it is down; what is on the wire arrives.
+    ///
+    /// # Errors
+    /// If the port is not a class port.
+    pub fn set_link_up<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        up: bool,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        let (found, mut env) = self.controlled(port, "variable", schedule)?;
+        found.set_up(now, up, &mut env);
+        Ok(())
+    }
+
+    /// Changes the rate of the link behind a port, from the next packet on.
+    ///
+    /// # Errors
+    /// If the port is not a class port, or the rate is 0.
+    pub fn set_rate<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        rate: Rate,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        if rate.as_bps() == 0 {
+            return Err(self.refuse(port, "cannot have rate 0; fail the link instead"));
+        }
+        let (found, mut env) = self.controlled(port, "variable", schedule)?;
+        found.set_rate(now, rate, &mut env);
+        Ok(())
+    }
+}

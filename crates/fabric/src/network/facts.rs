@@ -1,0 +1,212 @@
+//! What can be read off a network: ports, queues, counters, paths and base RTTs.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
+
+use super::Network;
+use crate::config::PortKind;
+use crate::counters::{Counters, PortCounters};
+use crate::port::Port;
+use crate::routing::{RouteError, RouteId, opposite};
+use crate::topology::Node;
+
+impl<P> Network<P> {
+    /// How many hosts there are, numbered from 0.
+    #[must_use]
+    pub fn hosts(&self) -> u32 {
+        self.paths.hosts()
+    }
+
+    /// How many switches there are, numbered from 0.
+    #[must_use]
+    pub fn switches(&self) -> u32 {
+        self.names.len() as u32
+    }
+
+    /// Every egress port: that of link `l` from a to b is `2 l`, from b to a `2 l + 1`.
+    pub fn ports(&self) -> impl Iterator<Item = PortId> + use<P> {
+        (0..self.ports.len() as u32).map(PortId::new)
+    }
+
+    /// The node that a port belongs to and the one its link leads to.
+    #[must_use]
+    pub fn port_ends(&self, port: PortId) -> (Node, Node) {
+        let (a, b) = self.ends[port.index() / 2];
+        if port.get().is_multiple_of(2) { (a, b) } else { (b, a) }
+    }
+
+    /// What people call a node: "host 17", "edge 3".
+    #[must_use]
+    pub fn node_name(&self, node: Node) -> String {
+        match node {
+            Node::Host(host) => host.to_string(),
+            Node::Switch(switch) => self.names[switch.index()].clone(),
+        }
+    }
+
+    /// What people call a port: "edge 3 -> host 17".
+    #[must_use]
+    pub fn port_name(&self, port: PortId) -> String {
+        let (from, to) = self.port_ends(port);
+        format!("{} -> {}", self.node_name(from), self.node_name(to))
+    }
+
+    /// The egress port of `from` on its link to `to`; of several, the first.
+    #[must_use]
+    pub fn port_between(&self, from: Node, to: Node) -> Option<PortId> {
+        self.ports().find(|port| self.port_ends(*port) == (from, to))
+    }
+
+    /// The egress port of a host's NIC.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    #[inline]
+    #[must_use]
+    pub fn host_port(&self, host: HostId) -> PortId {
+        self.paths.nic(host)
+    }
+
+    /// The egress port towards a host: where an incast to it queues.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    #[must_use]
+    pub fn edge_port_to(&self, host: HostId) -> PortId {
+        opposite(self.paths.nic(host))
+    }
+
+    /// Which kind of port it is.
+    #[must_use]
+    pub fn port_kind(&self, port: PortId) -> PortKind {
+        match self.ports[port.index()] {
+            Port::Fifo(_) => PortKind::Fifo,
+            Port::Class(_) => PortKind::Class,
+        }
+    }
+
+    /// How many classes a port has.
+    #[must_use]
+    pub fn class_count(&self, port: PortId) -> usize {
+        match &self.ports[port.index()] {
+            Port::Fifo(_) => 1,
+            Port::Class(port) => port.class_count(),
+        }
+    }
+
+    /// Rate of the link behind a port, now.
+    #[must_use]
+    pub fn rate(&self, port: PortId) -> Rate {
+        self.ports[port.index()].rate()
+    }
+
+    /// When the last packet now in the port departs; in the past if there is none. At a class port,
+    /// which then takes a step per packet: if nothing pauses or limits a class.
+    #[inline]
+    #[must_use]
+    pub fn busy_until(&self, port: PortId) -> Time {
+        self.ports[port.index()].busy_until()
+    }
+
+    /// Occupancy of a port in wire bytes (whole packets, the one in service included). Takes a step
+    /// per packet that departed since the port was offered one.
+    #[must_use]
+    pub fn queue_bytes(&self, port: PortId, now: Time) -> Bytes {
+        Bytes::new(self.ports[port.index()].queued(now).bytes)
+    }
+
+    /// Occupancy of a port in packets; see [`Network::queue_bytes`].
+    #[must_use]
+    pub fn queue_packets(&self, port: PortId, now: Time) -> u64 {
+        self.ports[port.index()].queued(now).packets
+    }
+
+    /// Occupancy of a port by one of its classes, in wire bytes.
+    ///
+    /// # Panics
+    /// If a class port has no such class. A FIFO port has one class, whatever it is called.
+    #[must_use]
+    pub fn class_queue_bytes(&self, port: PortId, class: ClassId, now: Time) -> Bytes {
+        match &self.ports[port.index()] {
+            Port::Fifo(_) => self.queue_bytes(port, now),
+            Port::Class(port) => Bytes::new(port.class_bytes(class, now)),
+        }
+    }
+
+    /// Bytes in the memory that the ports of a switch share.
+    ///
+    /// # Panics
+    /// If there is no such switch.
+    #[must_use]
+    pub fn shared_buffer_used(&self, switch: SwitchId) -> Bytes {
+        Bytes::new(self.shared[switch.index()].used())
+    }
+
+    /// What the network has counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What a port has counted up to `now`. Takes a step per packet in the port.
+    #[must_use]
+    pub fn port_counters(&self, port: PortId, now: Time) -> PortCounters {
+        self.ports[port.index()].counters(now)
+    }
+
+    /// Checks that every packet sent was delivered, dropped, or is in a port or on a link.
+    ///
+    /// # Errors
+    /// With the numbers, if it does not add up.
+    pub fn check_conservation(&self) -> Result<(), String> {
+        let held = self.ports.iter().map(Port::held).sum();
+        self.counters.check(held, self.pool.len() as u64)
+    }
+
+    /// The egress ports of a route in order: the first is a host's, the others are switches'.
+    #[must_use]
+    pub fn route_ports(&self, route: RouteId) -> Vec<PortId> {
+        self.routes.ports(route).collect()
+    }
+
+    /// How many links a route takes: one more than switches.
+    #[must_use]
+    pub fn route_hops(&self, route: RouteId) -> usize {
+        self.routes.len(route)
+    }
+
+    /// Time from [`Network::send`] to delivery of a packet of `bytes` wire bytes that meets no
+    /// other: the sum over the route of serialization, propagation and pipeline latency.
+    #[must_use]
+    pub fn unloaded_delay(&self, route: RouteId, bytes: Bytes) -> Span {
+        self.path_delay(self.routes.ports(route), bytes)
+    }
+
+    /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, meeting no other
+    /// packet and no host's processing. All shortest paths of the built-in shapes are alike; where
+    /// they are not, this is one of them.
+    ///
+    /// # Errors
+    /// If there is no path.
+    pub fn unloaded_rtt(
+        &self,
+        src: HostId,
+        dst: HostId,
+        data: Bytes,
+        ack: Bytes,
+    ) -> Result<Span, RouteError> {
+        let mut path = Vec::new();
+        self.paths.find(src, dst, 0, 0, &mut path)?;
+        let there = self.path_delay(path.iter().copied(), data);
+        Ok(there + self.path_delay(path.iter().copied().map(opposite), ack))
+    }
+
+    fn path_delay(&self, path: impl Iterator<Item = PortId>, bytes: Bytes) -> Span {
+        path.map(|port| &self.ports[port.index()])
+            .map(|port| port.rate().serialization_time(bytes) + port.delay())
+            .fold(Span::ZERO, |sum, delay| sum + delay)
+    }
+}

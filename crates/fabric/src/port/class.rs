@@ -1,0 +1,348 @@
+//! A port of several classes that chooses a packet whenever the link is free.
+
+use apus_cc::{Ecn, PortView, SwitchHalf, Verdict};
+use apus_units::{Bytes, ClassId, PortId, Rate, SwitchId, Time};
+
+use super::Env;
+use super::link::Link;
+use super::queue::{Choice, Classes, Waiting};
+use crate::config::{Buffer, PortConfig};
+use crate::counters::{Count, DropReason, PortCounters, Tally};
+use crate::event::{FabricEvent, Schedule};
+use crate::packet::PacketRef;
+use crate::topology::Node;
+
+/// The packet whose bits are being put on the link.
+#[derive(Clone, Copy)]
+struct InService {
+    packet: PacketRef,
+    bytes: u32,
+    class: usize,
+    departs: Time,
+    /// The link failed meanwhile: the packet is lost when its last bit would leave.
+    lost: bool,
+}
+
+/// Where packets are kept.
+enum Memory {
+    Own { limit: u64 },
+    Shared { alpha: f64, switch: SwitchId },
+}
+
+/// The general port. See [`crate::FabricEvent`] for why no event is ever cancelled.
+pub(crate) struct ClassPort {
+    pub(crate) link: Link,
+    port: PortId,
+    rate: Rate,
+    memory: Memory,
+    classes: Classes,
+    in_service: Option<InService>,
+    /// A `Service` event is pending.
+    service_armed: bool,
+    /// A `Wake` event is pending.
+    wake_armed: bool,
+    up: bool,
+    queued: Count,
+    /// The time integrals of the tally reach to here.
+    integrated_to: Time,
+    tally: Tally,
+}
+
+impl ClassPort {
+    /// # Panics
+    /// If the buffer is shared and the port belongs to a host, which has no memory to share.
+    pub(crate) fn new(
+        config: &PortConfig,
+        port: PortId,
+        link: Link,
+        owner: Option<SwitchId>,
+    ) -> Self {
+        let memory = match config.buffer {
+            Buffer::Own(limit) => Memory::Own { limit: limit.get() },
+            Buffer::Shared { alpha } => {
+                Memory::Shared { alpha, switch: owner.expect("a switch's memory is shared") }
+            }
+        };
+        Self {
+            link,
+            port,
+            rate: config.rate,
+            memory,
+            classes: Classes::new(&config.classes),
+            in_service: None,
+            service_armed: false,
+            wake_armed: false,
+            up: true,
+            queued: Count::default(),
+            integrated_to: Time::ZERO,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    pub(crate) fn class_count(&self) -> usize {
+        self.classes.classes.len()
+    }
+
+    pub(crate) fn offer<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        env: &mut Env<'_, P, S>,
+    ) -> Result<(), DropReason> {
+        // A departure at exactly now counts as gone, whichever event the engine hands in first.
+        self.finish_due(now, env);
+        let fields = env.pool.get_mut(packet);
+        let bytes = fields.wire_bytes;
+        self.tally.offered.add(bytes);
+        let index = fields.class.index().min(self.class_count() - 1);
+        let verdict = self.admit(now, index, fields, env.shared);
+        if let Err(reason) = verdict {
+            self.tally.dropped.add(bytes);
+            return Err(reason);
+        }
+        self.integrate(now);
+        self.queued.add(bytes);
+        self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queued.bytes);
+        if let Memory::Shared { switch, .. } = self.memory {
+            env.shared[switch.index()].reserve(u64::from(bytes));
+        }
+        self.classes.push(index, Waiting { packet, bytes });
+        if self.in_service.is_none() {
+            self.start_next(now, env);
+        }
+        Ok(())
+    }
+
+    /// Whether the packet may join class `index`; its switch half sees it if there is room.
+    fn admit<P>(
+        &mut self,
+        now: Time,
+        index: usize,
+        fields: &mut crate::Packet<P>,
+        shared: &[super::SharedBuffer],
+    ) -> Result<(), DropReason> {
+        if !self.up {
+            return Err(DropReason::LinkDown);
+        }
+        let class = &mut self.classes.classes[index];
+        let bytes = u64::from(fields.wire_bytes);
+        let room = match self.memory {
+            Memory::Own { limit } => self.queued.bytes + bytes <= limit,
+            Memory::Shared { alpha, switch } => {
+                shared[switch.index()].admits(alpha, class.bytes, bytes)
+            }
+        };
+        if !room || class.bytes + bytes > class.limit {
+            return Err(DropReason::Buffer);
+        }
+        let view = PortView {
+            now,
+            link_rate: self.rate,
+            // At most 256 classes (`PortConfig::check`).
+            class: ClassId::new(index as u8),
+            class_bytes: Bytes::new(class.bytes),
+            queue_bytes: Bytes::new(self.queued.bytes),
+        };
+        let before = fields.congestion.ecn;
+        match class.algorithm.on_enqueue(&mut fields.congestion, Bytes::new(bytes), &view) {
+            Verdict::Drop => return Err(DropReason::SwitchHalf),
+            Verdict::Forward => {}
+        }
+        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
+            self.tally.marked += 1;
+        }
+        Ok(())
+    }
+
+    /// The `Service` event.
+    pub(crate) fn on_service<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
+        self.service_armed = false;
+        self.finish_due(now, env);
+        // The packet this event was for may have been finished by an earlier call of this instant;
+        // the event then serves to announce the one that followed it.
+        if let Some(served) = self.in_service
+            && !self.service_armed
+        {
+            self.arm_service(served.departs, env);
+        }
+    }
+
+    /// The `Wake` event: the class it was for may be served, or another is, or all are paused.
+    pub(crate) fn on_wake<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
+        self.wake_armed = false;
+        self.finish_due(now, env);
+        if self.in_service.is_none() {
+            self.start_next(now, env);
+        }
+    }
+
+    /// Pauses a class or lets it go on. A packet in service finishes.
+    pub(crate) fn set_paused<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        class: ClassId,
+        paused: bool,
+        env: &mut Env<'_, P, S>,
+    ) {
+        self.finish_due(now, env);
+        self.classes.classes[class.index()].paused = paused;
+        if self.in_service.is_none() {
+            self.start_next(now, env);
+        }
+    }
+
+    /// Changes the rate from the next packet on.
+    pub(crate) fn set_rate<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        rate: Rate,
+        env: &mut Env<'_, P, S>,
+    ) {
+        self.finish_due(now, env);
+        self.rate = rate;
+    }
+
+    /// Fails the link or repairs it. What waits or is in service when it fails is lost, and so is
+    /// what comes while it is down; what has departed arrives.
+    pub(crate) fn set_up<P, S: Schedule>(&mut self, now: Time, up: bool, env: &mut Env<'_, P, S>) {
+        self.finish_due(now, env);
+        self.up = up;
+        if up {
+            return;
+        }
+        if let Some(served) = &mut self.in_service {
+            served.lost = true;
+        }
+        self.integrate(now);
+        while let Some(waiting) = self.classes.pop_any() {
+            self.leave(waiting.bytes, env);
+            self.lose(waiting.packet, waiting.bytes, env);
+        }
+    }
+
+    /// Finishes the packet in service if its last bit has left, and starts the next.
+    fn finish_due<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
+        let Some(served) = self.in_service.filter(|served| served.departs <= now) else {
+            return;
+        };
+        debug_assert_eq!(served.departs, now, "{} missed its service event", self.port);
+        self.in_service = None;
+        self.integrate(now);
+        self.classes.classes[served.class].bytes -= u64::from(served.bytes);
+        self.leave(served.bytes, env);
+        if served.lost {
+            self.lose(served.packet, served.bytes, env);
+        } else {
+            self.link.push(served.departs, served.packet, served.bytes, env.schedule);
+        }
+        if self.queued.packets == 0 {
+            self.classes.end_busy_period();
+        } else {
+            self.start_next(now, env);
+        }
+    }
+
+    /// Chooses the next packet and puts it into service: the point at which a switch half that acts
+    /// on dequeue sees it.
+    fn start_next<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
+        match self.classes.choose(now) {
+            Choice::Serve(class, Waiting { packet, bytes }) => {
+                let departs = now + self.rate.serialization_time(Bytes::new(u64::from(bytes)));
+                self.in_service = Some(InService { packet, bytes, class, departs, lost: false });
+                if !self.service_armed {
+                    self.arm_service(departs, env);
+                }
+            }
+            Choice::NotBefore(ready) => {
+                // A pending wake-up is never too late: the head of the limited class, and so the
+                // time it is ready, stays until it is served (or lost with the link, after which
+                // a smaller head may wait for the tokens of the lost one).
+                if !self.wake_armed {
+                    self.wake_armed = true;
+                    env.schedule.at(FabricEvent::Wake(self.port), ready);
+                }
+            }
+            Choice::Nothing => {}
+        }
+    }
+
+    fn arm_service<P, S: Schedule>(&mut self, departs: Time, env: &mut Env<'_, P, S>) {
+        self.service_armed = true;
+        env.schedule.at(FabricEvent::Service(self.port), departs);
+    }
+
+    /// A packet leaves the port's memory.
+    fn leave<P, S>(&mut self, bytes: u32, env: &mut Env<'_, P, S>) {
+        self.queued.sub(bytes);
+        if let Memory::Shared { switch, .. } = self.memory {
+            env.shared[switch.index()].release(u64::from(bytes));
+        }
+    }
+
+    /// A packet that had been accepted is dropped because the link failed.
+    fn lose<P, S>(&mut self, packet: PacketRef, bytes: u32, env: &mut Env<'_, P, S>) {
+        self.tally.dropped.add(bytes);
+        env.counters.note_drop(DropReason::LinkDown);
+        env.pool.take(packet);
+    }
+
+    /// Brings the time integrals up to now; called before every change of the occupancy.
+    fn integrate(&mut self, now: Time) {
+        let span = u128::from(now.since(self.integrated_to).as_ps());
+        self.tally.byte_time += span * u128::from(self.queued.bytes);
+        self.tally.packet_time += span * u128::from(self.queued.packets);
+        self.integrated_to = now;
+    }
+
+    #[inline]
+    pub(crate) fn pop_arrived<S: Schedule>(
+        &mut self,
+        now: Time,
+        schedule: &mut S,
+    ) -> (PacketRef, Node) {
+        let (entry, peer) = self.link.pop(now, schedule);
+        (entry.packet, peer)
+    }
+
+    /// When the last packet now in the port departs if nothing pauses or limits a class.
+    pub(crate) fn busy_until(&self) -> Time {
+        let free = self.in_service.map_or(self.integrated_to, |served| served.departs);
+        self.classes.waiting().fold(free, |time, waiting| {
+            time + self.rate.serialization_time(Bytes::new(u64::from(waiting.bytes)))
+        })
+    }
+
+    pub(crate) fn queued(&self, now: Time) -> Count {
+        let mut queued = self.queued;
+        if let Some(served) = self.in_service.filter(|served| served.departs <= now) {
+            queued.sub(served.bytes);
+        }
+        queued
+    }
+
+    /// Bytes of one class in the port.
+    pub(crate) fn class_bytes(&self, class: ClassId, now: Time) -> u64 {
+        let due = self
+            .in_service
+            .filter(|served| served.departs <= now && served.class == class.index())
+            .map_or(0, |served| u64::from(served.bytes));
+        self.classes.classes[class.index()].bytes - due
+    }
+
+    pub(crate) fn counters(&self, now: Time) -> PortCounters {
+        let mut counters = self.tally.counters(self.queued(now));
+        let span = u128::from(now.since(self.integrated_to).as_ps());
+        counters.byte_time += span * u128::from(self.queued.bytes);
+        counters.packet_time += span * u128::from(self.queued.packets);
+        counters
+    }
+
+    /// Packets in the port and on the link behind it.
+    pub(crate) fn held(&self) -> u64 {
+        self.queued.packets + self.link.len() as u64
+    }
+}

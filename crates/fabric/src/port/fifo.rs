@@ -1,0 +1,173 @@
+//! A port of one class whose departures are known when packets come.
+
+use apus_cc::{CongestionHeader, Ecn, PortView, SwitchAlgorithm, SwitchHalf, Verdict};
+use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
+
+use super::link::Link;
+use crate::config::{Buffer, PortConfig};
+use crate::counters::{Count, DropReason, PortCounters, Tally};
+use crate::event::Schedule;
+use crate::packet::PacketRef;
+use crate::topology::Node;
+
+/// One class, own buffer, constant rate. Packets enter the link's ring when they are accepted; a
+/// cursor into the ring separates those on the wire from those still in the port.
+pub(crate) struct FifoPort {
+    pub(crate) link: Link,
+    rate: Rate,
+    /// Departure of the packet accepted last.
+    busy_until: Time,
+    /// Most bytes in the port.
+    limit: u64,
+    /// Bytes of the ring's entries from `departed` on.
+    queue_bytes: u64,
+    /// The cursor: so many of the ring's oldest packets were seen to have departed. It lags behind
+    /// the clock; every packet passes it once.
+    departed: usize,
+    /// Serialization time of the packet size seen last: most packets of a port have one size, and
+    /// a 64-bit division costs as much as the rest of the hop.
+    last_size: u32,
+    last_time: Span,
+    algorithm: SwitchAlgorithm,
+    tally: Tally,
+}
+
+impl FifoPort {
+    /// # Panics
+    /// If the configuration needs a class port.
+    pub(crate) fn new(config: &PortConfig, port: PortId, link: Link) -> Self {
+        let Buffer::Own(buffer) = config.buffer else {
+            panic!("{port} shares a buffer, so it is a class port");
+        };
+        Self {
+            link,
+            rate: config.rate,
+            busy_until: Time::ZERO,
+            limit: buffer.min(config.classes[0].limit).get(),
+            queue_bytes: 0,
+            departed: 0,
+            last_size: 0,
+            last_time: Span::ZERO,
+            algorithm: config.classes[0].algorithm.clone(),
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    #[inline]
+    pub(crate) fn busy_until(&self) -> Time {
+        self.busy_until
+    }
+
+    /// Moves the cursor past every packet that has departed.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        if self.busy_until < now {
+            self.departed = self.link.len();
+            self.queue_bytes = 0;
+            return;
+        }
+        while let Some((departs, bytes)) = self.link.departure(self.departed)
+            && departs <= now
+        {
+            self.departed += 1;
+            self.queue_bytes -= u64::from(bytes);
+        }
+    }
+
+    #[inline]
+    fn serialization_time(&mut self, bytes: u32) -> Span {
+        if bytes != self.last_size {
+            self.last_size = bytes;
+            self.last_time = self.rate.serialization_time(Bytes::new(u64::from(bytes)));
+        }
+        self.last_time
+    }
+
+    #[inline]
+    pub(crate) fn offer<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        bytes: u32,
+        congestion: &mut CongestionHeader,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        self.settle(now);
+        self.tally.offered.add(bytes);
+        let queue_bytes = self.queue_bytes + u64::from(bytes);
+        if queue_bytes > self.limit {
+            self.tally.dropped.add(bytes);
+            return Err(DropReason::Buffer);
+        }
+        let before = congestion.ecn;
+        let view = PortView {
+            now,
+            link_rate: self.rate,
+            class: ClassId::new(0),
+            class_bytes: Bytes::new(self.queue_bytes),
+            queue_bytes: Bytes::new(self.queue_bytes),
+        };
+        let size = Bytes::new(u64::from(bytes));
+        if self.algorithm.on_enqueue(congestion, size, &view) == Verdict::Drop {
+            self.tally.dropped.add(bytes);
+            return Err(DropReason::SwitchHalf);
+        }
+        if congestion.ecn == Ecn::Congested && before != Ecn::Congested {
+            self.tally.marked += 1;
+        }
+        let departs = now.max(self.busy_until) + self.serialization_time(bytes);
+        self.busy_until = departs;
+        self.queue_bytes = queue_bytes;
+        self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(queue_bytes);
+        let stay = u128::from(departs.since(now).as_ps());
+        self.tally.packet_time += stay;
+        self.tally.byte_time += stay * u128::from(bytes);
+        self.link.push(departs, packet, bytes, schedule);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn pop_arrived<S: Schedule>(
+        &mut self,
+        now: Time,
+        schedule: &mut S,
+    ) -> (PacketRef, Node) {
+        let (entry, peer) = self.link.pop(now, schedule);
+        if self.departed > 0 {
+            self.departed -= 1;
+        } else {
+            self.queue_bytes -= u64::from(entry.bytes);
+        }
+        (entry.packet, peer)
+    }
+
+    /// Packets in the port: the cursor's view, less what has departed since it moved last.
+    pub(crate) fn queued(&self, now: Time) -> Count {
+        let mut queued =
+            Count { packets: (self.link.len() - self.departed) as u64, bytes: self.queue_bytes };
+        if self.busy_until <= now {
+            return Count::default();
+        }
+        for (_, bytes) in
+            self.link.departures_from(self.departed).take_while(|(departs, _)| *departs <= now)
+        {
+            queued.sub(bytes);
+        }
+        queued
+    }
+
+    pub(crate) fn counters(&self, now: Time) -> PortCounters {
+        let mut counters = self.tally.counters(self.queued(now));
+        // The stay of a packet was added when it came; what lies after now is taken off again.
+        for (departs, bytes) in self.link.departures_from(self.departed) {
+            let rest = u128::from(departs.since(now).as_ps());
+            counters.packet_time -= rest;
+            counters.byte_time -= rest * u128::from(bytes);
+        }
+        counters
+    }
+}

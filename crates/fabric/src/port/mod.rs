@@ -1,0 +1,131 @@
+//! Egress ports of both kinds behind one interface.
+
+mod class;
+mod fifo;
+mod link;
+mod queue;
+mod shared;
+
+use alloc::boxed::Box;
+
+use apus_units::{PortId, Rate, Span, SwitchId, Time};
+
+use crate::config::{PortConfig, PortKind};
+use crate::counters::{Count, Counters, DropReason, PortCounters};
+use crate::event::Schedule;
+use crate::packet::{PacketPool, PacketRef};
+use crate::topology::Node;
+
+pub(crate) use class::ClassPort;
+use fifo::FifoPort;
+pub(crate) use link::Link;
+pub(crate) use shared::SharedBuffer;
+
+/// What a port works on besides itself.
+pub(crate) struct Env<'a, P, S> {
+    pub(crate) pool: &'a mut PacketPool<P>,
+    /// The shared buffers, by switch.
+    pub(crate) shared: &'a mut [SharedBuffer],
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) schedule: &'a mut S,
+}
+
+/// An egress port of either kind. Class ports are boxed so that a table of FIFO ports stays dense.
+pub(crate) enum Port {
+    Fifo(FifoPort),
+    Class(Box<ClassPort>),
+}
+
+impl Port {
+    /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
+    pub(crate) fn new(
+        config: &PortConfig,
+        kind: PortKind,
+        id: PortId,
+        link: Link,
+        owner: Option<SwitchId>,
+    ) -> Self {
+        match kind {
+            PortKind::Fifo => Self::Fifo(FifoPort::new(config, id, link)),
+            PortKind::Class => Self::Class(Box::new(ClassPort::new(config, id, link, owner))),
+        }
+    }
+
+    fn link(&self) -> &Link {
+        match self {
+            Self::Fifo(port) => &port.link,
+            Self::Class(port) => &port.link,
+        }
+    }
+
+    pub(crate) fn delay(&self) -> Span {
+        self.link().delay()
+    }
+
+    pub(crate) fn rate(&self) -> Rate {
+        match self {
+            Self::Fifo(port) => port.rate(),
+            Self::Class(port) => port.rate(),
+        }
+    }
+
+    /// Accepts the packet or says why not; the caller frees it then.
+    #[inline]
+    pub(crate) fn offer<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        env: &mut Env<'_, P, S>,
+    ) -> Result<(), DropReason> {
+        match self {
+            Self::Fifo(port) => {
+                let fields = env.pool.get_mut(packet);
+                let bytes = fields.wire_bytes;
+                port.offer(now, packet, bytes, &mut fields.congestion, env.schedule)
+            }
+            Self::Class(port) => port.offer(now, packet, env),
+        }
+    }
+
+    /// Takes the packet that arrives at the peer now.
+    #[inline]
+    pub(crate) fn pop_arrived<S: Schedule>(
+        &mut self,
+        now: Time,
+        schedule: &mut S,
+    ) -> (PacketRef, Node) {
+        match self {
+            Self::Fifo(port) => port.pop_arrived(now, schedule),
+            Self::Class(port) => port.pop_arrived(now, schedule),
+        }
+    }
+
+    pub(crate) fn busy_until(&self) -> Time {
+        match self {
+            Self::Fifo(port) => port.busy_until(),
+            Self::Class(port) => port.busy_until(),
+        }
+    }
+
+    pub(crate) fn queued(&self, now: Time) -> Count {
+        match self {
+            Self::Fifo(port) => port.queued(now),
+            Self::Class(port) => port.queued(now),
+        }
+    }
+
+    pub(crate) fn counters(&self, now: Time) -> PortCounters {
+        match self {
+            Self::Fifo(port) => port.counters(now),
+            Self::Class(port) => port.counters(now),
+        }
+    }
+
+    /// Packets in the port and on the link behind it.
+    pub(crate) fn held(&self) -> u64 {
+        match self {
+            Self::Fifo(port) => port.link.len() as u64,
+            Self::Class(port) => port.held(),
+        }
+    }
+}

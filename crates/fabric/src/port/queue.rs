@@ -1,0 +1,175 @@
+//! The classes of a port: their queues and which is served next.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use apus_cc::SwitchAlgorithm;
+use apus_units::{Bytes, Rate, Span, Time};
+
+use crate::config::{ClassConfig, RateLimit};
+use crate::packet::PacketRef;
+
+/// A packet that waits for service.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) packet: PacketRef,
+    pub(super) bytes: u32,
+}
+
+/// A token bucket, kept as the instant at which it will be full: exact in picoseconds, and nothing
+/// to update as time passes.
+struct TokenBucket {
+    rate: Rate,
+    burst: u64,
+    full_at: Time,
+}
+
+impl TokenBucket {
+    fn new(limit: &RateLimit) -> Self {
+        Self { rate: limit.rate, burst: limit.burst.get(), full_at: Time::ZERO }
+    }
+
+    fn fill_time(&self, bytes: u64) -> Span {
+        self.rate.serialization_time(Bytes::new(bytes))
+    }
+
+    /// When it holds tokens for a packet of `bytes`. While filling it lacks
+    /// `rate * (full_at - now)` tokens, and it may lack `burst - bytes`.
+    fn ready_at(&self, bytes: u32) -> Time {
+        let may_lack = self.burst.saturating_sub(u64::from(bytes));
+        // Rounded down: never ready before the tokens are there.
+        let early = (u128::from(may_lack) * 8_000_000_000_000 / u128::from(self.rate.as_bps()))
+            .min(u128::from(u64::MAX)) as u64;
+        self.full_at.saturating_sub(Span::from_ps(early))
+    }
+
+    fn spend(&mut self, now: Time, bytes: u32) {
+        self.full_at = self.full_at.max(now) + self.fill_time(u64::from(bytes));
+    }
+}
+
+/// One class: its queue, its place in the schedule and its switch half.
+pub(super) struct Class {
+    waiting: VecDeque<Waiting>,
+    /// Bytes of the class in the port, a packet in service included.
+    pub(super) bytes: u64,
+    pub(super) limit: u64,
+    pub(super) paused: bool,
+    pub(super) algorithm: SwitchAlgorithm,
+    /// Index of its priority level, 0 served first.
+    level: usize,
+    weight: u32,
+    /// Start-time fair queueing: finish tag of its packet served last.
+    finish: u64,
+    bucket: Option<TokenBucket>,
+}
+
+/// What the scheduler decided.
+pub(super) enum Choice {
+    /// This packet of this class is served.
+    Serve(usize, Waiting),
+    /// The rate-limited class has a packet, but tokens for it only from then on.
+    NotBefore(Time),
+    /// No class that may send has a packet.
+    Nothing,
+}
+
+/// The classes of a port. Levels are served in strict priority. Within a level, start-time fair
+/// queueing (Goyal, Vin and Cheng 1996): a packet that comes to the head of its class gets the start
+/// tag max(virtual time, finish tag of its predecessor) and the finish tag start + bytes / weight;
+/// the smallest start tag is served, and the level's virtual time is the start tag in service. A
+/// class that was idle, paused or out of tokens thus has no claim on what it missed.
+pub(super) struct Classes {
+    pub(super) classes: Vec<Class>,
+    /// Virtual time of each level.
+    virtual_time: Vec<u64>,
+}
+
+/// Units of a tag per byte at weight 1. Tags start from 0 in each busy period, so that 64 bits hold
+/// 4.5 PB of it.
+const TAG_UNITS: u64 = 1 << 12;
+
+impl Classes {
+    pub(super) fn new(configs: &[ClassConfig]) -> Self {
+        let mut priorities: Vec<u8> = configs.iter().map(|c| c.priority).collect();
+        priorities.sort_unstable();
+        priorities.dedup();
+        let class = |config: &ClassConfig| Class {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            limit: config.limit.get(),
+            paused: false,
+            algorithm: config.algorithm.clone(),
+            level: priorities.partition_point(|p| *p < config.priority),
+            weight: config.weight,
+            finish: 0,
+            bucket: config.rate_limit.as_ref().map(TokenBucket::new),
+        };
+        Self {
+            classes: configs.iter().map(class).collect(),
+            virtual_time: vec![0; priorities.len()],
+        }
+    }
+
+    pub(super) fn push(&mut self, class: usize, waiting: Waiting) {
+        let class = &mut self.classes[class];
+        class.bytes += u64::from(waiting.bytes);
+        class.waiting.push_back(waiting);
+    }
+
+    /// Takes the packet to be served from `now` on.
+    pub(super) fn choose(&mut self, now: Time) -> Choice {
+        let mut best: Option<(usize, u64, usize)> = None;
+        let mut not_before = None;
+        for (index, class) in self.classes.iter().enumerate() {
+            let Some(head) = class.waiting.front() else { continue };
+            if class.paused {
+                continue;
+            }
+            if let Some(ready) = class.bucket.as_ref().map(|b| b.ready_at(head.bytes))
+                && ready > now
+            {
+                not_before = Some(ready);
+                continue;
+            }
+            let start = class.finish.max(self.virtual_time[class.level]);
+            let key = (class.level, start, index);
+            if best.is_none_or(|b| key < b) {
+                best = Some(key);
+            }
+        }
+        let Some((level, start, index)) = best else {
+            return not_before.map_or(Choice::Nothing, Choice::NotBefore);
+        };
+        let class = &mut self.classes[index];
+        let served = class.waiting.pop_front().expect("the chosen class has a packet");
+        self.virtual_time[level] = start;
+        class.finish = start + u64::from(served.bytes) * TAG_UNITS / u64::from(class.weight);
+        if let Some(bucket) = &mut class.bucket {
+            bucket.spend(now, served.bytes);
+        }
+        Choice::Serve(index, served)
+    }
+
+    /// The port has run empty: the next packet begins a new busy period.
+    pub(super) fn end_busy_period(&mut self) {
+        self.virtual_time.fill(0);
+        for class in &mut self.classes {
+            class.finish = 0;
+        }
+    }
+
+    /// Every packet that waits.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.classes.iter().flat_map(|class| class.waiting.iter())
+    }
+
+    /// Takes out a packet that waits, of any class.
+    pub(super) fn pop_any(&mut self) -> Option<Waiting> {
+        let class = self.classes.iter_mut().find(|class| !class.waiting.is_empty())?;
+        let waiting = class.waiting.pop_front()?;
+        class.bytes -= u64::from(waiting.bytes);
+        Some(waiting)
+    }
+}

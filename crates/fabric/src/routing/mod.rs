@@ -1,0 +1,242 @@
+//! Shortest paths, and the one that a flow takes.
+//!
+//! A flow's path is resolved once. It is drawn from all shortest paths by a seeded hash of (flow key,
+//! the two hosts without order, path label), one digit per switch, and always walked from the host
+//! with the smaller number: the path of the other direction is that walk reversed. A flow's
+//! acknowledgements thus take the links of its data, in every topology.
+
+mod table;
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use apus_units::{HostId, PortId, SwitchId};
+
+pub use table::RouteId;
+pub(crate) use table::RouteTable;
+
+use crate::topology::{Node, Topology};
+
+/// Why there is no route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteError {
+    /// There is no such host.
+    UnknownHost {
+        /// The host asked for.
+        host: HostId,
+        /// How many there are.
+        hosts: u32,
+    },
+    /// Both ends are one host.
+    SameHost(HostId),
+    /// No path leads from one to the other, or only through more than 254 switches.
+    NoPath {
+        /// From here.
+        src: HostId,
+        /// To here.
+        dst: HostId,
+    },
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownHost { host, hosts } => {
+                write!(f, "there is no {host}: the topology has {hosts} hosts, numbered from 0")
+            }
+            Self::SameHost(host) => {
+                write!(f, "{host} cannot be both ends of a route; choose two different hosts")
+            }
+            Self::NoPath { src, dst } => write!(
+                f,
+                "no path leads from {src} to {dst}; connect them by links through at most 254 \
+                 switches"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for RouteError {}
+
+/// The other direction of a link: ports are numbered in pairs, see [`Topology`].
+pub(crate) const fn opposite(port: PortId) -> PortId {
+    PortId::new(port.get() ^ 1)
+}
+
+/// Finalizer of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
+/// OOPSLA 2014): every input bit changes every output bit with probability close to one half.
+const fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Mixes one more word into a hash; the constant is SplitMix64's increment.
+const fn absorb(hash: u64, word: u64) -> u64 {
+    mix(hash.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ word)
+}
+
+const UNREACHABLE: u8 = u8::MAX;
+
+/// Where links lead, and how far every switch is from every switch that has hosts.
+pub(crate) struct Paths {
+    seed: u64,
+    /// By host: its NIC and where that leads.
+    nics: Vec<(PortId, Node)>,
+    /// By switch: its egress ports to other switches in the order of their numbers, as a range of
+    /// `uplinks`.
+    ranges: Vec<(u32, u32)>,
+    uplinks: Vec<(PortId, SwitchId)>,
+    /// By switch: its row in `distances`, if it has hosts.
+    rows: Vec<Option<u32>>,
+    /// Links from each switch to the row's switch.
+    distances: Vec<u8>,
+}
+
+impl Paths {
+    /// # Panics
+    /// If the topology was not checked: every host must have exactly one link.
+    pub(crate) fn new(topology: &Topology, seed: u64) -> Self {
+        let switches = topology.switches.len();
+        let mut nics = vec![(PortId::new(0), Node::Host(HostId::new(0))); topology.hosts as usize];
+        let mut ports: Vec<Vec<(PortId, SwitchId)>> = vec![Vec::new(); switches];
+        let mut rows = vec![None; switches];
+        let mut row_count = 0;
+        for (port, from, to) in topology.ports() {
+            match (from, to) {
+                (Node::Host(host), peer) => {
+                    nics[host.index()] = (port, peer);
+                    if let Node::Switch(edge) = peer
+                        && rows[edge.index()].is_none()
+                    {
+                        rows[edge.index()] = Some(row_count);
+                        row_count += 1;
+                    }
+                }
+                (Node::Switch(from), Node::Switch(to)) => ports[from.index()].push((port, to)),
+                (Node::Switch(_), Node::Host(_)) => {}
+            }
+        }
+        let mut ranges = Vec::with_capacity(switches);
+        let mut uplinks = Vec::new();
+        for list in &ports {
+            let start = uplinks.len() as u32;
+            uplinks.extend_from_slice(list);
+            ranges.push((start, uplinks.len() as u32));
+        }
+        let mut paths = Self { seed, nics, ranges, uplinks, rows, distances: Vec::new() };
+        paths.distances = vec![UNREACHABLE; row_count as usize * switches];
+        for edge in 0..switches {
+            if let Some(row) = paths.rows[edge] {
+                paths.measure(edge, row as usize * switches);
+            }
+        }
+        paths
+    }
+
+    /// Breadth-first search from switch `edge`; links go both ways.
+    fn measure(&mut self, edge: usize, row: usize) {
+        let mut reached = vec![edge];
+        self.distances[row + edge] = 0;
+        let mut next = 0;
+        while next < reached.len() {
+            let switch = reached[next];
+            next += 1;
+            let distance = self.distances[row + switch] + 1;
+            if distance == UNREACHABLE {
+                return;
+            }
+            let (start, end) = self.ranges[switch];
+            for &(_, peer) in &self.uplinks[start as usize..end as usize] {
+                let known = &mut self.distances[row + peer.index()];
+                if *known == UNREACHABLE {
+                    *known = distance;
+                    reached.push(peer.index());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn hosts(&self) -> u32 {
+        self.nics.len() as u32
+    }
+
+    pub(crate) fn nic(&self, host: HostId) -> PortId {
+        self.nics[host.index()].0
+    }
+
+    /// Appends the egress ports from `src` to `dst` to `path`.
+    pub(crate) fn find(
+        &self,
+        src: HostId,
+        dst: HostId,
+        key: u64,
+        label: u32,
+        path: &mut Vec<PortId>,
+    ) -> Result<(), RouteError> {
+        for host in [src, dst] {
+            if host.get() >= self.hosts() {
+                return Err(RouteError::UnknownHost { host, hosts: self.hosts() });
+            }
+        }
+        if src == dst {
+            return Err(RouteError::SameHost(src));
+        }
+        path.clear();
+        if self.walk(src.min(dst), src.max(dst), key, label, path).is_none() {
+            return Err(RouteError::NoPath { src, dst });
+        }
+        if src > dst {
+            path.reverse();
+            for port in path {
+                *port = opposite(*port);
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(
+        &self,
+        low: HostId,
+        high: HostId,
+        key: u64,
+        label: u32,
+        path: &mut Vec<PortId>,
+    ) -> Option<()> {
+        let (first, first_peer) = self.nics[low.index()];
+        let (last, last_peer) = self.nics[high.index()];
+        path.push(first);
+        let (mut switch, edge) = match (first_peer, last_peer) {
+            (Node::Switch(from), Node::Switch(to)) => (from, to),
+            (Node::Host(peer), _) => return (peer == high).then_some(()),
+            (Node::Switch(_), Node::Host(_)) => return None,
+        };
+        let row = self.rows[edge.index()]? as usize * self.ranges.len();
+        let distance = |switch: SwitchId| self.distances[row + switch.index()];
+        if distance(switch) == UNREACHABLE {
+            return None;
+        }
+        let hosts = (u64::from(low.get()) << 32) | u64::from(high.get());
+        let mut hash = absorb(absorb(absorb(mix(self.seed), key), hosts), u64::from(label));
+        while switch != edge {
+            let (start, end) = self.ranges[switch.index()];
+            let closer = distance(switch) - 1;
+            let next_hops = || {
+                self.uplinks[start as usize..end as usize]
+                    .iter()
+                    .filter(|(_, peer)| distance(*peer) == closer)
+            };
+            // One digit per switch, each from a fresh hash: choices at successive tiers are
+            // independent.
+            hash = absorb(hash, u64::from(closer));
+            let count = next_hops().count() as u64;
+            let digit = ((u128::from(hash) * u128::from(count)) >> 64) as usize;
+            let (port, peer) = *next_hops().nth(digit)?;
+            path.push(port);
+            switch = peer;
+        }
+        path.push(opposite(last));
+        Some(())
+    }
+}

@@ -1,0 +1,135 @@
+//! From a description to a network.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use apus_units::{Bytes, PortId, Span, SwitchId};
+
+use super::{Node, Topology, TopologyError};
+use crate::config::{Buffer, PortConfig, PortKind};
+use crate::network::Network;
+use crate::port::{Link, Port, SharedBuffer};
+use crate::routing::Paths;
+
+impl Topology {
+    /// Builds the network. `seed` fixes which of several shortest paths a flow takes.
+    ///
+    /// # Errors
+    /// If a link names a node that does not exist, a host does not have exactly one link, or a port
+    /// is configured wrongly; the error names the place.
+    pub fn build<P>(&self, seed: u64) -> Result<Network<P>, TopologyError> {
+        self.build_with(seed, PortConfig::kind)
+    }
+
+    /// The same with a class port everywhere: for the differential test and the benchmark of the
+    /// two kinds.
+    ///
+    /// # Errors
+    /// As [`Topology::build`].
+    #[doc(hidden)]
+    pub fn build_forcing_class_ports<P>(&self, seed: u64) -> Result<Network<P>, TopologyError> {
+        self.build_with(seed, |_| PortKind::Class)
+    }
+
+    fn build_with<P>(
+        &self,
+        seed: u64,
+        kind: impl Fn(&PortConfig) -> PortKind,
+    ) -> Result<Network<P>, TopologyError> {
+        self.check()?;
+        let mut ports = Vec::with_capacity(2 * self.links.len());
+        for (l, link) in self.links.iter().enumerate() {
+            let ends = [(link.a, link.b, &link.ab), (link.b, link.a, &link.ba)];
+            for (side, (from, to, config)) in (0..).zip(ends) {
+                let id = PortId::new(2 * l as u32 + side);
+                let (owner, latency) = (self.switch_of(from), self.pipeline_latency(to));
+                let wire = Link::new(id, link.delay + latency, to);
+                ports.push(Port::new(config, kind(config), id, wire, owner));
+            }
+        }
+        let shared = |size: Option<Bytes>| {
+            size.map_or_else(SharedBuffer::default, |size| SharedBuffer::new(size.get()))
+        };
+        Ok(Network::assemble(
+            ports,
+            self.switches.iter().map(|s| shared(s.shared_buffer)).collect(),
+            Paths::new(self, seed),
+            self.links.iter().map(|link| (link.a, link.b)).collect(),
+            self.switches.iter().map(|s| s.name.clone()).collect(),
+        ))
+    }
+
+    fn switch_of(&self, node: Node) -> Option<SwitchId> {
+        match node {
+            Node::Host(_) => None,
+            Node::Switch(switch) => Some(switch),
+        }
+    }
+
+    fn pipeline_latency(&self, node: Node) -> Span {
+        self.switch_of(node).map_or(Span::ZERO, |s| self.switches[s.index()].pipeline_latency)
+    }
+
+    fn check(&self) -> Result<(), TopologyError> {
+        if self.links.len() > (u32::MAX / 2) as usize {
+            return Err(TopologyError(
+                "more than 2^31 links; ports are numbered in 32 bits".into(),
+            ));
+        }
+        let mut links_of_host = vec![0_u32; self.hosts as usize];
+        for (l, link) in self.links.iter().enumerate() {
+            let name = |node| self.node_name(node);
+            for node in [link.a, link.b] {
+                match node {
+                    Node::Host(host) if host.get() < self.hosts => {
+                        links_of_host[host.index()] += 1;
+                    }
+                    Node::Switch(switch) if switch.index() < self.switches.len() => {}
+                    _ => {
+                        return Err(TopologyError(format!(
+                            "link {l} ends at {node}, which does not exist: there are {} hosts and \
+                             {} switches, numbered from 0",
+                            self.hosts,
+                            self.switches.len()
+                        )));
+                    }
+                }
+            }
+            if link.a == link.b {
+                return Err(TopologyError(format!(
+                    "link {l} connects {} to itself; its ends must differ",
+                    name(link.a)
+                )));
+            }
+            for (from, to, config) in [(link.a, link.b, &link.ab), (link.b, link.a, &link.ba)] {
+                self.check_port(from, config).map_err(|why| {
+                    TopologyError(format!("port {} -> {}: {why}", name(from), name(to)))
+                })?;
+            }
+        }
+        if let Some(host) = links_of_host.iter().position(|links| *links != 1) {
+            return Err(TopologyError(format!(
+                "host {host} has {} links; every host must have exactly one",
+                links_of_host[host]
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_port(&self, owner: Node, config: &PortConfig) -> Result<(), String> {
+        config.check()?;
+        if let Buffer::Shared { .. } = config.buffer {
+            let memory = self.switch_of(owner).and_then(|s| self.switches[s.index()].shared_buffer);
+            if memory.is_none() {
+                return Err(format!(
+                    "it shares the memory of {}, which has none; set `shared_buffer` of a switch \
+                     or give the port its own buffer",
+                    self.node_name(owner)
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Hosts, switches and the links between them.
+
+mod build;
+mod shapes;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use apus_units::{Bytes, HostId, PortId, Rate, Span, SwitchId};
+
+use crate::config::PortConfig;
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// A host: packets end here, none is forwarded.
+    Host(HostId),
+    /// A switch.
+    Switch(SwitchId),
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => host.fmt(f),
+            Self::Switch(switch) => switch.fmt(f),
+        }
+    }
+}
+
+/// One switch.
+#[derive(Clone, Debug)]
+pub struct SwitchSpec {
+    /// What people call it: "edge 3".
+    pub name: String,
+    /// From the arrival of a packet's last bit until it joins an egress port.
+    pub pipeline_latency: Span,
+    /// Memory that its ports with [`Buffer::Shared`](crate::Buffer::Shared) share.
+    pub shared_buffer: Option<Bytes>,
+}
+
+impl SwitchSpec {
+    /// A switch without pipeline latency and shared memory.
+    #[must_use]
+    pub fn new(name: String) -> Self {
+        Self { name, pipeline_latency: Span::ZERO, shared_buffer: None }
+    }
+}
+
+/// One link, in both directions.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// One end; in the shapes below the lower one.
+    pub a: Node,
+    /// The other end.
+    pub b: Node,
+    /// Propagation delay, each way.
+    pub delay: Span,
+    /// Egress port of `a` towards `b`.
+    pub ab: PortConfig,
+    /// Egress port of `b` towards `a`.
+    pub ba: PortConfig,
+}
+
+/// The links of one tier of a topology: a lower end (nearer to the hosts) and an upper one.
+#[derive(Clone, Debug)]
+pub struct Tier {
+    /// Propagation delay, each way.
+    pub delay: Span,
+    /// Egress port of the lower end.
+    pub up: PortConfig,
+    /// Egress port of the upper end.
+    pub down: PortConfig,
+}
+
+impl Tier {
+    /// Links between hosts and switches: the NIC's buffer is unlimited, the switch's port has
+    /// `buffer`.
+    #[must_use]
+    pub fn hosts(rate: Rate, delay: Span, buffer: Bytes) -> Self {
+        let up = PortConfig::new(rate, Bytes::MAX);
+        Self { delay, up, down: PortConfig::new(rate, buffer) }
+    }
+
+    /// Links between switches: each port has `buffer`.
+    #[must_use]
+    pub fn switches(rate: Rate, delay: Span, buffer: Bytes) -> Self {
+        let port = PortConfig::new(rate, buffer);
+        Self { delay, up: port.clone(), down: port }
+    }
+
+    fn link(&self, lower: Node, upper: Node) -> LinkSpec {
+        LinkSpec {
+            a: lower,
+            b: upper,
+            delay: self.delay,
+            ab: self.up.clone(),
+            ba: self.down.clone(),
+        }
+    }
+}
+
+/// Nodes and links. All shapes are this; a topology of one's own is a list of links.
+///
+/// Hosts are numbered `0..hosts`, switches by their place in `switches`. The egress port of link
+/// number `l` from `a` to `b` is port `2 l`, from `b` to `a` port `2 l + 1`. Every host has exactly
+/// one link; two switches may have several.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    /// How many hosts.
+    pub hosts: u32,
+    /// The switches.
+    pub switches: Vec<SwitchSpec>,
+    /// The links.
+    pub links: Vec<LinkSpec>,
+}
+
+impl Topology {
+    /// The same with this pipeline latency in every switch.
+    #[must_use]
+    pub fn with_pipeline_latency(mut self, latency: Span) -> Self {
+        for switch in &mut self.switches {
+            switch.pipeline_latency = latency;
+        }
+        self
+    }
+
+    /// The same with memory of this size in every switch, for ports with
+    /// [`Buffer::Shared`](crate::Buffer::Shared).
+    #[must_use]
+    pub fn with_shared_buffer(mut self, size: Bytes) -> Self {
+        for switch in &mut self.switches {
+            switch.shared_buffer = Some(size);
+        }
+        self
+    }
+
+    /// The same with every egress port of a switch changed by `change`: to give them a switch half,
+    /// classes, or a share of the switch's memory.
+    #[must_use]
+    pub fn with_switch_ports(mut self, change: impl Fn(&mut PortConfig)) -> Self {
+        for link in &mut self.links {
+            for (node, config) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
+                if let Node::Switch(_) = node {
+                    change(config);
+                }
+            }
+        }
+        self
+    }
+
+    /// What people call a node: "host 17", "edge 3".
+    #[must_use]
+    pub fn node_name(&self, node: Node) -> String {
+        use alloc::string::ToString;
+        match node {
+            Node::Host(host) => host.to_string(),
+            Node::Switch(switch) => self
+                .switches
+                .get(switch.index())
+                .map_or_else(|| switch.to_string(), |spec| spec.name.clone()),
+        }
+    }
+
+    /// Every egress port with its owner and its peer, in the order of port numbers.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = (PortId, Node, Node)> + '_ {
+        self.links.iter().enumerate().flat_map(|(l, link)| {
+            let port = 2 * l as u32;
+            [(PortId::new(port), link.a, link.b), (PortId::new(port + 1), link.b, link.a)]
+        })
+    }
+}
+
+/// What is wrong with a topology: where, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopologyError(String);
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for TopologyError {}

@@ -1,0 +1,196 @@
+//! A network in virtual time: the smallest engine that can drive one.
+#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "std is at hand")]
+#![allow(dead_code, reason = "every test file uses its own part of this")]
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use apus_fabric::{
+    DropReason, FabricEvent, Network, Outcome, Packet, PortConfig, RouteId, Schedule, Sent, Tier,
+    Topology,
+};
+use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
+
+/// Ordered by (time, port, kind), so that ties are broken alike whatever asked first.
+type Key = (Time, PortId, u8);
+
+/// Holds the fabric's events, and checks the promises of `FabricEvent`.
+#[derive(Default)]
+pub struct Engine {
+    now: Time,
+    heap: BinaryHeap<Reverse<Key>>,
+    pending: BTreeSet<(PortId, u8)>,
+    /// How many events were handled.
+    pub handled: u64,
+}
+
+fn parts(event: FabricEvent) -> (PortId, u8) {
+    match event {
+        FabricEvent::Arrival(port) => (port, 0),
+        FabricEvent::Service(port) => (port, 1),
+        FabricEvent::Wake(port) => (port, 2),
+    }
+}
+
+impl Schedule for Engine {
+    fn at(&mut self, event: FabricEvent, time: Time) {
+        let (port, kind) = parts(event);
+        assert!(time >= self.now, "{event:?} was asked for in the past");
+        assert!(self.pending.insert((port, kind)), "{event:?} is pending twice");
+        self.heap.push(Reverse((time, port, kind)));
+    }
+}
+
+/// A packet at its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    pub at: Time,
+    pub host: HostId,
+    pub packet: Packet<u32>,
+}
+
+/// A network with its engine and a record of what came out.
+pub struct Sim {
+    pub net: Network<u32>,
+    pub engine: Engine,
+    pub delivered: Vec<Delivery>,
+    pub dropped: Vec<(Time, DropReason)>,
+}
+
+impl Sim {
+    pub fn new(net: Network<u32>) -> Self {
+        Self { net, engine: Engine::default(), delivered: Vec::new(), dropped: Vec::new() }
+    }
+
+    pub fn build(topology: &Topology) -> Self {
+        Self::new(topology.build(1).expect("a valid topology"))
+    }
+
+    pub fn build_class_ports(topology: &Topology) -> Self {
+        Self::new(topology.build_forcing_class_ports(1).expect("a valid topology"))
+    }
+
+    pub fn now(&self) -> Time {
+        self.engine.now
+    }
+
+    pub fn route(&mut self, src: u32, dst: u32) -> RouteId {
+        self.net.route(HostId::new(src), HostId::new(dst), 0, 0).expect("a path")
+    }
+
+    /// A packet along `route`; `id` is its payload.
+    pub fn packet(&self, route: RouteId, bytes: u32, id: u32) -> Packet<u32> {
+        let ports = self.net.route_ports(route);
+        let end = |port, first: bool| {
+            let (from, to) = self.net.port_ends(port);
+            match if first { from } else { to } {
+                apus_fabric::Node::Host(host) => host,
+                apus_fabric::Node::Switch(switch) => panic!("the route ends at {switch}"),
+            }
+        };
+        let (src, dst) = (end(ports[0], true), end(*ports.last().expect("a hop"), false));
+        Packet::new(route, src, dst, bytes, id)
+    }
+
+    pub fn send(&mut self, packet: Packet<u32>) -> Sent {
+        self.net.send(self.engine.now, packet.src, packet, &mut self.engine)
+    }
+
+    pub fn send_bytes(&mut self, route: RouteId, bytes: u32, id: u32) -> Sent {
+        let packet = self.packet(route, bytes, id);
+        self.send(packet)
+    }
+
+    /// Handles the next event; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let Some(Reverse((time, port, kind))) = self.engine.heap.pop() else { return false };
+        self.engine.pending.remove(&(port, kind));
+        self.engine.now = time;
+        self.engine.handled += 1;
+        let event = match kind {
+            0 => FabricEvent::Arrival(port),
+            1 => FabricEvent::Service(port),
+            _ => FabricEvent::Wake(port),
+        };
+        match self.net.handle(time, event, &mut self.engine) {
+            Outcome::Delivered { host, packet } => {
+                let packet = self.net.take(packet);
+                self.delivered.push(Delivery { at: time, host, packet });
+            }
+            Outcome::Forwarded => {}
+            Outcome::Dropped(reason) => self.dropped.push((time, reason)),
+        }
+        true
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.engine.heap.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    /// Handles everything before `time` and stands at `time`, its own events still to come.
+    pub fn run_before(&mut self, time: Time) {
+        while self.next_event().is_some_and(|t| t < time) {
+            self.step();
+        }
+        self.engine.now = time;
+    }
+
+    /// Handles everything up to and at `time`.
+    pub fn run_through(&mut self, time: Time) {
+        while self.next_event().is_some_and(|t| t <= time) {
+            self.step();
+        }
+        self.engine.now = time;
+    }
+
+    /// Handles everything.
+    pub fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Arrival times of all packets, in the order of arrival.
+    pub fn arrivals_ps(&self) -> Vec<u64> {
+        self.delivered.iter().map(|d| d.at.as_ps()).collect()
+    }
+
+    /// Payloads in the order of arrival.
+    pub fn ids(&self) -> Vec<u32> {
+        self.delivered.iter().map(|d| d.packet.payload).collect()
+    }
+}
+
+pub const UNLIMITED: Bytes = Bytes::MAX;
+
+pub fn gbps(n: u64) -> Rate {
+    Rate::from_gbps(n)
+}
+
+pub fn ps(n: u64) -> Time {
+    Time::from_ps(n)
+}
+
+/// Host 0 and host 1 with one link of 1 us between them; host 0's egress port (port 0) is `port`.
+pub fn wire(port: PortConfig) -> Topology {
+    let back = PortConfig::new(port.rate, UNLIMITED);
+    Topology {
+        hosts: 2,
+        switches: Vec::new(),
+        links: vec![apus_fabric::LinkSpec {
+            a: apus_fabric::Node::Host(HostId::new(0)),
+            b: apus_fabric::Node::Host(HostId::new(1)),
+            delay: Span::from_us(1),
+            ab: port,
+            ba: back,
+        }],
+    }
+}
+
+/// Host links of `rate` and 1 us.
+pub fn host_tier(rate: Rate) -> Tier {
+    Tier::hosts(rate, Span::from_us(1), UNLIMITED)
+}
+
+/// Switch links of `rate` and 1 us.
+pub fn switch_tier(rate: Rate) -> Tier {
+    Tier::switches(rate, Span::from_us(1), UNLIMITED)
+}
