@@ -270,6 +270,9 @@ impl<P> Network<P> {
 
     /// Gives the memory of a route back, once no packet that carries it is in flight: a route stored
     /// later may take its place, and packets would follow that.
+    ///
+    /// # Panics
+    /// If it was released before.
     pub fn release_route(&mut self, route: RouteId) {
         self.routes.release(route);
     }

@@ -180,6 +180,15 @@ fn a_released_route_gives_its_memory_to_the_next_of_its_length() {
 }
 
 #[test]
+#[should_panic(expected = "released twice")]
+fn a_route_is_released_once() {
+    let mut net: Network<u32> = Topology::star(2, &host_tier(gbps(100))).build(0).unwrap();
+    let route = net.route(host(0), host(1), 0, 0).unwrap();
+    net.release_route(route);
+    net.release_route(route);
+}
+
+#[test]
 fn impossible_routes_are_errors_that_say_why() {
     let mut topology = Topology::dumbbell(1, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)));
     topology.links.pop();

@@ -8,13 +8,16 @@ use apus_units::PortId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
-/// Routes one after the other, each preceded by a word that holds its length.
+/// Routes one after the other, each preceded by a word that holds its length and whether it is free.
 #[derive(Default)]
 pub(crate) struct RouteTable {
     words: Vec<u32>,
     /// Released routes by length, for reuse.
     free: Vec<Vec<RouteId>>,
 }
+
+/// Flag in the word before a route that was released.
+const RELEASED: u32 = 1 << 31;
 
 impl RouteTable {
     /// # Panics
@@ -23,6 +26,7 @@ impl RouteTable {
         assert!(path.len() <= usize::from(u8::MAX) + 1, "a packet counts hops in 8 bits");
         if let Some(route) = self.free.get_mut(path.len()).and_then(Vec::pop) {
             let start = route.0 as usize;
+            self.words[start - 1] = path.len() as u32;
             for (word, port) in self.words[start..start + path.len()].iter_mut().zip(path) {
                 *word = port.get();
             }
@@ -43,20 +47,23 @@ impl RouteTable {
     /// All its egress ports in order.
     pub(crate) fn ports(&self, route: RouteId) -> impl DoubleEndedIterator<Item = PortId> + '_ {
         let start = route.0 as usize;
-        let len = self.words[start - 1] as usize;
-        self.words[start..start + len].iter().map(|word| PortId::new(*word))
+        self.words[start..start + self.len(route)].iter().map(|word| PortId::new(*word))
     }
 
     pub(crate) fn len(&self, route: RouteId) -> usize {
-        self.words[route.0 as usize - 1] as usize
+        (self.words[route.0 as usize - 1] & !RELEASED) as usize
     }
 
+    /// # Panics
+    /// If it was released before.
     pub(crate) fn release(&mut self, route: RouteId) {
         let len = self.len(route);
+        let word = &mut self.words[route.0 as usize - 1];
+        assert!(*word & RELEASED == 0, "{route:?} was released twice");
+        *word |= RELEASED;
         if self.free.len() <= len {
             self.free.resize_with(len + 1, Vec::new);
         }
-        debug_assert!(!self.free[len].contains(&route), "{route:?} was released twice");
         self.free[len].push(route);
     }
 }
