@@ -129,8 +129,10 @@ pub(crate) fn require(
     Err(SettingError::at(parameter, format!("`{parameter}` must be {must}, but it is {value}")))
 }
 
-/// `; did you mean ...?` with the nearest of `names`, or the list of them if none is near.
-pub(crate) fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+/// `; did you mean ...?` with the nearest of `names`, or the list of them if none is near: the end
+/// of a message about a word that is not one of them.
+#[must_use]
+pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     let near = names.clone().map(|name| (edit_distance(word, name), name)).min();
     match near {
         Some((distance, name)) if distance <= 1 + word.len() / 4 => {

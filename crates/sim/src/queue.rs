@@ -7,11 +7,11 @@
 use apus_transport::wheel::TimingWheel;
 use apus_units::Time;
 
-/// 4096 slots of 2^10 ps: what is due within 4 us, as most events of a fabric are, is found without
+/// 4096 slots of 2^11 ps: what is due within 8 us, as most events of a fabric are, is found without
 /// cascading.
 const LOG2_SLOTS: u32 = 12;
-const GRANULARITY_LOG2_PS: u32 = 10;
-/// 2^(10 + 3 * 12) ps = 70 s before the far list.
+const GRANULARITY_LOG2_PS: u32 = 11;
+/// 2^(11 + 3 * 12) ps = 140 s before the far list.
 const LEVELS: u32 = 3;
 
 /// Pending events, at most one per entity.

@@ -1,0 +1,72 @@
+//! The layers of ARCHITECTURE.md: arrows point down, and the lower crates can do no I/O.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each crate and the crates of the workspace that it may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("wire", &["units"]),
+    ("cc", &["units"]),
+    ("transport", &["cc", "units", "wire"]),
+    ("fabric", &["cc", "units"]),
+    ("sim", &["cc", "fabric", "transport", "units", "wire"]),
+    ("apus", &["cc", "fabric", "sim", "transport", "units", "wire"]),
+];
+
+/// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock
+/// and start no thread.
+const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "transport", "fabric"];
+
+/// What those crates may depend on besides each other: all without I/O themselves.
+const FOREIGN: &[&str] = &["crc", "libm"];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The names under `[dependencies]` of a crate's manifest.
+fn dependencies(name: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(crates().join(name).join("Cargo.toml")).expect("manifest");
+    manifest
+        .lines()
+        .skip_while(|line| *line != "[dependencies]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|name| !name.is_empty() && !name.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn arrows_point_down() {
+    for (name, allowed) in LAYERS {
+        for dependency in dependencies(name) {
+            if let Some(layer) = dependency.strip_prefix("apus-") {
+                assert!(allowed.contains(&layer), "`{name}` must not depend on `{layer}`");
+            } else if WITHOUT_STD.contains(name) {
+                let known = FOREIGN.contains(&dependency.as_str());
+                assert!(known, "`{name}` depends on `{dependency}`: is that free of I/O?");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_crate_has_a_layer() {
+    for entry in fs::read_dir(crates()).expect("crates") {
+        let name = entry.expect("entry").file_name().into_string().expect("name");
+        assert!(LAYERS.iter().any(|(layer, _)| *layer == name), "`{name}` has no layer");
+    }
+}
+
+#[test]
+fn lower_crates_are_no_std_and_the_compiler_proves_it() {
+    for name in WITHOUT_STD {
+        let path = crates().join(name).join("src/lib.rs");
+        let source = fs::read_to_string(path).expect("lib.rs");
+        assert!(source.lines().any(|line| line == "#![no_std]"), "`{name}` is not no_std");
+        assert!(!source.contains("extern crate std"), "`{name}` takes std back in");
+    }
+}
