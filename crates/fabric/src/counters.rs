@@ -167,7 +167,21 @@ impl Counters {
         self.dropped[reason as usize] += 1;
     }
 
-    pub(crate) fn check(&self, held: u64, pooled: u64) -> Result<(), String> {
+    /// Adds what another part of the network has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        for (dropped, more) in self.dropped.iter_mut().zip(other.dropped) {
+            *dropped += more;
+        }
+    }
+
+    /// Checks that every packet was delivered, dropped, or is one of the `held` in ports and on
+    /// links, of the `pooled` in the pools.
+    ///
+    /// # Errors
+    /// With the numbers that do not add up.
+    pub fn check(&self, held: u64, pooled: u64) -> Result<(), String> {
         let accounted = self.delivered + self.dropped_total() + held;
         if accounted != self.sent {
             return Err(format!(

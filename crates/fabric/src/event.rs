@@ -30,4 +30,12 @@ pub enum FabricEvent {
 pub trait Schedule {
     /// Give `event` back at `time`.
     fn at(&mut self, event: FabricEvent, time: Time);
+
+    /// The link behind `port`, whose peer is simulated elsewhere, has packets to hand over
+    /// ([`Network::hand_over`]). Asked once until they are.
+    ///
+    /// [`Network::hand_over`]: crate::Network::hand_over
+    fn hand_over(&mut self, port: PortId) {
+        unreachable!("{port} has a remote link, but the engine runs no other network");
+    }
 }

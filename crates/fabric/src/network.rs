@@ -1,6 +1,7 @@
 //! The network: every port, link, packet and route of one topology.
 
 mod facts;
+mod parts;
 
 use alloc::format;
 use alloc::string::String;

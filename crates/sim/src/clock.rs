@@ -35,8 +35,8 @@ impl Clock {
         }
         let elapsed = i128::from(reading.as_ps()) - i128::from(self.offset.as_ps());
         let scaled = elapsed * Self::BILLION / (Self::BILLION + i128::from(self.drift_ppb));
-        let mut now = Time::from_ps(u64::try_from(scaled).unwrap_or(0));
-        // The divisions above round by at most a picosecond each.
+        // The divisions here and in `read` round by less than a picosecond each.
+        let mut now = Time::from_ps(u64::try_from(scaled - 2).unwrap_or(0));
         while self.read(now) < reading {
             now += Span::from_ps(1);
         }

@@ -3,7 +3,6 @@
 use apus_fabric::Network;
 use apus_units::{Span, Time};
 
-use crate::metrics::Metrics;
 use crate::plan::Plan;
 
 /// Max-min fair rates of flows over links of given capacities, by progressive filling (Bertsekas
@@ -105,12 +104,10 @@ impl FairShare {
         self.plan.is_some().then_some(self.next_sample)
     }
 
-    /// Looks at the window that ends at `now`.
-    pub(crate) fn sample(&mut self, now: Time, metrics: &mut Metrics) {
+    /// Looks at the window that ends at `now`; `bytes` is what each connection delivered in it.
+    pub(crate) fn sample(&mut self, now: Time, bytes: &[u64]) {
         self.advance();
         let Some(plan) = &self.plan else { return };
-        let bytes: Vec<u64> =
-            metrics.connections.iter_mut().map(|c| core::mem::take(&mut c.since_sample)).collect();
         let begin = now.saturating_sub(plan.interval);
         if begin < plan.warmup || plan.changed_within(begin.saturating_sub(plan.after), now) {
             return;

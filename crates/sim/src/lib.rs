@@ -8,13 +8,18 @@
 mod application;
 mod clock;
 mod engine;
+pub mod experiment;
 pub mod fairness;
 mod host;
 pub mod host_model;
 mod metrics;
+mod parallel;
+mod part;
+mod partition;
 pub mod plan;
 mod queue;
 mod random;
+pub mod scenario;
 mod simulation;
 pub mod summary;
 mod world;

@@ -37,6 +37,16 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
+    fn add(&mut self, other: &Self) {
+        // Both were made with the same bounds, so this cannot fail.
+        let added = self.histogram.add(&other.histogram);
+        debug_assert!(added.is_ok(), "{added:?}");
+        self.count += other.count;
+        self.sum_ps += other.sum_ps;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -79,6 +89,19 @@ pub(crate) struct Counts {
     pub(crate) ops_failed: u64,
 }
 
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        self.data_packets += other.data_packets;
+        self.acks += other.acks;
+        self.new_bytes += other.new_bytes;
+        self.duplicate_packets += other.duplicate_packets;
+        self.duplicate_bytes += other.duplicate_bytes;
+        self.delivered_packets += other.delivered_packets;
+        self.ops += other.ops;
+        self.ops_failed += other.ops_failed;
+    }
+}
+
 /// One connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connection {
@@ -116,6 +139,21 @@ impl Metrics {
             op_latency: Distribution::new(),
             in_warmup,
         }
+    }
+
+    /// Adds what another part of the network has measured. All sums are of integers, so the order
+    /// of the parts does not matter.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.warm.add(&other.warm);
+        self.startup.add(&other.startup);
+        self.nic_drops += other.nic_drops;
+        for (connection, more) in self.connections.iter_mut().zip(&other.connections) {
+            connection.new_bytes += more.new_bytes;
+        }
+        self.fabric_rtt.add(&other.fabric_rtt);
+        self.end_to_end_rtt.add(&other.end_to_end_rtt);
+        self.endpoint_delay.add(&other.endpoint_delay);
+        self.op_latency.add(&other.op_latency);
     }
 
     /// The warm-up is over: what was counted so far is the start-up's.

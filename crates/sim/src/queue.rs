@@ -52,6 +52,14 @@ impl EventQueue {
         self.batch.insert(place, (at, entity));
     }
 
+    /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
+    pub(crate) fn next_at(&self) -> Time {
+        match self.batch.last() {
+            Some(&(at, _)) => at,
+            None => self.wheel.next_at().unwrap_or(Time::MAX),
+        }
+    }
+
     /// The next event before `limit`, if there is one.
     #[inline]
     pub(crate) fn pop_before(&mut self, limit: Time) -> Option<(Time, u32)> {

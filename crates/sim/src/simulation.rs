@@ -3,22 +3,18 @@
 use std::fmt;
 use std::time::Instant;
 
-use apus_fabric::{Count, Node, Outcome, PortCounters, RouteError, TopologyError};
-use apus_transport::Endpoint;
-use apus_units::{FlowId, HostId, PortId, Span, Time};
+use apus_fabric::{Count, Counters, Network, Node, PortCounters, RouteError, TopologyError};
+use apus_units::{PortId, Span, Time};
+use apus_wire::Header;
 
-use crate::application::ClosedLoop;
-use crate::clock::{Clock, HostClocks};
 use crate::fairness::FairShare;
-use crate::host::{Host, HostFlow};
-use crate::metrics::Metrics;
-use crate::plan::{ConnectionPlan, Plan};
-use crate::queue::EventQueue;
-use crate::random::{Purpose, Stream};
+use crate::parallel::Exchange;
+use crate::part::Part;
+use crate::partition::Partition;
+use crate::plan::Plan;
 use crate::summary::{
     Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
 };
-use crate::world::{Entities, Entity, World};
 
 /// A plan that cannot be simulated.
 #[derive(Debug)]
@@ -65,50 +61,47 @@ pub struct Progress {
 
 /// A run about to start.
 pub struct Simulation {
-    world: World,
-    hosts: Vec<Host>,
+    parts: Vec<Part>,
+    partition: Partition,
+    lookahead: Span,
+    fair_share: FairShare,
     plan: Plan,
-    events: u64,
 }
 
 /// How often a run reports progress.
 const PROGRESS_STEPS: u64 = 200;
 
+pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
+    if plan.force_class_ports {
+        plan.topology.build_forcing_class_ports(plan.seed)
+    } else {
+        plan.topology.build(plan.seed)
+    }
+    .map_err(PlanError::Topology)
+}
+
 impl Simulation {
-    /// Builds the network, the hosts and their flows.
+    /// Builds the network, the hosts and their flows, for one thread.
     ///
     /// # Errors
     /// If the topology is wrong or two hosts of a connection cannot reach each other.
     pub fn new(plan: &Plan) -> Result<Self, PlanError> {
-        let network = if plan.force_class_ports {
-            plan.topology.build_forcing_class_ports(plan.seed)
-        } else {
-            plan.topology.build(plan.seed)
-        }
-        .map_err(PlanError::Topology)?;
-        let entities = Entities::new(network.ports().count() as u32);
-        let mut world = World {
-            queue: EventQueue::new(entities.count(network.hosts())),
-            entities,
-            metrics: Metrics::new(plan.connections.len(), !plan.warmup.is_zero()),
-            sizes: plan.sizes,
-            now: Time::ZERO,
-            network,
-        };
-        let mut hosts: Vec<Host> = (0..plan.topology.hosts)
-            .map(|id| {
-                let id = HostId::new(id);
-                let clocks = draw_clocks(plan, id);
-                Host::new(id, Endpoint::new(plan.endpoint), plan.host, clocks, plan.seed)
-            })
-            .collect();
-        for (index, connection) in plan.connections.iter().enumerate() {
-            open(&mut world, &mut hosts, index as u32, connection).map_err(PlanError::Route)?;
-        }
-        for host in &mut hosts {
-            host.start(&mut world);
-        }
-        Ok(Self { world, hosts, plan: plan.clone(), events: 0 })
+        Self::with_threads(plan, 1)
+    }
+
+    /// The same for up to `threads` threads: fewer if there are fewer hosts, one if the network
+    /// cannot be cut because a link to be cut has no delay. The results do not depend on it.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn with_threads(plan: &Plan, threads: u32) -> Result<Self, PlanError> {
+        let mut network = build_network(plan)?;
+        let partition = Partition::new(&network, threads);
+        let lookahead = partition.lookahead(&network);
+        let parts: Result<_, _> =
+            (0..partition.parts()).map(|id| Part::new(plan, &partition, id)).collect();
+        let fair_share = FairShare::new(plan, &mut network);
+        Ok(Self { parts: parts?, partition, lookahead, fair_share, plan: plan.clone() })
     }
 
     /// Runs to the end and sums up.
@@ -123,95 +116,114 @@ impl Simulation {
         let started = Instant::now();
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
-        let mut fair_share = FairShare::new(&self.plan, &mut self.world.network);
-        self.run_until(warmup, &mut fair_share, progress);
-        self.world.metrics.end_warmup();
+        let exchange = Exchange::new(self.partition.parts(), self.lookahead);
+        self.run_phase(warmup, &exchange, progress);
+        for part in &mut self.parts {
+            part.world.metrics.end_warmup();
+        }
         let ports_at_warmup = self.port_counters(warmup);
-        self.run_until(end, &mut fair_share, progress);
-        self.check_conservation()?;
+        self.run_phase(end, &exchange, progress);
+        let counters = self.check_conservation()?;
         let hops: u64 = self.port_counters(end).iter().map(|c| c.sent.packets).sum();
+        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.event_hash));
         let cost = Cost {
             wall_s: started.elapsed().as_secs_f64(),
-            events: self.events,
+            events: self.parts.iter().map(|part| part.events).sum(),
             packet_hops: hops,
+            threads: self.partition.parts(),
+            event_hash: format!("{hash:016x}"),
         };
-        Ok(self.sum_up(name, &ports_at_warmup, &fair_share, cost))
-    }
-
-    /// Runs all events before `end`, stopping on the way for samples and progress.
-    fn run_until(
-        &mut self,
-        end: Time,
-        fair_share: &mut FairShare,
-        progress: &mut dyn FnMut(Progress),
-    ) {
-        let step = (self.plan.duration / PROGRESS_STEPS).max(Span::from_ps(1));
-        loop {
-            let (stop, sample) = match fair_share.next_sample() {
-                Some(at) if at <= end => (at, true),
-                _ => (end, false),
-            };
-            let mut reached = Time::ZERO;
-            while reached < stop {
-                reached = next_multiple(self.now(), step).min(stop);
-                self.run_events(reached);
-                let simulated = reached.since(Time::ZERO);
-                progress(Progress { simulated, duration: self.plan.duration, events: self.events });
-            }
-            if !sample {
-                return;
-            }
-            fair_share.sample(stop, &mut self.world.metrics);
+        let (first, others) = self.parts.split_at_mut(1);
+        for part in others {
+            first[0].world.metrics.add(&part.world.metrics);
         }
+        Ok(self.sum_up(name, &ports_at_warmup, &counters, cost))
     }
 
-    /// The event loop: everything before `end`.
-    fn run_events(&mut self, end: Time) {
-        let world = &mut self.world;
-        while let Some((now, entity)) = world.queue.pop_before(end) {
-            self.events += 1;
-            match world.entities.of(entity) {
-                Entity::Fabric(event) => {
-                    if let Outcome::Delivered { host, packet } = world.handle(now, event) {
-                        self.hosts[host.index()].on_arrival(now, packet, world);
-                    }
+    /// Runs all events before `end`, stopping on the way for samples.
+    fn run_phase(&mut self, end: Time, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) {
+        while let Some(at) = self.fair_share.next_sample().filter(|&at| at <= end) {
+            self.run_until(at, exchange, progress);
+            let mut bytes = vec![0; self.plan.connections.len()];
+            for part in &mut self.parts {
+                for (sum, connection) in bytes.iter_mut().zip(&mut part.world.metrics.connections) {
+                    *sum += core::mem::take(&mut connection.since_sample);
                 }
-                Entity::Host(host) => self.hosts[host.index()].on_wake(now, world),
             }
+            self.fair_share.sample(at, &bytes);
         }
-        world.now = end;
+        self.run_until(end, exchange, progress);
     }
 
-    fn now(&self) -> Time {
-        self.world.now
+    /// Runs all events before `end`: this thread the first part, a thread of its own each other.
+    fn run_until(&mut self, end: Time, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) {
+        let duration = self.plan.duration;
+        let step = (duration / PROGRESS_STEPS).max(Span::from_ps(1));
+        let mut report = |reached: Time, events| {
+            progress(Progress { simulated: reached.since(Time::ZERO), duration, events });
+        };
+        let Some((first, others)) = self.parts.split_first_mut() else { return };
+        if others.is_empty() {
+            while first.world.now < end {
+                first.run_events(next_multiple(first.world.now, step).min(end));
+                report(first.world.now, first.events);
+            }
+            return;
+        }
+        let mut next_report = next_multiple(first.world.now, step);
+        std::thread::scope(|scope| {
+            for part in others {
+                scope.spawn(move || part.run_windows(end, exchange, &mut |_, _| {}));
+            }
+            first.run_windows(end, exchange, &mut |reached, events| {
+                if reached >= next_report {
+                    report(reached, events);
+                    next_report = next_multiple(reached, step);
+                }
+            });
+        });
     }
 
     /// Packets sent = delivered + dropped + in flight, at every port and in all.
-    fn check_conservation(&self) -> Result<(), RunError> {
-        self.world.network.check_conservation().map_err(|why| {
-            RunError(format!("packets were not conserved, which is a bug of the simulator: {why}"))
-        })
+    fn check_conservation(&self) -> Result<Counters, RunError> {
+        let mut counters = Counters::default();
+        let (mut held, mut pooled) = (0, 0);
+        for part in &self.parts {
+            counters.add(part.world.network.counters());
+            held += part.world.network.held();
+            pooled += part.world.network.pool().len() as u64;
+        }
+        match counters.check(held, pooled) {
+            Ok(()) => Ok(counters),
+            Err(why) => Err(RunError(format!("a bug of the simulator: {why}"))),
+        }
+    }
+
+    /// The network as the part sees it that simulates `port`'s owner.
+    fn network_of(&self, port: PortId) -> &Network<Header> {
+        let owner = self.parts[0].world.network.port_ends(port).0;
+        &self.parts[self.partition.part_of(owner) as usize].world.network
     }
 
     fn port_counters(&self, now: Time) -> Vec<PortCounters> {
-        let network = &self.world.network;
-        network.ports().map(|port| network.port_counters(port, now)).collect()
+        let ports = self.parts[0].world.network.ports();
+        ports.map(|port| self.network_of(port).port_counters(port, now)).collect()
     }
 
     fn is_switch_port(&self, port: PortId) -> bool {
-        matches!(self.world.network.port_ends(port).0, Node::Switch(_))
+        matches!(self.parts[0].world.network.port_ends(port).0, Node::Switch(_))
     }
 
     fn sum_up(
         &self,
         name: &str,
         before: &[PortCounters],
-        fair_share: &FairShare,
+        counters: &Counters,
         cost: Cost,
     ) -> Summary {
         let plan = &self.plan;
-        let network = &self.world.network;
-        let metrics = &self.world.metrics;
+        let network = &self.parts[0].world.network;
+        let metrics = &self.parts[0].world.metrics;
         let after = self.port_counters(Time::ZERO + plan.duration);
         let measured = plan.duration - plan.warmup;
         let seconds = measured.as_secs_f64();
@@ -244,7 +256,6 @@ impl Simulation {
                 max_queue_bytes: new.max_queue.get(),
             }
         };
-        let counters = network.counters();
         let rates: Vec<f64> = metrics.connections.iter().map(|c| c.new_bytes as f64).collect();
         Summary {
             name: name.to_owned(),
@@ -266,7 +277,7 @@ impl Simulation {
             endpoint_delay_us: DistributionSummary::from(&metrics.endpoint_delay),
             op_latency_us: DistributionSummary::from(&metrics.op_latency),
             jain: jain(&rates),
-            fair_share_deviation: fair_share.worst(),
+            fair_share_deviation: self.fair_share.worst(),
             busiest_port: port,
             packets: Conservation {
                 sent: counters.sent,
@@ -305,40 +316,4 @@ fn ratio(part: u64, whole: u64) -> f64 {
 /// The first multiple of `step` after `now`.
 fn next_multiple(now: Time, step: Span) -> Time {
     Time::from_ps((now.as_ps() / step.as_ps() + 1).saturating_mul(step.as_ps()))
-}
-
-fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
-    let model = &plan.host;
-    let mut random = Stream::new(plan.seed, Purpose::Clock, u64::from(id.get()));
-    let mut draw = || Clock {
-        offset: model.clock_offset.mul_f64(random.uniform()),
-        drift_ppb: (f64::from(model.clock_drift_ppb) * (2.0 * random.uniform() - 1.0)) as i32,
-    };
-    HostClocks::new(draw(), draw(), model.clock_reading_interval)
-}
-
-/// Opens a connection: a flow at either end and a closed loop at the first.
-fn open(
-    world: &mut World,
-    hosts: &mut [Host],
-    connection: u32,
-    plan: &ConnectionPlan,
-) -> Result<(), RouteError> {
-    let key = u64::from(connection);
-    let (from, to) = (plan.from.index(), plan.to.index());
-    let ids = [from, to].map(|host| FlowId::new(hosts[host].flows.len() as u32));
-    for (host, peer, peer_flow) in [(plan.from, plan.to, ids[1]), (plan.to, plan.from, ids[0])] {
-        let route = world.network.route(host, peer, key, 0)?;
-        let flow = HostFlow { connection, peer, route, path_label: 0, class: plan.class };
-        hosts[host.index()].add_flow(peer_flow, plan.algorithm.sender(), flow);
-    }
-    hosts[from].application.add(ClosedLoop {
-        flow: ids[0],
-        start: plan.start,
-        stop: plan.stop,
-        kind: plan.kind,
-        size: plan.size,
-        outstanding: plan.outstanding,
-    });
-    Ok(())
 }

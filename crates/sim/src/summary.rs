@@ -158,6 +158,10 @@ pub struct Cost {
     pub events: u64,
     /// Packets times links they crossed.
     pub packet_hops: u64,
+    /// Threads that took part.
+    pub threads: u32,
+    /// Hash of all events: when each entity had one. Equal for every number of threads.
+    pub event_hash: String,
 }
 
 /// Jain's fairness index (Swift §5.5, reference \[26\]): 1 if all are equal, 1/n if one has all.

@@ -85,6 +85,7 @@ impl Entities {
 /// Puts the fabric's events into the queue.
 pub(crate) struct Scheduler<'a> {
     queue: &'a mut EventQueue,
+    to_hand_over: &'a mut Vec<PortId>,
     entities: Entities,
 }
 
@@ -92,6 +93,11 @@ impl Schedule for Scheduler<'_> {
     #[inline]
     fn at(&mut self, event: FabricEvent, time: Time) {
         self.queue.push(self.entities.fabric(event), time);
+    }
+
+    #[inline]
+    fn hand_over(&mut self, port: PortId) {
+        self.to_hand_over.push(port);
     }
 }
 
@@ -104,21 +110,40 @@ pub(crate) struct World {
     pub(crate) sizes: PacketSizes,
     /// Everything before this has happened.
     pub(crate) now: Time,
+    /// Ports with packets for other parts of the network.
+    pub(crate) to_hand_over: Vec<PortId>,
 }
 
 impl World {
+    /// The network and what it schedules with.
+    #[inline]
+    fn network(&mut self) -> (&mut Network<Header>, Scheduler<'_>) {
+        let scheduler = Scheduler {
+            queue: &mut self.queue,
+            to_hand_over: &mut self.to_hand_over,
+            entities: self.entities,
+        };
+        (&mut self.network, scheduler)
+    }
+
+    /// Takes in a packet that another part of the network handed over.
+    pub(crate) fn receive(&mut self, port: PortId, arrives: Time, packet: Packet<Header>) {
+        let (network, mut scheduler) = self.network();
+        network.receive(port, arrives, packet, &mut scheduler);
+    }
+
     /// Hands a packet to a host's NIC port at `at`.
     #[inline]
     pub(crate) fn send(&mut self, at: Time, host: HostId, packet: Packet<Header>) {
-        let mut scheduler = Scheduler { queue: &mut self.queue, entities: self.entities };
-        self.network.send(at, host, packet, &mut scheduler);
+        let (network, mut scheduler) = self.network();
+        network.send(at, host, packet, &mut scheduler);
     }
 
     /// Runs an event of the fabric.
     #[inline]
     pub(crate) fn handle(&mut self, now: Time, event: FabricEvent) -> apus_fabric::Outcome {
-        let mut scheduler = Scheduler { queue: &mut self.queue, entities: self.entities };
-        self.network.handle(now, event, &mut scheduler)
+        let (network, mut scheduler) = self.network();
+        network.handle(now, event, &mut scheduler)
     }
 
     #[inline]

@@ -214,7 +214,8 @@ fn swift_reaches_max_min_shares_on_a_star() {
 #[test]
 fn time_scaling_leaves_everything_but_time_unchanged() {
     let scaled = |factor: u64| {
-        let times = [("base_target", 250), ("hop_scale", 10), ("fs_range", 500), ("endpoint_target", 1000)];
+        let times =
+            [("base_target", 250), ("hop_scale", 10), ("fs_range", 500), ("endpoint_target", 1000)];
         let rto = [("min_rto", 10_000), ("initial_rto", 10_000)];
         let text: Vec<(&str, String)> = times
             .iter()

@@ -162,8 +162,7 @@ impl<P> Network<P> {
     /// # Errors
     /// With the numbers, if it does not add up.
     pub fn check_conservation(&self) -> Result<(), String> {
-        let held = self.ports.iter().map(Port::held).sum();
-        self.counters.check(held, self.pool.len() as u64)
+        self.counters.check(self.held(), self.pool.len() as u64)
     }
 
     /// The egress ports of a route in order: the first is a host's, the others are switches'.

@@ -343,6 +343,6 @@ impl ClassPort {
 
     /// Packets in the port and on the link behind it.
     pub(crate) fn held(&self) -> u64 {
-        self.queued.packets + self.link.len() as u64
+        self.queued.packets + self.link.held() as u64
     }
 }

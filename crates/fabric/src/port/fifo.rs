@@ -68,14 +68,30 @@ impl FifoPort {
         if self.busy_until <= now {
             self.departed = self.link.len();
             self.queue_bytes = 0;
-            return;
+        } else {
+            while let Some((departs, bytes)) = self.link.departure(self.departed)
+                && departs <= now
+            {
+                self.departed += 1;
+                self.queue_bytes -= u64::from(bytes);
+            }
         }
-        while let Some((departs, bytes)) = self.link.departure(self.departed)
-            && departs <= now
-        {
-            self.departed += 1;
-            self.queue_bytes -= u64::from(bytes);
+        if self.link.is_remote() {
+            // Nothing pops what was handed over, so it goes once it has departed.
+            self.departed -= self.link.forget(self.departed);
         }
+    }
+
+    /// A packet arrives that the port's other half sent; here it has departed long ago.
+    pub(crate) fn receive<S: Schedule>(
+        &mut self,
+        arrives: Time,
+        packet: PacketRef,
+        bytes: u32,
+        schedule: &mut S,
+    ) {
+        self.link.receive(arrives, packet, bytes, schedule);
+        self.departed += 1;
     }
 
     #[inline]

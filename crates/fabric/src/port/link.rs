@@ -17,8 +17,14 @@ pub(crate) struct InFlight {
 }
 
 /// A link. An `Arrival` event is pending if and only if it holds a packet.
+///
+/// The peer of a *remote* link is simulated elsewhere: no event is asked for, and the packets are
+/// handed over as soon as the engine calls for them, which must be before they arrive.
 pub(crate) struct Link {
     ring: VecDeque<InFlight>,
+    remote: bool,
+    /// So many of the ring's oldest packets were handed over; they remain as departures.
+    handed: usize,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
     port: PortId,
@@ -27,7 +33,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(port: PortId, delay: Span, peer: Node) -> Self {
-        Self { ring: VecDeque::new(), delay, port, peer }
+        Self { ring: VecDeque::new(), remote: false, handed: 0, delay, port, peer }
     }
 
     #[inline]
@@ -61,6 +67,54 @@ impl Link {
         schedule: &mut S,
     ) {
         let arrives = departs + self.delay;
+        if self.ring.len() == self.handed {
+            if self.remote {
+                schedule.hand_over(self.port);
+            } else {
+                schedule.at(FabricEvent::Arrival(self.port), arrives);
+            }
+        }
+        self.ring.push_back(InFlight { arrives, packet, bytes });
+    }
+
+    pub(crate) fn set_remote(&mut self) {
+        self.remote = true;
+    }
+
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote
+    }
+
+    /// Packets whose arrival is still this link's business.
+    pub(crate) fn held(&self) -> usize {
+        self.ring.len() - self.handed
+    }
+
+    /// The next packet to hand over.
+    pub(crate) fn hand_over(&mut self) -> Option<InFlight> {
+        let entry = *self.ring.get(self.handed)?;
+        self.handed += 1;
+        Some(entry)
+    }
+
+    /// Forgets up to `departed` of the oldest packets, as far as they were handed over; says how
+    /// many.
+    #[inline]
+    pub(crate) fn forget(&mut self, departed: usize) -> usize {
+        let forgotten = departed.min(self.handed);
+        self.ring.drain(..forgotten);
+        self.handed -= forgotten;
+        forgotten
+    }
+
+    /// A packet handed over by the link's other half arrives at `arrives`.
+    pub(crate) fn receive<S: Schedule>(
+        &mut self,
+        arrives: Time,
+        packet: PacketRef,
+        bytes: u32,
+        schedule: &mut S,
+    ) {
         if self.ring.is_empty() {
             schedule.at(FabricEvent::Arrival(self.port), arrives);
         }

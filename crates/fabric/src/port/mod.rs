@@ -18,7 +18,7 @@ use crate::topology::Node;
 
 pub(crate) use class::ClassPort;
 use fifo::FifoPort;
-pub(crate) use link::Link;
+pub(crate) use link::{InFlight, Link};
 pub(crate) use shared::SharedBuffer;
 
 /// What a port works on besides itself.
@@ -55,6 +55,40 @@ impl Port {
         match self {
             Self::Fifo(port) => &port.link,
             Self::Class(port) => &port.link,
+        }
+    }
+
+    pub(crate) fn set_remote(&mut self) {
+        match self {
+            Self::Fifo(port) => port.link.set_remote(),
+            Self::Class(port) => port.link.set_remote(),
+        }
+    }
+
+    /// The next packet to hand to the port's other half, if the link is remote.
+    pub(crate) fn hand_over(&mut self) -> Option<InFlight> {
+        match self {
+            Self::Fifo(port) => port.link.hand_over(),
+            Self::Class(port) => {
+                // A class port knows a packet only once it has departed: nothing is kept of it.
+                let entry = port.link.hand_over();
+                port.link.forget(1);
+                entry
+            }
+        }
+    }
+
+    /// A packet arrives that the port's other half handed over.
+    pub(crate) fn receive<S: Schedule>(
+        &mut self,
+        arrives: Time,
+        packet: PacketRef,
+        bytes: u32,
+        schedule: &mut S,
+    ) {
+        match self {
+            Self::Fifo(port) => port.receive(arrives, packet, bytes, schedule),
+            Self::Class(port) => port.link.receive(arrives, packet, bytes, schedule),
         }
     }
 
@@ -124,7 +158,7 @@ impl Port {
     /// Packets in the port and on the link behind it.
     pub(crate) fn held(&self) -> u64 {
         match self {
-            Self::Fifo(port) => port.link.len() as u64,
+            Self::Fifo(port) => port.link.held() as u64,
             Self::Class(port) => port.held(),
         }
     }

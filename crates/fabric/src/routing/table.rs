@@ -38,6 +38,11 @@ impl RouteTable {
         RouteId(start)
     }
 
+    /// Every route stored so far is below this; one stored later that reuses no released one is not.
+    pub(crate) fn end(&self) -> RouteId {
+        RouteId(self.words.len() as u32)
+    }
+
     /// The egress port of hop number `hop`.
     #[inline]
     pub(crate) fn port(&self, route: RouteId, hop: u8) -> PortId {

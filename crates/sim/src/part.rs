@@ -1,0 +1,226 @@
+//! A part of the network with its hosts: what one thread simulates. A sequential run has one.
+
+use apus_fabric::{Outcome, RouteError};
+use apus_transport::Endpoint;
+use apus_units::{FlowId, HostId, Time};
+
+use crate::application::ClosedLoop;
+use crate::clock::{Clock, HostClocks};
+use crate::host::{Host, HostFlow};
+use crate::metrics::Metrics;
+use crate::parallel::{Exchange, ImportedRoutes, Message};
+use crate::partition::Partition;
+use crate::plan::{ConnectionPlan, Plan};
+use crate::queue::EventQueue;
+use crate::random::{Purpose, Stream, mix};
+use crate::simulation::PlanError;
+use crate::world::{Entities, Entity, World};
+
+/// A part of the network.
+pub(crate) struct Part {
+    id: u32,
+    pub(crate) world: World,
+    /// The hosts of this part, from `first_host` on.
+    hosts: Vec<Host>,
+    first_host: u32,
+    pub(crate) events: u64,
+    /// Sum over all events of a hash of (time, entity): independent of their order, so that the
+    /// sum over all parts can be compared.
+    pub(crate) event_hash: u64,
+    /// Part of each port's peer.
+    peers: Vec<u32>,
+    imported: ImportedRoutes,
+    /// Routes from here on were resolved after the parts were made.
+    shared_routes: apus_fabric::RouteId,
+    outboxes: Vec<Vec<Message>>,
+    window: usize,
+}
+
+impl Part {
+    /// Builds part `id`: the whole network, of which it uses its own ports, and its hosts.
+    pub(crate) fn new(plan: &Plan, partition: &Partition, id: u32) -> Result<Self, PlanError> {
+        let mut network = crate::simulation::build_network(plan)?;
+        let cut: Vec<_> = partition.cut(&network).collect();
+        for port in cut {
+            network.set_remote(port);
+        }
+        let entities = Entities::new(network.ports().count() as u32);
+        let peers =
+            network.ports().map(|port| partition.part_of(network.port_ends(port).1)).collect();
+        let first_host = partition.first_host(id).get();
+        let end = if id + 1 == partition.parts() {
+            plan.topology.hosts
+        } else {
+            partition.first_host(id + 1).get()
+        };
+        let mut world = World {
+            queue: EventQueue::new(entities.count(network.hosts())),
+            entities,
+            metrics: Metrics::new(plan.connections.len(), !plan.warmup.is_zero()),
+            sizes: plan.sizes,
+            now: Time::ZERO,
+            to_hand_over: Vec::new(),
+            network,
+        };
+        let mut hosts: Vec<Host> = (first_host..end)
+            .map(|host| {
+                let host = HostId::new(host);
+                let clocks = draw_clocks(plan, host);
+                Host::new(host, Endpoint::new(plan.endpoint), plan.host, clocks, plan.seed)
+            })
+            .collect();
+        let mut flows = vec![0; plan.topology.hosts as usize];
+        for (index, connection) in plan.connections.iter().enumerate() {
+            open(&mut world, &mut hosts, first_host, &mut flows, index as u32, connection)
+                .map_err(PlanError::Route)?;
+        }
+        for host in &mut hosts {
+            host.start(&mut world);
+        }
+        let shared_routes = world.network.routes_end();
+        Ok(Self {
+            id,
+            world,
+            hosts,
+            first_host,
+            events: 0,
+            event_hash: 0,
+            peers,
+            imported: ImportedRoutes::new(),
+            shared_routes,
+            outboxes: (0..partition.parts()).map(|_| Vec::new()).collect(),
+            window: 0,
+        })
+    }
+
+    /// The event loop: everything before `end`.
+    pub(crate) fn run_events(&mut self, end: Time) {
+        let world = &mut self.world;
+        while let Some((now, entity)) = world.queue.pop_before(end) {
+            self.events += 1;
+            self.event_hash = self.event_hash.wrapping_add(mix(now.as_ps() ^ mix(entity.into())));
+            match world.entities.of(entity) {
+                Entity::Fabric(event) => {
+                    if let Outcome::Delivered { host, packet } = world.handle(now, event) {
+                        let host = &mut self.hosts[host.index() - self.first_host as usize];
+                        host.on_arrival(now, packet, world);
+                    }
+                }
+                Entity::Host(host) => {
+                    let host = &mut self.hosts[host.index() - self.first_host as usize];
+                    host.on_wake(now, world);
+                }
+            }
+        }
+        world.now = end;
+    }
+
+    /// Everything before `end`, window by window, in step with the other parts.
+    pub(crate) fn run_windows(
+        &mut self,
+        end: Time,
+        exchange: &Exchange,
+        progress: &mut dyn FnMut(Time, u64),
+    ) {
+        loop {
+            let sent = self.post(exchange);
+            let next = self.world.queue.next_at().min(sent);
+            let limit = exchange.meet(self.window, self.id, next, end);
+            self.collect(exchange);
+            self.window += 1;
+            self.run_events(limit);
+            progress(limit, self.events);
+            if limit == end {
+                // What was sent in this window arrives after `end`; the next call posts it.
+                return;
+            }
+        }
+    }
+
+    /// Leaves the packets for other parts in their boxes; when the first of them arrives.
+    fn post(&mut self, exchange: &Exchange) -> Time {
+        let mut first = Time::MAX;
+        let network = &mut self.world.network;
+        for port in self.world.to_hand_over.drain(..) {
+            let outbox = &mut self.outboxes[self.peers[port.index()] as usize];
+            let start = outbox.len();
+            network.hand_over(port, |arrives, packet| {
+                first = first.min(arrives);
+                outbox.push(Message { port, arrives, packet, path: None });
+            });
+            for message in &mut outbox[start..] {
+                if message.packet.route >= self.shared_routes {
+                    message.path = Some(network.route_ports(message.packet.route));
+                }
+            }
+        }
+        for (to, outbox) in self.outboxes.iter_mut().enumerate() {
+            if !outbox.is_empty() {
+                exchange.post(self.window, self.id, to, outbox);
+            }
+        }
+        first
+    }
+
+    /// Takes in the packets that other parts have left.
+    fn collect(&mut self, exchange: &Exchange) {
+        let (world, imported) = (&mut self.world, &mut self.imported);
+        exchange.collect(self.window, self.id, |from, message| {
+            let Message { port, arrives, mut packet, path } = message;
+            if let Some(path) = path {
+                let import = || world.network.import_route(&path);
+                packet.route = *imported.entry((from, packet.route)).or_insert_with(import);
+            }
+            world.receive(port, arrives, packet);
+        });
+    }
+}
+
+fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
+    let model = &plan.host;
+    let mut random = Stream::new(plan.seed, Purpose::Clock, u64::from(id.get()));
+    let mut draw = || Clock {
+        offset: model.clock_offset.mul_f64(random.uniform()),
+        drift_ppb: (f64::from(model.clock_drift_ppb) * (2.0 * random.uniform() - 1.0)) as i32,
+    };
+    HostClocks::new(draw(), draw(), model.clock_reading_interval)
+}
+
+/// Opens a connection: a flow at either end and a closed loop at the first, where the end is one of
+/// `hosts`. `flows` counts the flows of every host of the network.
+fn open(
+    world: &mut World,
+    hosts: &mut [Host],
+    first_host: u32,
+    flows: &mut [u32],
+    connection: u32,
+    plan: &ConnectionPlan,
+) -> Result<(), RouteError> {
+    let key = u64::from(connection);
+    let mut ids = [plan.from, plan.to].map(|host| {
+        let id = FlowId::new(flows[host.index()]);
+        flows[host.index()] += 1;
+        id
+    });
+    for (host, peer) in [(plan.from, plan.to), (plan.to, plan.from)] {
+        // Every part resolves every route, so that route identifiers agree.
+        let route = world.network.route(host, peer, key, 0)?;
+        let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
+        if let Some(local) = local {
+            let flow = HostFlow { connection, peer, route, path_label: 0, class: plan.class };
+            local.add_flow(ids[1], plan.algorithm.sender(), flow);
+            if host == plan.from {
+                local.application.add(ClosedLoop {
+                    flow: ids[0],
+                    start: plan.start,
+                    stop: plan.stop,
+                    kind: plan.kind,
+                    size: plan.size,
+                    outstanding: plan.outstanding,
+                });
+            }
+        }
+        ids.reverse();
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! A run gives the same results for any number of threads, event by event.
+
+mod support;
+
+use apus_cc::registry::build;
+use apus_fabric::Topology;
+use apus_sim::Simulation;
+use apus_sim::host_model::HostModel;
+use apus_sim::plan::Plan;
+use apus_units::{Bytes, Rate, Span, Time};
+use support::{connection, fingerprint, plan, run};
+
+/// Every event (when, and of which entity) enters the hash, and everything that a run measures the
+/// fingerprint.
+fn check(plan: &Plan) {
+    let alone = run(plan);
+    assert!(alone.cost.events > 10_000, "too little happens to tell: {} events", alone.cost.events);
+    for threads in [2, 3, 8] {
+        let simulation = Simulation::with_threads(plan, threads).expect("plan");
+        let together = simulation.run("test", &mut |_| {}).expect("run");
+        assert_eq!(together.cost.threads, threads.min(plan.topology.hosts));
+        assert_eq!(together.cost.event_hash, alone.cost.event_hash, "{threads} threads");
+        assert_eq!(fingerprint(&together), fingerprint(&alone), "{threads} threads");
+    }
+}
+
+fn fat_tree(buffer: u64) -> Topology {
+    let tier =
+        apus_fabric::Tier::switches(Rate::from_gbps(100), Span::from_us(1), Bytes::new(buffer));
+    let hosts =
+        apus_fabric::Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(buffer));
+    Topology::fat_tree(4, 2, &hosts, &tier, &tier).expect("fat tree")
+}
+
+/// Every host sends to three others, from staggered times on.
+fn crowd(buffer: u64, algorithm: (&str, &[(&str, &str)])) -> Plan {
+    let mut connections = Vec::new();
+    for from in 0..16 {
+        for step in [1, 5, 11] {
+            let mut connection = connection(algorithm, from, (from * 3 + step) % 16, 64_000);
+            connection.start = Time::from_ps(u64::from(from * 7 + step) * 123_457);
+            connections.push(connection);
+        }
+    }
+    connections.retain(|c| c.from != c.to);
+    let mut plan = plan(fat_tree(buffer), connections, Span::from_ms(1));
+    plan.warmup = Span::from_us(300);
+    plan.sample_interval = Some(Span::from_us(100));
+    plan.fair_share_after = Some(Span::from_us(100));
+    plan
+}
+
+#[test]
+fn swift_on_a_fat_tree() {
+    check(&crowd(1 << 20, ("swift", &[])));
+}
+
+#[test]
+fn losses_and_retransmissions() {
+    let plan = crowd(30_000, ("constant", &[("window", "60")]));
+    assert!(run(&plan).packets.dropped > 0);
+    check(&plan);
+}
+
+#[test]
+fn class_ports() {
+    let mut plan = crowd(1 << 20, ("swift", &[]));
+    plan.force_class_ports = true;
+    check(&plan);
+}
+
+#[test]
+fn hosts_with_engines_and_clocks_of_their_own() {
+    let mut plan = crowd(1 << 20, ("swift", &[]));
+    plan.host = HostModel {
+        clock_offset: Span::from_secs(1),
+        clock_drift_ppb: 20_000,
+        ..HostModel::preset("t1").expect("preset")
+    };
+    check(&plan);
+}
+
+/// Falcon's path change resolves routes while the parts run, which must not disturb the others'.
+#[test]
+fn routes_that_change_on_the_way() {
+    let settings = [("base_target", "12us"), ("fs_range", "0us"), ("plb_rounds", "1")];
+    let mut plan = crowd(1 << 20, ("swift", &[]));
+    let falcon = build("swift", Some("falcon"), &settings).expect("falcon");
+    for connection in &mut plan.connections {
+        connection.algorithm = falcon.clone();
+        connection.outstanding = 4;
+    }
+    check(&plan);
+}
+
+/// An incast crosses the cut in one direction with data and in the other with ACKs only.
+#[test]
+fn an_incast_into_one_part() {
+    let mut plan = crowd(1 << 20, ("swift", &[]));
+    plan.connections = (1..16).map(|from| connection(("swift", &[]), from, 0, 64_000)).collect();
+    check(&plan);
+}
