@@ -3,79 +3,251 @@
 //! Every entity (a link, a port, a host) has at most one pending event, so (time, entity) is unique
 //! and orders all events whatever the order in which they were pushed. That is what makes a run a
 //! function of its scenario and seed alone.
+//!
+//! Almost all events of a fabric are due within microseconds. They are kept in a calendar (Brown,
+//! CACM 1988): a circle of slots of a nanosecond, each a list through the entities' nodes, with a
+//! bitmap of those occupied. What lies beyond the circle, mostly timers of hosts, waits in a timing
+//! wheel and moves into the circle when its time comes near.
 
 use apus_transport::wheel::TimingWheel;
 use apus_units::Time;
 
-/// 4096 slots of 2^11 ps: what is due within 8 us, as most events of a fabric are, is found without
-/// cascading.
-const LOG2_SLOTS: u32 = 12;
-const GRANULARITY_LOG2_PS: u32 = 11;
-/// 2^(11 + 3 * 12) ps = 140 s before the far list.
-const LEVELS: u32 = 3;
+/// Slots of the circle: 64 words of 64 bits, so that one word sums up the bitmap.
+const SLOTS: usize = 4096;
+const WORD_BITS: usize = 64;
+const WORDS: usize = SLOTS / WORD_BITS;
+/// A slot is 2^10 ps: in a fabric of a thousand ports at 100 Gb/s some two events.
+const SLOT_LOG2_PS: u32 = 10;
+/// The wheel: 16 ns per slot, six levels of 64 make 18 minutes before its own far list.
+const FAR_LOG2_PS: u32 = 14;
+const FAR_LEVELS: u32 = 6;
+const NIL: u32 = u32::MAX;
+
+/// Where an entity's event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Circle,
+    Batch,
+    Far,
+}
+
+/// The event of an entity.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at: u64,
+    /// The next entity in the same slot.
+    next: u32,
+    place: Place,
+}
 
 /// Pending events, at most one per entity.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    wheel: TimingWheel<LOG2_SLOTS>,
-    /// The slot being worked off, latest first.
-    batch: Vec<(Time, u32)>,
-    /// Events before this belong into the batch.
-    batch_end: Time,
+    nodes: Vec<Node>,
+    heads: Box<[u32; SLOTS]>,
+    /// Bit of each slot that has a list, and of each word that is not zero.
+    occupied: [u64; WORDS],
+    summary: u64,
+    /// The slot being worked off; the circle holds the `SLOTS` slots from here on.
+    cursor: u64,
+    /// What is left of it, latest first.
+    batch: Vec<(u64, u32)>,
+    far: TimingWheel<6>,
+    /// A lower bound of the earliest event in `far`.
+    far_next: u64,
+    moved: Vec<(Time, u32)>,
+}
+
+const fn slot_of(at: u64) -> u64 {
+    at >> SLOT_LOG2_PS
 }
 
 impl EventQueue {
     pub(crate) fn new(entities: u32) -> Self {
-        let mut wheel = TimingWheel::new(GRANULARITY_LOG2_PS, LEVELS);
-        wheel.reserve(entities);
-        Self { wheel, batch: Vec::with_capacity(64), batch_end: Time::ZERO }
-    }
-
-    /// Schedules the entity's event, in place of the one that it may have pending.
-    #[inline]
-    pub(crate) fn push(&mut self, entity: u32, at: Time) {
-        if at < self.batch_end {
-            self.push_into_batch(entity, at);
-        } else {
-            if !self.batch.is_empty() {
-                self.batch.retain(|&(_, e)| e != entity);
-            }
-            self.wheel.insert(entity, at);
+        let mut far = TimingWheel::new(FAR_LOG2_PS, FAR_LEVELS);
+        far.reserve(entities);
+        Self {
+            nodes: vec![Node { at: 0, next: NIL, place: Place::Nowhere }; entities as usize],
+            heads: Box::new([NIL; SLOTS]),
+            occupied: [0; WORDS],
+            summary: 0,
+            cursor: 0,
+            batch: Vec::with_capacity(64),
+            far,
+            far_next: u64::MAX,
+            moved: Vec::new(),
         }
     }
 
-    #[cold]
-    fn push_into_batch(&mut self, entity: u32, at: Time) {
-        self.wheel.cancel(entity);
-        self.batch.retain(|&(_, e)| e != entity);
+    /// Schedules the entity's event, in place of the one that it may have pending. `at` is not
+    /// before the event popped last.
+    #[inline]
+    pub(crate) fn push(&mut self, entity: u32, at: Time) {
+        let at = at.as_ps();
+        let node = &mut self.nodes[entity as usize];
+        if node.place != Place::Nowhere {
+            self.remove(entity);
+        }
+        let ahead = slot_of(at).saturating_sub(self.cursor);
+        if ahead.wrapping_sub(1) < SLOTS as u64 - 1 {
+            self.push_into_circle(entity, at);
+        } else if ahead == 0 {
+            self.push_into_batch(entity, at);
+        } else {
+            self.push_far(entity, at);
+        }
+    }
+
+    #[inline]
+    fn push_into_circle(&mut self, entity: u32, at: u64) {
+        let index = slot_of(at) as usize % SLOTS;
+        let head = &mut self.heads[index];
+        self.nodes[entity as usize] = Node { at, next: *head, place: Place::Circle };
+        *head = entity;
+        let word = index / WORD_BITS;
+        self.occupied[word] |= 1 << (index % WORD_BITS);
+        self.summary |= 1 << word;
+    }
+
+    fn push_into_batch(&mut self, entity: u32, at: u64) {
+        self.nodes[entity as usize] = Node { at, next: NIL, place: Place::Batch };
         let place = self.batch.partition_point(|&event| event > (at, entity));
         self.batch.insert(place, (at, entity));
     }
 
+    fn push_far(&mut self, entity: u32, at: u64) {
+        self.nodes[entity as usize] = Node { at, next: NIL, place: Place::Far };
+        self.far.insert(entity, Time::from_ps(at));
+        self.far_next = self.far_next.min(at);
+    }
+
+    fn remove(&mut self, entity: u32) {
+        let Node { at, next, place } = self.nodes[entity as usize];
+        match place {
+            Place::Nowhere => {}
+            Place::Batch => self.batch.retain(|&(_, other)| other != entity),
+            Place::Far => _ = self.far.cancel(entity),
+            Place::Circle => {
+                let index = slot_of(at) as usize % SLOTS;
+                if self.heads[index] == entity {
+                    self.heads[index] = next;
+                    if next == NIL {
+                        self.clear_bit(index);
+                    }
+                } else {
+                    let mut before = self.heads[index];
+                    while self.nodes[before as usize].next != entity {
+                        before = self.nodes[before as usize].next;
+                    }
+                    self.nodes[before as usize].next = next;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn clear_bit(&mut self, index: usize) {
+        let word = index / WORD_BITS;
+        self.occupied[word] &= !(1 << (index % WORD_BITS));
+        if self.occupied[word] == 0 {
+            self.summary &= !(1 << word);
+        }
+    }
+
+    /// The first occupied slot from the cursor on.
+    #[inline]
+    fn next_slot(&self) -> Option<u64> {
+        let start = self.cursor as usize % SLOTS;
+        let (word, bit) = (start / WORD_BITS, start % WORD_BITS);
+        let here = self.occupied[word] >> bit;
+        if here != 0 {
+            return Some(self.cursor + u64::from(here.trailing_zeros()));
+        }
+        // The words after this one in circular order, this one's lower bits last.
+        let others = self.summary.rotate_right(word as u32) & !1;
+        let distance = if others != 0 {
+            others.trailing_zeros() as usize
+        } else if self.occupied[word] != 0 {
+            WORDS
+        } else {
+            return None;
+        };
+        let found = (word + distance) % WORDS;
+        let index = found * WORD_BITS + self.occupied[found].trailing_zeros() as usize;
+        Some(self.cursor + ((index + SLOTS - start) % SLOTS) as u64)
+    }
+
     /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
     pub(crate) fn next_at(&self) -> Time {
-        match self.batch.last() {
+        let near = match self.batch.last() {
             Some(&(at, _)) => at,
-            None => self.wheel.next_at().unwrap_or(Time::MAX),
-        }
+            None => self.next_slot().map_or(u64::MAX, |slot| slot << SLOT_LOG2_PS),
+        };
+        Time::from_ps(near.min(self.far_next))
     }
 
     /// The next event before `limit`, if there is one.
     #[inline]
     pub(crate) fn pop_before(&mut self, limit: Time) -> Option<(Time, u32)> {
+        let limit = limit.as_ps();
         while self.batch.is_empty() {
-            if !self.wheel.pop_slot(limit, &mut self.batch) {
+            let slot = self.next_slot();
+            let starts = slot.map_or(u64::MAX, |slot| slot << SLOT_LOG2_PS);
+            if self.far_next <= starts.saturating_add((1 << SLOT_LOG2_PS) - 1) {
+                if self.far_next >= limit {
+                    return None;
+                }
+                self.fetch(starts);
+                continue;
+            }
+            if starts >= limit {
                 return None;
             }
-            self.batch_end = self
-                .wheel
-                .position()
-                .saturating_add(apus_units::Span::from_ps(1 << GRANULARITY_LOG2_PS));
-            if self.batch.len() > 1 {
-                self.batch.sort_unstable_by(|a, b| b.cmp(a));
-            }
+            self.cursor = slot_of(starts);
+            self.open_slot();
         }
-        if self.batch.last().is_some_and(|&(at, _)| at < limit) { self.batch.pop() } else { None }
+        let &(at, entity) = self.batch.last()?;
+        if at >= limit {
+            return None;
+        }
+        self.batch.pop();
+        self.nodes[entity as usize].place = Place::Nowhere;
+        Some((Time::from_ps(at), entity))
+    }
+
+    /// Makes the list of the cursor's slot the batch.
+    #[inline]
+    fn open_slot(&mut self) {
+        let index = self.cursor as usize % SLOTS;
+        let mut entity = core::mem::replace(&mut self.heads[index], NIL);
+        self.clear_bit(index);
+        while entity != NIL {
+            let node = &mut self.nodes[entity as usize];
+            node.place = Place::Batch;
+            self.batch.push((node.at, entity));
+            entity = node.next;
+        }
+        if self.batch.len() > 1 {
+            self.batch.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    /// Moves what is due next in the wheel into the circle, whose first list starts at `starts`.
+    #[cold]
+    fn fetch(&mut self, starts: u64) {
+        if starts == u64::MAX {
+            // Nothing is nearer: the circle may start where the wheel's next event can be.
+            self.cursor = self.cursor.max(slot_of(self.far_next));
+        }
+        let mut moved = core::mem::take(&mut self.moved);
+        self.far.pop_slot(Time::from_ps(self.far_next), &mut moved);
+        self.far_next = self.far.next_at().map_or(u64::MAX, Time::as_ps);
+        for (at, entity) in moved.drain(..) {
+            self.nodes[entity as usize].place = Place::Nowhere;
+            self.push(entity, at);
+        }
+        self.moved = moved;
     }
 }
 
@@ -87,29 +259,37 @@ mod tests {
     /// A queue is right if it agrees with a sorted map under every sequence of operations.
     #[test]
     fn agrees_with_a_sorted_map() {
-        let mut state = 1u64;
-        let mut next = move || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            state >> 33
-        };
-        let mut queue = EventQueue::new(50);
-        let mut model: BTreeMap<u32, Time> = BTreeMap::new();
-        let mut now = Time::ZERO;
-        for _ in 0..200_000 {
-            if next() % 3 > 0 {
-                let entity = (next() % 50) as u32;
-                let magnitude = 1 << (next() % 40);
-                let at = Time::from_ps(now.as_ps() + next() % magnitude);
-                queue.push(entity, at);
-                model.insert(entity, at);
-            } else {
+        for magnitudes in [12, 24, 40] {
+            let mut state = 1u64;
+            let mut next = move || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state >> 33
+            };
+            let mut queue = EventQueue::new(50);
+            let mut model: BTreeMap<u32, Time> = BTreeMap::new();
+            let mut now = Time::ZERO;
+            for _ in 0..300_000 {
+                if next() % 3 > 0 {
+                    let entity = (next() % 50) as u32;
+                    let magnitude = 1 << (next() % magnitudes);
+                    let at = Time::from_ps(now.as_ps() + next() % magnitude);
+                    queue.push(entity, at);
+                    model.insert(entity, at);
+                    continue;
+                }
+                let limit = Time::from_ps(now.as_ps() + (next() << (next() % 20)));
                 let expected = model.iter().map(|(&e, &t)| (t, e)).min();
-                assert_eq!(queue.pop_before(Time::MAX), expected);
-                if let Some((at, entity)) = expected {
-                    model.remove(&entity);
-                    now = at;
+                assert!(queue.next_at() <= expected.map_or(Time::MAX, |(at, _)| at));
+                let expected = expected.filter(|&(at, _)| at < limit);
+                assert_eq!(queue.pop_before(limit), expected);
+                match expected {
+                    Some((at, entity)) => {
+                        model.remove(&entity);
+                        now = at;
+                    }
+                    // As in a run: what is pushed after a phase is not before its end.
+                    None if limit < Time::MAX => now = now.max(limit),
+                    None => {}
                 }
             }
         }

@@ -129,8 +129,10 @@ impl Link {
     pub(crate) fn pop<S: Schedule>(&mut self, now: Time, schedule: &mut S) -> (InFlight, Node) {
         let entry = self.ring.pop_front().expect("an arrival is pending only while a packet is");
         debug_assert_eq!(entry.arrives, now, "{} was handled at the wrong time", self.port);
-        if let Some(next) = self.ring.front() {
-            schedule.at(FabricEvent::Arrival(self.port), next.arrives);
+        match self.ring.front() {
+            Some(next) => schedule.at(FabricEvent::Arrival(self.port), next.arrives),
+            // Start over at the front of the ring's memory, which is still in the cache.
+            None => self.ring.clear(),
         }
         (entry, self.peer)
     }
