@@ -10,7 +10,8 @@ pub struct EndpointConfig {
     /// A packet is lost once a packet sent this many numbers later is acknowledged
     /// (RFC 9002 §6.1.1: 3). Packet numbers are never reused, so this counts transmissions.
     pub reorder_threshold: u64,
-    /// Ops that a flow may have under way; bounds the memory that a peer can cost.
+    /// Op numbers that a flow's ops under way may span, from the oldest that is not complete; as
+    /// many answers to reads may wait. Bounds the memory that a peer can cost.
     /// deviation: the papers give none; 1024 is far above what any experiment submits.
     pub max_ops: u32,
     /// Slot of the pacing and timeout wheel, as log2 of picoseconds: a timer fires at most this

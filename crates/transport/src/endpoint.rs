@@ -21,7 +21,7 @@ use apus_wire::{Body, Header, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample};
-use crate::op::{Completion, Op, Outcome, SubmitError};
+use crate::op::{Completion, MAX_OP_BYTES, Op, Outcome, SubmitError};
 use crate::receive::{Accepted, Arrival};
 use crate::send::Finished;
 use crate::wheel::TimingWheel;
@@ -53,7 +53,8 @@ pub enum Handled {
     Duplicate,
     /// An acknowledgement; the delays of the packet it echoes, if they are known.
     Ack(Option<RttSample>),
-    /// A packet that no honest peer sends, or for a flow that is not open: no effect.
+    /// A packet for a flow that is not open, or beyond what a peer may have under way: no effect,
+    /// not even an acknowledgement.
     Refused,
 }
 
@@ -105,8 +106,10 @@ impl Endpoint {
     /// # Errors
     /// If the flow is not open or has too many ops under way; then nothing has changed.
     pub fn submit(&mut self, now: Time, id: FlowId, op: Op) -> Result<OpId, SubmitError> {
-        let flow =
-            self.flows.get_mut(id.index()).filter(|f| f.open).ok_or(SubmitError::NoFlow)?;
+        let flow = self.flows.get_mut(id.index()).filter(|f| f.open).ok_or(SubmitError::NoFlow)?;
+        if op.length > MAX_OP_BYTES {
+            return Err(SubmitError::TooLong);
+        }
         if flow.send.ops_under_way() >= self.config.max_ops as usize {
             return Err(SubmitError::TooManyOps);
         }
@@ -124,9 +127,7 @@ impl Endpoint {
         let completions = &mut self.completions;
         let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
         let handled = match &header.body {
-            Body::Ack(ack) => {
-                Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish))
-            }
+            Body::Ack(ack) => Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish)),
             Body::Data(segment) => {
                 let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
                 if handled == Handled::Refused {
@@ -160,14 +161,14 @@ impl Endpoint {
     fn on_timer(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
         flow.timer = Time::MAX;
+        if flow.give_up_at(&self.config).is_some_and(|at| at <= now) {
+            self.abort(now, id);
+            return;
+        }
         if flow.algorithm.next_timer().is_some_and(|at| at <= now) {
             flow.algorithm.on_timer(now);
         }
         if flow.timeout_at().is_some_and(|at| at <= now) {
-            if self.config.give_up_after.is_some_and(|limit| flow.send.silent_for(now) >= limit) {
-                self.abort(now, id);
-                return;
-            }
             flow.on_timeout(now);
         }
         self.update(now, id);
@@ -192,13 +193,10 @@ impl Endpoint {
                 });
             }
         }
-        while let Some(&id) = self.requests.front() {
+        while let Some(id) = self.requests.pop_front() {
             let flow = &mut self.flows[id.index()];
+            flow.in_requests = false;
             let sent = flow.send_request(now);
-            if !flow.send.has_request() {
-                self.requests.pop_front();
-                flow.in_requests = false;
-            }
             let path_label = flow.algorithm.path_label();
             self.update(now, id);
             if let Some((header, congestion)) = sent {
@@ -287,7 +285,7 @@ impl Endpoint {
         }
         // A timer that is due earlier than armed must move; one that is due later is left to
         // expire and looks again, so that an acknowledgement costs no work in the wheel.
-        let due = flow.next_timer(now);
+        let due = flow.next_timer(now, &self.config);
         if due < flow.timer {
             flow.timer = due;
             self.wheel.insert(id.get(), self.round_up(due));
@@ -310,7 +308,11 @@ fn handle_data(
     finish: impl FnMut(Finished),
 ) -> Handled {
     let answer = segment.kind == SegmentKind::ReadResponse;
-    if !answer && !flow.receive.admits(segment, config.max_ops) {
+    let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
+    if segment.op_length > MAX_OP_BYTES
+        || !answer && !flow.receive.admits(segment, config.max_ops)
+        || request && flow.send.responses_under_way() >= config.max_ops as usize
+    {
         return Handled::Refused;
     }
     if !flow.receive.record(header.seq, arrival) {
@@ -319,7 +321,7 @@ fn handle_data(
     if answer {
         let mut finished = false;
         let mut finish = finish;
-        let bytes = flow.send.on_answer(segment, |f| {
+        let bytes = flow.send.on_answer(arrival.now, segment, |f| {
             finished = true;
             finish(f);
         });
@@ -331,7 +333,7 @@ fn handle_data(
     match flow.receive.accept(segment) {
         Accepted::Duplicate => Handled::Duplicate,
         Accepted::New { bytes, finished } => {
-            if finished && matches!(segment.kind, SegmentKind::ReadRequest { .. }) {
+            if finished && request {
                 flow.send.respond(arrival.now, segment.op, segment.op_length);
             }
             Handled::Data { bytes, finished }

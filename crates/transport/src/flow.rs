@@ -2,8 +2,7 @@
 
 use apus_cc::registry::Algorithm;
 use apus_cc::{
-    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, SendInfo, Sender,
-    TimeoutEvent,
+    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, SendInfo, Sender, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, Span, Time};
 use apus_wire::{Ack, Body, Header, Segment};
@@ -92,7 +91,7 @@ impl Flow {
             return Readiness::Waiting;
         }
         let allowance = self.algorithm.allowance();
-        if self.send.in_flight >= allowance.packets() {
+        if self.send.data_in_flight() >= allowance.packets() {
             return Readiness::Waiting;
         }
         match self.paced_until(&allowance) {
@@ -122,13 +121,19 @@ impl Flow {
     }
 
     /// The earliest time at which the flow wants to be looked at.
-    pub(crate) fn next_timer(&self, now: Time) -> Time {
+    pub(crate) fn next_timer(&self, now: Time, config: &EndpointConfig) -> Time {
         let paced = match self.readiness(now) {
             Readiness::At(at) => at,
             Readiness::Ready | Readiness::Waiting => Time::MAX,
         };
         let timeout = self.timeout_at().unwrap_or(Time::MAX);
-        paced.min(timeout).min(self.algorithm.next_timer().unwrap_or(Time::MAX))
+        let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
+        paced.min(timeout).min(give_up).min(self.algorithm.next_timer().unwrap_or(Time::MAX))
+    }
+
+    /// When a peer that owes us something counts as gone.
+    pub(crate) fn give_up_at(&self, config: &EndpointConfig) -> Option<Time> {
+        Some(self.send.waiting_since()?.saturating_add(config.give_up_after?))
     }
 
     /// Takes in an acknowledgement and tells the algorithm; `finish` gets each op that ends.
@@ -142,7 +147,32 @@ impl Flow {
     ) -> Option<RttSample> {
         let outcome = self.send.on_ack(arrival.now, ack, config.reorder_threshold, finish);
         let marked = self.newly_marked(header.seq.get(), ack.marked);
-        let sent_at = outcome.echo_sent_at?;
+        let sample = outcome.echo_sent_at.map(|sent_at| {
+            self.on_sample(arrival, ack, sent_at, marked, outcome.newly_acked, config)
+        });
+        if outcome.lost > 0 {
+            self.counters.fast_losses += u64::from(outcome.lost);
+            self.algorithm.on_loss(&LossEvent {
+                now: arrival.now,
+                lost_packets: outcome.lost,
+                lost_seq: outcome.lost_seq,
+                next_seq: self.send.next_seq(),
+                in_flight: self.send.data_in_flight(),
+            });
+        }
+        sample
+    }
+
+    /// Tells the algorithm of an acknowledgement whose echoed packet was sent at `sent_at` (t1).
+    fn on_sample(
+        &mut self,
+        arrival: &Arrival,
+        ack: &Ack,
+        sent_at: Time,
+        marked: u32,
+        newly_acked: u32,
+        config: &EndpointConfig,
+    ) -> RttSample {
         let rtt = arrival.now.since(sent_at);
         let local = if config.local_rx_is_endpoint {
             arrival.now.since(arrival.nic_received_at)
@@ -153,31 +183,20 @@ impl Flow {
         // parts may exceed the whole by a little.
         let endpoint_delay = (ack.remote_queuing + local).min(rtt);
         let fabric_delay = rtt - endpoint_delay;
-        let next_seq = self.send.next_seq();
         self.algorithm.on_ack(&AckEvent {
             now: arrival.now,
             rtt,
             fabric_delay,
             endpoint_delay,
             hops: ack.hops,
-            acked_packets: outcome.newly_acked,
-            marked_packets: marked.min(outcome.newly_acked),
+            acked_packets: newly_acked,
+            marked_packets: marked.min(newly_acked),
             receiver_level: ack.receiver_level,
             acked_seq: ack.largest,
-            next_seq,
-            in_flight: self.send.in_flight,
+            next_seq: self.send.next_seq(),
+            in_flight: self.send.data_in_flight(),
         });
-        if outcome.lost > 0 {
-            self.counters.fast_losses += u64::from(outcome.lost);
-            self.algorithm.on_loss(&LossEvent {
-                now: arrival.now,
-                lost_packets: outcome.lost,
-                lost_seq: outcome.lost_seq,
-                next_seq,
-                in_flight: self.send.in_flight,
-            });
-        }
-        Some(RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay })
+        RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay }
     }
 
     /// Marks that the peer counted since the newest acknowledgement before this one.
@@ -205,7 +224,7 @@ impl Flow {
         now: Time,
         config: &EndpointConfig,
     ) -> Option<(Header, CongestionHeader)> {
-        let in_flight = self.send.in_flight;
+        let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_data(now, config.max_payload)?;
         let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
         Some(self.stamp(segment, &info))
@@ -213,7 +232,7 @@ impl Flow {
 
     /// The next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
-        let in_flight = self.send.in_flight;
+        let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_request(now)?;
         let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
         Some(self.stamp(segment, &info))

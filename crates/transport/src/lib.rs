@@ -17,11 +17,12 @@ mod ranges;
 mod receive;
 pub mod received;
 mod send;
+mod streams;
 pub mod wheel;
 
 pub use config::EndpointConfig;
 pub use endpoint::{Endpoint, Handled, Transmit};
 pub use flow::{FlowCounters, RttSample};
-pub use op::{Completion, Op, OpKind, Outcome, SubmitError};
+pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;
 pub use receive::Arrival;

@@ -7,6 +7,9 @@ use apus_wire::RegionKey;
 use core::error::Error;
 use core::fmt;
 
+/// The longest op: 256 TiB. It keeps sums over all ops of a flow far from overflow.
+pub const MAX_OP_BYTES: u64 = 1 << 48;
+
 /// What an op does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
@@ -72,8 +75,11 @@ pub struct Completion {
 pub enum SubmitError {
     /// No such flow, or it was aborted.
     NoFlow,
-    /// The flow has as many ops under way as its configuration allows; poll completions first.
+    /// The flow's ops under way span as many numbers as its configuration allows: the oldest must
+    /// complete first.
     TooManyOps,
+    /// It is longer than [`MAX_OP_BYTES`].
+    TooLong,
 }
 
 impl fmt::Display for SubmitError {
@@ -81,8 +87,10 @@ impl fmt::Display for SubmitError {
         f.write_str(match self {
             Self::NoFlow => "the flow does not exist or was aborted; open it first",
             Self::TooManyOps => {
-                "the flow has as many ops under way as allowed; poll completions first"
+                "the flow's ops under way span as many numbers as allowed; \
+                 wait for the oldest to complete"
             }
+            Self::TooLong => "an op moves at most 2^48 bytes; split it",
         })
     }
 }

@@ -12,7 +12,17 @@ pub struct RangeSet {
     rest: Vec<(u64, u64)>,
 }
 
+/// Ranges apart from the first that a set holds at most: what arrives out of order beyond that is
+/// refused until the gaps fill, so that a peer cannot make a set costly.
+const MAX_RANGES: usize = 1024;
+
 impl RangeSet {
+    /// Whether a range that starts at `start` may be inserted.
+    #[must_use]
+    pub fn has_room_for(&self, start: u64) -> bool {
+        start <= self.contiguous || self.rest.len() < MAX_RANGES
+    }
+
     /// Adds `[start, start + length)`; returns how many of its bytes were not yet in the set.
     pub fn insert(&mut self, start: u64, length: u64) -> u64 {
         let end = start + length;

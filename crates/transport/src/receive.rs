@@ -52,6 +52,8 @@ pub(crate) struct ReceiveSide {
     marked: u32,
     /// The newest data packet and how it arrived, for the next acknowledgement.
     newest: Option<(PacketNumber, Arrival)>,
+    /// Whether that packet is new since the last acknowledgement.
+    ack_has_new: bool,
     next_ack: u64,
 }
 
@@ -63,8 +65,14 @@ impl ReceiveSide {
         if recorded == Recorded::New {
             self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
         }
-        if recorded != Recorded::TooOld {
-            self.newest = Some((seq, *arrival));
+        match recorded {
+            Recorded::New => {
+                self.newest = Some((seq, *arrival));
+                self.ack_has_new = true;
+            }
+            // Its timing may be long known to the sender: it counts only if there is no better.
+            Recorded::Duplicate if !self.ack_has_new => self.newest = Some((seq, *arrival)),
+            Recorded::Duplicate | Recorded::TooOld => {}
         }
         recorded == Recorded::New
     }
@@ -80,10 +88,9 @@ impl ReceiveSide {
             return false;
         }
         // `max_ops` is a u32, so the index fits.
-        match self.inbound.get(index as usize).and_then(|i| i.first) {
-            Some(first) => first == (segment.kind, segment.op_length),
-            None => true,
-        }
+        let Some(op) = self.inbound.get(index as usize) else { return true };
+        op.received.has_room_for(segment.offset)
+            && op.first.is_none_or(|first| first == (segment.kind, segment.op_length))
     }
 
     /// Takes in an admitted segment of one of the peer's ops.
@@ -110,13 +117,18 @@ impl ReceiveSide {
                 self.first_op += 1;
             }
         }
-        if bytes == 0 && !finished { Accepted::Duplicate } else { Accepted::New { bytes, finished } }
+        if bytes == 0 && !finished {
+            Accepted::Duplicate
+        } else {
+            Accepted::New { bytes, finished }
+        }
     }
 
     /// The acknowledgement of all that has arrived, with the timing of the newest packet
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let (echo, arrival) = self.newest?;
+        self.ack_has_new = false;
         let seq = PacketNumber::new(self.next_ack);
         self.next_ack += 1;
         let ack = Ack {

@@ -8,79 +8,17 @@
 
 use alloc::collections::VecDeque;
 
-use apus_units::{OpId, PacketNumber, Span, Time};
+use apus_units::{OpId, PacketNumber, Time};
 use apus_wire::{Ack, Segment, SegmentKind};
 
 use crate::op::{Op, OpKind};
-use crate::ranges::RangeSet;
 use crate::received::AckedPackets;
+use crate::streams::{Lane, Stream, Streams};
 
-/// Who asked for the bytes of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// The local application, by an op of its own.
-    Ops,
-    /// The peer, by a read.
-    Responses,
-}
-
-/// The bytes of one op, or of the answer to a peer's read, on their way out.
-#[derive(Clone, Debug)]
-struct Stream {
-    /// The op as submitted; for an answer, its kind says `Message` and only `length` counts.
-    op: Op,
-    /// The number on the wire: ours for an op, the peer's for an answer.
-    id: OpId,
-    submitted_at: Time,
-    /// Bytes below this were handed to a packet at least once.
-    next_offset: u64,
-    /// Bytes acknowledged; for a read, whether its request was.
-    settled: u64,
-    /// For a read: what of the answer is here.
-    answer: RangeSet,
-    /// Whether a packet has left; tells a zero-length stream that is still to be sent.
-    started: bool,
-    done: bool,
-}
-
-impl Stream {
-    fn has_unsent(&self) -> bool {
-        !self.started || self.next_offset < self.op.length
-    }
-}
-
-/// Streams of one lane, oldest first.
-#[derive(Clone, Debug, Default)]
-struct Streams {
-    queue: VecDeque<Stream>,
-    /// Number of the stream at the front; streams of a lane are numbered from 0.
-    first: u64,
-    /// Number of the first stream with unsent bytes.
-    cursor: u64,
-}
-
-impl Streams {
-    fn get_mut(&mut self, number: u64) -> Option<&mut Stream> {
-        let index = number.checked_sub(self.first)?;
-        self.queue.get_mut(usize::try_from(index).ok()?)
-    }
-
-    fn push(&mut self, stream: Stream) {
-        self.queue.push_back(stream);
-    }
-
-    fn has_unsent(&self) -> bool {
-        self.cursor < self.first + self.queue.len() as u64
-    }
-
-    fn drop_done(&mut self) {
-        while self.queue.front().is_some_and(|s| s.done) {
-            self.queue.pop_front();
-            self.first += 1;
-        }
-        self.cursor = self.cursor.max(self.first);
-    }
-}
+/// Read requests that a flow may have in flight. They wait for neither window nor pace (design:
+/// transport), so this bounds what a flow can send unasked, and send again at a timeout.
+/// deviation: the papers give none; 64 small packets are 1.3 packets of data.
+const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
 
 /// A range of a stream, as one packet carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +82,12 @@ pub(crate) struct SendSide {
     /// Transmissions below this are acknowledged or were taken for lost.
     loss_floor: u64,
     acked: AckedPackets,
+    /// Packets in flight, read requests included.
     pub(crate) in_flight: u32,
+    /// Read requests in flight: no window counts them.
+    requests_in_flight: u32,
+    /// Reads whose answer is not complete.
+    reads_waiting: u32,
     /// When the last data packet left, for pacing.
     pub(crate) last_sent_at: Option<Time>,
     /// Payload bytes of that packet.
@@ -171,6 +114,8 @@ impl SendSide {
             loss_floor: 0,
             acked: AckedPackets::default(),
             in_flight: 0,
+            requests_in_flight: 0,
+            reads_waiting: 0,
             last_sent_at: None,
             last_sent_length: 0,
             progress_at: Time::ZERO,
@@ -193,23 +138,13 @@ impl SendSide {
         let id = OpId::new(self.next_op);
         self.next_op += 1;
         let number = self.ops.first + self.ops.queue.len() as u64;
-        let mut stream = Stream {
-            op,
-            id,
-            submitted_at: now,
-            next_offset: 0,
-            settled: 0,
-            answer: RangeSet::default(),
-            started: false,
-            done: false,
-        };
+        let mut stream = Stream::new(now, op, id);
         if matches!(op.kind, OpKind::Read { .. }) {
             // A read sends one request and no bytes; the request goes by its own queue.
             stream.started = true;
             stream.next_offset = op.length;
-            if self.requests.is_empty() {
-                self.await_answer(now);
-            }
+            self.await_answer(now);
+            self.reads_waiting += 1;
             self.requests.push_back(Range {
                 lane: Lane::Ops,
                 request: true,
@@ -221,27 +156,30 @@ impl SendSide {
             self.pending += op.length;
         }
         self.ops.push(stream);
-        self.skip_sent();
+        self.ops.skip_sent();
         id
     }
 
     /// Queues the answer to the peer's read `id`.
     pub(crate) fn respond(&mut self, now: Time, id: OpId, length: u64) {
-        self.responses.push(Stream {
-            op: Op { kind: OpKind::Message, length, user: 0 },
-            id,
-            submitted_at: now,
-            next_offset: 0,
-            settled: 0,
-            answer: RangeSet::default(),
-            started: false,
-            done: false,
-        });
+        let op = Op { kind: OpKind::Message, length, user: 0 };
+        self.responses.push(Stream::new(now, op, id));
         self.pending += length;
     }
 
+    /// Answers to the peer's reads that are not yet acknowledged.
+    pub(crate) fn responses_under_way(&self) -> usize {
+        self.responses.queue.len()
+    }
+
+    /// Whether a read request may leave: few are in flight, or it waits for those.
     pub(crate) fn has_request(&self) -> bool {
-        !self.requests.is_empty()
+        !self.requests.is_empty() && self.requests_in_flight < MAX_REQUESTS_IN_FLIGHT
+    }
+
+    /// Packets in flight that the window counts.
+    pub(crate) fn data_in_flight(&self) -> u32 {
+        self.in_flight - self.requests_in_flight
     }
 
     pub(crate) fn has_data(&self) -> bool {
@@ -250,6 +188,9 @@ impl SendSide {
 
     /// Takes the next read request and gives it a packet number.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(PacketNumber, Segment)> {
+        if !self.has_request() {
+            return None;
+        }
         let range = self.requests.pop_front()?;
         self.transmit(now, range)
     }
@@ -275,8 +216,7 @@ impl SendSide {
 
     /// The next range of an op or an answer, the two lanes in turn.
     fn next_range(&mut self, max_payload: u32) -> Option<Range> {
-        let answer =
-            self.responses.has_unsent() && (self.answer_next || !self.ops.has_unsent());
+        let answer = self.responses.has_unsent() && (self.answer_next || !self.ops.has_unsent());
         self.answer_next = !answer;
         let (lane, streams) = if answer {
             (Lane::Responses, &mut self.responses)
@@ -291,17 +231,8 @@ impl SendSide {
         stream.next_offset += u64::from(length);
         stream.started = true;
         self.pending -= u64::from(length);
-        self.skip_sent();
+        streams.skip_sent();
         Some(Range { lane, request: false, length, stream: number, offset })
-    }
-
-    /// Moves both cursors to the next stream with unsent bytes.
-    fn skip_sent(&mut self) {
-        for streams in [&mut self.ops, &mut self.responses] {
-            while streams.get_mut(streams.cursor).is_some_and(|s| !s.has_unsent()) {
-                streams.cursor += 1;
-            }
-        }
     }
 
     fn transmit(&mut self, now: Time, range: Range) -> Option<(PacketNumber, Segment)> {
@@ -328,13 +259,14 @@ impl SendSide {
             self.progress_at = now;
         }
         self.in_flight += 1;
+        self.requests_in_flight += u32::from(range.request);
         self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight });
         Some((seq, segment))
     }
 
     /// Something new leaves: the peer's silence counts from here, unless it is owed an answer.
     fn await_answer(&mut self, now: Time) {
-        if self.in_flight == 0 && self.retransmit.is_empty() {
+        if self.in_flight == 0 && self.reads_waiting == 0 && self.retransmit.is_empty() {
             self.heard_at = now;
         }
     }
@@ -359,13 +291,13 @@ impl SendSide {
             // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
             return outcome;
         }
+        self.heard_at = now;
         outcome.echo_sent_at = self.record(ack.echo.get()).map(|s| s.sent_at);
         for seq in self.acked.on_ack(ack.largest, ack.bitmap) {
             outcome.newly_acked += u32::from(self.settle_packet(seq.get(), &mut finish));
         }
         if outcome.newly_acked > 0 {
             self.progress_at = now;
-            self.heard_at = now;
         }
         let largest = self.acked.largest().map_or(0, PacketNumber::get);
         let lost_below = (largest + 1).saturating_sub(reorder_threshold);
@@ -391,11 +323,13 @@ impl SendSide {
         let (was, range) = (record.fate, record.range);
         record.fate = Fate::Acked;
         match was {
-            Fate::InFlight => self.in_flight -= 1,
+            Fate::InFlight => {
+                self.in_flight -= 1;
+                self.requests_in_flight -= u32::from(range.request);
+            }
             // The range was queued again: take it back unless it has already left.
             Fate::Lost => {
-                let queue =
-                    if range.request { &mut self.requests } else { &mut self.retransmit };
+                let queue = if range.request { &mut self.requests } else { &mut self.retransmit };
                 match queue.iter().position(|r| *r == range) {
                     Some(at) => _ = queue.remove(at),
                     None => return false,
@@ -435,6 +369,7 @@ impl SendSide {
         record.fate = Fate::Lost;
         let range = record.range;
         self.in_flight -= 1;
+        self.requests_in_flight -= u32::from(range.request);
         if range.request {
             // A read whose answer is here already needs no second request.
             if self.ops.get_mut(range.stream).is_some_and(|s| !s.done) {
@@ -468,11 +403,16 @@ impl SendSide {
     pub(crate) fn on_timeout(&mut self, now: Time) -> u32 {
         let before = self.in_flight;
         let end = self.next_seq().get();
-        for seq in self.first_pn..end {
+        for seq in self.loss_floor..end {
             self.lose(seq);
         }
         self.loss_floor = end;
         self.progress_at = now;
+        // A silent peer must not cost memory: no record is kept further back than two bitmaps.
+        while self.sent.len() > 2 * u128::BITS as usize {
+            self.sent.pop_front();
+            self.first_pn += 1;
+        }
         before
     }
 
@@ -480,9 +420,11 @@ impl SendSide {
     /// complete. `None` if there is no such read or the range is not within it.
     pub(crate) fn on_answer(
         &mut self,
+        now: Time,
         segment: &Segment,
         mut finish: impl FnMut(Finished),
     ) -> Option<u64> {
+        self.heard_at = now;
         // Ops are numbered as their streams are.
         let stream = self.ops.get_mut(segment.op.get())?;
         if !matches!(stream.op.kind, OpKind::Read { .. })
@@ -491,16 +433,33 @@ impl SendSide {
         {
             return None;
         }
+        if !stream.answer.has_room_for(segment.offset) {
+            return None;
+        }
         let new = stream.answer.insert(segment.offset, u64::from(segment.length));
         if stream.answer.is_complete(stream.op.length) {
             stream.done = true;
             let finished =
                 Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at };
-            self.requests.retain(|r| r.stream != finished.id.get());
+            self.reads_waiting -= 1;
+            self.settle_request(finished.id.get());
             self.ops.drop_done();
             finish(finished);
         }
         Some(new)
+    }
+
+    /// The answer to read `number` is here, so its request arrived, whatever became of the ACK.
+    fn settle_request(&mut self, number: u64) {
+        self.requests.retain(|r| r.stream != number);
+        let request = |sent: &&mut Sent| {
+            sent.fate == Fate::InFlight && sent.range.request && sent.range.stream == number
+        };
+        if let Some(sent) = self.sent.iter_mut().find(request) {
+            sent.fate = Fate::Acked;
+            self.in_flight -= 1;
+            self.requests_in_flight -= 1;
+        }
     }
 
     /// Ends every op: calls `end` with each and whether anything of it was ever sent.
@@ -517,8 +476,8 @@ impl SendSide {
         *self = Self { next_op: self.next_op, first_pn, loss_floor: first_pn, ..Self::new() };
     }
 
-    /// How long the peer has been silent while something was in flight.
-    pub(crate) fn silent_for(&self, now: Time) -> Span {
-        if self.in_flight == 0 { Span::ZERO } else { now.since(self.heard_at) }
+    /// Since when the peer has been silent, if it owes us anything.
+    pub(crate) fn waiting_since(&self) -> Option<Time> {
+        (self.in_flight > 0 || self.reads_waiting > 0).then_some(self.heard_at)
     }
 }

@@ -88,7 +88,8 @@ fn a_seed_fixes_a_run() {
     let log = || {
         let algorithm = build("swift", None, &[]).expect("swift");
         let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 77);
-        pair.faults = Faults { loss: 100, duplication: 50, corruption: 50, reorder: Span::from_us(30) };
+        pair.faults =
+            Faults { loss: 100, duplication: 50, corruption: 50, reorder: Span::from_us(30) };
         pair.submit(0, OpKind::Message, 500_000);
         pair.run_until(LIMIT);
         pair.log

@@ -142,9 +142,10 @@ impl Pair {
             Body::Data(segment) => {
                 self.sides[side].data_sent += 1;
                 let answer = segment.kind == SegmentKind::ReadResponse;
-                payload.extend((0..u64::from(segment.length)).map(|i| {
-                    byte(side, answer, segment.op.get(), segment.offset + i)
-                }));
+                payload.extend(
+                    (0..u64::from(segment.length))
+                        .map(|i| byte(side, answer, segment.op.get(), segment.offset + i)),
+                );
             }
         }
         let mut datagram = vec![0; 128 + payload.len()];
@@ -209,10 +210,10 @@ impl Pair {
                 let Body::Data(segment) = header.body else { unreachable!() };
                 let answer = segment.kind == SegmentKind::ReadResponse;
                 if bytes > 0 {
-                    let stored =
-                        side.stored.entry((answer, segment.op.get())).or_insert_with(|| {
-                            vec![0; segment.op_length as usize]
-                        });
+                    let stored = side
+                        .stored
+                        .entry((answer, segment.op.get()))
+                        .or_insert_with(|| vec![0; segment.op_length as usize]);
                     stored[segment.offset as usize..][..payload.len()].copy_from_slice(payload);
                 }
                 if finished && !answer {

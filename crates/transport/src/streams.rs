@@ -1,0 +1,95 @@
+//! The bytes of ops and of answers to reads, on their way out.
+
+use alloc::collections::VecDeque;
+
+use apus_units::{OpId, Time};
+
+use crate::op::Op;
+use crate::ranges::RangeSet;
+
+/// Who asked for the bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// The local application, by an op of its own.
+    Ops,
+    /// The peer, by a read.
+    Responses,
+}
+
+/// The bytes of one op, or of the answer to a peer's read, on their way out.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    /// The op as submitted; for an answer, its kind says `Message` and only `length` counts.
+    pub(crate) op: Op,
+    /// The number on the wire: ours for an op, the peer's for an answer.
+    pub(crate) id: OpId,
+    pub(crate) submitted_at: Time,
+    /// Bytes below this were handed to a packet at least once.
+    pub(crate) next_offset: u64,
+    /// Bytes acknowledged; for a read, whether its request was.
+    pub(crate) settled: u64,
+    /// For a read: what of the answer is here.
+    pub(crate) answer: RangeSet,
+    /// Whether a packet has left; tells a zero-length stream that is still to be sent.
+    pub(crate) started: bool,
+    pub(crate) done: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(now: Time, op: Op, id: OpId) -> Self {
+        Self {
+            op,
+            id,
+            submitted_at: now,
+            next_offset: 0,
+            settled: 0,
+            answer: RangeSet::default(),
+            started: false,
+            done: false,
+        }
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.started || self.next_offset < self.op.length
+    }
+}
+
+/// Streams of one lane, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) queue: VecDeque<Stream>,
+    /// Number of the stream at the front; streams of a lane are numbered from 0.
+    pub(crate) first: u64,
+    /// Number of the first stream with unsent bytes.
+    pub(crate) cursor: u64,
+}
+
+impl Streams {
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Stream> {
+        let index = number.checked_sub(self.first)?;
+        self.queue.get_mut(usize::try_from(index).ok()?)
+    }
+
+    pub(crate) fn push(&mut self, stream: Stream) {
+        self.queue.push_back(stream);
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.cursor < self.first + self.queue.len() as u64
+    }
+
+    pub(crate) fn drop_done(&mut self) {
+        while self.queue.front().is_some_and(|s| s.done) {
+            self.queue.pop_front();
+            self.first += 1;
+        }
+        self.cursor = self.cursor.max(self.first);
+    }
+
+    /// Moves the cursor to the next stream with unsent bytes.
+    pub(crate) fn skip_sent(&mut self) {
+        while self.get_mut(self.cursor).is_some_and(|s| !s.has_unsent()) {
+            self.cursor += 1;
+        }
+    }
+}
