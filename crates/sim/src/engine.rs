@@ -4,7 +4,7 @@ use apus_transport::Handled;
 use apus_units::{Span, Time};
 use apus_wire::{Body, Header};
 
-use crate::host::{Host, begins_op};
+use crate::host::{Host, Thread, begins_op};
 use crate::host_model::EngineCosts;
 use crate::random::Stream;
 use crate::world::World;
@@ -132,13 +132,13 @@ impl Host {
         if ops > 0 {
             now += engine.spend(engine.costs.receive_op * ops);
         }
-        loop {
-            let ready = now + engine.costs.send_ack;
-            let Some(transmit) = self.endpoint.poll_ack(self.clocks.host.read(ready)) else {
-                break;
-            };
+        let thread = if engine.costs.shared { Thread::Sending } else { Thread::Receiving };
+        while self.endpoint.has_ack() {
+            // t4 is read when the acknowledgement is ready for the NIC, so what it cost, stalls
+            // included, is part of `remote_queuing`.
             now += engine.spend(engine.costs.send_ack);
-            self.hand_to_nic(now, &transmit, world);
+            let Some(transmit) = self.endpoint.poll_ack(self.clocks.host.read(now)) else { break };
+            self.hand_to_nic(now, thread, &transmit, world);
         }
         self.complete(now, self.clocks.host.read(now), world);
         now
@@ -150,20 +150,18 @@ impl Host {
         self.endpoint.handle_timeout(self.clocks.host.read(now));
         self.complete(now, self.clocks.host.read(now), world);
         for _ in 0..engine.costs.batch {
-            if !self.endpoint.has_transmit() || !self.nic_has_room(now, world) {
+            if !self.endpoint.has_transmit() || !self.nic_has_room(now) {
                 break;
             }
-            // t1 is taken when the packet is ready for the NIC.
-            let ready = now + engine.costs.send_packet;
-            let Some(transmit) = self.endpoint.poll_transmit(self.clocks.host.read(ready)) else {
-                break;
-            };
-            let mut cost = engine.costs.send_packet;
+            // t1 is read when the packet is ready for the NIC: what it cost is host delay.
+            let ready = now + engine.spend(engine.costs.send_packet);
+            let local = self.clocks.host.read(ready);
+            let Some(transmit) = self.endpoint.poll_transmit(local) else { break };
+            now = ready;
+            self.hand_to_nic(now, Thread::Sending, &transmit, world);
             if begins_op(&transmit.header) {
-                cost += engine.costs.send_op;
+                now += engine.spend(engine.costs.send_op);
             }
-            now += engine.spend(cost);
-            self.hand_to_nic(now.max(ready), &transmit, world);
         }
         now + engine.spend(engine.costs.round)
     }

@@ -1,6 +1,7 @@
 //! Rates over time against the max-min fair share.
 
 use apus_fabric::Network;
+use apus_transport::OpKind;
 use apus_units::{Span, Time};
 
 use crate::plan::Plan;
@@ -68,7 +69,12 @@ impl FairShare {
     pub(crate) fn new(plan: &Plan, network: &mut Network<apus_wire::Header>) -> Self {
         let settings = plan.sample_interval.zip(plan.fair_share_after).map(|(interval, after)| {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
-                let route = network.route(c.from, c.to, index as u64, 0);
+                // The bytes of a read come from the peer.
+                let (src, dst) = match c.kind {
+                    OpKind::Read { .. } => (c.to, c.from),
+                    OpKind::Write { .. } | OpKind::Message => (c.from, c.to),
+                };
+                let route = network.route(src, dst, index as u64, 0);
                 let links = route.map_or_else(|_| Vec::new(), |r| network.route_ports(r));
                 (c.start, c.stop, links.into_iter().map(|port| port.index()).collect())
             });
@@ -109,7 +115,7 @@ impl FairShare {
         self.advance();
         let Some(plan) = &self.plan else { return };
         let begin = now.saturating_sub(plan.interval);
-        if begin < plan.warmup || plan.changed_within(begin.saturating_sub(plan.after), now) {
+        if begin < plan.warmup || plan.changed_within(begin, now) {
             return;
         }
         let active: Vec<usize> = (0..bytes.len())
@@ -132,12 +138,11 @@ impl FairShare {
 }
 
 impl Settings {
-    /// Whether a connection starts or stops after `from` and before `to`.
-    fn changed_within(&self, from: Time, to: Time) -> bool {
-        self.connections
-            .iter()
-            .flat_map(|(start, stop, _)| [*start, *stop])
-            .any(|change| change > from && change < to)
+    /// Whether a connection starts or stops within the window, or so shortly before it that rates
+    /// may still be settling.
+    fn changed_within(&self, begin: Time, end: Time) -> bool {
+        let changes = self.connections.iter().flat_map(|(start, stop, _)| [*start, *stop]);
+        changes.into_iter().any(|at| at < end && at.saturating_add(self.after) > begin)
     }
 }
 

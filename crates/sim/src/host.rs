@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use apus_fabric::{Packet, PacketRef, RouteId};
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Transmit};
-use apus_units::{ClassId, FlowId, HostId, Span, Time};
+use apus_units::{Bytes, ClassId, FlowId, HostId, Rate, Span, Time};
 use apus_wire::{Body, Header, SegmentKind};
 
 use crate::application::Application;
@@ -57,8 +57,14 @@ impl ReceiveQueue {
     }
 }
 
+/// The thread of a host's engine that sends: one, unless each direction has its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Thread {
+    Sending,
+    Receiving,
+}
+
 /// A host.
-#[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) endpoint: Endpoint,
@@ -68,9 +74,14 @@ pub(crate) struct Host {
     pub(crate) clocks: HostClocks,
     pub(crate) receive_queue: ReceiveQueue,
     pub(crate) engine: Option<Engine>,
+    nic_rate: Rate,
     jitter: Stream,
-    /// When the last packet was or will be handed to the NIC: interference never reorders.
-    last_handed: Time,
+    /// Packets that the stack has let go and that reach the NIC later, in order of time.
+    on_the_way: VecDeque<(Time, Packet<Header>)>,
+    /// When the last packet of each thread reaches the NIC: interference never reorders.
+    last_handed: [Time; 2],
+    /// When the NIC will have sent all that the stack has let go.
+    nic_drained: Time,
     /// When the pending wake-up event is due, if there is one.
     wake_at: Time,
 }
@@ -81,6 +92,7 @@ impl Host {
         endpoint: Endpoint,
         model: HostModel,
         clocks: HostClocks,
+        nic_rate: Rate,
         seed: u64,
     ) -> Self {
         let entity = u64::from(id.get());
@@ -96,8 +108,11 @@ impl Host {
             clocks,
             receive_queue: ReceiveQueue::default(),
             engine,
+            nic_rate,
             jitter: Stream::new(seed, Purpose::Jitter, entity),
-            last_handed: Time::ZERO,
+            on_the_way: VecDeque::new(),
+            last_handed: [Time::ZERO; 2],
+            nic_drained: Time::ZERO,
             wake_at: Time::MAX,
         }
     }
@@ -131,6 +146,10 @@ impl Host {
     /// The host's wake-up event.
     pub(crate) fn on_wake(&mut self, now: Time, world: &mut World) {
         self.wake_at = Time::MAX;
+        while self.on_the_way.front().is_some_and(|&(at, _)| at <= now) {
+            let Some((at, packet)) = self.on_the_way.pop_front() else { break };
+            world.send(at, self.id, packet);
+        }
         let local = self.clocks.host.read(now);
         self.application.start_due(now, local, &mut self.endpoint);
         if self.engine.is_some() {
@@ -179,12 +198,12 @@ impl Host {
     fn pump(&mut self, now: Time, world: &mut World) {
         let local = self.clocks.host.read(now);
         while let Some(transmit) = self.endpoint.poll_ack(local) {
-            self.hand_to_nic(now, &transmit, world);
+            self.hand_to_nic(now, Thread::Sending, &transmit, world);
         }
         self.complete(now, local, world);
-        while self.nic_has_room(now, world) {
+        while self.nic_has_room(now) {
             let Some(transmit) = self.endpoint.poll_data(local) else { break };
-            self.hand_to_nic(now, &transmit, world);
+            self.hand_to_nic(now, Thread::Sending, &transmit, world);
         }
     }
 
@@ -203,35 +222,40 @@ impl Host {
         completion: &Completion,
         world: &mut World,
     ) {
-        world.metrics.on_completion(completion);
+        world.metrics.on_completion(now, completion);
         self.application.on_completion(now, local, completion, &mut self.endpoint);
     }
 
     /// Whether the NIC pulls another data packet from the stack at `now`.
     #[inline]
-    pub(crate) fn nic_has_room(&self, now: Time, world: &World) -> bool {
-        let start = now.max(self.last_handed);
-        let port = world.network.host_port(self.id);
-        world.network.busy_until(port).since(start) < self.model.nic_backlog
+    pub(crate) fn nic_has_room(&self, now: Time) -> bool {
+        let start = now.max(self.last_handed[Thread::Sending as usize]);
+        self.nic_drained.since(start) < self.model.nic_backlog
     }
 
     /// When the NIC will have room, if it has none now.
-    pub(crate) fn nic_room_at(&self, now: Time, world: &World) -> Time {
-        let port = world.network.host_port(self.id);
-        let drained = world.network.busy_until(port) + Span::from_ps(1);
+    fn nic_room_at(&self, now: Time) -> Time {
+        let drained = self.nic_drained + Span::from_ps(1);
         now.max(drained.saturating_sub(self.model.nic_backlog))
     }
 
-    /// Hands a packet to the NIC. Interference between the stack's timestamp and the wire delays it
-    /// (facts of the T1 testbed), in order.
+    /// The stack lets a packet go at `now`. Interference between its timestamp and the wire delays
+    /// it (facts of the T1 testbed), in order.
     #[inline]
-    pub(crate) fn hand_to_nic(&mut self, now: Time, transmit: &Transmit, world: &mut World) {
+    pub(crate) fn hand_to_nic(
+        &mut self,
+        now: Time,
+        thread: Thread,
+        transmit: &Transmit,
+        world: &mut World,
+    ) {
         let mut at = now;
         if !self.model.jitter.is_zero() {
             at += self.model.jitter.mul_f64(self.jitter.uniform());
         }
-        at = at.max(self.last_handed);
-        self.last_handed = at;
+        let last = &mut self.last_handed[thread as usize];
+        at = at.max(*last);
+        *last = at;
         let flow = &mut self.flows[transmit.flow.index()];
         if flow.path_label != transmit.path_label {
             flow.path_label = transmit.path_label;
@@ -250,13 +274,23 @@ impl Host {
             payload: transmit.header,
         };
         world.metrics.on_sent(&transmit.header.body);
-        world.send(at, self.id, packet);
+        self.nic_drained = self.nic_drained.max(at)
+            + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
+        if at <= world.now && self.on_the_way.is_empty() {
+            world.send(at, self.id, packet);
+        } else {
+            let place = self.on_the_way.partition_point(|&(other, _)| other <= at);
+            self.on_the_way.insert(place, (at, packet));
+        }
     }
 
     /// Schedules the next wake-up.
     #[inline]
     fn schedule(&mut self, now: Time, world: &mut World) {
         let mut at = self.application.next_start();
+        if let Some(&(handed, _)) = self.on_the_way.front() {
+            at = at.min(handed);
+        }
         let timeout = match self.endpoint.next_timeout() {
             Some(local) => self.clocks.host.when_it_shows(local),
             None => Time::MAX,
@@ -265,16 +299,13 @@ impl Host {
             None => {
                 at = at.min(timeout);
                 if self.endpoint.has_transmit() {
-                    at = at.min(self.nic_room_at(now, world));
+                    at = at.min(self.nic_room_at(now));
                 }
             }
             Some(engine) => {
                 let waiting = !self.receive_queue.packets.is_empty();
-                let room = if self.endpoint.has_transmit() {
-                    self.nic_room_at(now, world)
-                } else {
-                    Time::MAX
-                };
+                let room =
+                    if self.endpoint.has_transmit() { self.nic_room_at(now) } else { Time::MAX };
                 at = at.min(engine.next_step(now, waiting, room.min(timeout)));
             }
         }

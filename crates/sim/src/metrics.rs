@@ -2,7 +2,7 @@
 //! kept apart.
 
 use apus_transport::{Completion, Handled, Outcome};
-use apus_units::Span;
+use apus_units::{Span, Time};
 use apus_wire::{Body, Header};
 use hdrhistogram::Histogram;
 
@@ -123,11 +123,12 @@ pub(crate) struct Metrics {
     pub(crate) end_to_end_rtt: Distribution,
     pub(crate) endpoint_delay: Distribution,
     pub(crate) op_latency: Distribution,
+    warmup_end: Time,
     in_warmup: bool,
 }
 
 impl Metrics {
-    pub(crate) fn new(connections: usize, in_warmup: bool) -> Self {
+    pub(crate) fn new(connections: usize, warmup_end: Time) -> Self {
         Self {
             warm: Counts::default(),
             startup: Counts::default(),
@@ -137,7 +138,8 @@ impl Metrics {
             end_to_end_rtt: Distribution::new(),
             endpoint_delay: Distribution::new(),
             op_latency: Distribution::new(),
-            in_warmup,
+            warmup_end,
+            in_warmup: warmup_end > Time::ZERO,
         }
     }
 
@@ -199,13 +201,15 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn on_completion(&mut self, completion: &Completion) {
+    /// An op completed at the true time `now`; its own times are of its host's clock.
+    pub(crate) fn on_completion(&mut self, now: Time, completion: &Completion) {
         self.warm.ops += 1;
         if completion.outcome != Outcome::Done {
             self.warm.ops_failed += 1;
         }
-        if !self.in_warmup {
-            self.op_latency.record(completion.completed_at.since(completion.submitted_at));
+        let latency = completion.completed_at.since(completion.submitted_at);
+        if now.saturating_sub(latency) >= self.warmup_end {
+            self.op_latency.record(latency);
         }
     }
 }

@@ -56,7 +56,7 @@ impl Part {
         let mut world = World {
             queue: EventQueue::new(entities.count(network.hosts())),
             entities,
-            metrics: Metrics::new(plan.connections.len(), !plan.warmup.is_zero()),
+            metrics: Metrics::new(plan.connections.len(), Time::ZERO + plan.warmup),
             sizes: plan.sizes,
             now: Time::ZERO,
             to_hand_over: Vec::new(),
@@ -66,7 +66,9 @@ impl Part {
             .map(|host| {
                 let host = HostId::new(host);
                 let clocks = draw_clocks(plan, host);
-                Host::new(host, Endpoint::new(plan.endpoint), plan.host, clocks, plan.seed)
+                let nic_rate = world.network.rate(world.network.host_port(host));
+                let endpoint = Endpoint::new(plan.endpoint);
+                Host::new(host, endpoint, plan.host, clocks, nic_rate, plan.seed)
             })
             .collect();
         let mut flows = vec![0; plan.topology.hosts as usize];
@@ -97,6 +99,7 @@ impl Part {
     pub(crate) fn run_events(&mut self, end: Time) {
         let world = &mut self.world;
         while let Some((now, entity)) = world.queue.pop_before(end) {
+            world.now = now;
             self.events += 1;
             self.event_hash = self.event_hash.wrapping_add(mix(now.as_ps() ^ mix(entity.into())));
             match world.entities.of(entity) {

@@ -118,10 +118,11 @@ impl Simulation {
         let warmup = Time::ZERO + self.plan.warmup;
         let exchange = Exchange::new(self.partition.parts(), self.lookahead);
         self.run_phase(warmup, &exchange, progress);
+        let ports_at_warmup = self.port_counters(warmup);
         for part in &mut self.parts {
             part.world.metrics.end_warmup();
+            part.world.network.restart_max_queues(warmup);
         }
-        let ports_at_warmup = self.port_counters(warmup);
         self.run_phase(end, &exchange, progress);
         let counters = self.check_conservation()?;
         let hops: u64 = self.port_counters(end).iter().map(|c| c.sent.packets).sum();
@@ -254,6 +255,7 @@ impl Simulation {
                 drops,
                 mean_queue_bytes: (new.byte_time - old.byte_time) as f64 / measured.as_ps_f64(),
                 max_queue_bytes: new.max_queue.get(),
+                startup_max_queue_bytes: old.max_queue.get(),
             }
         };
         let rates: Vec<f64> = metrics.connections.iter().map(|c| c.new_bytes as f64).collect();

@@ -52,8 +52,10 @@ pub struct PortSummary {
     pub drops: u64,
     /// Time average of the bytes in the port, the packet in service included.
     pub mean_queue_bytes: f64,
-    /// Most bytes in the port at a time, over the whole run.
+    /// Most bytes in the port at a time.
     pub max_queue_bytes: u64,
+    /// The same before the end of the warm-up.
+    pub startup_max_queue_bytes: u64,
 }
 
 /// Packets of the whole run: sent = delivered + dropped + in flight, or the run fails.

@@ -108,7 +108,7 @@ pub(crate) struct World {
     pub(crate) entities: Entities,
     pub(crate) metrics: Metrics,
     pub(crate) sizes: PacketSizes,
-    /// Everything before this has happened.
+    /// The time of the event being handled; between phases, the end of the last one.
     pub(crate) now: Time,
     /// Ports with packets for other parts of the network.
     pub(crate) to_hand_over: Vec<PortId>,

@@ -47,8 +47,9 @@ fn another_seed_gives_other_results() {
 /// queue: nothing that a run measures differs, drops included.
 #[test]
 fn both_kinds_of_port_give_the_same_run() {
-    for buffer in [60_000, 1 << 20] {
-        let mut plan = incast(100, buffer, HostModel::IDEAL);
+    for (host, buffer) in [(HostModel::IDEAL, 60_000), (HostModel::IDEAL, 1 << 20), (t1(), 1 << 20)]
+    {
+        let mut plan = incast(100, buffer, host);
         let fifo = run(&plan);
         plan.force_class_ports = true;
         let mut class = run(&plan);
@@ -58,6 +59,22 @@ fn both_kinds_of_port_give_the_same_run() {
         class.cost.event_hash.clone_from(&fifo.cost.event_hash);
         assert_eq!(fingerprint(&fifo), fingerprint(&class));
     }
+}
+
+/// Stalls and costs of the engine are host delay (Swift §3.1): they show in the endpoint part of an
+/// RTT and leave the fabric part alone.
+#[test]
+fn swift_3_1_engine_stalls_are_not_fabric_delay() {
+    let fabric_max = |stall| {
+        let costs = EngineCosts { stall, noise: 0.0, ..EngineCosts::T1 };
+        let host = HostModel { engine: Some(costs), ..HostModel::preset("t1-quiet").expect("t1") };
+        let mut plan = incast(1, 1 << 22, host);
+        plan.duration = Span::from_ms(40);
+        run(&plan).fabric_rtt_us.max.unwrap()
+    };
+    let (none, long) = (fabric_max(Span::from_ps(1)), fabric_max(Span::from_us(150)));
+    // A stall may bunch a flow's own packets in its NIC, which is a microsecond or two, not 150.
+    assert!(long < none + 15.0, "{none} us without stalls, {long} us with stalls of 150 us");
 }
 
 #[test]

@@ -224,10 +224,16 @@ impl Endpoint {
         None
     }
 
-    /// Whether `poll_transmit` has something to return.
+    /// Whether `poll_ack` may have something to return.
+    #[must_use]
+    pub fn has_ack(&self) -> bool {
+        !(self.acks.is_empty() && self.requests.is_empty())
+    }
+
+    /// Whether `poll_transmit` may have something to return.
     #[must_use]
     pub fn has_transmit(&self) -> bool {
-        !(self.acks.is_empty() && self.requests.is_empty() && self.ready.is_empty())
+        self.has_ack() || !self.ready.is_empty()
     }
 
     /// The next op that ended.

@@ -157,6 +157,13 @@ impl<P> Network<P> {
         self.ports[port.index()].counters(now)
     }
 
+    /// Lets every port's largest occupancy count from `now` on, as the end of a warm-up needs.
+    pub fn restart_max_queues(&mut self, now: Time) {
+        for port in &mut self.ports {
+            port.restart_max_queue(now);
+        }
+    }
+
     /// Checks that every packet sent was delivered, dropped, or is in a port or on a link.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub(crate) struct ClassPort {
     queued: Count,
     /// The time integrals of the tally reach to here.
     integrated_to: Time,
-    tally: Tally,
+    pub(crate) tally: Tally,
 }
 
 impl ClassPort {

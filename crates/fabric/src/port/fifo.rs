@@ -29,7 +29,7 @@ pub(crate) struct FifoPort {
     last_size: u32,
     last_time: Span,
     algorithm: SwitchAlgorithm,
-    tally: Tally,
+    pub(crate) tally: Tally,
 }
 
 impl FifoPort {
