@@ -83,6 +83,6 @@ pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
 pub use counters::{Count, Counters, DropReason, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use network::{ControlError, Network, Outcome, Sent};
-pub use packet::{Packet, PacketPool, PacketRef};
+pub use packet::{Fields, Packet, PacketPool, PacketRef};
 pub use routing::{RouteError, RouteId};
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

@@ -151,7 +151,7 @@ impl<P> Network<P> {
                 Outcome::Delivered { host, packet }
             }
             Node::Switch(_) => {
-                let fields = self.pool.get_mut(packet);
+                let fields = self.pool.fields_mut(packet);
                 fields.ttl = fields.ttl.saturating_sub(1);
                 if fields.ttl == 0 {
                     self.discard(packet, DropReason::Ttl);

@@ -109,7 +109,7 @@ impl Host {
     fn begin_batch(&self, engine: &mut Engine, now: Time, packets: u32, world: &World) -> Batch {
         let mut cost = Span::ZERO;
         for queued in self.receive_queue.packets.iter().take(packets as usize) {
-            cost += receive_cost(&engine.costs, &world.network.pool().get(queued.packet).payload);
+            cost += receive_cost(&engine.costs, world.network.pool().payload(queued.packet));
         }
         let spent = engine.spend(cost);
         Batch { started: now, ends: now + spent, packets }

@@ -126,7 +126,7 @@ impl Host {
             self.schedule(now, world);
             return;
         }
-        let bytes = world.network.pool().get(packet).wire_bytes;
+        let bytes = world.network.pool().fields(packet).wire_bytes;
         let queue = &mut self.receive_queue;
         if queue.bytes + u64::from(bytes) > self.model.receive_queue.get() {
             world.network.take(packet);

@@ -95,7 +95,7 @@ impl ClassPort {
     ) -> Result<(), DropReason> {
         // A departure at exactly now counts as gone, whichever event the engine hands in first.
         self.finish_due(now, env);
-        let fields = env.pool.get_mut(packet);
+        let fields = env.pool.fields_mut(packet);
         let bytes = fields.wire_bytes;
         self.tally.offered.add(bytes);
         let index = fields.class.index().min(self.class_count() - 1);
@@ -118,11 +118,11 @@ impl ClassPort {
     }
 
     /// Whether the packet may join class `index`; its switch half sees it if there is room.
-    fn admit<P>(
+    fn admit(
         &mut self,
         now: Time,
         index: usize,
-        fields: &mut crate::Packet<P>,
+        fields: &mut crate::Fields,
         shared: &[super::SharedBuffer],
     ) -> Result<(), DropReason> {
         if !self.up {

@@ -113,7 +113,7 @@ impl Port {
     ) -> Result<(), DropReason> {
         match self {
             Self::Fifo(port) => {
-                let fields = env.pool.get_mut(packet);
+                let fields = env.pool.fields_mut(packet);
                 let bytes = fields.wire_bytes;
                 port.offer(now, packet, bytes, &mut fields.congestion, env.schedule)
             }
