@@ -1,1 +1,50 @@
-fn main() {}
+//! The command `apus`.
+
+// Results go to standard output and messages to standard error: that is what a command is for.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod failure;
+mod library;
+mod list;
+mod output;
+mod progress;
+mod reproduce;
+mod run;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+
+/// Datacenter congestion control that one can simulate and ship.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Run),
+    Reproduce(reproduce::Reproduce),
+    List(list::List),
+}
+
+impl Command {
+    fn execute(&self) -> Result<(), Failure> {
+        match self {
+            Self::Run(command) => command.execute(),
+            Self::Reproduce(command) => command.execute(),
+            Self::List(command) => command.execute(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command.execute() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

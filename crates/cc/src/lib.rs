@@ -25,6 +25,7 @@ pub use header::{CongestionHeader, Ecn};
 pub use rtt::{RtoRule, RttEstimator};
 pub use sender::{Allowance, Pacing, Sender, Snapshot};
 pub use settings::{
-    AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings, suggestion,
+    AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
+    suggestion,
 };
 pub use switch::{PortView, SwitchAlgorithm, SwitchHalf, Verdict};

@@ -80,7 +80,8 @@ pub(crate) struct Host {
     on_the_way: VecDeque<(Time, Packet<Header>)>,
     /// When the last packet of each thread reaches the NIC: interference never reorders.
     last_handed: [Time; 2],
-    /// When the NIC will have sent all that the stack has let go.
+    /// When the NIC would have sent all that the stack has let go, interference apart: what the
+    /// pull goes by, so that a packet delayed on the way to the NIC does not hold up the next.
     nic_drained: Time,
     /// When the pending wake-up event is due, if there is one.
     wake_at: Time,
@@ -229,8 +230,7 @@ impl Host {
     /// Whether the NIC pulls another data packet from the stack at `now`.
     #[inline]
     pub(crate) fn nic_has_room(&self, now: Time) -> bool {
-        let start = now.max(self.last_handed[Thread::Sending as usize]);
-        self.nic_drained.since(start) < self.model.nic_backlog
+        self.nic_drained.since(now) < self.model.nic_backlog
     }
 
     /// When the NIC will have room, if it has none now.
@@ -274,7 +274,7 @@ impl Host {
             payload: transmit.header,
         };
         world.metrics.on_sent(&transmit.header.body);
-        self.nic_drained = self.nic_drained.max(at)
+        self.nic_drained = self.nic_drained.max(now)
             + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
         if at <= world.now && self.on_the_way.is_empty() {
             world.send(at, self.id, packet);

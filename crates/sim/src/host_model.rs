@@ -11,8 +11,8 @@ pub struct HostModel {
     pub receive_queue: Bytes,
     /// The NIC pulls data while less than this is waiting in it, as time on the wire.
     pub nic_backlog: Span,
-    /// Interference between the stack's timestamp and the wire: uniform from zero to this, per
-    /// packet, each way.
+    /// Interference between the stack's timestamp and the wire: each packet is delayed by a time
+    /// uniform from zero to this, in order, each way.
     pub jitter: Span,
     /// Largest offset of a host's or NIC's clock; each draws its own, uniformly from zero.
     pub clock_offset: Span,

@@ -1,0 +1,200 @@
+//! `apus bench`: how fast the simulator is.
+
+use std::process::Command;
+
+use apus_sim::Simulation;
+use apus_sim::scenario::{Options, Setup};
+use clap::Args;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::library;
+
+/// Times the simulator on fixed cases: fat trees at 100 Gb/s, 1 us links, 4000 B packets, Swift.
+#[derive(Args)]
+pub struct Bench {
+    /// Cases to run; all if none is named.
+    #[arg(value_name = "CASE")]
+    cases: Vec<String>,
+    /// Counted runs of each case.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Runs before those, not counted.
+    #[arg(long, default_value_t = 1)]
+    warm_up: u32,
+    /// Threads of a run.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    threads: u32,
+    /// Use ports with a service event per packet everywhere.
+    #[arg(long)]
+    class_ports: bool,
+    /// Changes a setting of the cases, as in a scenario: `duration=1ms`.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a case took: medians over the counted runs.
+#[derive(Serialize, Deserialize)]
+struct Case {
+    name: String,
+    /// CPU seconds of the process, all threads.
+    cpu_s: f64,
+    cpu_s_min: f64,
+    cpu_s_max: f64,
+    wall_s: f64,
+    packet_hops: u64,
+    events: u64,
+    data_packets_delivered: u64,
+    packet_hops_per_cpu_s: f64,
+    events_per_cpu_s: f64,
+    /// Largest resident set of the process, 10^6 bytes; `None` where the system does not say.
+    peak_mb: Option<f64>,
+    threads: u32,
+    runs: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Report {
+    cases: Vec<Case>,
+}
+
+impl Bench {
+    /// Runs the command.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let names = self.names()?;
+        let mut cases = Vec::new();
+        for name in &names {
+            // A process of its own for each case, so that memory is each one's own.
+            cases.push(if names.len() == 1 { self.measure(name)? } else { self.delegate(name)? });
+            if !self.json {
+                print_row(cases.len() == 1, &cases[cases.len() - 1]);
+            }
+        }
+        if self.json {
+            println!("{}", crate::output::to_json(&Report { cases })?);
+        } else {
+            println!("CPU seconds are medians of {} runs after {}.", self.repeat, self.warm_up);
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        let known: Vec<&str> =
+            library::names().filter_map(|name| name.strip_prefix("bench/")).collect();
+        if self.cases.is_empty() {
+            return Ok(known.into_iter().map(str::to_owned).collect());
+        }
+        if let Some(name) = self.cases.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(Failure::Input(format!(
+                "there is no benchmark `{name}`; there are {}",
+                known.join(", ")
+            )));
+        }
+        Ok(self.cases.clone())
+    }
+
+    fn delegate(&self, name: &str) -> Result<Case, Failure> {
+        let failed = |why: String| Failure::Run(format!("benchmark {name}: {why}"));
+        let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+        let mut command = Command::new(program);
+        command.args(["bench", name, "--json"]);
+        command.args(["--repeat", &self.repeat.to_string()]);
+        command.args(["--warm-up", &self.warm_up.to_string()]);
+        command.args(["--threads", &self.threads.to_string()]);
+        if self.class_ports {
+            command.arg("--class-ports");
+        }
+        for setting in &self.set {
+            command.args(["--set", setting]);
+        }
+        let output = command.output().map_err(|e| failed(e.to_string()))?;
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        let report: Report =
+            serde_json::from_slice(&output.stdout).map_err(|e| failed(e.to_string()))?;
+        report.cases.into_iter().next().ok_or_else(|| failed("no result".to_owned()))
+    }
+
+    fn measure(&self, name: &str) -> Result<Case, Failure> {
+        let options = Options { set: self.set.clone(), ..Options::default() };
+        let scenario = library::open(&format!("bench/{name}"), &options)?;
+        let setup = &scenario.runs[0].setup;
+        for _ in 0..self.warm_up {
+            self.run(setup)?;
+        }
+        let mut runs = (0..self.repeat).map(|_| self.run(setup)).collect::<Result<Vec<_>, _>>()?;
+        runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (fastest, slowest) = (runs[0].0, runs[runs.len() - 1].0);
+        let middle = runs.len() / 2;
+        let (cpu_s, summary) = runs.swap_remove(middle);
+        let cost = summary.cost;
+        Ok(Case {
+            name: name.to_owned(),
+            cpu_s,
+            cpu_s_min: fastest,
+            cpu_s_max: slowest,
+            wall_s: cost.wall_s,
+            packet_hops: cost.packet_hops,
+            events: cost.events,
+            data_packets_delivered: summary.measured.data_packets_delivered,
+            packet_hops_per_cpu_s: cost.packet_hops as f64 / cpu_s,
+            events_per_cpu_s: cost.events as f64 / cpu_s,
+            peak_mb: peak_mb(),
+            threads: cost.threads,
+            runs: self.repeat,
+        })
+    }
+
+    /// One run: building the network and its flows included, as for a peer that starts a process.
+    fn run(&self, setup: &Setup) -> Result<(f64, apus_sim::summary::Summary), Failure> {
+        let started = cpu_seconds();
+        let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
+        plan.force_class_ports = self.class_ports;
+        let simulation = Simulation::with_threads(&plan, self.threads)
+            .map_err(|e| Failure::Run(e.to_string()))?;
+        let summary = simulation
+            .run(setup.name(), &mut |_| {})
+            .map_err(|e| Failure::Run(e.to_string()))?;
+        Ok((cpu_seconds() - started, summary))
+    }
+}
+
+/// CPU time of this process, all threads, in seconds.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// The largest resident set so far (`VmHWM`), in 10^6 bytes, where the system keeps one.
+fn peak_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: f64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024e-6)
+}
+
+fn print_row(first: bool, case: &Case) {
+    if first {
+        println!(
+            "{:<18} {:>8} {:>17} {:>8} {:>12} {:>13} {:>12} {:>8}",
+            "case", "CPU s", "min-max", "wall s", "data packets", "M packet-hops", "M hops/CPU s", "peak MB"
+        );
+    }
+    println!(
+        "{:<18} {:>8.3} {:>8.3}-{:<8.3} {:>8.3} {:>12} {:>13.2} {:>12.2} {:>8}",
+        case.name,
+        case.cpu_s,
+        case.cpu_s_min,
+        case.cpu_s_max,
+        case.wall_s,
+        case.data_packets_delivered,
+        case.packet_hops as f64 * 1e-6,
+        case.packet_hops_per_cpu_s * 1e-6,
+        case.peak_mb.map_or_else(|| "?".to_owned(), |mb| format!("{mb:.0}")),
+    );
+}

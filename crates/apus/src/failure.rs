@@ -1,0 +1,30 @@
+//! How a command ends if not well.
+
+use std::process::ExitCode;
+
+/// Why a command did not do what was asked.
+pub enum Failure {
+    /// The input is wrong; nothing was run. Exit code 2, as for wrong arguments.
+    Input(String),
+    /// A run failed, or its results could not be kept. Exit code 1.
+    Run(String),
+    /// A check failed; the output has said so. Exit code 1.
+    Checks,
+}
+
+impl Failure {
+    /// Says what is wrong on standard error.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            Self::Input(message) => {
+                eprintln!("{message}");
+                ExitCode::from(2)
+            }
+            Self::Run(message) => {
+                eprintln!("{message}");
+                ExitCode::from(1)
+            }
+            Self::Checks => ExitCode::from(1),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The scenarios of the papers, part of the program so that it finds them wherever it is run.
+
+use std::path::Path;
+
+use apus_cc::suggestion;
+use apus_sim::scenario::{Options, Scenario, Source};
+
+use crate::failure::Failure;
+
+macro_rules! files {
+    ($($name:literal)+) => {
+        &[$((
+            $name,
+            concat!("scenarios/", $name, ".toml"),
+            include_str!(concat!("../../../scenarios/", $name, ".toml")),
+        )),+]
+    };
+}
+
+/// Name, path and text of each scenario.
+const SCENARIOS: &[(&str, &str, &str)] = files! {
+    "swift/table3"
+    "swift/fig17"
+    "swift/fig20"
+    "bench/incast-100"
+    "bench/incast-5000"
+    "bench/permutation-128"
+    "bench/permutation-1024"
+    "bench/all-to-all-128"
+};
+
+/// Name, path and text of each testbed.
+const TESTBEDS: &[(&str, &str, &str)] = files! {
+    "testbeds/t1"
+};
+
+/// The names of the scenarios.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    SCENARIOS.iter().map(|(name, ..)| *name)
+}
+
+/// The names of the scenarios that reproduce a publication: all but the benchmarks, which state
+/// nothing.
+pub fn experiments() -> impl Iterator<Item = &'static str> + Clone {
+    names().filter(|name| !name.starts_with("bench/"))
+}
+
+/// A scenario of the library by name.
+pub fn find(name: &str) -> Option<Source> {
+    let (_, path, text) = SCENARIOS.iter().find(|(known, ..)| *known == name)?;
+    Some(source(path, text))
+}
+
+fn source(name: &str, text: &str) -> Source {
+    Source { name: name.to_owned(), text: text.to_owned() }
+}
+
+/// Reads a scenario: a file, or one of the library by name.
+pub fn open(file: &str, options: &Options) -> Result<Scenario, Failure> {
+    let path = Path::new(file);
+    let source = match find(file) {
+        Some(found) if !path.exists() => found,
+        _ => Source { name: file.to_owned(), text: read_file(path)? },
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    read(&source, folder, options).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Reads a scenario; `folder` is where a testbed named by its file is looked for.
+pub fn read(
+    source: &Source,
+    folder: &Path,
+    options: &Options,
+) -> Result<Scenario, apus_sim::scenario::ScenarioError> {
+    Scenario::read(source, &|name| find_testbed(name, folder), options)
+}
+
+fn read_file(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
+    let fail = |why: String| Failure::Input(format!("{name}: {why}"));
+    let bytes = std::fs::read(path).map_err(|error| {
+        let hint = suggestion(&path.to_string_lossy(), names());
+        fail(format!("cannot be read: {error}; it is no scenario of the library either{hint}"))
+    })?;
+    String::from_utf8(bytes).map_err(|_| fail("is no text (UTF-8), so no scenario".to_owned()))
+}
+
+fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
+    if name.ends_with(".toml") {
+        let path = folder.join(name);
+        return match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(source(&path.to_string_lossy(), &text)),
+            Err(error) => Err(format!("the testbed {} cannot be read: {error}", path.display())),
+        };
+    }
+    let short = |long: &'static str| long.trim_start_matches("testbeds/");
+    match TESTBEDS.iter().find(|(known, ..)| short(known) == name) {
+        Some((_, path, text)) => Ok(source(path, text)),
+        None => {
+            let hint = suggestion(name, TESTBEDS.iter().map(|(known, ..)| short(known)));
+            Err(format!(
+                "there is no testbed \"{name}\"{hint} (one of your own is named by its file, which \
+                 ends in .toml)"
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenarios() -> Vec<Scenario> {
+        let read = |name| {
+            let source = find(name).expect("listed");
+            read(&source, Path::new(""), &Options::default()).unwrap_or_else(|e| panic!("{e}"))
+        };
+        names().map(read).collect()
+    }
+
+    #[test]
+    fn scenarios_can_be_read_and_have_their_names() {
+        for (scenario, name) in scenarios().iter().zip(names()) {
+            assert_eq!(scenario.name, name);
+            assert!(scenario.title.is_some(), "{name}");
+            let experiment = experiments().any(|known| known == name);
+            assert_eq!(!scenario.checks.is_empty(), experiment, "{name}");
+            assert!(scenario.source.is_some() || !experiment, "{name}");
+        }
+    }
+
+    /// Every scenario file is listed here, and every listed file is one.
+    #[test]
+    fn every_scenario_file_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut files = Vec::new();
+        for paper in std::fs::read_dir(&folder).expect("scenarios") {
+            let paper = paper.expect("entry").path();
+            for file in std::fs::read_dir(&paper).expect("folder") {
+                let file = file.expect("entry").path().with_extension("");
+                let name = file.strip_prefix(&folder).expect("inside").to_string_lossy();
+                files.push(name.into_owned());
+            }
+        }
+        files.sort();
+        let mut listed: Vec<_> =
+            SCENARIOS.iter().chain(TESTBEDS).map(|(name, ..)| (*name).to_owned()).collect();
+        listed.sort();
+        assert_eq!(files, listed);
+    }
+
+    /// One set of parameters and one host model serve all figures: whatever differs is counted
+    /// here, so that another override is a decision.
+    #[test]
+    fn overrides_are_counted() {
+        let list: Vec<String> = scenarios()
+            .iter()
+            .flat_map(|scenario| {
+                scenario.overrides.iter().map(|one| {
+                    assert!(one.reason.len() > 20, "{}: say why `{}`", scenario.name, one.key);
+                    format!("{} {}", scenario.name, one.key)
+                })
+            })
+            .collect();
+        let expected = [
+            "swift/table3 algorithm.min_cwnd",
+            "swift/fig17 algorithm.fs_range",
+            "swift/fig17 algorithm.hop_scale",
+            "swift/fig17 algorithm.base_target",
+        ];
+        assert_eq!(list, expected);
+    }
+}

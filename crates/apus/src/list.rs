@@ -1,0 +1,69 @@
+//! `apus list`: what there is.
+
+use std::path::Path;
+
+use apus_cc::registry::algorithms;
+use apus_sim::scenario::{METRICS, Options, TOPOLOGIES, WORKLOADS, unit_of};
+use clap::{Args, ValueEnum};
+
+use crate::failure::Failure;
+use crate::library;
+use crate::output::print;
+use crate::text::columns;
+
+/// Lists what can be named on the command line and in scenarios.
+#[derive(Args)]
+pub struct List {
+    /// What to list.
+    what: What,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// The experiments that `apus reproduce` knows.
+    Scenarios,
+    /// The algorithms and their profiles.
+    Algorithms,
+    /// The kinds of topology.
+    Topologies,
+    /// The kinds of workload.
+    Workloads,
+    /// The numbers that checks can name, with their units.
+    Metrics,
+}
+
+impl List {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let pair = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
+        let rows = match self.what {
+            What::Scenarios => library::names().map(scenario).collect(),
+            What::Algorithms => algorithms()
+                .iter()
+                .map(|info| {
+                    let profiles: Vec<_> = info.profiles.iter().map(|p| p.name).collect();
+                    let profiles = format!("profiles: {}", profiles.join(", "));
+                    vec![
+                        info.name.to_owned(),
+                        info.source.to_owned(),
+                        profiles,
+                        info.summary.to_owned(),
+                    ]
+                })
+                .collect(),
+            What::Topologies => TOPOLOGIES.iter().map(|(name, doc)| pair(name, doc)).collect(),
+            What::Workloads => WORKLOADS.iter().map(|(name, doc)| pair(name, doc)).collect(),
+            What::Metrics => {
+                METRICS.iter().map(|name| pair(name, unit_of(name))).collect::<Vec<_>>()
+            }
+        };
+        print(&columns(&rows, ""))
+    }
+}
+
+fn scenario(name: &str) -> Vec<String> {
+    let source = library::find(name);
+    let read = source.and_then(|s| library::read(&s, Path::new(""), &Options::default()).ok());
+    let (source, title) = read.map_or((None, None), |read| (read.source, read.title));
+    vec![name.to_owned(), source.unwrap_or_default(), title.unwrap_or_default()]
+}

@@ -1,0 +1,184 @@
+//! `apus reproduce`: the papers' numbers beside ours.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use apus_cc::suggestion;
+use apus_sim::experiment::{CheckResult, FULL_SEEDS, QUICK_SEEDS, Shown, run};
+use apus_sim::scenario::Options;
+use clap::{ArgGroup, Args};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::library;
+use crate::output::{print, to_json};
+use crate::progress::Meter;
+use crate::text::{columns, number};
+
+/// Reproduces tables and figures of the papers and checks them.
+#[derive(Args)]
+#[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
+pub struct Reproduce {
+    /// Which ones, as `apus list scenarios` names them.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// All of them.
+    #[arg(long)]
+    all: bool,
+    /// One seed instead of five.
+    #[arg(long)]
+    quick: bool,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Results {
+    results: Vec<ExperimentResult>,
+}
+
+#[derive(Serialize)]
+struct ExperimentResult {
+    id: String,
+    /// "pass", "fail" or "error".
+    status: &'static str,
+    wall_s: f64,
+    checks: Vec<CheckResult>,
+    /// Numbers without a band.
+    shown: Vec<Shown>,
+    seeds: u64,
+    title: Option<String>,
+    /// Why there are no checks, if the status is "error".
+    error: Option<String>,
+}
+
+impl Reproduce {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let names: Vec<&str> = match self.all {
+            true => library::experiments().collect(),
+            false => self.names.iter().map(String::as_str).collect(),
+        };
+        for name in &names {
+            if library::experiments().all(|known| known != *name) {
+                let hint = suggestion(name, library::experiments());
+                return Err(Failure::Input(format!("there is no experiment `{name}`{hint}")));
+            }
+        }
+        let mut results = Vec::new();
+        for name in names {
+            let result = self.reproduce(name);
+            if !self.json {
+                print(&table(&result))?;
+            }
+            results.push(result);
+        }
+        let good = results.iter().all(|result| result.status == "pass");
+        let results = Results { results };
+        if self.json {
+            print(&(to_json(&results)? + "\n"))?;
+        } else {
+            print(&format!("{}\n", verdict(&results)))?;
+        }
+        if good { Ok(()) } else { Err(Failure::Checks) }
+    }
+
+    fn reproduce(&self, name: &str) -> ExperimentResult {
+        let started = Instant::now();
+        let seeds = if self.quick { QUICK_SEEDS } else { FULL_SEEDS };
+        let mut result = ExperimentResult {
+            id: name.to_owned(),
+            status: "error",
+            wall_s: 0.0,
+            checks: Vec::new(),
+            shown: Vec::new(),
+            seeds,
+            title: None,
+            error: None,
+        };
+        let Some(source) = library::find(name) else { return result };
+        let scenario = library::read(&source, Path::new(""), &Options::default());
+        let experiment = scenario.map_err(|error| error.to_string()).and_then(|scenario| {
+            result.title.clone_from(&scenario.title);
+            let meter = Meter::new(name, scenario.runs.len() * seeds as usize);
+            let threads = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+            run(&scenario, seeds, threads, &|step| meter.on_step(step))
+        });
+        match experiment {
+            Ok(experiment) => {
+                result.status = if experiment.passes() { "pass" } else { "fail" };
+                result.checks = experiment.checks;
+                result.shown = experiment.shown;
+            }
+            Err(error) => result.error = Some(error),
+        }
+        result.wall_s = started.elapsed().as_secs_f64();
+        result
+    }
+}
+
+fn table(result: &ExperimentResult) -> String {
+    let title = result.title.as_deref().unwrap_or_default();
+    let (seeds, wall) = (result.seeds, number(result.wall_s));
+    let plural = if seeds == 1 { "" } else { "s" };
+    let mut text = format!("{}  {title}  ({seeds} seed{plural}, {wall} s)\n", result.id);
+    if let Some(error) = &result.error {
+        return text + "  ERROR: " + error + "\n\n";
+    }
+    let header = ["", "paper", "ours", "band", "", "source"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for check in &result.checks {
+        let verdict = if check.pass { "pass" } else { "FAIL" };
+        rows.push(table_row(&check.shown, band(&check.shown), verdict));
+    }
+    for shown in &result.shown {
+        rows.push(table_row(shown, "shown".to_owned(), ""));
+    }
+    text += &columns(&rows, "  ");
+    for check in result.checks.iter().filter(|check| !check.pass) {
+        let why = check.shown.why.as_deref().unwrap_or("the scenario gives no reason");
+        text += &format!("  {} FAILS; it may differ because: {why}\n", check.shown.name);
+    }
+    text + "\n"
+}
+
+fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
+    let unit = match shown.unit.as_str() {
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let paper = shown.paper.map_or_else(|| "-".to_owned(), |value| number(value) + &unit);
+    let ours = match (shown.measured, shown.spread) {
+        (Some(value), Some((low, high))) if low < high => {
+            format!("{}{unit} ({} .. {})", number(value), number(low), number(high))
+        }
+        (Some(value), _) => number(value) + &unit,
+        (None, _) => "not measured".to_owned(),
+    };
+    let name = shown.name.clone();
+    vec![name, paper, ours, band, verdict.to_owned(), shown.source.clone()]
+}
+
+fn band(shown: &Shown) -> String {
+    match (shown.low, shown.high) {
+        (Some(low), Some(high)) => format!("{} .. {}", number(low), number(high)),
+        (Some(low), None) => format!(">= {}", number(low)),
+        (None, Some(high)) => format!("<= {}", number(high)),
+        (None, None) => String::new(),
+    }
+}
+
+fn verdict(results: &Results) -> String {
+    let checks = || results.results.iter().flat_map(|result| &result.checks);
+    let passed = checks().filter(|check| check.pass).count();
+    let mut text = format!("{passed} of {} checks pass", checks().count());
+    let errors = results.results.iter().filter(|result| result.status == "error").count();
+    if errors > 0 {
+        text += &format!("; {errors} experiments could not be run");
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! `apus run`: runs a scenario.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use apus_sim::experiment::run_all;
+use apus_sim::scenario::Options;
+use apus_sim::summary::Summary;
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{OutputDir, print, to_json};
+use crate::progress::Meter;
+use crate::{library, text};
+
+/// Runs a scenario and prints its results.
+#[derive(Args)]
+pub struct Run {
+    /// A scenario file, or the name of a scenario of the library.
+    file: String,
+    /// Changes a setting: `--set algorithm.base_target=50us`. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Fixes everything random.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
+    seed: Option<u64>,
+    /// Threads in all; variants run side by side, and what is left goes to each of them. By default
+    /// one per run. The results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// Runs this variant only.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Writes summary.json and the effective configuration to this directory.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints and summary.json holds.
+#[derive(Serialize)]
+struct Runs {
+    runs: Vec<Summary>,
+}
+
+impl Run {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let options =
+            Options { set: self.set.clone(), seed: self.seed, variant: self.variant.clone() };
+        let scenario = library::open(&self.file, &options)?;
+        let out = match &self.out {
+            Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),
+            None => None,
+        };
+        let setups: Vec<_> = scenario.runs.iter().map(|run| run.setup.clone()).collect();
+        let meter = Meter::new(&scenario.name, setups.len());
+        let (side_by_side, per_run) = self.share_threads(setups.len());
+        let results = run_all(&setups, side_by_side, per_run, &|step| meter.on_step(step));
+        drop(meter);
+        let runs = results.into_iter().collect::<Result<_, String>>().map_err(Failure::Run)?;
+        let runs = Runs { runs };
+        let json = to_json(&runs)? + "\n";
+        if self.json {
+            print(&json)?;
+        } else {
+            let texts: Vec<String> = runs.runs.iter().map(text::summary).collect();
+            print(&texts.join("\n"))?;
+        }
+        match out {
+            Some(dir) => dir.write("summary.json", &json).map_err(Failure::Run),
+            None => Ok(()),
+        }
+    }
+
+    /// How many runs go side by side, and on how many threads each.
+    fn share_threads(&self, runs: usize) -> (NonZeroUsize, u32) {
+        let Some(threads) = self.threads else {
+            return (available_parallelism().unwrap_or(NonZeroUsize::MIN), 1);
+        };
+        let side_by_side = threads.clamp(1, runs.max(1) as u32);
+        (
+            NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN),
+            threads / side_by_side,
+        )
+    }
+}

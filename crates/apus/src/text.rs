@@ -1,0 +1,171 @@
+//! Results as people read them: every number with its unit.
+
+use std::fmt::Write;
+
+use apus_sim::summary::{DistributionSummary, PhaseSummary, Summary};
+
+/// A number to four significant digits.
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    // Digits after the point so that there are four in all; large numbers keep all their digits.
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = (3 - magnitude).clamp(0, 9) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// Rows as columns of equal width; the last column is as wide as it likes.
+pub fn columns(rows: &[Vec<String>], indent: &str) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(indent);
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A summary in words.
+pub fn summary(summary: &Summary) -> String {
+    let port = &summary.busiest_port;
+    let (startup, measured) = (&summary.startup, &summary.measured);
+    let percent = |fraction: f64| number(fraction * 100.0);
+    let mut rows = vec![
+        row(
+            "throughput",
+            format!(
+                "{} Gb/s at {} ({} % of the link)",
+                number(summary.throughput_gbps),
+                port.name,
+                percent(port.utilisation)
+            ),
+        ),
+        row(
+            "goodput",
+            format!(
+                "{} Gb/s, and {} Gb/s delivered again ({} packets)",
+                number(summary.goodput_gbps),
+                number(summary.duplicate_gbps),
+                measured.duplicates_delivered
+            ),
+        ),
+        row(
+            "loss",
+            format!(
+                "{} % of the packets sent into that port ({} packets)",
+                percent(summary.loss_rate),
+                port.drops
+            ),
+        ),
+        row("fabric RTT", distribution(&summary.fabric_rtt_us)),
+        row("end-to-end RTT", distribution(&summary.end_to_end_rtt_us)),
+        row("endpoint delay", distribution(&summary.endpoint_delay_us)),
+        row("op latency", distribution(&summary.op_latency_us)),
+        row(
+            "queue",
+            format!(
+                "mean {} kB, at most {} kB at that port; in the start-up at most {} kB",
+                number(port.mean_queue_bytes / 1e3),
+                number(port.max_queue_bytes as f64 / 1e3),
+                number(port.startup_max_queue_bytes as f64 / 1e3)
+            ),
+        ),
+        row("fairness", fairness(summary)),
+        row("measured", phase(measured)),
+    ];
+    if startup.seconds > 0.0 {
+        rows.push(row("start-up", phase(startup)));
+    }
+    let packets = &summary.packets;
+    rows.push(row(
+        "packets",
+        format!(
+            "{} sent = {} delivered + {} dropped + {} in flight; {} dropped at NICs",
+            packets.sent,
+            packets.delivered,
+            packets.dropped,
+            packets.in_flight,
+            packets.dropped_at_nic
+        ),
+    ));
+    let cost = &summary.cost;
+    rows.push(row(
+        "run",
+        format!(
+            "{} s of real time, {} million packet-hops/s",
+            number(cost.wall_s),
+            number(cost.packet_hops as f64 / cost.wall_s.max(1e-9) / 1e6)
+        ),
+    ));
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{}, seed {}", summary.name, summary.seed);
+    text.push_str(&columns(&rows, "  "));
+    text
+}
+
+fn row(name: &str, value: String) -> Vec<String> {
+    vec![name.to_owned(), value]
+}
+
+fn distribution(d: &DistributionSummary) -> String {
+    let (Some(mean), Some(p50), Some(p99), Some(p99_9), Some(max)) =
+        (d.mean, d.p50, d.p99, d.p99_9, d.max)
+    else {
+        return "nothing measured".to_owned();
+    };
+    format!(
+        "mean {} us, median {} us, 99 % {} us, 99.9 % {} us, max {} us",
+        number(mean),
+        number(p50),
+        number(p99),
+        number(p99_9),
+        number(max)
+    )
+}
+
+fn fairness(summary: &Summary) -> String {
+    let mut text = format!("Jain's index {}", number(summary.jain));
+    if let Some(deviation) = summary.fair_share_deviation {
+        let percent = number(deviation * 100.0);
+        let _ = write!(text, "; at most {percent} % off the fair share");
+    }
+    text
+}
+
+fn phase(phase: &PhaseSummary) -> String {
+    format!(
+        "{} ms: {} ops done; {} data packets sent, {} delivered ({} of them again), {} dropped ({} %)",
+        number(phase.seconds * 1e3),
+        phase.ops,
+        phase.data_packets_sent,
+        phase.data_packets_delivered,
+        phase.duplicates_delivered,
+        phase.drops,
+        number(phase.loss_rate * 100.0)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        let shown = [49.512_34, 2027.4, 0.000_312_3, 123_456.7, 110.0, 0.0].map(number);
+        assert_eq!(shown, ["49.51", "2027", "0.0003123", "123457", "110", "0"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! The command as a process: exit codes, messages, and what it prints and writes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SCENARIO: &str = r#"
+duration = "3ms"
+warmup = "1ms"
+topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "4MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+"#;
+
+const SWEEP: &str = "[sweep]\nkey = \"workload.size\"\nvalues = [\"4kB\", \"64kB\"]\n";
+
+/// A folder of this test's own, empty at first.
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("folder");
+    path
+}
+
+fn apus_in(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.current_dir(folder).args(arguments).output().expect("process")
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[track_caller]
+fn succeeds(output: &Output) -> String {
+    let (stdout, stderr) = texts(output);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert_eq!(stderr, "", "no progress where there is no terminal");
+    stdout
+}
+
+/// Refused before anything ran: exit code 2, nothing on standard output.
+#[track_caller]
+fn refused(output: &Output, message: &str) {
+    let (stdout, stderr) = texts(output);
+    assert_eq!(output.status.code(), Some(2), "{stdout}{stderr}");
+    assert_eq!(stdout, "");
+    assert!(stderr.contains(message), "{stderr}");
+}
+
+#[test]
+fn run_prints_a_summary_with_units() {
+    let folder = folder("run_prints");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    let stdout = succeeds(&apus_in(&folder, &["run", "mine.toml", "--seed", "7"]));
+    for part in ["mine, seed 7", " Gb/s at switch 0 -> host 3", "start-up", " us", " sent = "] {
+        assert!(stdout.contains(part), "{part} is not in\n{stdout}");
+    }
+}
+
+#[test]
+fn run_json_holds_every_run() {
+    let folder = folder("run_json");
+    fs::write(folder.join("mine.toml"), format!("{SCENARIO}{SWEEP}")).expect("file");
+    let runs = |more: &[&str]| {
+        let arguments = [&["run", "mine.toml", "--json"], more].concat();
+        let stdout = succeeds(&apus_in(&folder, &arguments));
+        let json: Value = serde_json::from_str(&stdout).expect("JSON");
+        let runs = json["runs"].as_array().expect("runs").clone();
+        runs.iter().map(|run| run["name"].as_str().expect("name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&[]), ["mine/4kB", "mine/64kB"]);
+    assert_eq!(runs(&["--variant", "4kB"]), ["mine/4kB"]);
+    assert_eq!(runs(&["--variant", "4kB", "--set", "workload.size=1kB"]), ["mine/4kB"]);
+}
+
+#[test]
+fn run_yields_the_same_on_any_number_of_threads() {
+    let folder = folder("run_threads");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    let run = |threads| {
+        let arguments = ["run", "mine.toml", "--json", "--threads", threads];
+        let stdout = succeeds(&apus_in(&folder, &arguments));
+        let mut json: Value = serde_json::from_str(&stdout).expect("JSON");
+        // What it took may differ, what happened may not.
+        json["runs"][0]["cost"]["wall_s"] = Value::Null;
+        json["runs"][0]["cost"]["threads"] = Value::Null;
+        json
+    };
+    assert_eq!(run("1"), run("3"));
+}
+
+#[test]
+fn run_writes_summary_and_effective_configuration() {
+    let folder = folder("run_writes");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    succeeds(&apus_in(&folder, &["run", "mine.toml", "--out", "a/b", "--set", "topology.hosts=3"]));
+    let summary = fs::read_to_string(folder.join("a/b/summary.json")).expect("summary");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert!(summary["runs"][0]["throughput_gbps"].as_f64().expect("number") > 1.0);
+    let files = || {
+        let mut names: Vec<_> = fs::read_dir(folder.join("a/b"))
+            .expect("folder")
+            .map(|entry| entry.expect("entry").file_name().into_string().expect("name"))
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(files(), ["effective.toml", "summary.json"]);
+    // The effective configuration is the same run.
+    let again = succeeds(&apus_in(&folder, &["run", "a/b/effective.toml", "--json"]));
+    let mut again: Value = serde_json::from_str(&again).expect("JSON");
+    let mut first = summary;
+    for runs in [&mut again, &mut first] {
+        runs["runs"][0]["cost"]["wall_s"] = Value::Null;
+    }
+    assert_eq!(again, first);
+}
+
+#[test]
+fn run_of_variants_writes_an_effective_configuration_of_each() {
+    let folder = folder("run_variants");
+    fs::write(folder.join("mine.toml"), format!("{SCENARIO}{SWEEP}")).expect("file");
+    succeeds(&apus_in(&folder, &["run", "mine.toml", "--out", "out"]));
+    for file in ["summary.json", "effective-4kB.toml", "effective-64kB.toml"] {
+        assert!(folder.join("out").join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn run_refuses_a_directory_that_it_cannot_write() {
+    let folder = folder("run_unwritable");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    fs::write(folder.join("taken"), "").expect("file");
+    let output = apus_in(&folder, &["run", "mine.toml", "--out", "taken"]);
+    refused(&output, "taken: this directory cannot be created");
+    fs::create_dir_all(folder.join("out/effective.toml")).expect("folder");
+    let output = apus_in(&folder, &["run", "mine.toml", "--out", "out"]);
+    refused(&output, "out/effective.toml: this file cannot be written");
+    let left: Vec<_> = fs::read_dir(folder.join("out")).expect("folder").collect();
+    assert_eq!(left.len(), 1, "nothing half written: {left:?}");
+}
+
+#[test]
+fn run_refuses_wrong_scenarios_and_options() {
+    let folder = folder("run_refuses");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    fs::write(folder.join("wrong.toml"), SCENARIO.replace("64kB", "64")).expect("file");
+    fs::write(folder.join("binary.toml"), [0xff, 0xfe]).expect("file");
+    for (arguments, message) in [
+        (&["run", "wrong.toml"][..], "wrong.toml:8:8: `workload.size`: `64` is not a size"),
+        (&["run", "absent.toml"], "absent.toml: cannot be read"),
+        (&["run", "swift/tabel3"], "did you mean `swift/table3`?"),
+        (&["run", "binary.toml"], "binary.toml: is no text"),
+        (&["run", "."], "cannot be read"),
+        (&["run", "mine.toml", "--set", "topology.rte=1"], "--set topology.rte=1: unknown key"),
+        (&["run", "mine.toml", "--variant", "a"], "there is no variant `a`"),
+        (&["run", "mine.toml", "--seed", "x"], "invalid value 'x'"),
+        (&["run"], "<FILE>"),
+        (&["runn"], "a similar subcommand exists: 'run'"),
+        (&[], "Usage: apus"),
+    ] {
+        refused(&apus_in(&folder, arguments), message);
+    }
+}
+
+/// Every wrong scenario of the reader's corpus, through the command.
+#[test]
+fn run_refuses_the_corpus_of_mistakes() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/wrong");
+    for entry in fs::read_dir(corpus).expect("corpus") {
+        let path = entry.expect("entry").path();
+        let file = path.to_str().expect("UTF-8");
+        refused(&apus_in(Path::new("."), &["run", file]), file);
+    }
+}
+
+#[test]
+fn reproduce_refuses_names_that_it_does_not_know() {
+    let here = Path::new(".");
+    refused(&apus_in(here, &["reproduce"]), "<NAME");
+    let output = apus_in(here, &["reproduce", "swift/fig71"]);
+    refused(&output, "there is no experiment `swift/fig71`; did you mean `swift/fig17`?");
+    refused(&apus_in(here, &["reproduce", "--all", "swift/fig17"]), "cannot be used with");
+}
+
+/// The schema that others read: exactly these keys, with these types.
+#[test]
+fn reproduce_json_has_its_schema() {
+    let output = apus_in(Path::new("/"), &["reproduce", "swift/fig20", "--quick", "--json"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(stderr, "");
+    let json: Value = serde_json::from_str(&stdout).expect("JSON");
+    let results = json["results"].as_array().expect("results");
+    assert_eq!(results.len(), 1);
+    let result = &results[0];
+    assert_eq!(result["id"], "swift/fig20");
+    let status = result["status"].as_str().expect("status");
+    assert_eq!(output.status.code(), Some(i32::from(status != "pass")), "{status}");
+    assert!(["pass", "fail"].contains(&status), "{status}");
+    assert!(result["wall_s"].as_f64().expect("wall_s") > 0.0);
+    let checks = result["checks"].as_array().expect("checks");
+    let all = checks.iter().all(|check| check["pass"] == true);
+    assert_eq!(all, status == "pass");
+    for check in checks {
+        assert!(check["pass"].is_boolean());
+        assert!(["name", "unit", "source"].iter().all(|key| check[key].is_string()), "{check}");
+        for key in ["paper", "measured", "low", "high"] {
+            let value = check.get(key).expect("always there");
+            assert!(value.is_number() || value.is_null(), "{key}: {value}");
+        }
+    }
+}
+
+#[test]
+fn reproduce_prints_paper_and_measurement() {
+    let output = apus_in(Path::new("/"), &["reproduce", "swift/fig20", "--quick"]);
+    let (stdout, _) = texts(&output);
+    for part in ["swift/fig20", "paper", "ours", "band", "<= 10", "Swift Fig. 20", "checks pass"] {
+        assert!(stdout.contains(part), "{part} is not in\n{stdout}");
+    }
+}
+
+#[test]
+fn list_names_what_there_is() {
+    for (what, parts) in [
+        ("scenarios", &["swift/table3", "swift/fig17", "swift/fig20"][..]),
+        ("algorithms", &["swift", "dctcp", "constant"]),
+        ("topologies", &["star", "dumbbell", "leaf-spine", "fat-tree"]),
+        ("workloads", &["incast", "permutation", "all-to-all", "flows"]),
+        ("metrics", &["fabric_rtt_us.mean", "throughput_gbps"]),
+    ] {
+        let stdout = succeeds(&apus_in(Path::new("/"), &["list", what]));
+        for part in parts {
+            assert!(stdout.lines().any(|line| line.starts_with(part)), "{part}: {stdout}");
+        }
+    }
+}

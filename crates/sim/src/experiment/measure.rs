@@ -1,0 +1,167 @@
+//! From summaries to the numbers that checks look at.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::scenario::{Check, Reduce, Relative, Run};
+
+/// A number of an experiment: the median over the seeds, and its spread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// What it is; with the variant if the check looks at several one by one.
+    pub name: String,
+    /// The publication's number.
+    pub paper: Option<f64>,
+    /// Median over the seeds; `None` if a run did not measure it.
+    pub measured: Option<f64>,
+    /// Unit of all numbers here.
+    pub unit: String,
+    /// Least accepted value.
+    pub low: Option<f64>,
+    /// Largest accepted value.
+    pub high: Option<f64>,
+    /// Where the publication says so.
+    pub source: String,
+    /// Smallest and largest value over the seeds.
+    pub spread: Option<(f64, f64)>,
+    /// Why the measurement may differ.
+    pub why: Option<String>,
+}
+
+/// A check and whether it passes.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckResult {
+    /// The number and its band.
+    #[serde(flatten)]
+    pub shown: Shown,
+    /// Whether the median is within the band.
+    pub pass: bool,
+}
+
+impl CheckResult {
+    /// Holds the median against the band. What was not measured does not pass.
+    pub(super) fn judge(shown: Shown) -> Self {
+        let pass = shown.measured.is_some_and(|value| {
+            shown.low.is_none_or(|low| low <= value) && shown.high.is_none_or(|high| value <= high)
+        });
+        Self { shown, pass }
+    }
+}
+
+/// Measures checks over the summaries `json`, which are by run and then by seed.
+pub(super) fn measure(checks: &[Check], runs: &[Run], json: &[Vec<Value>]) -> Vec<Shown> {
+    let data = Data { runs, json };
+    let mut shown = Vec::new();
+    for check in checks {
+        match check.reduce {
+            Some(_) => shown.push(data.measure(check, check.name.clone(), &check.runs)),
+            None => {
+                for run in &check.runs {
+                    let name = match &runs[*run].variant {
+                        Some(variant) if check.runs.len() > 1 => {
+                            format!("{}, {variant}", check.name)
+                        }
+                        _ => check.name.clone(),
+                    };
+                    shown.push(data.measure(check, name, &[*run]));
+                }
+            }
+        }
+    }
+    shown
+}
+
+struct Data<'a> {
+    runs: &'a [Run],
+    json: &'a [Vec<Value>],
+}
+
+impl Data<'_> {
+    fn measure(&self, check: &Check, name: String, runs: &[usize]) -> Shown {
+        let seeds = self.json.first().map_or(0, Vec::len);
+        let values: Option<Vec<f64>> =
+            (0..seeds).map(|seed| self.of_seed(check, runs, seed)).collect();
+        let values = values.unwrap_or_default();
+        Shown {
+            name,
+            paper: check.paper,
+            measured: median(&values),
+            unit: check.unit.clone(),
+            low: check.low,
+            high: check.high,
+            source: check.source.clone(),
+            spread: smallest(&values).zip(largest(&values)),
+            why: check.why.clone(),
+        }
+    }
+
+    /// The value of a check in the runs with one seed.
+    fn of_seed(&self, check: &Check, runs: &[usize], seed: usize) -> Option<f64> {
+        let values: Option<Vec<f64>> = runs
+            .iter()
+            .map(|&run| {
+                let value = self.metric(run, seed, check.metric)?;
+                let Some(relative) = &check.relative else { return Some(value) };
+                let base = match relative {
+                    Relative::Largest => {
+                        let all: Option<Vec<f64>> = (0..self.runs.len())
+                            .map(|run| self.metric(run, seed, check.metric))
+                            .collect();
+                        largest(&all?)?
+                    }
+                    Relative::Value => self.runs[run].value?,
+                    Relative::Run { run, metric } => self.metric(*run, seed, metric)?,
+                };
+                let ratio = value / base;
+                ratio.is_finite().then_some(ratio)
+            })
+            .collect();
+        let values = values?;
+        let reduced = match check.reduce {
+            None => values.first().copied(),
+            Some(Reduce::Min) => smallest(&values),
+            Some(Reduce::Max) => largest(&values),
+            Some(Reduce::Mean) => Some(values.iter().sum::<f64>() / values.len() as f64),
+            Some(Reduce::Median) => median(&values),
+        };
+        reduced.map(|value| check.in_unit(value))
+    }
+
+    /// A number of a summary, by its path.
+    fn metric(&self, run: usize, seed: usize, path: &str) -> Option<f64> {
+        let summary = self.json.get(run)?.get(seed)?;
+        path.split('.').try_fold(summary, |value, key| value.get(key))?.as_f64()
+    }
+}
+
+fn smallest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().min_by(f64::total_cmp)
+}
+
+fn largest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().max_by(f64::total_cmp)
+}
+
+/// The median; the mean of the middle two of an even number.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn median_of_even_and_odd_numbers() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,72 @@
+//! Experiments: the runs of a scenario over several seeds, and what its checks make of them.
+
+mod measure;
+mod runner;
+
+use std::num::NonZeroUsize;
+
+use serde_json::Value;
+
+pub use measure::{CheckResult, Shown};
+pub use runner::{Step, run_all};
+
+use crate::scenario::Scenario;
+use crate::summary::Summary;
+
+/// Seeds of an experiment in full (design: every figure runs with at least 5).
+pub const FULL_SEEDS: u64 = 5;
+/// Seeds in quick mode.
+pub const QUICK_SEEDS: u64 = 1;
+
+/// What an experiment yields.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Each check with its measured value, in the scenario's order.
+    pub checks: Vec<CheckResult>,
+    /// What is shown besides.
+    pub shown: Vec<Shown>,
+    /// The summaries, by run and then by seed.
+    pub summaries: Vec<Vec<Summary>>,
+}
+
+impl Experiment {
+    /// Whether every check passes.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.checks.iter().all(|check| check.pass)
+    }
+}
+
+/// Runs a scenario with `seeds` seeds from its own on, on `threads` threads. The results do not
+/// depend on the number of threads. Progress comes from any of them.
+///
+/// # Errors
+/// The first run that fails, by name, and why.
+pub fn run(
+    scenario: &Scenario,
+    seeds: u64,
+    threads: NonZeroUsize,
+    progress: &(dyn Fn(Step) + Sync),
+) -> Result<Experiment, String> {
+    let setups: Vec<_> = scenario
+        .runs
+        .iter()
+        .flat_map(|run| {
+            let first = run.setup.seed();
+            (first..first + seeds).map(|seed| run.setup.clone().with_seed(seed))
+        })
+        .collect();
+    let mut results = run_all(&setups, threads, 1, progress).into_iter();
+    let mut summaries = Vec::new();
+    for _ in &scenario.runs {
+        let of_run = results.by_ref().take(seeds as usize);
+        summaries.push(of_run.collect::<Result<Vec<Summary>, String>>()?);
+    }
+    let json: Vec<Vec<Value>> = summaries
+        .iter()
+        .map(|of_run| of_run.iter().map(|s| serde_json::to_value(s).unwrap_or_default()).collect())
+        .collect();
+    let measured = |checks| measure::measure(checks, &scenario.runs, &json);
+    let checks = measured(&scenario.checks).into_iter().map(CheckResult::judge).collect();
+    Ok(Experiment { checks, shown: measured(&scenario.shown), summaries })
+}

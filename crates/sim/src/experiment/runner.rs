@@ -1,0 +1,64 @@
+//! Runs side by side on threads; none knows of the others.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::scenario::Setup;
+use crate::summary::Summary;
+use crate::{Progress, Simulation};
+
+/// How far one of several runs has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Index of the run.
+    pub run: usize,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// Runs all, at most `side_by_side` at a time, each on `threads_per_run` threads; the results are in
+/// the order of `setups` and do not depend on either number. Failures name their run.
+pub fn run_all(
+    setups: &[Setup],
+    side_by_side: NonZeroUsize,
+    threads_per_run: u32,
+    progress: &(dyn Fn(Step) + Sync),
+) -> Vec<Result<Summary, String>> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Summary, String>>>> =
+        setups.iter().map(|_| Mutex::new(None)).collect();
+    thread::scope(|scope| {
+        for _ in 0..side_by_side.get().min(setups.len()) {
+            scope.spawn(|| {
+                loop {
+                    let run = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(setup) = setups.get(run) else { return };
+                    let mut report = |p| progress(Step { run, progress: p });
+                    let result = run_one(setup, threads_per_run, &mut report);
+                    if let Ok(mut place) = results[run].lock() {
+                        *place = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    let results = results.into_iter().zip(setups);
+    let results = results.map(|(result, setup)| {
+        let result = result.into_inner().unwrap_or(None);
+        result.unwrap_or_else(|| Err(format!("{}: the run did not end", setup.name())))
+    });
+    results.collect()
+}
+
+fn run_one(
+    setup: &Setup,
+    threads: u32,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Summary, String> {
+    let fail = |why: String| format!("{} (seed {}): {why}", setup.name(), setup.seed());
+    let plan = setup.plan().map_err(|e| fail(e.to_string()))?;
+    let simulation = Simulation::with_threads(&plan, threads).map_err(|e| fail(e.to_string()))?;
+    simulation.run(setup.name(), progress).map_err(|e| fail(e.to_string()))
+}

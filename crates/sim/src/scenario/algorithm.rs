@@ -1,0 +1,125 @@
+//! `[algorithm]`: which algorithms the workloads use, with which parameters.
+
+use apus_cc::registry::{AlgorithmConfig, algorithms, build};
+use apus_cc::{ParamKind, suggestion};
+
+use super::section::Section;
+use super::source::Problems;
+use super::tree::{Node, Table, Value};
+
+/// An algorithm and the label by which workloads name it.
+#[derive(Clone, Debug)]
+pub(super) struct NamedAlgorithm {
+    pub(super) label: String,
+    pub(super) config: AlgorithmConfig,
+}
+
+/// Algorithms that do nothing useful without marks, and the only ones that marks have an effect on.
+pub(super) const NEEDS_ECN: &[&str] = &["dctcp"];
+
+/// Reads `[algorithm]`, or `[algorithm.LABEL]` several times.
+pub(super) fn read(root: &Section<'_>, problems: &Problems) -> Option<Vec<NamedAlgorithm>> {
+    let Some(node) = root.node("algorithm") else {
+        root.missing("algorithm", "a table like `[algorithm]` with `name = \"swift\"`");
+        return None;
+    };
+    let Value::Table(table) = &node.value else {
+        let message = format!(
+            "`algorithm` must be a table like `algorithm = {{ name = \"swift\" }}`, not {}",
+            node.value.describe()
+        );
+        problems.add(node.place, message);
+        return None;
+    };
+    let several = !table.entries.is_empty()
+        && table.entries.values().all(|entry| matches!(entry.node.value, Value::Table(_)));
+    if !several {
+        let config = read_one(table, "algorithm", None, node, problems)?;
+        return Some(vec![NamedAlgorithm { label: config.info().name.to_owned(), config }]);
+    }
+    let mut named = Vec::new();
+    for (label, entry) in &table.entries {
+        let Value::Table(inner) = &entry.node.value else { continue };
+        let path = format!("algorithm.{label}");
+        if !super::is_label(label) {
+            let message = format!("the label `{label}` must be {}", super::LABEL_RULE);
+            problems.add(entry.key, message);
+        }
+        // The label says which algorithm it is unless `name` does.
+        let config = read_one(inner, &path, Some(label), &entry.node, problems);
+        named.push(config.map(|config| NamedAlgorithm { label: label.clone(), config }));
+    }
+    named.into_iter().collect()
+}
+
+fn read_one(
+    table: &Table,
+    path: &str,
+    label: Option<&str>,
+    node: &Node,
+    problems: &Problems,
+) -> Option<AlgorithmConfig> {
+    let section = Section::new(table, path, node.place, problems);
+    let name: String = match (section.node("name"), label) {
+        (None, Some(label)) => label.to_owned(),
+        _ => section.require("name")?,
+    };
+    let Some(info) = algorithms().iter().find(|info| info.name == name) else {
+        let hint = suggestion(&name, algorithms().iter().map(|info| info.name));
+        let place = section.node("name").unwrap_or(node).place;
+        problems.add(place, format!("there is no algorithm \"{name}\"{hint}"));
+        return None;
+    };
+    let profile: Option<String> = match section.node("profile") {
+        Some(_) => Some(section.get("profile")?),
+        None => None,
+    };
+    let mut settings = Vec::new();
+    for (key, entry) in &table.entries {
+        if key == "name" || key == "profile" {
+            continue;
+        }
+        let kind = info.parameters.iter().find(|p| p.name == key).map(|p| p.kind);
+        match text_of(&entry.node.value, kind) {
+            Ok(text) => settings.push((key.as_str(), text)),
+            Err(why) => {
+                let message = format!("`{path}.{key}` {why}");
+                problems.add(entry.node.place, message);
+                return None;
+            }
+        }
+    }
+    let borrowed: Vec<(&str, &str)> =
+        settings.iter().map(|(key, text)| (*key, text.as_str())).collect();
+    match build(&name, profile.as_deref(), &borrowed) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            let key = error.parameter.as_deref().unwrap_or("profile");
+            let unknown = info.parameters.iter().all(|p| p.name != key);
+            let place = match table.entries.get(key) {
+                Some(entry) if unknown => entry.key,
+                Some(entry) => entry.node.place,
+                None => node.place,
+            };
+            problems.add(place, error.message);
+            None
+        }
+    }
+}
+
+/// A parameter as the table of algorithms reads it.
+fn text_of(value: &Value, kind: Option<ParamKind>) -> Result<String, String> {
+    match (value, kind) {
+        (Value::Text(text), Some(ParamKind::Number | ParamKind::Count)) => {
+            Err(format!("must be a number without quotes, not the text {text:?}"))
+        }
+        (Value::Text(text), Some(ParamKind::Flag)) => {
+            Err(format!("must be true or false without quotes, not the text {text:?}"))
+        }
+        (Value::Text(text), _) => Ok(text.clone()),
+        (Value::Integer(n), _) => Ok(n.to_string()),
+        (Value::Float(x), _) => Ok(x.to_string()),
+        (Value::Flag(flag), _) => Ok(flag.to_string()),
+        (other, _) => Err(format!("must be a value, not {}", other.describe())),
+    }
+}

@@ -1,0 +1,331 @@
+//! `[[check]]` and `[[show]]`: what a publication states, and the band that is accepted.
+
+use apus_cc::suggestion;
+
+use super::metric::{METRICS, is_fraction, unit_of};
+use super::section::Section;
+use super::source::Problems;
+use super::tree::{Node, Value};
+use super::variant::Variant;
+
+/// A number of an experiment, with the publication's beside it and the band that is accepted.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What it is.
+    pub name: String,
+    /// Path into the summary's JSON, one of [`METRICS`].
+    pub metric: &'static str,
+    /// The runs that it looks at, by index.
+    pub runs: Vec<usize>,
+    /// How the values of several runs become one. `None`: each run is a check of its own.
+    pub reduce: Option<Reduce>,
+    /// What the metric is divided by.
+    pub relative: Option<Relative>,
+    /// The publication's number.
+    pub paper: Option<f64>,
+    /// Unit of all numbers here.
+    pub unit: String,
+    /// Least accepted value.
+    pub low: Option<f64>,
+    /// Largest accepted value.
+    pub high: Option<f64>,
+    /// Where the publication says so.
+    pub source: String,
+    /// Why the measurement may differ.
+    pub why: Option<String>,
+}
+
+/// How the values of several runs become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The arithmetic mean.
+    Mean,
+    /// The median.
+    Median,
+}
+
+/// What a metric is divided by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Relative {
+    /// The largest value of the same metric in any run of the experiment.
+    Largest,
+    /// The value of the run's variant.
+    Value,
+    /// A metric of one run.
+    Run {
+        /// Its index.
+        run: usize,
+        /// The metric.
+        metric: &'static str,
+    },
+}
+
+impl Check {
+    /// From the metric, or the ratio of two, to the check's unit.
+    #[must_use]
+    pub fn in_unit(&self, value: f64) -> f64 {
+        if self.unit == "%" { value * 100.0 } else { value }
+    }
+}
+
+/// Reads `[[check]]` and `[[show]]`; `default_source` is the scenario's.
+pub(super) fn read_checks(
+    root: &Section<'_>,
+    variants: &[Variant],
+    default_source: Option<&str>,
+    problems: &Problems,
+) -> (Vec<Check>, Vec<Check>) {
+    let read = |key, banded| -> Vec<Check> {
+        let sections = root.sections(key).into_iter();
+        let checks = sections.filter_map(|s| {
+            let reader = Reader { section: &s, variants, problems };
+            let check = reader.check(default_source, banded);
+            s.finish();
+            check
+        });
+        checks.collect()
+    };
+    let checks = read("check", true);
+    let shown = read("show", false);
+    if !checks.is_empty() {
+        check_use(variants, checks.iter().chain(&shown), problems);
+    }
+    for (index, check) in checks.iter().enumerate() {
+        if checks[..index].iter().any(|other| other.name == check.name) {
+            let message = format!("has two checks named \"{}\"; rename one", check.name);
+            root.problem("check", message);
+        }
+    }
+    (checks, shown)
+}
+
+/// Every variant must be looked at by a check: running one for nothing is a mistake.
+fn check_use<'a>(
+    variants: &[Variant],
+    mut checks: impl Iterator<Item = &'a Check> + Clone,
+    problems: &Problems,
+) {
+    for (index, variant) in variants.iter().enumerate() {
+        let used = checks.clone().any(|check| {
+            let other = matches!(&check.relative, Some(Relative::Run { run, .. }) if *run == index);
+            check.runs.contains(&index) || other
+        });
+        if !used && !checks.any(|check| check.relative == Some(Relative::Largest)) {
+            let message = format!("no check looks at the variant `{}`; remove it", variant.name);
+            problems.add(variant.place, message);
+        }
+    }
+}
+
+struct Reader<'a, 'b> {
+    section: &'b Section<'a>,
+    variants: &'b [Variant],
+    problems: &'b Problems,
+}
+
+impl Reader<'_, '_> {
+    fn check(&self, default_source: Option<&str>, banded: bool) -> Option<Check> {
+        let section = self.section;
+        let name: Option<String> = section.require("name");
+        let metric = match section.node("metric") {
+            Some(node) => self.metric("metric", node),
+            None => {
+                section.missing("metric", "a path into the summary, like \"fabric_rtt_us.mean\"");
+                None
+            }
+        };
+        let runs = self.runs();
+        let relative = match (section.node("relative_to"), metric) {
+            (Some(node), Some(metric)) => Some(self.relative(node, metric)?),
+            _ => None,
+        };
+        let reduce = self.reduce(runs.as_deref());
+        let unit = metric.map(|metric| self.unit(metric, relative.is_some()));
+        let (low, high) = self.band(banded);
+        let paper = section.get("paper");
+        self.check_band(paper, low, high);
+        let source: Option<String> = section.get("source");
+        let source = source.or(default_source.map(str::to_owned));
+        if source.is_none() {
+            section.missing("source", "where the number is from, like \"Swift Fig. 17\"");
+        }
+        let why = section.get("why");
+        if relative == Some(Relative::Value) {
+            self.check_values(metric?, runs.as_deref()?);
+        }
+        Some(Check {
+            name: name?,
+            metric: metric?,
+            runs: runs?,
+            reduce: reduce?,
+            relative,
+            paper,
+            unit: unit?,
+            low,
+            high,
+            source: source?,
+            why,
+        })
+    }
+
+    fn metric(&self, key: &str, node: &Node) -> Option<&'static str> {
+        let path: String = self.section.read_node(key, node)?;
+        let found = METRICS.iter().find(|metric| **metric == path).copied();
+        if found.is_none() {
+            let hint = suggestion(&path, METRICS.iter().copied());
+            self.problems.add(node.place, format!("there is no metric \"{path}\"{hint}"));
+        }
+        found
+    }
+
+    fn runs(&self) -> Option<Vec<usize>> {
+        let all = || (0..self.variants.len().max(1)).collect();
+        let Some(node) = self.section.node("variant") else { return Some(all()) };
+        match &node.value {
+            Value::Text(text) if text == "all" => Some(all()),
+            Value::List(list) => list.iter().map(|node| self.variant(node)).collect(),
+            _ => Some(vec![self.variant(node)?]),
+        }
+    }
+
+    fn variant(&self, node: &Node) -> Option<usize> {
+        let name: String = self.section.read_node("variant", node)?;
+        let found = self.variants.iter().position(|variant| variant.name == name);
+        if found.is_none() {
+            let message = if self.variants.is_empty() {
+                format!("there is no variant `{name}`; this scenario has none")
+            } else {
+                let names = self.variants.iter().map(|variant| variant.name.as_str());
+                format!("there is no variant `{name}`{}", suggestion(&name, names))
+            };
+            self.problems.add(node.place, message);
+        }
+        found
+    }
+
+    /// The outer `None` means that something is wrong.
+    fn reduce(&self, runs: Option<&[usize]>) -> Option<Option<Reduce>> {
+        if self.section.node("reduce").is_none() {
+            return Some(None);
+        }
+        let word = self.section.word("reduce", &["min", "max", "mean", "median"])?;
+        if runs.is_some_and(|runs| runs.len() == 1) {
+            self.section.no_effect("reduce", "on one run");
+        }
+        Some(Some(match word {
+            "min" => Reduce::Min,
+            "max" => Reduce::Max,
+            "mean" => Reduce::Mean,
+            _ => Reduce::Median,
+        }))
+    }
+
+    fn relative(&self, node: &Node, metric: &'static str) -> Option<Relative> {
+        match &node.value {
+            Value::Text(text) if text == "max" => Some(Relative::Largest),
+            Value::Text(text) if text == "value" => Some(Relative::Value),
+            Value::Table(table) => {
+                let inner = Section::new(table, "check.relative_to", node.place, self.problems);
+                let run = match inner.node("variant") {
+                    Some(node) => self.variant(node),
+                    None => {
+                        inner.missing("variant", "the name of a variant");
+                        None
+                    }
+                };
+                let other = match inner.node("metric") {
+                    Some(node) => self.metric("relative_to.metric", node),
+                    None => Some(metric),
+                };
+                inner.finish();
+                let other = other?;
+                if unit_of(other) != unit_of(metric) {
+                    let message = format!("`{metric}` and `{other}` have different units");
+                    self.problems.add(node.place, message);
+                }
+                Some(Relative::Run { run: run?, metric: other })
+            }
+            other => {
+                let message = format!(
+                    "`relative_to` must be \"max\", \"value\" or {{ variant = \"...\" }}, not {}",
+                    other.describe()
+                );
+                self.problems.add(node.place, message);
+                None
+            }
+        }
+    }
+
+    fn unit(&self, metric: &str, relative: bool) -> String {
+        let own = if relative { "" } else { unit_of(metric) };
+        let Some(unit) = self.section.get::<String>("unit") else { return own.to_owned() };
+        let percent = relative || is_fraction(metric);
+        if unit != own && !(percent && unit == "%") {
+            let right = match (own, percent) {
+                ("", true) => "\"%\", or none for a fraction".to_owned(),
+                ("", false) => "none: it counts something".to_owned(),
+                (own, _) => format!("\"{own}\""),
+            };
+            let message = format!("cannot be \"{unit}\"; the unit of `{metric}` is {right}");
+            self.section.problem("unit", message);
+        }
+        unit
+    }
+
+    fn band(&self, banded: bool) -> (Option<f64>, Option<f64>) {
+        if !banded {
+            let why = "on what is only shown; use `[[check]]`";
+            self.section.no_effect("low", why);
+            self.section.no_effect("high", why);
+            return (None, None);
+        }
+        let (low, high) = (self.section.get("low"), self.section.get("high"));
+        if self.section.node("low").is_none() && self.section.node("high").is_none() {
+            self.section.missing("low", "a number; a check needs `low`, `high` or both");
+        }
+        (low, high)
+    }
+
+    fn check_band(&self, paper: Option<f64>, low: Option<f64>, high: Option<f64>) {
+        if let (Some(low), Some(high)) = (low, high) {
+            let message = format_args!("is {low}, above `high`, which is {high}");
+            self.section.check(low <= high, "low", message);
+        }
+        if let Some(paper) = paper {
+            let holds = low.is_none_or(|low| low <= paper) && high.is_none_or(|h| paper <= h);
+            let message = format_args!("is {paper}, which the band itself does not accept");
+            self.section.check(holds, "paper", message);
+        }
+    }
+
+    fn check_values(&self, metric: &str, runs: &[usize]) {
+        for &run in runs {
+            let Some(variant) = self.variants.get(run) else {
+                self.section.problem("relative_to", "\"value\" needs variants with a `value`");
+                continue;
+            };
+            match variant.value {
+                Some((value, unit))
+                    if value != 0.0 && (unit == unit_of(metric) || unit.is_empty()) => {}
+                Some((value, unit)) => {
+                    let message = format!(
+                        "\"value\" of `{}` is {value} {unit}, which `{metric}` in {} cannot be \
+                         compared with",
+                        variant.name,
+                        unit_of(metric)
+                    );
+                    self.section.problem("relative_to", message);
+                }
+                None => {
+                    let message =
+                        format!("\"value\" needs a `value` of the variant `{}`", variant.name);
+                    self.section.problem("relative_to", message);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The effective configuration as a scenario: every default resolved.
+
+use std::fmt::{self, Write};
+
+use apus_cc::ParamKind;
+use apus_units::{Bytes, Span};
+
+use super::algorithm::NamedAlgorithm;
+use super::host::spans_of;
+use super::setup::Setup;
+use super::topology::{Links, Shape};
+use super::workload::{Pattern, Workload};
+
+/// Renders a run.
+pub(super) fn render(setup: &Setup) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_all(&mut text, setup);
+    text
+}
+
+fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
+    writeln!(out, "# The effective configuration of a run: every default resolved.")?;
+    writeln!(out, "name = \"{}\"", setup.name)?;
+    writeln!(out, "duration = \"{}\"\nwarmup = \"{}\"", setup.duration, setup.warmup)?;
+    writeln!(out, "seed = {}", setup.seed)?;
+    write_topology(out, setup)?;
+    let sizes = setup.sizes;
+    writeln!(out, "\n[packets]\npayload = \"{}B\"", sizes.payload)?;
+    writeln!(out, "header = \"{}B\"\ncontrol = \"{}B\"", sizes.header, sizes.control)?;
+    write_host(out, setup)?;
+    let endpoint = setup.endpoint;
+    writeln!(out, "\n[transport]\nreorder_threshold = {}", endpoint.reorder_threshold)?;
+    writeln!(out, "max_ops = {}", endpoint.max_ops)?;
+    let granularity = Span::from_ps(1 << endpoint.timer_granularity_log2_ps);
+    writeln!(out, "timer_granularity = \"{granularity}\"")?;
+    writeln!(out, "local_rx_is_endpoint = {}", endpoint.local_rx_is_endpoint)?;
+    for named in &setup.algorithms {
+        write_algorithm(out, named)?;
+    }
+    for workload in &setup.workloads {
+        write_workload(out, workload, &setup.algorithms)?;
+    }
+    if let Some(measure) = setup.measure {
+        writeln!(out, "\n[measure]\ninterval = \"{}\"", measure.interval)?;
+        writeln!(out, "fair_share_after = \"{}\"", measure.fair_share_after)?;
+    }
+    Ok(())
+}
+
+fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
+    let topology = &setup.topology;
+    let own = topology.shared.is_none();
+    writeln!(out, "\n[topology]")?;
+    let uppers = match topology.shape {
+        Shape::Star { hosts } => {
+            writeln!(out, "kind = \"star\"\nhosts = {hosts}")?;
+            Vec::new()
+        }
+        Shape::Dumbbell { left, right, middle } => {
+            writeln!(out, "kind = \"dumbbell\"\nleft = {left}\nright = {right}")?;
+            vec![("middle", middle)]
+        }
+        Shape::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
+            writeln!(out, "kind = \"leaf-spine\"\nleaves = {leaves}")?;
+            writeln!(out, "hosts_per_leaf = {hosts_per_leaf}\nspines = {spines}")?;
+            vec![("uplink", uplink)]
+        }
+        Shape::FatTree { k, hosts_per_edge, aggregation, core } => {
+            writeln!(out, "kind = \"fat-tree\"\nk = {k}\nhosts_per_edge = {hosts_per_edge}")?;
+            vec![("aggregation", aggregation), ("core", core)]
+        }
+    };
+    write_links(out, topology.edge, own)?;
+    writeln!(out, "pipeline_latency = \"{}\"", topology.pipeline_latency)?;
+    if let Some(shared) = topology.shared {
+        let (size, alpha) = (shared.size, shared.alpha);
+        writeln!(out, "shared = {{ size = \"{size}\", alpha = {alpha:?} }}")?;
+    }
+    if let Some(threshold) = topology.ecn {
+        writeln!(out, "ecn = {{ threshold = \"{threshold}\" }}")?;
+    }
+    for (key, links) in uppers {
+        writeln!(out, "\n[topology.{key}]")?;
+        write_links(out, links, own)?;
+    }
+    Ok(())
+}
+
+fn write_links(out: &mut String, links: Links, own_buffers: bool) -> fmt::Result {
+    writeln!(out, "rate = \"{}\"\ndelay = \"{}\"", links.rate, links.delay)?;
+    if own_buffers {
+        writeln!(out, "buffer = \"{}\"", size_or_unlimited(links.buffer))?;
+    }
+    Ok(())
+}
+
+fn size_or_unlimited(size: Bytes) -> String {
+    if size == Bytes::MAX { "unlimited".to_owned() } else { size.to_string() }
+}
+
+fn write_host(out: &mut String, setup: &Setup) -> fmt::Result {
+    let model = setup.host.model;
+    writeln!(out, "\n[host]\nmodel = \"{}\"", setup.host.preset)?;
+    writeln!(out, "jitter = \"{}\"\nclock_offset = \"{}\"", model.jitter, model.clock_offset)?;
+    writeln!(out, "clock_drift = \"{}ppb\"", model.clock_drift_ppb)?;
+    writeln!(out, "clock_reading_interval = \"{}\"", model.clock_reading_interval)?;
+    writeln!(out, "nic_backlog = \"{}\"", model.nic_backlog)?;
+    let Some(mut costs) = model.engine else { return Ok(()) };
+    writeln!(out, "receive_queue = \"{}\"", size_or_unlimited(model.receive_queue))?;
+    writeln!(out, "\n[host.engine]")?;
+    for (key, span) in spans_of(&mut costs) {
+        writeln!(out, "{key} = \"{span}\"")?;
+    }
+    writeln!(out, "noise = {:?}\nbatch = {}\nshared = {}", costs.noise, costs.batch, costs.shared)
+}
+
+fn write_algorithm(out: &mut String, named: &NamedAlgorithm) -> fmt::Result {
+    let (label, config) = (&named.label, &named.config);
+    let info = config.info();
+    writeln!(out, "\n[algorithm.{label}]\nname = \"{}\"", info.name)?;
+    writeln!(out, "profile = \"{}\"", config.profile())?;
+    for (name, value) in config.effective() {
+        let kind = info.parameters.iter().find(|p| p.name == name).map(|p| p.kind);
+        match (kind, value.parse::<f64>()) {
+            (Some(ParamKind::Number), Ok(number)) => writeln!(out, "{name} = {number:?}")?,
+            (Some(ParamKind::Count | ParamKind::Flag), _) => writeln!(out, "{name} = {value}")?,
+            _ => writeln!(out, "{name} = \"{value}\"")?,
+        }
+    }
+    Ok(())
+}
+
+fn write_workload(
+    out: &mut String,
+    workload: &Workload,
+    algorithms: &[NamedAlgorithm],
+) -> fmt::Result {
+    writeln!(out, "\n[[workload]]")?;
+    match &workload.pattern {
+        Pattern::Incast { senders, receiver } => {
+            writeln!(out, "kind = \"incast\"\nsenders = {senders:?}\nreceiver = {receiver}")?;
+        }
+        Pattern::Permutation { hosts } => {
+            writeln!(out, "kind = \"permutation\"\nhosts = {hosts:?}")?;
+        }
+        Pattern::AllToAll { hosts } => writeln!(out, "kind = \"all-to-all\"\nhosts = {hosts:?}")?,
+        Pattern::Flows(_) => writeln!(out, "kind = \"flows\"")?,
+    }
+    writeln!(out, "flows_per_pair = {}\nop = \"{}\"", workload.flows_per_pair, workload.op)?;
+    writeln!(out, "size = \"{}\"\noutstanding = {}", workload.size, workload.outstanding)?;
+    writeln!(out, "start = \"{}\"", workload.start)?;
+    writeln!(out, "start_spread = \"{}\"", workload.start_spread)?;
+    if let Some(stop) = workload.stop {
+        writeln!(out, "stop = \"{stop}\"")?;
+    }
+    writeln!(out, "algorithm = \"{}\"", algorithms[workload.algorithm].label)?;
+    if let Pattern::Flows(flows) = &workload.pattern {
+        for flow in flows {
+            writeln!(out, "\n[[workload.flow]]\nfrom = {}\nto = {}", flow.from, flow.to)?;
+            writeln!(out, "start = \"{}\"", flow.start)?;
+            if let Some(stop) = flow.stop {
+                writeln!(out, "stop = \"{stop}\"")?;
+            }
+        }
+    }
+    Ok(())
+}

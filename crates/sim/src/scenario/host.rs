@@ -1,0 +1,169 @@
+//! `[packets]`, `[host]` and `[transport]`: sizes on the wire, what a host costs, the transport.
+
+use apus_transport::EndpointConfig;
+use apus_units::{Bytes, Span};
+
+use super::section::Section;
+use super::topology::read_size_or_unlimited;
+use crate::PacketSizes;
+use crate::host_model::{EngineCosts, HostModel};
+
+/// Payload 4096 B and headers 64 B: facts of the reproduction, after Falcon's MTU; a control packet
+/// is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
+pub(super) const DEFAULT_SIZES: PacketSizes =
+    PacketSizes { payload: 4096, header: 64, control: 84 };
+
+/// The largest IP packet, which no fabric exceeds.
+const MAX_PACKET: u64 = 65_535;
+
+/// Reads `[packets]`.
+pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> {
+    let Some(section) = section else { return Some(DEFAULT_SIZES) };
+    let size = |key, default: u32, lowest: u64| {
+        let bytes: Bytes = section.get(key).unwrap_or(Bytes::new(u64::from(default)));
+        let holds = (lowest..=MAX_PACKET).contains(&bytes.get());
+        let must = format!("must be from {lowest}B to {MAX_PACKET}B, but it is {bytes}");
+        section.check(holds, key, must);
+        holds.then_some(bytes.get() as u32)
+    };
+    let payload = size("payload", DEFAULT_SIZES.payload, 1);
+    let header = size("header", DEFAULT_SIZES.header, 0);
+    let control = size("control", DEFAULT_SIZES.control, 1);
+    section.finish();
+    Some(PacketSizes { payload: payload?, header: header?, control: control? })
+}
+
+/// A host model and the preset that it started from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostSpec {
+    pub(super) preset: &'static str,
+    pub(super) model: HostModel,
+}
+
+/// Reads `[host]`.
+pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
+    let ideal = HostSpec { preset: HostModel::PRESETS[0], model: HostModel::IDEAL };
+    let Some(section) = section else { return Some(ideal) };
+    let preset = section.word("model", HostModel::PRESETS)?;
+    let mut model = HostModel::preset(preset)?;
+    let span = |key, field: &mut Span| {
+        if let Some(value) = section.get(key) {
+            *field = value;
+        }
+    };
+    span("jitter", &mut model.jitter);
+    span("clock_offset", &mut model.clock_offset);
+    span("clock_reading_interval", &mut model.clock_reading_interval);
+    span("nic_backlog", &mut model.nic_backlog);
+    let positive = |key: &str, value: Span| {
+        section.check(!value.is_zero(), key, "must be above 0");
+    };
+    positive("clock_reading_interval", model.clock_reading_interval);
+    positive("nic_backlog", model.nic_backlog);
+    if let Some(drift) = section.node("clock_drift") {
+        let text: Option<String> = section.read_node("clock_drift", drift);
+        match text.map(|text| parse_drift(&text)) {
+            Some(Some(ppb)) => model.clock_drift_ppb = ppb,
+            Some(None) => section.problem(
+                "clock_drift",
+                "must be a whole number of ppm or ppb, at most 1000ppm, like \"40ppm\"",
+            ),
+            None => {}
+        }
+    }
+    if model.engine.is_none() {
+        let why =
+            "with the model \"ideal\", whose engine costs nothing (other models: t1, t1-quiet)";
+        section.no_effect("receive_queue", why);
+        section.no_effect("engine", why);
+    } else if let Some(node) = section.node("receive_queue")
+        && let Some(size) = read_size_or_unlimited(&section, "receive_queue", &node.value)
+    {
+        model.receive_queue = size;
+        section.check(size > Bytes::ZERO, "receive_queue", "must be above 0");
+    }
+    if let Some(costs) = &mut model.engine
+        && let Some(engine) = section.section("engine")
+    {
+        read_engine(engine, costs);
+    }
+    section.finish();
+    Some(HostSpec { preset, model })
+}
+
+fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
+    for (key, field) in spans_of(costs) {
+        if let Some(value) = section.get(key) {
+            *field = value;
+        }
+    }
+    if let Some(noise) = section.get::<f64>("noise") {
+        costs.noise = noise;
+        let must = format_args!("must be from 0 to 1, but it is {noise}");
+        section.check((0.0..=1.0).contains(&noise), "noise", must);
+    }
+    if let Some(batch) = section.get::<u32>("batch") {
+        costs.batch = batch;
+        section.check(batch > 0, "batch", "must be at least 1 packet");
+    }
+    if let Some(shared) = section.get("shared") {
+        costs.shared = shared;
+    }
+    section.check(!costs.round.is_zero(), "round", "must be above 0");
+    section.finish();
+}
+
+/// The times of an engine by name.
+pub(super) fn spans_of(costs: &mut EngineCosts) -> [(&'static str, &mut Span); 10] {
+    [
+        ("round", &mut costs.round),
+        ("receive_packet", &mut costs.receive_packet),
+        ("receive_op", &mut costs.receive_op),
+        ("receive_ack", &mut costs.receive_ack),
+        ("send_ack", &mut costs.send_ack),
+        ("send_packet", &mut costs.send_packet),
+        ("send_op", &mut costs.send_op),
+        ("copy_kib", &mut costs.copy_kib),
+        ("stall", &mut costs.stall),
+        ("stall_every", &mut costs.stall_every),
+    ]
+}
+
+/// Reads `40ppm` as 40 000 parts per billion.
+fn parse_drift(text: &str) -> Option<i32> {
+    let (digits, factor) = match (text.strip_suffix("ppm"), text.strip_suffix("ppb")) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1),
+        _ => return None,
+    };
+    let value = digits.trim().parse::<i32>().ok()?.checked_mul(factor)?;
+    (0..=1_000_000).contains(&value).then_some(value)
+}
+
+/// Reads `[transport]`.
+pub(super) fn read_transport(section: Option<Section<'_>>, payload: u32) -> EndpointConfig {
+    let mut config = EndpointConfig { max_payload: payload, ..EndpointConfig::default() };
+    let Some(section) = section else { return config };
+    if let Some(threshold) = section.get("reorder_threshold") {
+        config.reorder_threshold = threshold;
+        section.check(threshold > 0, "reorder_threshold", "must be at least 1 packet");
+    }
+    if let Some(ops) = section.get::<u32>("max_ops") {
+        config.max_ops = ops;
+        let must = format_args!("must be from 1 to 65536 ops, but it is {ops}");
+        section.check((1..=65_536).contains(&ops), "max_ops", must);
+    }
+    if let Some(granularity) = section.get::<Span>("timer_granularity") {
+        let ps = granularity.as_ps();
+        config.timer_granularity_log2_ps = ps.max(1).ilog2();
+        let holds = ps.is_power_of_two() && (10..=30).contains(&ps.ilog2());
+        let must = "must be a power of two of picoseconds from 1024ps to 1073741824ps, \
+                    like \"131072ps\"";
+        section.check(holds, "timer_granularity", must);
+    }
+    if let Some(counts) = section.get("local_rx_is_endpoint") {
+        config.local_rx_is_endpoint = counts;
+    }
+    section.finish();
+    config
+}

@@ -1,0 +1,346 @@
+//! Scenarios: one TOML file says everything about a run or an experiment.
+//!
+//! ```toml
+//! duration = "20ms"
+//! topology = { kind = "star", hosts = 11, rate = "100Gbps", delay = "1us", buffer = "4MB" }
+//! algorithm = { name = "swift", base_target = "25us" }
+//! [[workload]]
+//! kind = "incast"
+//! size = "64kB"
+//! ```
+//!
+//! Every quantity carries its unit. Unknown keys, missing or wrong units, impossible values,
+//! contradictions and settings without effect are errors that name file, line and remedy; as many
+//! as can be found are reported at once.
+//!
+//! # The run
+//! * `duration`, `warmup` (0s), `seed` (1), and `name` (the file's), `title`, `source`: what it
+//!   shows, and the publication that says so.
+//! * `[topology]`: `kind` with its counts, see [`TOPOLOGIES`]; of the hosts' links `rate`, `delay`
+//!   (one way) and `buffer` (per switch port, or "unlimited"). The other links are alike but for what
+//!   a table of their name says: `middle = { rate = "400Gbps" }`. `shared = { size, alpha }` in place
+//!   of `buffer` is memory of the switch with dynamic thresholds. `pipeline_latency` (0s),
+//!   `ecn = { threshold }`.
+//! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
+//! * `[host]`: `model` ("ideal", "t1", "t1-quiet") and what differs from it: `jitter`, `clock_offset`,
+//!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
+//!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts).
+//! * `[transport]`: `reorder_threshold`, `max_ops`, `timer_granularity`, `local_rx_is_endpoint`.
+//! * `[algorithm]`: `name`, `profile` and parameters. Several are `[algorithm.LABEL]`, which workloads
+//!   name.
+//! * `[[workload]]`: `kind` with its hosts, see [`WORKLOADS`]; `size`, `op` ("write", "read",
+//!   "message"), `outstanding` (1) ops per flow, `flows_per_pair` (1), `start` (0s), `start_spread`
+//!   (0s), `stop`, `algorithm`. Hosts are a number, the first ones, or a list.
+//! * `[measure]`: `interval` and `fair_share_after`: compare each connection's rate per interval with
+//!   its max-min share, from that long after each start or stop of a connection.
+//!
+//! # The experiment
+//! * `[[variant]]`: `name`, `set = { "algorithm.base_target" = "50us" }`, `value`; or one `[sweep]`
+//!   with `key` and `values`. Into lists: `workload.0.size`; without the number if there is one.
+//! * `[[check]]`: `name`, `metric` (of [`METRICS`]), `variant` (a name, a list, "all"), `reduce`
+//!   ("min", "max", "mean", "median"; without it each variant is checked), `relative_to` ("max" of the
+//!   experiment, "value" of the variant, `{ variant, metric }`), `unit` ("%" for fractions), `paper`,
+//!   `low`, `high`, `source`, `why` it may differ. `[[show]]`: the same without a band.
+//! * `testbed = "t1"`: another file with settings that several scenarios share. What differs from it
+//!   or from the algorithm's and host's defaults stands in `[[override]]` (`set`, `reason`) or in a
+//!   variant or sweep with its `reason`.
+
+mod algorithm;
+mod check;
+mod connections;
+mod effective;
+mod host;
+mod metric;
+mod section;
+mod setup;
+mod source;
+mod topology;
+mod tree;
+mod variant;
+mod workload;
+
+pub use check::{Check, Reduce, Relative};
+pub use metric::{METRICS, unit_of};
+pub use setup::Setup;
+pub use source::{Problem, ScenarioError, Source};
+pub use topology::TOPOLOGIES;
+pub use variant::Override;
+pub use workload::WORKLOADS;
+
+use section::Section;
+use source::{Place, Problems};
+use tree::{Table, Value};
+use variant::{Assignment, ReasonRule, Variant};
+
+/// The keys at the root of a scenario besides those of its run.
+const OTHER_KEYS: &[&str] =
+    &["name", "title", "source", "testbed", "override", "variant", "sweep", "check", "show"];
+
+/// A scenario, read and checked.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub title: Option<String>,
+    /// The publication that it reproduces, and where.
+    pub source: Option<String>,
+    /// Its runs, at least one.
+    pub runs: Vec<Run>,
+    /// What it must show.
+    pub checks: Vec<Check>,
+    /// What it shows besides, without a band.
+    pub shown: Vec<Check>,
+    /// What differs from the testbed and the algorithm's defaults, with reasons.
+    pub overrides: Vec<Override>,
+}
+
+/// One run of a scenario.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The variant's name; `None` if the scenario has no variants.
+    pub variant: Option<String>,
+    /// The variant's value, in microseconds, Gb/s or bytes if it has a unit.
+    pub value: Option<f64>,
+    /// Its settings.
+    pub setup: Setup,
+}
+
+/// What the command line changes about a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Settings as `key=value` (`--set`).
+    pub set: Vec<String>,
+    /// The seed (`--seed`).
+    pub seed: Option<u64>,
+    /// The only variant to run (`--variant`); checks are left out then.
+    pub variant: Option<String>,
+}
+
+/// Finds a testbed by name: its file, or what is wrong with the name and what would be right.
+pub type FindTestbed<'a> = &'a dyn Fn(&str) -> Result<Source, String>;
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, see [`ScenarioError`].
+    pub fn read(
+        source: &Source,
+        find_testbed: FindTestbed<'_>,
+        options: &Options,
+    ) -> Result<Self, ScenarioError> {
+        let mut problems = Problems::default();
+        let place = problems.add_file(source);
+        let own = tree::parse(source, place, &problems);
+        let mut table = own.clone();
+        let mut scenario = None;
+        // What is no TOML is not worth reading on.
+        if problems.is_empty() {
+            let testbed = merge_testbed(&mut table, find_testbed, &mut problems);
+            let given: Vec<_> =
+                options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
+            let rule = ReasonRule { testbed: testbed.as_ref() };
+            let reader = Reader { own: &own, place, rule, options, given, problems: &problems };
+            scenario = reader.read(default_name(&source.name), table);
+        }
+        problems.into_result()?;
+        scenario.ok_or_else(|| {
+            let message = "this cannot be read, and the reader does not say why: a bug of ours";
+            let source = source.name.clone();
+            ScenarioError(vec![Problem { source, position: None, message: message.to_owned() }])
+        })
+    }
+}
+
+/// What labels and names of variants must be: they become parts of file names and of keys.
+const LABEL_RULE: &str = "1 to 64 letters, digits, `-`, `_` or `.`, and not begin with `.`";
+
+fn is_label(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=64).contains(&text.len()) && !text.starts_with('.') && text.chars().all(allowed)
+}
+
+/// A label made from any text.
+fn label_from(text: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let label: String = text.trim().chars().map(safe).take(64).collect();
+    if is_label(&label) {
+        label
+    } else {
+        format!("x{}", label.chars().take(63).collect::<String>())
+    }
+}
+
+/// The name of the file without its ending.
+fn default_name(file: &str) -> String {
+    let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    label_from(base.strip_suffix(".toml").unwrap_or(base))
+}
+
+/// Longest name.
+const MAX_NAME: usize = 130;
+
+fn is_name(name: &str) -> bool {
+    name.split('/').all(is_label)
+}
+
+/// Reads the testbed that `table` names and puts its settings below the table's own.
+fn merge_testbed(
+    table: &mut Table,
+    find_testbed: FindTestbed<'_>,
+    problems: &mut Problems,
+) -> Option<Table> {
+    let node = table.get("testbed")?.clone();
+    let Value::Text(name) = &node.value else {
+        let message =
+            format!("`testbed` must be a name like \"t1\", not {}", node.value.describe());
+        problems.add(node.place, message);
+        return None;
+    };
+    let source = match find_testbed(name) {
+        Ok(source) => source,
+        Err(message) => {
+            problems.add(node.place, message);
+            return None;
+        }
+    };
+    let start = problems.add_file(&source);
+    let testbed = tree::parse(&source, start, problems);
+    let root = Section::new(&testbed, "", start, problems);
+    setup::check_keys(&root, &[], problems, &testbed);
+    let rule = ReasonRule { testbed: Some(&testbed) };
+    for (key, place, _) in table.leaves() {
+        if rule.applies(&key) {
+            let instead = "write it as `[[override]]` with `set` and `reason`";
+            let message = match testbed.at_path(&key) {
+                Some(theirs) => {
+                    let at = problems.locate(theirs.place);
+                    format!("`{key}` is set by the testbed `{name}` ({at}); to change it {instead}")
+                }
+                None => format!("scenarios of a testbed share `{key}`; to change it {instead}"),
+            };
+            problems.add(place, message);
+        }
+    }
+    table.merge(testbed.clone(), "", &mut |key, place, _| {
+        problems.add(place, format!("`{key}` does not fit what the testbed `{name}` sets"));
+    });
+    Some(testbed)
+}
+
+/// Reads `key=value` of the command line.
+fn read_option(text: &str, problems: &mut Problems) -> Option<Assignment> {
+    let place = problems.add_option(format!("--set {text}"));
+    let Some((key, value)) = text.split_once('=') else {
+        problems.add(place, "it must be key=value, like `topology.rate=100Gbps`");
+        return None;
+    };
+    let node = tree::parse_option(value.trim(), place, problems);
+    Some(Assignment { key: key.trim().to_owned(), place, node })
+}
+
+struct Reader<'a> {
+    /// The file's own settings, without the testbed's.
+    own: &'a Table,
+    place: Place,
+    rule: ReasonRule<'a>,
+    options: &'a Options,
+    given: Vec<Assignment>,
+    problems: &'a Problems,
+}
+
+impl Reader<'_> {
+    fn read(&self, default_name: String, mut table: Table) -> Option<Scenario> {
+        let problems = self.problems;
+        let root = Section::new(self.own, "", self.place, problems);
+        setup::check_keys(&root, OTHER_KEYS, problems, self.own);
+        let name = root.get("name").unwrap_or(default_name);
+        let (title, source) = (root.get("title"), root.get::<String>("source"));
+        let mut overrides = variant::apply_overrides(&root, &self.rule, &mut table, problems);
+        let variants = variant::read_variants(&root, &self.rule, &mut overrides, problems);
+        // A run's name is the scenario's and the variant's, and a name again.
+        let longest = if variants.is_empty() { MAX_NAME } else { MAX_NAME / 2 - 1 };
+        let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
+        root.check(is_name(&name) && name.len() <= longest, "name", must);
+        let (checks, shown) = check::read_checks(&root, &variants, source.as_deref(), problems);
+        let runs = self.runs(&name, &table, &variants);
+        let alone = self.options.variant.is_some();
+        let unless_alone = |checks| if alone { Vec::new() } else { checks };
+        Some(Scenario {
+            name,
+            title,
+            source,
+            runs: runs?,
+            checks: unless_alone(checks),
+            shown: unless_alone(shown),
+            overrides,
+        })
+    }
+
+    fn runs(&self, name: &str, table: &Table, variants: &[Variant]) -> Option<Vec<Run>> {
+        if variants.is_empty() {
+            if let Some(wanted) = &self.options.variant {
+                let message = format!("there is no variant `{wanted}`; this scenario has none");
+                self.problems.add(self.place, message);
+            }
+            let setup = self.setup(name.to_owned(), table.clone(), &[])?;
+            return Some(vec![Run { variant: None, value: None, setup }]);
+        }
+        let chosen: Vec<&Variant> = match &self.options.variant {
+            None => variants.iter().collect(),
+            Some(wanted) => variants.iter().filter(|variant| variant.name == *wanted).collect(),
+        };
+        if let (Some(wanted), true) = (&self.options.variant, chosen.is_empty()) {
+            let names = variants.iter().map(|variant| variant.name.as_str());
+            let hint = apus_cc::suggestion(wanted, names);
+            self.problems.add(self.place, format!("there is no variant `{wanted}`{hint}"));
+        }
+        let runs: Vec<Option<Run>> = chosen
+            .iter()
+            .map(|variant| {
+                let own = if chosen.len() > 1 { variant.settings.as_slice() } else { &[] };
+                for given in self.given.iter().filter(|g| own.iter().any(|s| s.key == g.key)) {
+                    let message = format!(
+                        "`{}` is what the variants differ in; choose one with --variant",
+                        given.key
+                    );
+                    self.problems.add(given.place, message);
+                }
+                let name = format!("{name}/{}", variant.name);
+                let setup = self.setup(name, table.clone(), &variant.settings)?;
+                let value = variant.value.map(|(value, _)| value);
+                Some(Run { variant: Some(variant.name.clone()), value, setup })
+            })
+            .collect();
+        let runs: Vec<Run> = runs.into_iter().collect::<Option<_>>()?;
+        self.check_different(&runs, &chosen);
+        Some(runs)
+    }
+
+    fn setup(&self, name: String, mut table: Table, settings: &[Assignment]) -> Option<Setup> {
+        for assignment in settings.iter().chain(&self.given) {
+            variant::assign(&mut table, assignment, self.problems);
+        }
+        let setup = Setup::read(name, &table, self.place, self.problems)?;
+        Some(match self.options.seed {
+            Some(seed) => setup.with_seed(seed),
+            None => setup,
+        })
+    }
+
+    /// Two variants that are the same run are a mistake: one of them sets nothing new.
+    fn check_different(&self, runs: &[Run], variants: &[&Variant]) {
+        let anonymous: Vec<String> = runs
+            .iter()
+            .map(|run| Setup { name: String::new(), ..run.setup.clone() }.to_toml())
+            .collect();
+        for (index, text) in anonymous.iter().enumerate() {
+            if let Some(first) = anonymous[..index].iter().position(|other| other == text) {
+                let (a, b) = (&variants[first].name, &variants[index].name);
+                let message = format!("the variants `{a}` and `{b}` are the same run; remove one");
+                self.problems.add(variants[index].place, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading one table of settings: every key is asked for once, what nobody asked for is unknown.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use apus_cc::suggestion;
+use apus_units::{Bytes, Rate, Span};
+
+use super::source::{Place, Problems};
+use super::tree::{Node, Table, Value};
+
+/// One table of a scenario and what has been asked of it.
+pub(super) struct Section<'a> {
+    table: &'a Table,
+    path: String,
+    place: Place,
+    asked: RefCell<Vec<&'static str>>,
+    problems: &'a Problems,
+}
+
+/// What a setting's value can be read as.
+pub(super) trait Setting: Sized {
+    /// What it is and an example, for messages: "a time like \"25us\"".
+    const KIND: &'static str;
+
+    /// Reads a value; the error says what is wrong with one of the right type, `None` that the type
+    /// is wrong.
+    fn read(value: &Value) -> Result<Self, Option<String>>;
+}
+
+macro_rules! quantities {
+    ($($type:ty: $kind:literal;)+) => { $(
+        impl Setting for $type {
+            const KIND: &'static str = $kind;
+
+            fn read(value: &Value) -> Result<Self, Option<String>> {
+                match value {
+                    Value::Text(text) => {
+                        text.parse().map_err(|e: apus_units::ParseQuantityError| Some(e.to_string()))
+                    }
+                    _ => Err(None),
+                }
+            }
+        }
+    )+ };
+}
+
+quantities! {
+    Span: "a time with its unit, like \"25us\"";
+    Rate: "a rate with its unit, like \"100Gbps\"";
+    Bytes: "a size with its unit, like \"64KiB\"";
+}
+
+impl Setting for u64 {
+    const KIND: &'static str = "a whole number without quotes, like 10";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        match value {
+            Value::Integer(n) => {
+                Self::try_from(*n).map_err(|_| Some(format!("it is {n}, which is below 0")))
+            }
+            _ => Err(None),
+        }
+    }
+}
+
+impl Setting for u32 {
+    const KIND: &'static str = u64::KIND;
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        let wide = u64::read(value)?;
+        Self::try_from(wide).map_err(|_| Some(format!("{wide} is larger than {}", Self::MAX)))
+    }
+}
+
+impl Setting for f64 {
+    const KIND: &'static str = "a number without quotes, like 0.5";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        match value {
+            Value::Integer(n) => Ok(*n as Self),
+            Value::Float(x) if x.is_finite() => Ok(*x),
+            Value::Float(x) => Err(Some(format!("it is {x}, which is no finite number"))),
+            _ => Err(None),
+        }
+    }
+}
+
+impl Setting for bool {
+    const KIND: &'static str = "true or false, without quotes";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        match value {
+            Value::Flag(flag) => Ok(*flag),
+            _ => Err(None),
+        }
+    }
+}
+
+impl Setting for String {
+    const KIND: &'static str = "a text in quotes";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        match value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err(None),
+        }
+    }
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(
+        table: &'a Table,
+        path: impl Into<String>,
+        place: Place,
+        problems: &'a Problems,
+    ) -> Self {
+        Self { table, path: path.into(), place, asked: RefCell::default(), problems }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Its keys, whether asked for or not.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.table.entries.keys().map(String::as_str)
+    }
+
+    /// The name by which messages mention a key.
+    pub(super) fn name(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// Asks for a key, of whatever type.
+    pub(super) fn node(&self, key: &'static str) -> Option<&'a Node> {
+        self.ask(key);
+        self.table.get(key)
+    }
+
+    fn ask(&self, key: &'static str) {
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&key) {
+            asked.push(key);
+        }
+    }
+
+    /// Asks for a key that may be absent.
+    pub(super) fn get<T: Setting>(&self, key: &'static str) -> Option<T> {
+        let node = self.node(key)?;
+        self.read_node(key, node)
+    }
+
+    /// Asks for a key that must be there.
+    pub(super) fn require<T: Setting>(&self, key: &'static str) -> Option<T> {
+        if self.table.get(key).is_none() {
+            self.ask(key);
+            self.missing(key, T::KIND);
+            return None;
+        }
+        self.get(key)
+    }
+
+    /// Notes that a key is missing.
+    pub(super) fn missing(&self, key: &str, kind: &str) {
+        self.problems.add(self.place, format!("`{}` is missing; it is {kind}", self.name(key)));
+    }
+
+    /// Reads a node that belongs to `key`.
+    pub(super) fn read_node<T: Setting>(&self, key: &str, node: &Node) -> Option<T> {
+        match T::read(&node.value) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                let name = self.name(key);
+                let message = match why {
+                    Some(why) => format!("`{name}`: {why}"),
+                    None => {
+                        format!("`{name}` must be {}, not {}", T::KIND, node.value.describe())
+                    }
+                };
+                self.problems.add(node.place, message);
+                None
+            }
+        }
+    }
+
+    /// Asks for a key that is one of some words, the first one by default.
+    pub(super) fn word(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+        let Some(node) = self.node(key) else { return words.first().copied() };
+        let word: String = self.read_node(key, node)?;
+        let found = words.iter().find(|known| **known == word).copied();
+        if found.is_none() {
+            let hint = suggestion(&word, words.iter().copied());
+            let name = self.name(key);
+            self.problems.add(node.place, format!("`{name}` cannot be \"{word}\"{hint}"));
+        }
+        found
+    }
+
+    /// A table within this one.
+    pub(super) fn section(&self, key: &'static str) -> Option<Section<'a>> {
+        self.ask(key);
+        let entry = self.table.entries.get(key)?;
+        match &entry.node.value {
+            Value::Table(table) => {
+                Some(Section::new(table, self.name(key), entry.key, self.problems))
+            }
+            other => {
+                let (name, other) = (self.name(key), other.describe());
+                let message = format!("`{name}` must be a table like `[{name}]`, not {other}");
+                self.problems.add(entry.node.place, message);
+                None
+            }
+        }
+    }
+
+    /// The tables of a list: `[[workload]]`.
+    pub(super) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
+        let Some(node) = self.node(key) else { return Vec::new() };
+        let name = self.name(key);
+        let Value::List(list) = &node.value else {
+            let other = node.value.describe();
+            let message = format!("`{name}` must be tables like `[[{name}]]`, not {other}");
+            self.problems.add(node.place, message);
+            return Vec::new();
+        };
+        let mut sections = Vec::new();
+        for element in list {
+            match &element.value {
+                Value::Table(table) => {
+                    sections.push(Section::new(table, name.clone(), element.place, self.problems));
+                }
+                other => {
+                    let message =
+                        format!("`{name}` must be tables `[[{name}]]`, not {}", other.describe());
+                    self.problems.add(element.place, message);
+                }
+            }
+        }
+        sections
+    }
+
+    /// Notes a problem at the value of `key`, or at the table if there is none.
+    pub(super) fn problem(&self, key: &str, message: impl Display) {
+        let place = self.table.get(key).map_or(self.place, |node| node.place);
+        self.problems.add(place, format!("`{}` {message}", self.name(key)));
+    }
+
+    /// Notes a problem at the value of `key` unless `holds`.
+    pub(super) fn check(&self, holds: bool, key: &str, message: impl Display) {
+        if !holds {
+            self.problem(key, message);
+        }
+    }
+
+    /// Notes that `key` has no effect, if it is set.
+    pub(super) fn no_effect(&self, key: &'static str, why: &str) {
+        if self.node(key).is_some() {
+            self.problem(key, format!("has no effect {why}; remove it"));
+        }
+    }
+
+    /// Ends the reading: what was not asked for is unknown.
+    pub(super) fn finish(self) {
+        let asked = self.asked.borrow();
+        for (key, entry) in &self.table.entries {
+            if !asked.contains(&key.as_str()) {
+                let hint = suggestion(key, asked.iter().copied());
+                let name = self.name(key);
+                self.problems.add(entry.key, format!("unknown key `{name}`{hint}"));
+            }
+        }
+    }
+}

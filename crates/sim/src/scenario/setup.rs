@@ -1,0 +1,283 @@
+//! Everything that defines a run, read and checked: what a plan is made from.
+
+use apus_cc::suggestion;
+use apus_fabric::TopologyError;
+use apus_transport::EndpointConfig;
+use apus_units::Span;
+
+use super::algorithm::{self, NEEDS_ECN, NamedAlgorithm};
+use super::host::{HostSpec, read_host, read_packets, read_transport};
+use super::section::Section;
+use super::source::{Place, Problems};
+use super::topology::TopologySpec;
+use super::tree::Table;
+use super::workload::{Frame, Workload};
+use super::{connections, effective};
+use crate::PacketSizes;
+use crate::plan::Plan;
+
+/// The keys of a run; a scenario has others besides, which say what is done with its runs.
+pub(super) const KEYS: &[&str] = &[
+    "duration",
+    "warmup",
+    "seed",
+    "topology",
+    "packets",
+    "host",
+    "transport",
+    "algorithm",
+    "workload",
+    "measure",
+];
+
+/// Largest seed: results are JSON, whose numbers are exact up to here.
+pub(super) const MAX_SEED: u64 = 1 << 53;
+/// Most connections of a run.
+const MAX_CONNECTIONS: u64 = 1_000_000;
+/// Longest run: times as picoseconds in 64 bits hold 213 of these.
+const MAX_DURATION: Span = Span::from_secs(86_400);
+
+/// The settings of one run, checked and with every default resolved.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub(super) name: String,
+    pub(super) duration: Span,
+    pub(super) warmup: Span,
+    pub(super) seed: u64,
+    pub(super) topology: TopologySpec,
+    pub(super) sizes: PacketSizes,
+    pub(super) host: HostSpec,
+    pub(super) endpoint: EndpointConfig,
+    pub(super) algorithms: Vec<NamedAlgorithm>,
+    pub(super) workloads: Vec<Workload>,
+    pub(super) measure: Option<Measure>,
+}
+
+/// `[measure]`: compare rates over intervals with the fair share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measure {
+    pub(super) interval: Span,
+    pub(super) fair_share_after: Span,
+}
+
+impl Setup {
+    /// Name of the run: that of the scenario, and of its variant if it is one.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What fixes everything random.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The same run with another seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// What to simulate.
+    ///
+    /// # Errors
+    /// If the topology cannot be built, which the reader is there to find out before.
+    pub fn plan(&self) -> Result<Plan, TopologyError> {
+        Ok(Plan {
+            topology: self.topology.build()?,
+            force_class_ports: false,
+            sizes: self.sizes,
+            host: self.host.model,
+            endpoint: self.endpoint,
+            connections: connections::expand(&self.workloads, &self.algorithms, self.seed),
+            duration: self.duration,
+            warmup: self.warmup,
+            sample_interval: self.measure.map(|measure| measure.interval),
+            fair_share_after: self.measure.map(|measure| measure.fair_share_after),
+            seed: self.seed,
+        })
+    }
+
+    /// The scenario that says all of this and nothing else: it reads back to the same plan.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        effective::render(self)
+    }
+
+    /// Reads a run from the root of a scenario; problems go to `problems`.
+    pub(super) fn read(
+        name: String,
+        table: &Table,
+        place: Place,
+        problems: &Problems,
+    ) -> Option<Self> {
+        let root = Section::new(table, "", place, problems);
+        let duration = read_duration(&root);
+        let warmup = read_warmup(&root, duration);
+        let seed = read_seed(&root);
+        let sizes = read_packets(root.section("packets"));
+        let packet = sizes.map_or(1, |s| u64::from((s.payload + s.header).max(s.control)));
+        let topology = match root.section("topology") {
+            Some(section) => TopologySpec::read(section, packet),
+            None => {
+                if root.node("topology").is_none() {
+                    root.missing("topology", "a table like `[topology]` with `kind = \"star\"`");
+                }
+                None
+            }
+        };
+        let host = read_host(root.section("host"));
+        let endpoint =
+            read_transport(root.section("transport"), sizes.map_or(1, |sizes| sizes.payload));
+        let algorithms = algorithm::read(&root, problems);
+        if let (Some(topology), Some(duration)) = (&topology, duration) {
+            check_delays(&root, topology, duration);
+        }
+        let tables = root.sections("workload");
+        if tables.is_empty() && root.node("workload").is_none() {
+            root.missing("workload", "one table or more `[[workload]]` with `kind` and `size`");
+        }
+        // What a workload must fit is only known if the rest could be read.
+        let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
+        let labels = algorithms.iter().map(|named| named.label.as_str()).collect();
+        let frame = Frame {
+            hosts: topology.hosts().max(2),
+            duration,
+            max_ops: endpoint.max_ops,
+            algorithms: labels,
+        };
+        let workloads: Vec<Option<Workload>> =
+            tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
+        let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
+        let measure = read_measure(&root, duration, warmup);
+        check_connections(&root, &workloads);
+        if !workloads.is_empty() {
+            check_algorithms(&root, &algorithms, &workloads, &topology);
+        }
+        Some(Self {
+            name,
+            duration,
+            warmup: warmup?,
+            seed: seed?,
+            topology,
+            sizes: sizes?,
+            host: host?,
+            endpoint,
+            algorithms,
+            workloads,
+            measure,
+        })
+    }
+}
+
+/// Notes every key at the root of a scenario that is none.
+pub(super) fn check_keys(
+    root: &Section<'_>,
+    others: &[&'static str],
+    problems: &Problems,
+    table: &Table,
+) {
+    let known = || KEYS.iter().chain(others).copied();
+    for key in root.keys().filter(|key| !known().any(|known| known == *key)) {
+        if let Some(entry) = table.entries.get(key) {
+            let hint = suggestion(key, known());
+            problems.add(entry.key, format!("unknown key `{key}`{hint}"));
+        }
+    }
+}
+
+fn read_duration(root: &Section<'_>) -> Option<Span> {
+    let duration = root.require("duration")?;
+    let holds = !Span::is_zero(duration) && duration <= MAX_DURATION;
+    let must = format_args!("must be above 0 and at most {MAX_DURATION}, but it is {duration}");
+    root.check(holds, "duration", must);
+    holds.then_some(duration)
+}
+
+fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
+    let warmup = match root.node("warmup") {
+        Some(_) => root.get("warmup")?,
+        None => Span::ZERO,
+    };
+    if let Some(duration) = duration {
+        let message =
+            format_args!("is {warmup}, but the run ends at {duration}: nothing is measured");
+        root.check(warmup < duration, "warmup", message);
+    }
+    Some(warmup)
+}
+
+fn read_seed(root: &Section<'_>) -> Option<u64> {
+    let seed = match root.node("seed") {
+        Some(_) => root.get("seed")?,
+        None => 1,
+    };
+    root.check(seed <= MAX_SEED, "seed", format_args!("must be at most {MAX_SEED}"));
+    Some(seed)
+}
+
+fn check_delays(root: &Section<'_>, topology: &TopologySpec, duration: Span) {
+    for links in topology.links() {
+        let delay = links.delay.saturating_add(topology.pipeline_latency);
+        let message = format_args!("has links of {delay}, but the run ends at {duration}");
+        root.check(delay < duration, "topology", message);
+    }
+}
+
+fn read_measure(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Option<Measure> {
+    let section = root.section("measure")?;
+    let interval: Option<Span> = section.require("interval");
+    let fair_share_after = section.require("fair_share_after");
+    if let Some(interval) = interval {
+        section.check(!interval.is_zero(), "interval", "must be above 0");
+        let measured = duration.saturating_sub(warmup.unwrap_or(Span::ZERO));
+        let message = format_args!("is {interval}, but only {measured} are measured");
+        section.check(interval <= measured, "interval", message);
+    }
+    section.finish();
+    Some(Measure { interval: interval?, fair_share_after: fair_share_after? })
+}
+
+fn check_connections(root: &Section<'_>, workloads: &[Workload]) {
+    let connections: u64 = workloads.iter().map(Workload::connections).sum();
+    let message =
+        format_args!("opens {connections} connections, but a run has at most {MAX_CONNECTIONS}");
+    root.check(connections <= MAX_CONNECTIONS, "workload", message);
+}
+
+/// Algorithms and marks without effect.
+fn check_algorithms(
+    root: &Section<'_>,
+    algorithms: &[NamedAlgorithm],
+    workloads: &[Workload],
+    topology: &TopologySpec,
+) {
+    for (index, named) in algorithms.iter().enumerate() {
+        let used = workloads.iter().any(|workload| workload.algorithm == index);
+        let message =
+            format!("has `{}`, which no workload uses; remove it or name it", named.label);
+        root.check(used, "algorithm", message);
+    }
+    let name = |named: &NamedAlgorithm| named.config.info().name;
+    let marked = algorithms.iter().find(|named| NEEDS_ECN.contains(&name(named)));
+    match (marked, topology.ecn) {
+        (Some(named), None) => root.problem(
+            "topology",
+            format_args!(
+                "marks no packet, but `{}` lives on marks; add ecn = {{ threshold = \"100kB\" }}",
+                name(named)
+            ),
+        ),
+        (None, Some(_)) => root.problem(
+            "topology",
+            format_args!(
+                "has `ecn`, which has no effect: no algorithm here looks at marks (those that do: \
+                 {}); remove it",
+                NEEDS_ECN.join(", ")
+            ),
+        ),
+        _ => {}
+    }
+}
