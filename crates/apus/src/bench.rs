@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::library;
+use crate::{library, output};
 
 /// Times the simulator on fixed cases: fat trees at 100 Gb/s, 1 us links, 4000 B packets, Swift.
 #[derive(Args)]
@@ -71,15 +71,13 @@ impl Bench {
             // A process of its own for each case, so that memory is each one's own.
             cases.push(if names.len() == 1 { self.measure(name)? } else { self.delegate(name)? });
             if !self.json {
-                print_row(cases.len() == 1, &cases[cases.len() - 1]);
+                print_row(cases.len() == 1, &cases[cases.len() - 1])?;
             }
         }
         if self.json {
-            println!("{}", crate::output::to_json(&Report { cases })?);
-        } else {
-            println!("CPU seconds are medians of {} runs after {}.", self.repeat, self.warm_up);
+            return output::print(&output::to_json(&Report { cases })?);
         }
-        Ok(())
+        output::print(&format!("CPU s: medians of {} runs after {}.\n", self.repeat, self.warm_up))
     }
 
     fn names(&self) -> Result<Vec<String>, Failure> {
@@ -157,9 +155,8 @@ impl Bench {
         plan.force_class_ports = self.class_ports;
         let simulation = Simulation::with_threads(&plan, self.threads)
             .map_err(|e| Failure::Run(e.to_string()))?;
-        let summary = simulation
-            .run(setup.name(), &mut |_| {})
-            .map_err(|e| Failure::Run(e.to_string()))?;
+        let summary =
+            simulation.run(setup.name(), &mut |_| {}).map_err(|e| Failure::Run(e.to_string()))?;
         Ok((cpu_seconds() - started, summary))
     }
 }
@@ -178,15 +175,23 @@ fn peak_mb() -> Option<f64> {
     Some(kib * 1024e-6)
 }
 
-fn print_row(first: bool, case: &Case) {
+fn print_row(first: bool, case: &Case) -> Result<(), Failure> {
+    let mut text = String::new();
     if first {
-        println!(
-            "{:<18} {:>8} {:>17} {:>8} {:>12} {:>13} {:>12} {:>8}",
-            "case", "CPU s", "min-max", "wall s", "data packets", "M packet-hops", "M hops/CPU s", "peak MB"
+        text = format!(
+            "{:<16} {:>7} {:>13} {:>7} {:>12} {:>13} {:>12} {:>7}\n",
+            "case",
+            "CPU s",
+            "min-max",
+            "wall s",
+            "data packets",
+            "M packet-hops",
+            "M hops/CPU s",
+            "peak MB"
         );
     }
-    println!(
-        "{:<18} {:>8.3} {:>8.3}-{:<8.3} {:>8.3} {:>12} {:>13.2} {:>12.2} {:>8}",
+    text += &format!(
+        "{:<16} {:>7.3} {:>6.3}-{:<6.3} {:>7.3} {:>12} {:>13.2} {:>12.2} {:>7}\n",
         case.name,
         case.cpu_s,
         case.cpu_s_min,
@@ -197,4 +202,5 @@ fn print_row(first: bool, case: &Case) {
         case.packet_hops_per_cpu_s * 1e-6,
         case.peak_mb.map_or_else(|| "?".to_owned(), |mb| format!("{mb:.0}")),
     );
+    output::print(&text)
 }

@@ -3,6 +3,7 @@
 // Results go to standard output and messages to standard error: that is what a command is for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
 mod failure;
 mod library;
 mod list;
@@ -30,6 +31,7 @@ enum Command {
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
     List(list::List),
+    Bench(bench::Bench),
 }
 
 impl Command {
@@ -38,6 +40,7 @@ impl Command {
             Self::Run(command) => command.execute(),
             Self::Reproduce(command) => command.execute(),
             Self::List(command) => command.execute(),
+            Self::Bench(command) => command.execute(),
         }
     }
 }

@@ -31,6 +31,10 @@ pub(crate) struct Env<'a, P, S> {
 }
 
 /// An egress port of either kind. Class ports are boxed so that a table of FIFO ports stays dense.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "FIFO ports are the many and lie in the table itself"
+)]
 pub(crate) enum Port {
     Fifo(FifoPort),
     Class(Box<ClassPort>),
