@@ -164,8 +164,8 @@ mod tests {
             .collect();
         let expected = [
             "swift/table3 algorithm.min_cwnd",
-            "swift/table3 algorithm.rto_multiplier",
             "swift/table3 algorithm.rto_gain",
+            "swift/table3 algorithm.rto_multiplier",
             "swift/table3 algorithm.min_cwnd",
             "swift/fig17 algorithm.fs_range",
             "swift/fig17 algorithm.hop_scale",
