@@ -9,6 +9,7 @@ mod library;
 mod list;
 mod output;
 mod progress;
+mod replay;
 mod reproduce;
 mod run;
 mod text;
@@ -30,6 +31,7 @@ struct Arguments {
 enum Command {
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
+    Replay(replay::Replay),
     List(list::List),
     Bench(bench::Bench),
 }
@@ -39,6 +41,7 @@ impl Command {
         match self {
             Self::Run(command) => command.execute(),
             Self::Reproduce(command) => command.execute(),
+            Self::Replay(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Bench(command) => command.execute(),
         }

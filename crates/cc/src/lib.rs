@@ -17,6 +17,7 @@ pub mod registry;
 mod rtt;
 mod sender;
 mod settings;
+mod state;
 pub mod swift;
 mod switch;
 
@@ -28,4 +29,5 @@ pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
     suggestion,
 };
+pub use state::{StateError, StateField, StateOverride};
 pub use switch::{PortView, SwitchAlgorithm, SwitchHalf, Verdict};

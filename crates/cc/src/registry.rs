@@ -13,7 +13,7 @@ use apus_units::{Span, Time};
 use crate::settings::suggestion;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, SendInfo, Sender,
-    SettingError, Settings, Snapshot, TimeoutEvent,
+    SettingError, Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 
 /// A sender half that the table can build by name.
@@ -179,6 +179,18 @@ macro_rules! algorithms {
 
             fn snapshot(&self) -> Snapshot {
                 match self { $(Self::$variant(sender) => sender.snapshot(),)+ }
+            }
+
+            fn target_delay(&self, hops: u8) -> Option<Span> {
+                match self { $(Self::$variant(sender) => sender.target_delay(hops),)+ }
+            }
+
+            fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+                match self { $(Self::$variant(sender) => sender.set_state(state),)+ }
+            }
+
+            fn set_latest_rtt(&mut self, rtt: Span) {
+                match self { $(Self::$variant(sender) => sender.set_latest_rtt(rtt),)+ }
             }
         }
     };

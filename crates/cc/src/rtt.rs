@@ -90,6 +90,11 @@ impl RttEstimator {
         self.smoothed = ewma(self.smoothed, rule.gain, sample.as_ps_f64());
     }
 
+    /// Overwrites the smoothed RTT with `ps` picoseconds.
+    pub(crate) fn set_ps(&mut self, ps: f64) {
+        self.smoothed = ps;
+    }
+
     /// The smoothed RTT; `None` before the first sample.
     #[inline]
     #[must_use]

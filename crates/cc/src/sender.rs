@@ -2,7 +2,9 @@
 
 use apus_units::{Rate, Span, Time};
 
-use crate::{AckEvent, CongestionHeader, LossEvent, SendInfo, TimeoutEvent};
+use crate::{
+    AckEvent, CongestionHeader, LossEvent, SendInfo, StateError, StateOverride, TimeoutEvent,
+};
 
 /// How fast a flow may send: a window, and a pace within it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,6 +69,22 @@ pub trait Sender {
     }
     /// Its state, for samples, traces and `apus replay`.
     fn snapshot(&self) -> Snapshot;
+    /// The target that an acknowledgement over `hops` switches would be held against now, if the
+    /// algorithm has one (Swift §3.5).
+    fn target_delay(&self, _hops: u8) -> Option<Span> {
+        None
+    }
+    /// Overwrites parts of its state, for `apus replay`.
+    ///
+    /// # Errors
+    /// A part that the algorithm does not have, or a value that it cannot have; then nothing has
+    /// changed.
+    fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+        state.check(&[])
+    }
+    /// The latest raw RTT as a recorded loss or timeout states it, for `apus replay`. The smoothed
+    /// RTT keeps to acknowledgements.
+    fn set_latest_rtt(&mut self, _rtt: Span) {}
 }
 
 /// What an algorithm shows of its state; a field it does not have is `None`.

@@ -19,6 +19,7 @@ mod partition;
 pub mod plan;
 mod queue;
 mod random;
+pub mod replay;
 pub mod scenario;
 mod simulation;
 pub mod summary;

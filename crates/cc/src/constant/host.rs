@@ -8,7 +8,8 @@ use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
+    StateOverride, TimeoutEvent,
 };
 
 /// A sender that keeps its window whatever happens.
@@ -66,5 +67,13 @@ impl Sender for Constant {
             smoothed_rtt: self.rtt.smoothed(),
             ..Snapshot::default()
         }
+    }
+
+    fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+        state.check(&[StateField::SmoothedRtt])?;
+        if let Some(ps) = state.smoothed_rtt_ps {
+            self.rtt.set_ps(ps);
+        }
+        Ok(())
     }
 }

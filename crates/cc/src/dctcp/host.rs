@@ -8,7 +8,8 @@ use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
+    StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
@@ -176,5 +177,13 @@ impl Sender for Dctcp {
 
     fn snapshot(&self) -> Snapshot {
         Snapshot { cwnd: self.cwnd, smoothed_rtt: self.rtt.smoothed(), ..Snapshot::default() }
+    }
+
+    fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+        state.check(&[StateField::SmoothedRtt])?;
+        if let Some(ps) = state.smoothed_rtt_ps {
+            self.rtt.set_ps(ps);
+        }
+        Ok(())
     }
 }

@@ -12,7 +12,8 @@ use crate::registry::Registered;
 use crate::rtt::ewma;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, Pacing, RttEstimator,
-    SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
+    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField, StateOverride,
+    TimeoutEvent,
 };
 
 /// The sender half of Swift: one per flow, 96 bytes on a 64-bit machine; the parameters are
@@ -209,5 +210,34 @@ impl Sender for Swift {
             pacing_delay: self.pacing_delay(),
             smoothed_rtt: self.smoothed_rtt.smoothed(),
         }
+    }
+
+    fn target_delay(&self, hops: u8) -> Option<Span> {
+        Some(Span::from_ps_f64(self.params.target.delay_ps(self.fabric.packets(), hops)))
+    }
+
+    fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+        state.check(&[
+            StateField::FabricCwnd,
+            StateField::EndpointCwnd,
+            StateField::LastDecrease,
+            StateField::SmoothedRtt,
+            StateField::Timeouts,
+        ])?;
+        if state.endpoint_cwnd.is_some() && self.params.config.host == HostSignal::EndToEnd {
+            let reason = "is no part of the state while `decompose` is false";
+            return Err(StateError { field: StateField::EndpointCwnd, reason });
+        }
+        self.fabric.set(state.fabric_cwnd, state.last_decrease);
+        self.endpoint.set(state.endpoint_cwnd, state.last_decrease);
+        if let Some(ps) = state.smoothed_rtt_ps {
+            self.smoothed_rtt.set_ps(ps);
+        }
+        self.retransmit_cnt = state.timeouts.unwrap_or(self.retransmit_cnt);
+        Ok(())
+    }
+
+    fn set_latest_rtt(&mut self, rtt: Span) {
+        self.last_rtt = rtt;
     }
 }

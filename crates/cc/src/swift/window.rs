@@ -42,6 +42,12 @@ impl Window {
         self.cwnd
     }
 
+    /// Overwrites the window and the time of its last decrease, for replays.
+    pub(super) fn set(&mut self, cwnd: Option<f64>, last_decrease: Option<Time>) {
+        self.cwnd = cwnd.unwrap_or(self.cwnd);
+        self.last_decrease = last_decrease.unwrap_or(self.last_decrease);
+    }
+
     /// Picoseconds since the last decrease. The clock of a transport may wrap around.
     #[inline]
     fn age(&self, now: Time) -> u64 {

@@ -1,0 +1,97 @@
+//! `apus replay`: what would an algorithm have done on this log?
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use apus_cc::registry::{Algorithm, build};
+use apus_sim::replay::{HEADER, ReplayError, Row, replay};
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// Feeds a recorded list of events to an algorithm and prints its state after each, as CSV.
+///
+/// The log is CSV with the columns time_ps, event (ack, loss or timeout), rtt_ps, fabric_delay_ps,
+/// endpoint_delay_ps, hops and acked, in any order. It may have the columns marked, receiver_level,
+/// set_fabric_cwnd, set_endpoint_cwnd, set_last_decrease_ps (of both windows), set_smoothed_rtt_ps
+/// and set_timeouts: a cell of a set_ column overwrites the algorithm's state before the event, an
+/// empty one changes nothing. Cells of an acknowledgement may be empty for a loss or timeout.
+///
+/// target_delay_ps is what an ack was held against, which follows the window before it; after a
+/// loss or timeout, the target of the window it left. pacing_delay_ps is 0 if the flow is not
+/// paced. A cell is empty where the algorithm has no such value.
+#[derive(Args)]
+pub struct Replay {
+    /// The algorithm, as `apus list algorithms` names it.
+    algorithm: String,
+    /// Its profile; by default its first one.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Changes a parameter: `--set base_target=30us`. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The log; `-` is standard input.
+    #[arg(long, value_name = "FILE.CSV")]
+    trace: PathBuf,
+}
+
+impl Replay {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let sender = self.sender()?;
+        if self.trace == Path::new("-") {
+            return print("standard input", io::stdin().lock(), sender);
+        }
+        let name = self.trace.display().to_string();
+        let open = || {
+            let unreadable = |error| Failure::Input(format!("{name}: cannot be read: {error}"));
+            let file = File::open(&self.trace).map_err(unreadable)?;
+            let regular = file.metadata().map_err(unreadable)?.is_file();
+            Ok((BufReader::new(file), regular))
+        };
+        let (input, regular) = open()?;
+        if !regular {
+            return print(&name, input, sender);
+        }
+        // First without printing: a log with a mistake in it is refused before any output.
+        let nowhere = |_: &Row| Ok::<(), io::Error>(());
+        replay(&name, input, sender.clone(), nowhere).map_err(failure)?;
+        print(&name, open()?.0, sender)
+    }
+
+    fn sender(&self) -> Result<Algorithm, Failure> {
+        let pairs = self.set.iter().map(|text| {
+            text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
+                Failure::Input(format!(
+                    "--set {text}: there is no `=`; write --set base_target=30us"
+                ))
+            })
+        });
+        let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;
+        let config = build(&self.algorithm, self.profile.as_deref(), &pairs)
+            .map_err(|error| Failure::Input(error.to_string()))?;
+        Ok(config.sender())
+    }
+}
+
+fn print(name: &str, input: impl BufRead, sender: Algorithm) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let header = writeln!(out, "{HEADER}").map_err(ReplayError::Output);
+    let replayed = header.and_then(|()| replay(name, input, sender, |row| writeln!(out, "{row}")));
+    let result = replayed.and_then(|()| out.flush().map_err(ReplayError::Output));
+    result.or_else(|error| match error {
+        // A reader that has seen enough is no failure.
+        ReplayError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        error => Err(failure(error)),
+    })
+}
+
+fn failure(error: ReplayError<io::Error>) -> Failure {
+    match error {
+        ReplayError::Trace(error) => Failure::Input(error.to_string()),
+        ReplayError::Output(error) => {
+            Failure::Run(format!("standard output cannot be written: {error}"))
+        }
+    }
+}
