@@ -1,63 +1,164 @@
-//! The applications of a host: closed loops of ops over its flows.
+//! The applications of a host: what submits ops to its flows.
 
-use apus_transport::{Completion, Endpoint, Op, OpKind};
-use apus_units::{Bytes, FlowId, Time};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
-/// A closed loop: `outstanding` ops are under way over one flow from `start` on, each followed by
-/// the next when it completes, until `stop`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ClosedLoop {
+use apus_transport::{Completion, Endpoint, Op, OpKind, Outcome};
+use apus_units::{Bytes, FlowId, OpId, Span, Time};
+
+use crate::plan::{ConnectionPlan, Load, OpArrival};
+
+/// Submits ops to one flow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Source {
     pub(crate) flow: FlowId,
     pub(crate) start: Time,
     pub(crate) stop: Time,
     pub(crate) kind: OpKind,
-    pub(crate) size: Bytes,
-    pub(crate) outstanding: u32,
+    pub(crate) feed: Feed,
 }
 
-impl ClosedLoop {
-    fn op(&self, index: usize) -> Op {
-        Op { kind: self.kind, length: self.size.get(), user: index as u64 }
+/// What makes a source submit.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Feed {
+    /// `outstanding` ops are under way from the start on, each followed by the next when it
+    /// completes.
+    Closed { size: Bytes, outstanding: u32 },
+    /// Each op at its time.
+    Open(Arc<[OpArrival]>),
+    /// One op per round of the group; each is followed by the peer's answer.
+    Ask { request: Bytes, answer: Bytes, group: u32 },
+    /// One op for each that arrives from the peer.
+    Answer { size: Bytes },
+}
+
+impl Source {
+    /// The source at the connection's first host.
+    pub(crate) fn of(connection: &ConnectionPlan, flow: FlowId) -> Self {
+        let feed = match &connection.load {
+            Load::Closed { size, outstanding } => {
+                Feed::Closed { size: *size, outstanding: *outstanding }
+            }
+            Load::Open(arrivals) => Feed::Open(Arc::clone(arrivals)),
+            Load::Round { request, answer, group } => {
+                Feed::Ask { request: *request, answer: *answer, group: *group }
+            }
+        };
+        Self { flow, start: connection.start, stop: connection.stop, kind: connection.kind, feed }
+    }
+
+    /// The source at its peer, if that submits ops too.
+    pub(crate) fn of_peer(connection: &ConnectionPlan, flow: FlowId) -> Option<Self> {
+        let Load::Round { answer, .. } = connection.load else { return None };
+        let feed = Feed::Answer { size: answer };
+        Some(Self { flow, start: Time::MAX, stop: Time::MAX, kind: connection.kind, feed })
     }
 }
 
-/// All loops of a host.
+/// A source and how far it is.
+#[derive(Debug)]
+struct State {
+    source: Source,
+    /// Ops to be submitted that the flow had no room for. It bounds the span of op numbers under
+    /// way, so ops that complete out of order can make one wait that the loop's own count would
+    /// allow.
+    owed: u32,
+    /// Ops submitted so far, of an open loop or of rounds.
+    submitted: u32,
+    /// How long ops of an open loop waited for room, by number: those under way that did.
+    waits: BTreeMap<u32, Span>,
+    /// When the last op was submitted, on the host's clock.
+    submitted_at: Time,
+}
+
+impl State {
+    fn next_size(&self) -> Bytes {
+        match &self.source.feed {
+            Feed::Closed { size, .. } | Feed::Answer { size } => *size,
+            Feed::Ask { request, .. } => *request,
+            Feed::Open(arrivals) => {
+                arrivals.get(self.submitted as usize).map_or(Bytes::ZERO, |a| a.size)
+            }
+        }
+    }
+}
+
+/// The connections of one master that make up rounds.
+#[derive(Debug, Default)]
+struct Group {
+    members: Vec<usize>,
+    unanswered: usize,
+}
+
+/// All sources of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Application {
-    loops: Vec<ClosedLoop>,
-    /// Per loop: ops that the flow had no room for. It bounds the span of op numbers under way, so
-    /// ops that complete out of order can make one wait that the loop's own count would allow.
-    owed: Vec<u32>,
-    /// Loops that have not started, the next one last.
-    pending: Vec<(Time, usize)>,
+    states: Vec<State>,
+    /// Sources with something to do at a time known in advance, the next one first.
+    pending: BinaryHeap<Reverse<(Time, usize)>>,
+    groups: BTreeMap<u32, Group>,
+    /// The source that an arriving op concerns, by flow.
+    listeners: BTreeMap<FlowId, usize>,
 }
 
 impl Application {
-    pub(crate) fn add(&mut self, closed_loop: ClosedLoop) {
-        let index = self.loops.len();
-        self.loops.push(closed_loop);
-        self.owed.push(0);
-        let entry = (closed_loop.start, index);
-        let place = self.pending.partition_point(|&other| other > entry);
-        self.pending.insert(place, entry);
+    pub(crate) fn add(&mut self, source: Source) {
+        let index = self.states.len();
+        match &source.feed {
+            Feed::Ask { group, .. } => {
+                let group = self.groups.entry(*group).or_default();
+                group.members.push(index);
+                group.unanswered += 1;
+                self.listeners.insert(source.flow, index);
+            }
+            Feed::Answer { .. } => {
+                self.listeners.insert(source.flow, index);
+            }
+            Feed::Closed { .. } | Feed::Open(_) => {}
+        }
+        let first = match &source.feed {
+            Feed::Open(arrivals) => arrivals.first().map(|a| a.at).filter(|at| *at < source.stop),
+            Feed::Answer { .. } => None,
+            Feed::Closed { .. } | Feed::Ask { .. } => Some(source.start),
+        };
+        if let Some(at) = first {
+            self.pending.push(Reverse((at, index)));
+        }
+        let (waits, submitted_at) = (BTreeMap::new(), Time::ZERO);
+        self.states.push(State { source, owed: 0, submitted: 0, waits, submitted_at });
     }
 
-    /// When the next loop starts; [`Time::MAX`] if all have.
+    /// When the next source has something to do that is known in advance; [`Time::MAX`] if none has.
     #[inline]
     pub(crate) fn next_start(&self) -> Time {
-        self.pending.last().map_or(Time::MAX, |&(start, _)| start)
+        self.pending.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Starts the loops that are due at the true time `now`, `local` on the host's clock.
+    /// Lets the sources do what is due at the true time `now`, `local` on the host's clock.
     pub(crate) fn start_due(&mut self, now: Time, local: Time, endpoint: &mut Endpoint) {
         while self.next_start() <= now {
-            let Some((_, index)) = self.pending.pop() else { break };
-            self.owed[index] = self.loops[index].outstanding;
-            self.submit(index, local, endpoint);
+            let Some(Reverse((_, index))) = self.pending.pop() else { break };
+            let state = &mut self.states[index];
+            match &state.source.feed {
+                Feed::Closed { outstanding, .. } => state.owed = *outstanding,
+                Feed::Ask { .. } | Feed::Answer { .. } => state.owed = 1,
+                Feed::Open(arrivals) => {
+                    state.owed += 1;
+                    let came = state.submitted + state.owed;
+                    if let Some(next) = arrivals.get(came as usize)
+                        && next.at < state.source.stop
+                    {
+                        self.pending.push(Reverse((next.at, index)));
+                    }
+                }
+            }
+            self.submit(index, now, local, endpoint);
         }
     }
 
-    /// An op completed: the loop submits the next, unless its time is over.
+    /// An op completed: its source may submit the next. Returns what to note of it: an op that had
+    /// to wait for room counts from when it came; requests and answers do not count by themselves.
     #[inline]
     pub(crate) fn on_completion(
         &mut self,
@@ -65,20 +166,100 @@ impl Application {
         local: Time,
         completion: &Completion,
         endpoint: &mut Endpoint,
-    ) {
-        let index = completion.submitted.user as usize;
-        if now < self.loops[index].stop {
-            self.owed[index] += 1;
-            self.submit(index, local, endpoint);
+    ) -> Option<Completion> {
+        // Both halves were put there by `submit`.
+        let index = (completion.submitted.user & u64::from(u32::MAX)) as usize;
+        let number = (completion.submitted.user >> 32) as u32;
+        let state = &mut self.states[index];
+        let mut noted = *completion;
+        match state.source.feed {
+            Feed::Closed { .. } => {
+                if now < state.source.stop {
+                    state.owed += 1;
+                }
+            }
+            Feed::Open(_) => {
+                if let Some(wait) = state.waits.remove(&number) {
+                    noted.submitted_at = noted.submitted_at.saturating_sub(wait);
+                }
+            }
+            Feed::Ask { .. } | Feed::Answer { .. } => {
+                self.submit(index, now, local, endpoint);
+                return None;
+            }
         }
+        self.submit(index, now, local, endpoint);
+        Some(noted)
     }
 
-    /// Submits what the loop owes, as far as its flow takes it.
-    fn submit(&mut self, index: usize, local: Time, endpoint: &mut Endpoint) {
-        let (closed_loop, owed) = (&self.loops[index], &mut self.owed[index]);
-        let op = closed_loop.op(index);
-        while *owed > 0 && endpoint.submit(local, closed_loop.flow, op).is_ok() {
-            *owed -= 1;
+    /// All of an op of the peer has arrived on `flow`: a request to answer, or an answer. An answer
+    /// counts as an op: from the request's submission to its last byte.
+    #[inline]
+    pub(crate) fn on_received(
+        &mut self,
+        now: Time,
+        local: Time,
+        flow: FlowId,
+        endpoint: &mut Endpoint,
+    ) -> Option<Completion> {
+        if self.listeners.is_empty() {
+            return None;
+        }
+        let index = *self.listeners.get(&flow)?;
+        let state = &mut self.states[index];
+        let Feed::Ask { answer, group, .. } = state.source.feed else {
+            state.owed += 1;
+            self.submit(index, now, local, endpoint);
+            return None;
+        };
+        let completion = Completion {
+            flow,
+            op: OpId::new(u64::from(state.submitted.saturating_sub(1))),
+            submitted: Op { kind: state.source.kind, length: answer.get(), user: index as u64 },
+            submitted_at: state.submitted_at,
+            completed_at: local,
+            outcome: Outcome::Done,
+        };
+        if let Some(group) = self.groups.get_mut(&group) {
+            group.unanswered = group.unanswered.saturating_sub(1);
+            if group.unanswered == 0 {
+                group.unanswered = group.members.len();
+                for index in group.members.clone() {
+                    if now < self.states[index].source.stop {
+                        self.states[index].owed += 1;
+                        self.submit(index, now, local, endpoint);
+                    }
+                }
+            }
+        }
+        Some(completion)
+    }
+
+    /// Submits what a source owes, as far as its flow takes it.
+    fn submit(&mut self, index: usize, now: Time, local: Time, endpoint: &mut Endpoint) {
+        let state = &mut self.states[index];
+        while state.owed > 0 {
+            let (length, number) = (state.next_size().get(), state.submitted);
+            let user = index as u64 | u64::from(number) << 32;
+            let op = Op { kind: state.source.kind, length, user };
+            if endpoint.submit(local, state.source.flow, op).is_err() {
+                return;
+            }
+            state.owed -= 1;
+            match &state.source.feed {
+                Feed::Closed { .. } => {}
+                Feed::Open(arrivals) => {
+                    state.submitted += 1;
+                    let wait = now.since(arrivals[number as usize].at);
+                    if !wait.is_zero() {
+                        state.waits.insert(number, wait);
+                    }
+                }
+                Feed::Ask { .. } | Feed::Answer { .. } => {
+                    state.submitted = state.submitted.wrapping_add(1);
+                    state.submitted_at = local;
+                }
+            }
         }
     }
 }

@@ -183,6 +183,13 @@ impl Host {
         let handled = self.endpoint.handle_packet(&arrival, &header);
         let connection = self.flows[header.flow.index()].connection;
         world.metrics.on_handled(connection, &handled, &header);
+        if let Handled::Data { finished: true, .. } = handled {
+            let application = &mut self.application;
+            let noted = application.on_received(now, arrival.now, header.flow, &mut self.endpoint);
+            if let Some(completion) = noted {
+                world.metrics.on_completion(now, &completion);
+            }
+        }
         (handled, header)
     }
 
@@ -223,8 +230,10 @@ impl Host {
         completion: &Completion,
         world: &mut World,
     ) {
-        world.metrics.on_completion(now, completion);
-        self.application.on_completion(now, local, completion, &mut self.endpoint);
+        let noted = self.application.on_completion(now, local, completion, &mut self.endpoint);
+        if let Some(completion) = noted {
+            world.metrics.on_completion(now, &completion);
+        }
     }
 
     /// Whether the NIC pulls another data packet from the stack at `now`.

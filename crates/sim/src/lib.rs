@@ -22,6 +22,7 @@ mod random;
 pub mod replay;
 pub mod scenario;
 mod simulation;
+pub mod sizes;
 pub mod summary;
 mod world;
 

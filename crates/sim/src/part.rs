@@ -4,7 +4,7 @@ use apus_fabric::{Outcome, RouteError};
 use apus_transport::Endpoint;
 use apus_units::{FlowId, HostId, Time};
 
-use crate::application::ClosedLoop;
+use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
 use crate::metrics::Metrics;
@@ -189,7 +189,7 @@ fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
     HostClocks::new(draw(), draw(), model.clock_reading_interval)
 }
 
-/// Opens a connection: a flow at either end and a closed loop at the first, where the end is one of
+/// Opens a connection: a flow at either end and what submits ops to it, where the end is one of
 /// `hosts`. `flows` counts the flows of every host of the network.
 fn open(
     world: &mut World,
@@ -213,14 +213,9 @@ fn open(
             let flow = HostFlow { connection, peer, route, path_label: 0, class: plan.class };
             local.add_flow(ids[1], plan.algorithm.sender(), flow);
             if host == plan.from {
-                local.application.add(ClosedLoop {
-                    flow: ids[0],
-                    start: plan.start,
-                    stop: plan.stop,
-                    kind: plan.kind,
-                    size: plan.size,
-                    outstanding: plan.outstanding,
-                });
+                local.application.add(Source::of(plan, ids[0]));
+            } else if let Some(source) = Source::of_peer(plan, ids[0]) {
+                local.application.add(source);
             }
         }
         ids.reverse();

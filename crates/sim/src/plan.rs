@@ -1,5 +1,7 @@
 //! What to simulate, as plain data: what a scenario says once it is read and checked.
 
+use std::sync::Arc;
+
 use apus_cc::registry::AlgorithmConfig;
 use apus_fabric::Topology;
 use apus_transport::{EndpointConfig, OpKind};
@@ -36,7 +38,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// One connection: a closed loop of ops from one host to another.
+/// One connection: a flow with the ops that one host submits over it to another.
 #[derive(Clone, Debug)]
 pub struct ConnectionPlan {
     /// The host that submits ops.
@@ -49,12 +51,45 @@ pub struct ConnectionPlan {
     pub stop: Time,
     /// What an op does.
     pub kind: OpKind,
-    /// Payload of an op.
-    pub size: Bytes,
-    /// Ops under way at a time.
-    pub outstanding: u32,
+    /// How many ops of what size, and when.
+    pub load: Load,
     /// Algorithm of both directions.
     pub algorithm: AlgorithmConfig,
     /// Traffic class.
     pub class: ClassId,
+}
+
+/// Which ops a connection submits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// A closed loop: so many ops are under way, each followed by the next when it completes.
+    Closed {
+        /// Payload of an op.
+        size: Bytes,
+        /// Ops under way at a time.
+        outstanding: u32,
+    },
+    /// An open loop: each op comes at its time, whatever became of those before. An op that the flow
+    /// has no room for waits for its turn; its latency counts from its time on.
+    Open(Arc<[OpArrival]>),
+    /// Rounds of requests and answers: the master at `from` sends a request, the worker at `to`
+    /// answers it when all of it has arrived, and the next round begins when the last of the group's
+    /// answers has arrived in full.
+    Round {
+        /// Payload of a request.
+        request: Bytes,
+        /// Payload of an answer.
+        answer: Bytes,
+        /// Which connections of the master belong together: the same number, used by no other.
+        group: u32,
+    },
+}
+
+/// One op of an open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpArrival {
+    /// When it comes; never earlier than the one before.
+    pub at: Time,
+    /// Its payload.
+    pub size: Bytes,
 }

@@ -192,7 +192,7 @@ fn swift_reaches_max_min_shares_on_a_star() {
     let pairs = [(0, 3), (1, 3), (2, 3), (2, 4)];
     let connections = pairs.map(|(from, to)| {
         let mut connection = connection(swift, from, to, 64_000);
-        connection.outstanding = 4;
+        support::set_outstanding(&mut connection, 4);
         connection
     });
     let topology = Topology::star(5, &tier(Rate::from_gbps(40), Span::from_us(3)));

@@ -161,7 +161,7 @@ fn swift_appendix_c_shared_scheduling_delays_what_is_received() {
         let connections = pairs
             .map(|(from, to)| {
                 let mut connection = connection(SWIFT, from, to, 64_000);
-                connection.outstanding = 8;
+                support::set_outstanding(&mut connection, 8);
                 connection
             })
             .to_vec();
@@ -180,7 +180,7 @@ fn swift_3_6_engines_coalesce_acks_and_ideal_hosts_do_not() {
     let ratio = |host| {
         let mut plan = incast(8, 1 << 22, host);
         plan.connections.truncate(1);
-        plan.connections[0].outstanding = 8;
+        support::set_outstanding(&mut plan.connections[0], 8);
         let summary = run(&plan);
         summary.measured.acks_sent as f64 / summary.measured.data_packets_delivered as f64
     };
@@ -198,7 +198,7 @@ fn dctcp_keeps_the_queue_near_the_marking_threshold() {
     let connections = (0..2)
         .map(|from| {
             let mut connection = connection(("dctcp", &[]), from, 2, 1_000_000);
-            connection.outstanding = 2;
+            support::set_outstanding(&mut connection, 2);
             connection
         })
         .collect();

@@ -88,7 +88,7 @@ fn routes_that_change_on_the_way() {
     let falcon = build("swift", Some("falcon"), &settings).expect("falcon");
     for connection in &mut plan.connections {
         connection.algorithm = falcon.clone();
-        connection.outstanding = 4;
+        support::set_outstanding(connection, 4);
     }
     check(&plan);
 }

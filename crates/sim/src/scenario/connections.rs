@@ -6,7 +6,7 @@ use apus_wire::RegionKey;
 
 use super::algorithm::NamedAlgorithm;
 use super::workload::{FlowSpec, Pattern, Workload};
-use crate::plan::ConnectionPlan;
+use crate::plan::{ConnectionPlan, Load};
 use crate::random::{Purpose, Stream};
 
 /// The connections of all workloads, in their order.
@@ -28,8 +28,7 @@ pub(super) fn expand(
                     start: instant(flow.start + spread),
                     stop: flow.stop.map_or(Time::MAX, instant),
                     kind: op_kind(workload.op),
-                    size: workload.size,
-                    outstanding: workload.outstanding,
+                    load: Load::Closed { size: workload.size, outstanding: workload.outstanding },
                     algorithm: algorithm.clone(),
                     class: ClassId::new(0),
                 });

@@ -4,7 +4,7 @@
 use apus_cc::registry::build;
 use apus_fabric::{Tier, Topology};
 use apus_sim::host_model::HostModel;
-use apus_sim::plan::{ConnectionPlan, Plan};
+use apus_sim::plan::{ConnectionPlan, Load, Plan};
 use apus_sim::summary::Summary;
 use apus_sim::{PacketSizes, Simulation};
 use apus_transport::{EndpointConfig, OpKind};
@@ -32,10 +32,16 @@ pub fn connection(
         start: Time::ZERO,
         stop: NEVER,
         kind: WRITE,
-        size: Bytes::new(size),
-        outstanding: 1,
+        load: Load::Closed { size: Bytes::new(size), outstanding: 1 },
         algorithm: build(algorithm.0, None, algorithm.1).expect("algorithm"),
         class: ClassId::new(0),
+    }
+}
+
+/// Lets a closed loop have so many ops under way.
+pub fn set_outstanding(connection: &mut ConnectionPlan, ops: u32) {
+    if let Load::Closed { outstanding, .. } = &mut connection.load {
+        *outstanding = ops;
     }
 }
 
