@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod explain;
 mod failure;
 mod library;
 mod list;
@@ -33,6 +34,7 @@ enum Command {
     Reproduce(reproduce::Reproduce),
     Replay(replay::Replay),
     List(list::List),
+    Explain(explain::Explain),
     Bench(bench::Bench),
 }
 
@@ -43,6 +45,7 @@ impl Command {
             Self::Reproduce(command) => command.execute(),
             Self::Replay(command) => command.execute(),
             Self::List(command) => command.execute(),
+            Self::Explain(command) => command.execute(),
             Self::Bench(command) => command.execute(),
         }
     }

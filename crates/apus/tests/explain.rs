@@ -1,0 +1,62 @@
+//! `apus explain`.
+
+use std::process::{Command, Output};
+
+fn explain(name: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_apus")).args(["explain", name]).output().expect("process")
+}
+
+#[test]
+fn an_algorithm_shows_parameters_defaults_and_sources() {
+    let output = explain("swift");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success());
+    for part in [
+        "Kumar et al., Swift, SIGCOMM 2020",
+        "paper   Algorithm 1 with a fabric and an endpoint window (the default)",
+        "min_cwnd (number): smallest window in packets",
+        "paper:   0.001  Swift §3.4",
+        "falcon:  0.01   Falcon default",
+        "base_target (time with its unit",
+        "pacing (below-one or always)",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    // Every parameter of every algorithm has a row with a source.
+    for info in apus_cc::registry::algorithms() {
+        let output = explain(info.name);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        for parameter in info.parameters {
+            assert!(text.contains(&format!("  {} (", parameter.name)), "{}", parameter.name);
+            for default in parameter.defaults {
+                assert!(text.contains(default.source), "{}", default.source);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_metric_is_explained() {
+    let metrics = apus_sim::scenario::METRICS;
+    for metric in metrics {
+        let output = explain(metric);
+        assert!(output.status.success(), "{metric}");
+        assert!(output.stdout.starts_with(metric.as_bytes()), "{metric}");
+    }
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest_of_both() {
+    for (name, message) in [
+        ("swfit", "did you mean"),
+        ("goodput_gbs", "did you mean `goodput_gbps`?"),
+        ("dctpc", "did you mean `dctcp`?"),
+        ("something-else-entirely", "see `apus list algorithms` and `apus list metrics`"),
+        ("", "there is no algorithm and no column ``"),
+    ] {
+        let output = explain(name);
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr.contains(message), "{stderr}");
+    }
+}
