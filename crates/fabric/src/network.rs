@@ -1,5 +1,6 @@
 //! The network: every port, link, packet and route of one topology.
 
+mod ahead;
 mod facts;
 mod parts;
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use apus_cc::CongestionHeader;
-use apus_units::{ClassId, HostId};
+use apus_units::{ClassId, HostId, prefetch};
 
 use crate::RouteId;
 
@@ -138,6 +138,15 @@ impl<P> PacketPool<P> {
     #[must_use]
     pub fn payload(&self, packet: PacketRef) -> &P {
         self.payloads[packet.0 as usize].as_ref().expect(STALE)
+    }
+
+    /// Brings the packet near; its payload too if `payload`.
+    #[inline]
+    pub(crate) fn prefetch(&self, packet: PacketRef, payload: bool) {
+        prefetch(&self.fields[packet.0 as usize]);
+        if payload {
+            prefetch(&self.payloads[packet.0 as usize]);
+        }
     }
 
     /// Takes the packet out and frees its slot.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use apus_fabric::{Packet, PacketRef, RouteId};
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Transmit};
-use apus_units::{Bytes, ClassId, FlowId, HostId, Rate, Span, Time};
+use apus_units::{Bytes, ClassId, FlowId, HostId, Rate, Span, Time, prefetch};
 use apus_wire::{Body, Header, SegmentKind};
 
 use crate::application::Application;
@@ -115,6 +115,15 @@ impl Host {
             last_handed: [Time::ZERO; 2],
             nic_drained: Time::ZERO,
             wake_at: Time::MAX,
+        }
+    }
+
+    /// Brings a flow near whose packet will arrive soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, flow: FlowId) {
+        self.endpoint.prefetch(flow);
+        if let Some(flow) = self.flows.get(flow.index()) {
+            prefetch(flow);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
-use apus_fabric::{Outcome, RouteError};
+use apus_fabric::{FabricEvent, Outcome, RouteError};
 use apus_transport::Endpoint;
 use apus_units::{FlowId, HostId, Time};
 
@@ -12,9 +12,14 @@ use crate::parallel::{Exchange, ImportedRoutes, Message};
 use crate::partition::Partition;
 use crate::plan::{ConnectionPlan, Plan};
 use crate::queue::EventQueue;
-use crate::random::{Purpose, Stream, mix};
+use crate::random::{Purpose, Stream};
 use crate::simulation::PlanError;
 use crate::world::{Entities, Entity, World};
+
+/// How many events ahead ports, packets and what comes after them are brought near.
+const PORT_AHEAD: usize = 5;
+const PACKET_AHEAD: usize = 3;
+const NEXT_AHEAD: usize = 1;
 
 /// A part of the network.
 pub(crate) struct Part {
@@ -99,9 +104,10 @@ impl Part {
     pub(crate) fn run_events(&mut self, end: Time) {
         let world = &mut self.world;
         while let Some((now, entity)) = world.queue.pop_before(end) {
+            look_ahead(world, &self.hosts, self.first_host);
             world.now = now;
             self.events += 1;
-            self.event_hash = self.event_hash.wrapping_add(mix(now.as_ps() ^ mix(entity.into())));
+            self.event_hash = self.event_hash.wrapping_add(hash_event(now, entity));
             match world.entities.of(entity) {
                 Entity::Fabric(event) => {
                     if let Outcome::Delivered { host, packet } = world.handle(now, event) {
@@ -176,6 +182,35 @@ impl Part {
             }
             world.receive(port, arrives, packet);
         });
+    }
+}
+
+/// A hash of one event: two rounds of multiplication mix time and entity well enough that two sets of
+/// events with the same sum are the same set.
+#[inline]
+fn hash_event(now: Time, entity: u32) -> u64 {
+    let key = now.as_ps() ^ u64::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (key ^ (key >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// Brings near what the next events need, each step of the way to it a few events after the one
+/// before: port, packet, and then the next port or the flow.
+#[inline]
+fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
+    let arrival = |n| match world.entities.of(world.queue.upcoming(n)?) {
+        Entity::Fabric(FabricEvent::Arrival(port)) => Some(port),
+        Entity::Fabric(_) | Entity::Host(_) => None,
+    };
+    if let Some(port) = arrival(PORT_AHEAD) {
+        world.network.prefetch_port(port);
+    }
+    if let Some(port) = arrival(PACKET_AHEAD) {
+        world.network.prefetch_packet(port);
+    }
+    if let Some(port) = arrival(NEXT_AHEAD)
+        && let Some((host, header)) = world.network.prefetch_next(port)
+    {
+        hosts[host.index() - first_host as usize].prefetch(header.flow);
     }
 }
 

@@ -5,7 +5,7 @@
 //! function of its scenario and seed alone.
 //!
 //! Almost all events of a fabric are due within microseconds. They are kept in a calendar (Brown,
-//! CACM 1988): a circle of slots of a nanosecond, each a list through the entities' nodes, with a
+//! CACM 1988): a circle of slots of two nanoseconds, each a list through the entities' nodes, with a
 //! bitmap of those occupied. What lies beyond the circle, mostly timers of hosts, waits in a timing
 //! wheel and moves into the circle when its time comes near.
 
@@ -16,8 +16,9 @@ use apus_units::Time;
 const SLOTS: usize = 4096;
 const WORD_BITS: usize = 64;
 const WORDS: usize = SLOTS / WORD_BITS;
-/// A slot is 2^10 ps: in a fabric of a thousand ports at 100 Gb/s some two events.
-const SLOT_LOG2_PS: u32 = 10;
+/// A slot is 2^11 ps: in a fabric of a thousand ports at 100 Gb/s some four events, enough to look
+/// ahead.
+const SLOT_LOG2_PS: u32 = 11;
 /// The wheel: 16 ns per slot, six levels of 64 make 18 minutes before its own far list.
 const FAR_LOG2_PS: u32 = 14;
 const FAR_LEVELS: u32 = 6;
@@ -214,6 +215,13 @@ impl EventQueue {
         self.batch.pop();
         self.nodes[entity as usize].place = Place::Nowhere;
         Some((Time::from_ps(at), entity))
+    }
+
+    /// The entity whose event is `n` after the next one, if that is known.
+    #[inline]
+    pub(crate) fn upcoming(&self, n: usize) -> Option<u32> {
+        let index = self.batch.len().checked_sub(1 + n)?;
+        Some(self.batch[index].1)
     }
 
     /// Makes the list of the cursor's slot the batch.

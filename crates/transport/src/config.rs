@@ -5,7 +5,8 @@ use apus_units::Span;
 /// Settings of an endpoint; all flows of it share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointConfig {
-    /// Payload bytes of a full packet. 4096 B: facts of the reproduction, after Falcon's MTU.
+    /// Payload bytes of a full packet. deviation: Swift says
+    /// "MTU-sized" (§3.4); 4096 B is the MTU of Falcon, Swift's successor (isekai v1.1).
     pub max_payload: u32,
     /// A packet is lost once a packet sent this many numbers later is acknowledged
     /// (RFC 9002 §6.1.1: 3). Packet numbers are never reused, so this counts transmissions.

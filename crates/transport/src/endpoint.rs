@@ -16,14 +16,14 @@ use alloc::vec::Vec;
 
 use apus_cc::registry::Algorithm;
 use apus_cc::{CongestionHeader, Sender, Snapshot};
-use apus_units::{FlowId, OpId, Time};
+use apus_units::{FlowId, OpId, Time, prefetch};
 use apus_wire::{Body, Header, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample};
 use crate::op::{Completion, MAX_OP_BYTES, Op, Outcome, SubmitError};
 use crate::receive::{Accepted, Arrival};
-use crate::send::Finished;
+use crate::streams::Finished;
 use crate::wheel::TimingWheel;
 
 /// A packet to send.
@@ -75,6 +75,8 @@ pub struct Endpoint {
     completions: VecDeque<Completion>,
     wheel: TimingWheel<WHEEL_LOG2_SLOTS>,
     expired: Vec<(Time, u32)>,
+    /// A lower bound of the wheel's next deadline.
+    next_timeout: Time,
 }
 
 impl Endpoint {
@@ -90,6 +92,7 @@ impl Endpoint {
             completions: VecDeque::new(),
             wheel: TimingWheel::new(config.timer_granularity_log2_ps, WHEEL_LEVELS),
             expired: Vec::new(),
+            next_timeout: Time::MAX,
         }
     }
 
@@ -147,15 +150,29 @@ impl Endpoint {
         handled
     }
 
+    /// Brings a flow near whose packet will be handled soon. Changes nothing.
+    #[inline]
+    pub fn prefetch(&self, id: FlowId) {
+        if let Some(flow) = self.flows.get(id.index()) {
+            prefetch(flow);
+        }
+    }
+
     /// Runs what is due at `now`: pacing and retransmission timeouts.
     pub fn handle_timeout(&mut self, now: Time) {
+        if now < self.next_timeout {
+            return;
+        }
         let mut expired = core::mem::take(&mut self.expired);
         while self.wheel.pop_slot(now, &mut expired) {
+            // The order within a slot is the wheel's own affair; results must not depend on it.
+            expired.sort_unstable_by_key(|&(_, key)| key);
             for (_, key) in expired.drain(..) {
                 self.on_timer(now, FlowId::new(key));
             }
         }
         self.expired = expired;
+        self.next_timeout = self.wheel.next_at().unwrap_or(Time::MAX);
     }
 
     fn on_timer(&mut self, now: Time, id: FlowId) {
@@ -184,7 +201,7 @@ impl Endpoint {
         while let Some(id) = self.acks.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_acks = false;
-            if let Some((seq, ack)) = flow.receive.ack(now) {
+            if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
                 return Some(Transmit {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
@@ -245,7 +262,7 @@ impl Endpoint {
     /// The answer changes with every call that takes `&mut self`, and may be early, never late.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
-        self.wheel.next_at()
+        (self.next_timeout != Time::MAX).then_some(self.next_timeout)
     }
 
     /// Ends a flow whose peer is gone: ops of which nothing was sent fail, the others are unknown.
@@ -281,20 +298,26 @@ impl Endpoint {
     /// Puts the flow where it belongs after a change: among those that can send, or in the wheel.
     fn update(&mut self, now: Time, id: FlowId) {
         let flow = &mut self.flows[id.index()];
+        if !flow.open {
+            return;
+        }
         if !flow.in_requests && flow.send.has_request() {
             flow.in_requests = true;
             self.requests.push_back(id);
         }
-        if !flow.in_ready && flow.readiness(now) == Readiness::Ready {
+        let readiness = flow.readiness(now);
+        if !flow.in_ready && readiness == Readiness::Ready {
             flow.in_ready = true;
             self.ready.push_back(id);
         }
         // A timer that is due earlier than armed must move; one that is due later is left to
         // expire and looks again, so that an acknowledgement costs no work in the wheel.
-        let due = flow.next_timer(now, &self.config);
+        let due = flow.next_timer(readiness, &self.config);
         if due < flow.timer {
             flow.timer = due;
-            self.wheel.insert(id.get(), self.round_up(due));
+            let at = self.round_up(due);
+            self.wheel.insert(id.get(), at);
+            self.next_timeout = self.next_timeout.min(at);
         }
     }
 
@@ -315,10 +338,14 @@ fn handle_data(
 ) -> Handled {
     let answer = segment.kind == SegmentKind::ReadResponse;
     let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
-    if segment.op_length > MAX_OP_BYTES
-        || !answer && !flow.receive.admits(segment, config.max_ops)
-        || request && flow.send.responses_under_way() >= config.max_ops as usize
-    {
+    // Everything is checked before the packet number is noted: what is refused is not acknowledged.
+    let admitted = if answer {
+        flow.send.admits_answer(segment)
+    } else {
+        flow.receive.admits(segment, config.max_ops)
+    };
+    let room = !request || flow.send.responses_under_way() < config.max_ops as usize;
+    if !admitted || !room || segment.op_length > MAX_OP_BYTES {
         return Handled::Refused;
     }
     if !flow.receive.record(header.seq, arrival) {

@@ -4,12 +4,13 @@ use apus_cc::registry::Algorithm;
 use apus_cc::{
     AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, SendInfo, Sender, TimeoutEvent,
 };
-use apus_units::{Bytes, FlowId, Span, Time};
+use apus_units::{Bytes, FlowId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, Segment};
 
 use crate::config::EndpointConfig;
 use crate::receive::{Arrival, ReceiveSide};
-use crate::send::{Finished, SendSide};
+use crate::send::SendSide;
+use crate::streams::Finished;
 
 /// What a flow is waiting for before it can send data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl Flow {
     }
 
     /// When the pace lets the next data packet go: counted from the previous transmission, so that
-    /// the period is rtt/cwnd (facts: trap 8).
+    /// the period is rtt/cwnd (Swift Alg. 1 l. 30).
     fn paced_until(&self, allowance: &Allowance) -> Option<Time> {
         let last = self.send.last_sent_at?;
         match allowance.pacing {
@@ -120,9 +121,10 @@ impl Flow {
             .then(|| self.send.progress_at.saturating_add(self.algorithm.rto()))
     }
 
-    /// The earliest time at which the flow wants to be looked at.
-    pub(crate) fn next_timer(&self, now: Time, config: &EndpointConfig) -> Time {
-        let paced = match self.readiness(now) {
+    /// The earliest time at which the flow, in this state of readiness, wants to be looked at.
+    #[inline]
+    pub(crate) fn next_timer(&self, readiness: Readiness, config: &EndpointConfig) -> Time {
+        let paced = match readiness {
             Readiness::At(at) => at,
             Readiness::Ready | Readiness::Waiting => Time::MAX,
         };
@@ -226,22 +228,28 @@ impl Flow {
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_data(now, config.max_payload)?;
-        let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
-        Some(self.stamp(segment, &info))
+        Some(self.stamp(now, seq, segment, in_flight))
     }
 
     /// The next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_request(now)?;
-        let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
-        Some(self.stamp(segment, &info))
+        Some(self.stamp(now, seq, segment, in_flight))
     }
 
-    fn stamp(&mut self, segment: Segment, info: &SendInfo) -> (Header, CongestionHeader) {
+    /// Lets the algorithm stamp a packet; `in_flight` is without it.
+    fn stamp(
+        &mut self,
+        now: Time,
+        seq: PacketNumber,
+        segment: Segment,
+        in_flight: u32,
+    ) -> (Header, CongestionHeader) {
         self.counters.packets_sent += 1;
         let mut congestion = CongestionHeader::default();
-        self.algorithm.on_transmit(&mut congestion, info);
-        (Header { flow: self.peer, seq: info.seq, body: Body::Data(segment) }, congestion)
+        let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
+        self.algorithm.on_transmit(&mut congestion, &info);
+        (Header { flow: self.peer, seq, body: Body::Data(segment) }, congestion)
     }
 }

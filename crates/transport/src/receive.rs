@@ -62,11 +62,9 @@ impl ReceiveSide {
     /// too far back to tell; then its payload must not be used.
     pub(crate) fn record(&mut self, seq: PacketNumber, arrival: &Arrival) -> bool {
         let recorded = self.packets.record(seq);
-        if recorded == Recorded::New {
-            self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
-        }
         match recorded {
             Recorded::New => {
+                self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
                 self.newest = Some((seq, *arrival));
                 self.ack_has_new = true;
             }

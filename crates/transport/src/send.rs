@@ -13,10 +13,10 @@ use apus_wire::{Ack, Segment, SegmentKind};
 
 use crate::op::{Op, OpKind};
 use crate::received::AckedPackets;
-use crate::streams::{Lane, Stream, Streams};
+use crate::streams::{Finished, Lane, Stream, Streams};
 
-/// Read requests that a flow may have in flight. They wait for neither window nor pace (design:
-/// transport), so this bounds what a flow can send unasked, and send again at a timeout.
+/// Read requests that a flow may have in flight. They wait for neither window nor pace, as ACKs
+/// do not (Swift §3.6), so this bounds what a flow can send unasked, and send again at a timeout.
 /// deviation: the papers give none; 64 small packets are 1.3 packets of data.
 const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
 
@@ -46,14 +46,6 @@ struct Sent {
     fate: Fate,
 }
 
-/// An op that ended through an acknowledgement or an answer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Finished {
-    pub(crate) id: OpId,
-    pub(crate) op: Op,
-    pub(crate) submitted_at: Time,
-}
-
 /// What an acknowledgement said.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckOutcome {
@@ -74,7 +66,7 @@ pub(crate) struct SendSide {
     next_op: u64,
     /// Ranges to send again, before anything new.
     retransmit: VecDeque<Range>,
-    /// Read requests, which wait for neither window nor pace (design: transport).
+    /// Read requests, which wait for neither window nor pace.
     requests: VecDeque<Range>,
     /// Transmissions from `first_pn` on, consecutive.
     sent: VecDeque<Sent>,
@@ -323,10 +315,7 @@ impl SendSide {
         let (was, range) = (record.fate, record.range);
         record.fate = Fate::Acked;
         match was {
-            Fate::InFlight => {
-                self.in_flight -= 1;
-                self.requests_in_flight -= u32::from(range.request);
-            }
+            Fate::InFlight => self.leave_flight(range),
             // The range was queued again: take it back unless it has already left.
             Fate::Lost => {
                 let queue = if range.request { &mut self.requests } else { &mut self.retransmit };
@@ -345,14 +334,12 @@ impl SendSide {
         let streams = self.streams(range.lane);
         let Some(stream) = streams.get_mut(range.stream) else { return };
         if range.request {
-            stream.settled = 1;
             return; // the answer ends a read, not the request's acknowledgement
         }
         stream.settled += u64::from(range.length);
         if stream.settled == stream.op.length && !stream.has_unsent() && !stream.done {
             stream.done = true;
-            let finished =
-                Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at };
+            let finished = stream.finished();
             streams.drop_done();
             if range.lane == Lane::Ops {
                 finish(finished);
@@ -368,8 +355,7 @@ impl SendSide {
         }
         record.fate = Fate::Lost;
         let range = record.range;
-        self.in_flight -= 1;
-        self.requests_in_flight -= u32::from(range.request);
+        self.leave_flight(range);
         if range.request {
             // A read whose answer is here already needs no second request.
             if self.ops.get_mut(range.stream).is_some_and(|s| !s.done) {
@@ -416,6 +402,17 @@ impl SendSide {
         before
     }
 
+    /// Whether `segment` is an answer that the peer may send: to a read of ours, of its length, and
+    /// opening no more gaps than allowed. An answer to a read that is done is a duplicate.
+    pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
+        let Some(stream) = self.ops.get(segment.op.get()) else {
+            return segment.op.get() < self.ops.first;
+        };
+        matches!(stream.op.kind, OpKind::Read { .. })
+            && segment.op_length == stream.op.length
+            && (stream.done || stream.answer.has_room_for(segment.offset))
+    }
+
     /// Takes in bytes of the answer to our read `op`: how many were new, and the read if it is
     /// complete. `None` if there is no such read or the range is not within it.
     pub(crate) fn on_answer(
@@ -426,21 +423,11 @@ impl SendSide {
     ) -> Option<u64> {
         self.heard_at = now;
         // Ops are numbered as their streams are.
-        let stream = self.ops.get_mut(segment.op.get())?;
-        if !matches!(stream.op.kind, OpKind::Read { .. })
-            || segment.op_length != stream.op.length
-            || stream.done
-        {
-            return None;
-        }
-        if !stream.answer.has_room_for(segment.offset) {
-            return None;
-        }
+        let stream = self.ops.get_mut(segment.op.get()).filter(|s| !s.done)?;
         let new = stream.answer.insert(segment.offset, u64::from(segment.length));
         if stream.answer.is_complete(stream.op.length) {
             stream.done = true;
-            let finished =
-                Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at };
+            let finished = stream.finished();
             self.reads_waiting -= 1;
             self.settle_request(finished.id.get());
             self.ops.drop_done();
@@ -457,9 +444,14 @@ impl SendSide {
         };
         if let Some(sent) = self.sent.iter_mut().find(request) {
             sent.fate = Fate::Acked;
-            self.in_flight -= 1;
-            self.requests_in_flight -= 1;
+            let range = sent.range;
+            self.leave_flight(range);
         }
+    }
+
+    fn leave_flight(&mut self, range: Range) {
+        self.in_flight -= 1;
+        self.requests_in_flight -= u32::from(range.request);
     }
 
     /// Ends every op: calls `end` with each and whether anything of it was ever sent.
@@ -470,7 +462,7 @@ impl SendSide {
                 OpKind::Read { .. } => !waiting,
                 _ => stream.started,
             };
-            end(Finished { id: stream.id, op: stream.op, submitted_at: stream.submitted_at }, sent);
+            end(stream.finished(), sent);
         }
         let first_pn = self.next_seq().get();
         *self = Self { next_op: self.next_op, first_pn, loss_floor: first_pn, ..Self::new() };

@@ -26,7 +26,7 @@ pub(crate) struct Stream {
     pub(crate) submitted_at: Time,
     /// Bytes below this were handed to a packet at least once.
     pub(crate) next_offset: u64,
-    /// Bytes acknowledged; for a read, whether its request was.
+    /// Bytes acknowledged.
     pub(crate) settled: u64,
     /// For a read: what of the answer is here.
     pub(crate) answer: RangeSet,
@@ -49,9 +49,21 @@ impl Stream {
         }
     }
 
+    pub(crate) fn finished(&self) -> Finished {
+        Finished { id: self.id, op: self.op, submitted_at: self.submitted_at }
+    }
+
     pub(crate) fn has_unsent(&self) -> bool {
         !self.started || self.next_offset < self.op.length
     }
+}
+
+/// An op that ended through an acknowledgement or an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) id: OpId,
+    pub(crate) op: Op,
+    pub(crate) submitted_at: Time,
 }
 
 /// Streams of one lane, oldest first.
@@ -65,6 +77,10 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
+    pub(crate) fn get(&self, number: u64) -> Option<&Stream> {
+        self.queue.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Stream> {
         let index = number.checked_sub(self.first)?;
         self.queue.get_mut(usize::try_from(index).ok()?)

@@ -216,3 +216,38 @@ fn a_duplicate_in_a_batch_does_not_hide_losses() {
     assert!(counters.fast_losses >= 1);
     assert!(pair.sides[0].samples.len() >= 2, "the batch gave an RTT sample");
 }
+
+/// Gaps in the answer to a read are bounded as those of a message are, and what is refused is not
+/// acknowledged, so that it comes again.
+#[test]
+fn gaps_within_an_answer_are_bounded_and_refused_ranges_are_not_acknowledged() {
+    let mut endpoint = endpoint();
+    let op = Op { kind: READ, length: 1 << 20, user: 0 };
+    endpoint.submit(Time::ZERO, FlowId::new(0), op).expect("submit");
+    let part = |index: u64| segment(SegmentKind::ReadResponse, 0, 2 * index + 1, 1, 1 << 20);
+    for index in 0..1024 {
+        let handled = deliver(&mut endpoint, index, part(index));
+        assert_eq!(handled, Handled::Data { bytes: 1, finished: false });
+    }
+    assert_eq!(deliver(&mut endpoint, 1024, part(5000)), Handled::Refused);
+    let acknowledged =
+        core::iter::from_fn(|| endpoint.poll_ack(Time::ZERO)).find_map(|t| match t.header.body {
+            Body::Ack(ack) => Some(ack.largest),
+            Body::Data(_) => None,
+        });
+    assert_eq!(acknowledged, Some(PacketNumber::new(1023)));
+}
+
+/// Nothing wakes a flow that was aborted.
+#[test]
+fn an_aborted_flow_stays_silent() {
+    let mut pair = pair("1", EndpointConfig::default());
+    pair.submit(0, WRITE, 4096 * 3);
+    pair.submit(0, READ, 64);
+    pair.sides[0].endpoint.abort(pair.now, FlowId::new(0));
+    assert!(pair.sides[0].endpoint.poll_transmit(pair.now).is_none());
+    while let Some(at) = pair.sides[0].endpoint.next_timeout() {
+        pair.sides[0].endpoint.handle_timeout(at);
+        assert!(pair.sides[0].endpoint.poll_transmit(at).is_none());
+    }
+}

@@ -7,12 +7,14 @@
 
 extern crate alloc;
 
+mod hint;
 mod id;
 mod quantity;
 mod rate;
 mod size;
 mod time;
 
+pub use hint::prefetch;
 pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;
 pub use rate::Rate;

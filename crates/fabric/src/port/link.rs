@@ -121,6 +121,16 @@ impl Link {
         self.ring.push_back(InFlight { arrives, packet, bytes });
     }
 
+    /// The packet that arrives next.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<PacketRef> {
+        self.ring.front().map(|entry| entry.packet)
+    }
+
+    pub(crate) fn peer(&self) -> Node {
+        self.peer
+    }
+
     /// Takes the packet that arrives now.
     ///
     /// # Panics

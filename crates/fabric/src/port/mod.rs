@@ -55,7 +55,7 @@ impl Port {
         }
     }
 
-    fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &Link {
         match self {
             Self::Fifo(port) => &port.link,
             Self::Class(port) => &port.link,

@@ -1,0 +1,40 @@
+//! Bringing near what the next arrivals need. An engine that knows its next events calls these a
+//! few events ahead, in this order; none changes anything.
+
+use apus_units::{HostId, PortId, prefetch};
+
+use super::Network;
+use crate::topology::Node;
+
+impl<P> Network<P> {
+    /// The port at whose link's end a packet will arrive.
+    #[inline]
+    pub fn prefetch_port(&self, port: PortId) {
+        prefetch(&self.ports[port.index()]);
+    }
+
+    /// The packet that will arrive.
+    #[inline]
+    pub fn prefetch_packet(&self, port: PortId) {
+        let link = self.ports[port.index()].link();
+        if let Some(packet) = link.head() {
+            self.pool.prefetch(packet, matches!(link.peer(), Node::Host(_)));
+        }
+    }
+
+    /// Where the packet that will arrive goes from there: brings the next port near, or returns the
+    /// host and the payload, for the engine to do the same.
+    #[inline]
+    pub fn prefetch_next(&self, port: PortId) -> Option<(HostId, &P)> {
+        let link = self.ports[port.index()].link();
+        let packet = link.head()?;
+        match link.peer() {
+            Node::Host(host) => Some((host, self.pool.payload(packet))),
+            Node::Switch(_) => {
+                let fields = self.pool.fields(packet);
+                self.prefetch_port(self.routes.port(fields.route, fields.hop + 1));
+                None
+            }
+        }
+    }
+}
