@@ -192,11 +192,14 @@ impl Host {
         let handled = self.endpoint.handle_packet(&arrival, &header);
         let connection = self.flows[header.flow.index()].connection;
         world.metrics.on_handled(connection, &handled, &header);
+        if let Some(recorder) = &mut world.recorder {
+            recorder.on_handled(connection, &handled);
+        }
         if let Handled::Data { finished: true, .. } = handled {
             let application = &mut self.application;
             let noted = application.on_received(now, arrival.now, header.flow, &mut self.endpoint);
             if let Some(completion) = noted {
-                world.metrics.on_completion(now, &completion);
+                world.on_completion(now, connection, &completion);
             }
         }
         (handled, header)
@@ -241,7 +244,8 @@ impl Host {
     ) {
         let noted = self.application.on_completion(now, local, completion, &mut self.endpoint);
         if let Some(completion) = noted {
-            world.metrics.on_completion(now, &completion);
+            let connection = self.flows[completion.flow.index()].connection;
+            world.on_completion(now, connection, &completion);
         }
     }
 

@@ -19,10 +19,12 @@ mod partition;
 pub mod plan;
 mod queue;
 mod random;
+pub mod record;
 pub mod replay;
 pub mod scenario;
 mod simulation;
 pub mod sizes;
+pub mod slowdown;
 pub mod summary;
 mod world;
 

@@ -56,6 +56,22 @@ impl Distribution {
         (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-6)
     }
 
+    /// Points of the distribution function: a value in microseconds, and the fraction of values at
+    /// or below it. Denser towards the tail.
+    pub(crate) fn cdf_us(&self) -> Vec<(f64, f64)> {
+        let mut points = Vec::new();
+        for step in self
+            .histogram
+            .iter_quantiles(20)
+            .map(|step| (step.value_iterated_to() as f64 * 1e-3, step.quantile_iterated_to()))
+        {
+            if points.last() != Some(&step) {
+                points.push(step);
+            }
+        }
+        points
+    }
+
     pub(crate) fn max_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.max.as_us_f64())
     }

@@ -26,7 +26,7 @@ pub(crate) struct Part {
     id: u32,
     pub(crate) world: World,
     /// The hosts of this part, from `first_host` on.
-    hosts: Vec<Host>,
+    pub(crate) hosts: Vec<Host>,
     first_host: u32,
     pub(crate) events: u64,
     /// Sum over all events of a hash of (time, entity): independent of their order, so that the
@@ -65,6 +65,7 @@ impl Part {
             sizes: plan.sizes,
             now: Time::ZERO,
             to_hand_over: Vec::new(),
+            recorder: None,
             network,
         };
         let mut hosts: Vec<Host> = (first_host..end)

@@ -12,6 +12,7 @@ use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
+use crate::record::{Record, Recorder, Recording, Sampler};
 use crate::summary::{
     Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
 };
@@ -65,6 +66,7 @@ pub struct Simulation {
     partition: Partition,
     lookahead: Span,
     fair_share: FairShare,
+    sampler: Option<Sampler>,
     plan: Plan,
 }
 
@@ -101,26 +103,61 @@ impl Simulation {
         let parts: Result<_, _> =
             (0..partition.parts()).map(|id| Part::new(plan, &partition, id)).collect();
         let fair_share = FairShare::new(plan, &mut network);
-        Ok(Self { parts: parts?, partition, lookahead, fair_share, plan: plan.clone() })
+        Ok(Self {
+            parts: parts?,
+            partition,
+            lookahead,
+            fair_share,
+            sampler: None,
+            plan: plan.clone(),
+        })
+    }
+
+    /// Records the run, which changes none of its results; [`Simulation::run_recorded`] hands the
+    /// tables out.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn record(mut self, record: Record) -> Result<Self, PlanError> {
+        self.sampler = Some(Sampler::new(&self.plan, record, &self.parts)?);
+        for part in &mut self.parts {
+            let recorder = Recorder::new(self.plan.connections.len(), record.ops);
+            part.world.recorder = Some(Box::new(recorder));
+        }
+        Ok(self)
     }
 
     /// Runs to the end and sums up.
     ///
     /// # Errors
     /// If packets were not conserved: then no number of the run means anything.
-    pub fn run(
+    pub fn run(self, name: &str, progress: &mut dyn FnMut(Progress)) -> Result<Summary, RunError> {
+        self.run_recorded(name, progress).map(|(summary, _)| summary)
+    }
+
+    /// Runs to the end and sums up, with what was recorded if it was asked for.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_recorded(
         mut self,
         name: &str,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Summary, RunError> {
+    ) -> Result<(Summary, Option<Recording>), RunError> {
         let started = Instant::now();
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
         let exchange = Exchange::new(self.partition.parts(), self.lookahead);
         self.run_phase(warmup, &exchange, progress);
         let ports_at_warmup = self.port_counters(warmup);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.end_warmup(&self.parts);
+        }
         for part in &mut self.parts {
             part.world.metrics.end_warmup();
+            if let Some(recorder) = &mut part.world.recorder {
+                recorder.end_warmup();
+            }
             part.world.network.restart_max_queues(warmup);
         }
         self.run_phase(end, &exchange, progress);
@@ -134,17 +171,31 @@ impl Simulation {
             threads: self.partition.parts(),
             event_hash: format!("{hash:016x}"),
         };
+        let ports_at_end = self.port_counters(end);
+        let mut recording = self.sampler.take().map(|sampler| {
+            sampler.finish(&self.plan, &mut self.parts, &ports_at_warmup, &ports_at_end)
+        });
         let (first, others) = self.parts.split_at_mut(1);
         for part in others {
             first[0].world.metrics.add(&part.world.metrics);
         }
-        Ok(self.sum_up(name, &ports_at_warmup, &counters, cost))
+        if let Some(recording) = &mut recording {
+            let metrics = &first[0].world.metrics;
+            recording.fabric_rtt = metrics.fabric_rtt.cdf_us();
+            recording.end_to_end_rtt = metrics.end_to_end_rtt.cdf_us();
+            recording.op_latency = metrics.op_latency.cdf_us();
+        }
+        Ok((self.sum_up(name, &ports_at_warmup, &counters, cost), recording))
     }
 
     /// Runs all events before `end`, stopping on the way for samples.
     fn run_phase(&mut self, end: Time, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) {
-        while let Some(at) = self.fair_share.next_sample().filter(|&at| at <= end) {
+        while let Some(at) = self.next_sample().filter(|&at| at <= end) {
             self.run_until(at, exchange, progress);
+            self.sample_recording(at);
+            if self.fair_share.next_sample() != Some(at) {
+                continue;
+            }
             let mut bytes = vec![0; self.plan.connections.len()];
             for part in &mut self.parts {
                 for (sum, connection) in bytes.iter_mut().zip(&mut part.world.metrics.connections) {
@@ -154,6 +205,22 @@ impl Simulation {
             self.fair_share.sample(at, &bytes);
         }
         self.run_until(end, exchange, progress);
+    }
+
+    /// When the run stops next for samples.
+    fn next_sample(&self) -> Option<Time> {
+        let recorded = self.sampler.as_ref().map(Sampler::next_sample);
+        self.fair_share.next_sample().into_iter().chain(recorded).min()
+    }
+
+    /// Takes the samples that are due at `now`.
+    fn sample_recording(&mut self, now: Time) {
+        let Some(mut sampler) = self.sampler.take() else { return };
+        if sampler.next_sample() == now {
+            let counters = |port| self.network_of(port).port_counters(port, now);
+            sampler.sample(now, &self.parts, counters);
+        }
+        self.sampler = Some(sampler);
     }
 
     /// Runs all events before `end`: this thread the first part, a thread of its own each other.

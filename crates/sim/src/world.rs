@@ -1,12 +1,14 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
 use apus_fabric::{FabricEvent, Network, Packet, Schedule};
+use apus_transport::Completion;
 use apus_units::{HostId, PortId, Time};
 use apus_wire::{Body, Header};
 
 use crate::host::HostFlow;
 use crate::metrics::Metrics;
 use crate::queue::EventQueue;
+use crate::record::Recorder;
 
 /// Sizes of packets on the wire: everything that occupies the link, preamble and gap included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     /// Ports with packets for other parts of the network.
     pub(crate) to_hand_over: Vec<PortId>,
+    /// Notes what becomes of ops and packets, if the run is recorded.
+    pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 impl World {
@@ -124,6 +128,14 @@ impl World {
             entities: self.entities,
         };
         (&mut self.network, scheduler)
+    }
+
+    /// An op of `connection` completed at the true time `now`.
+    pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
+        self.metrics.on_completion(now, completion);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.on_completion(now, connection, completion);
+        }
     }
 
     /// Takes in a packet that another part of the network handed over.

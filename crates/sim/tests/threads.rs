@@ -7,6 +7,7 @@ use apus_fabric::Topology;
 use apus_sim::Simulation;
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::Plan;
+use apus_sim::record::Record;
 use apus_units::{Bytes, Rate, Span, Time};
 use support::{connection, fingerprint, plan, run};
 
@@ -14,6 +15,16 @@ use support::{connection, fingerprint, plan, run};
 /// fingerprint.
 fn check(plan: &Plan) {
     let alone = run(plan);
+    let record = Record { flows: 5, ports: 7, ..Record::of_duration(plan.duration) };
+    let recorded = |threads| {
+        let simulation = Simulation::with_threads(plan, threads).expect("plan");
+        let recorded = simulation.record(record).expect("record");
+        let (summary, recording) = recorded.run_recorded("test", &mut |_| {}).expect("run");
+        assert_eq!(fingerprint(&summary), fingerprint(&alone), "recorded, {threads} threads");
+        // As text, for what an algorithm does not have is NaN.
+        format!("{:?}", recording.expect("recorded"))
+    };
+    let tables = recorded(1);
     assert!(alone.cost.events > 10_000, "too little happens to tell: {} events", alone.cost.events);
     for threads in [2, 3, 8] {
         let simulation = Simulation::with_threads(plan, threads).expect("plan");
@@ -21,6 +32,7 @@ fn check(plan: &Plan) {
         assert_eq!(together.cost.threads, threads.min(plan.topology.hosts));
         assert_eq!(together.cost.event_hash, alone.cost.event_hash, "{threads} threads");
         assert_eq!(fingerprint(&together), fingerprint(&alone), "{threads} threads");
+        assert!(recorded(threads) == tables, "the tables of {threads} threads differ");
     }
 }
 

@@ -295,6 +295,12 @@ impl Endpoint {
         self.flows.get(id.index()).map(|f| f.send.in_flight)
     }
 
+    /// Ops of a flow that were submitted here and have not ended.
+    #[must_use]
+    pub fn ops_under_way(&self, id: FlowId) -> Option<usize> {
+        self.flows.get(id.index()).map(|f| f.send.ops_under_way())
+    }
+
     /// Puts the flow where it belongs after a change: among those that can send, or in the wheel.
     fn update(&mut self, now: Time, id: FlowId) {
         let flow = &mut self.flows[id.index()];

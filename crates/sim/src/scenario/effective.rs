@@ -45,6 +45,9 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
         writeln!(out, "\n[measure]\ninterval = \"{}\"", measure.interval)?;
         writeln!(out, "fair_share_after = \"{}\"", measure.fair_share_after)?;
     }
+    if let Some(record) = &setup.record {
+        super::record::write(out, record)?;
+    }
     Ok(())
 }
 

@@ -34,6 +34,10 @@
 //! * `[measure]`: `interval` and `fair_share_after`: compare each connection's rate per interval with
 //!   its max-min share, from that long after each start or stop of a connection.
 //!
+//! * `[record]`: what is kept of a run whose results are written to a directory: `interval` between
+//!   samples (a 200th of the run), `flows` (64) and `ports` (32) whose samples are kept, `ops`
+//!   (1000000) at most, `nics` (false): also sample the ports of hosts' NICs.
+//!
 //! # The experiment
 //! * `[[variant]]`: `name`, `set = { "algorithm.base_target" = "50us" }`, `value`; or one `[sweep]`
 //!   with `key` and `values`. Into lists: `workload.0.size`; without the number if there is one.
@@ -51,6 +55,7 @@ mod connections;
 mod effective;
 mod host;
 mod metric;
+mod record;
 mod section;
 mod setup;
 mod source;

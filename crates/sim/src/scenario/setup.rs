@@ -12,9 +12,10 @@ use super::source::{Place, Problems};
 use super::topology::TopologySpec;
 use super::tree::Table;
 use super::workload::{Frame, Workload};
-use super::{connections, effective};
+use super::{connections, effective, record};
 use crate::PacketSizes;
 use crate::plan::Plan;
+use crate::record::Record;
 
 /// The keys of a run; a scenario has others besides, which say what is done with its runs.
 pub(super) const KEYS: &[&str] = &[
@@ -28,6 +29,7 @@ pub(super) const KEYS: &[&str] = &[
     "algorithm",
     "workload",
     "measure",
+    "record",
 ];
 
 /// Largest seed: results are JSON, whose numbers are exact up to here.
@@ -51,6 +53,7 @@ pub struct Setup {
     pub(super) algorithms: Vec<NamedAlgorithm>,
     pub(super) workloads: Vec<Workload>,
     pub(super) measure: Option<Measure>,
+    pub(super) record: Option<Record>,
 }
 
 /// `[measure]`: compare rates over intervals with the fair share.
@@ -78,6 +81,12 @@ impl Setup {
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// What to record of the run, if its results are written down.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        self.record.unwrap_or_else(|| Record::of_duration(self.duration))
     }
 
     /// What to simulate.
@@ -152,6 +161,7 @@ impl Setup {
             tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
         let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
         let measure = read_measure(&root, duration, warmup);
+        let record = record::read(&root, duration);
         check_connections(&root, &workloads);
         if !workloads.is_empty() {
             check_algorithms(&root, &algorithms, &workloads, &topology);
@@ -168,6 +178,7 @@ impl Setup {
             algorithms,
             workloads,
             measure,
+            record,
         })
     }
 }

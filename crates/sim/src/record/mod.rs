@@ -1,0 +1,302 @@
+//! What a run leaves behind besides its summary: ops, flows, ports, and samples over time.
+//!
+//! Off unless asked for, and then bounded: what does not fit is left out and counted, and a note
+//! says so. The tables are the same for any number of threads.
+
+mod recorder;
+mod sampler;
+
+use apus_transport::{OpKind, Outcome};
+use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
+
+pub(crate) use recorder::Recorder;
+pub(crate) use sampler::Sampler;
+
+use crate::slowdown::Ideal;
+
+/// What to record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record {
+    /// Time between two samples.
+    pub interval: Span,
+    /// Flows whose own samples are kept, spread evenly over all of them.
+    pub flows: u32,
+    /// Ports whose samples are kept: those that carried most.
+    pub ports: u32,
+    /// Ops that are kept: those that completed first.
+    pub ops: u64,
+    /// Also sample the ports of hosts' NICs.
+    pub nics: bool,
+}
+
+/// Samples of a run unless the scenario says otherwise.
+const SAMPLES: u64 = 200;
+
+impl Record {
+    /// What a run of this length records unless its scenario says otherwise.
+    #[must_use]
+    pub fn of_duration(duration: Span) -> Self {
+        let interval = (duration / SAMPLES).max(Span::from_ps(1));
+        Self { interval, flows: 64, ports: 32, ops: 1_000_000, nics: false }
+    }
+}
+
+/// An op that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OpRecord {
+    /// Its connection.
+    pub flow: u32,
+    /// Its number within the flow.
+    pub op: u64,
+    /// What it did.
+    pub kind: OpKind,
+    /// Payload bytes.
+    pub size: u64,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When it ended.
+    pub completed: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl OpRecord {
+    /// Submission to completion.
+    #[must_use]
+    pub fn latency(&self) -> Span {
+        self.completed.since(self.submitted)
+    }
+}
+
+/// A connection over the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// The host that submits ops.
+    pub from: HostId,
+    /// Its peer.
+    pub to: HostId,
+    /// Its algorithm.
+    pub algorithm: &'static str,
+    /// What the pair could do at best, in the direction of the data.
+    pub ideal: Ideal,
+    /// Payload bytes delivered once in the measured phase.
+    pub delivered: u64,
+    /// Of the side that sends the data, in the measured phase.
+    pub packets_sent: u64,
+    /// Packets found lost by the SACK bitmap, and by a timeout.
+    pub fast_losses: u64,
+    /// Packets taken for lost by a timeout.
+    pub timeout_losses: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fabric RTT samples of the measured phase.
+    pub rtt: RttSum,
+}
+
+/// Fabric RTTs of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RttSum {
+    /// How many.
+    pub count: u64,
+    /// Their sum in picoseconds.
+    pub sum_ps: u64,
+    /// The largest.
+    pub max: Span,
+}
+
+impl RttSum {
+    /// Mean in microseconds.
+    #[must_use]
+    pub fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-6)
+    }
+}
+
+/// An egress port over the measured phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortRecord {
+    /// Its number.
+    pub port: PortId,
+    /// The node it belongs to: index into [`Recording::nodes`].
+    pub from: usize,
+    /// The node its link leads to.
+    pub to: usize,
+    /// Rate of the link.
+    pub rate: Rate,
+    /// Packets sent into its queue.
+    pub offered_packets: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Wire bytes sent.
+    pub sent_bytes: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Time average of the bytes in the port.
+    pub mean_queue_bytes: f64,
+    /// Most bytes in the port at a time.
+    pub max_queue: Bytes,
+}
+
+/// A host or switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// What people call it.
+    pub name: String,
+    /// Links to the nearest host: 0 is a host.
+    pub tier: u32,
+}
+
+/// What is sampled of a flow; NaN where the algorithm has no such thing.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample {
+    /// By [`Quantity`].
+    pub values: [f64; Quantity::ALL.len()],
+    /// Whether an op was under way.
+    pub active: bool,
+}
+
+impl FlowSample {
+    /// One of its values.
+    #[must_use]
+    pub fn get(&self, quantity: Quantity) -> f64 {
+        self.values[quantity as usize]
+    }
+}
+
+/// What is sampled of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Window in force, packets.
+    Cwnd,
+    /// Window that follows the fabric delay, packets.
+    FabricCwnd,
+    /// Window that follows the endpoint delay, packets.
+    EndpointCwnd,
+    /// Fabric target, microseconds.
+    TargetDelay,
+    /// Time between packets if paced, microseconds.
+    PacingDelay,
+    /// Smoothed end-to-end RTT, microseconds.
+    SmoothedRtt,
+    /// Data packets in flight.
+    InFlight,
+    /// Payload delivered once over the interval, Gb/s.
+    Goodput,
+}
+
+impl Quantity {
+    /// All, in the order of the table.
+    pub const ALL: [Self; 8] = [
+        Self::Cwnd,
+        Self::FabricCwnd,
+        Self::EndpointCwnd,
+        Self::TargetDelay,
+        Self::PacingDelay,
+        Self::SmoothedRtt,
+        Self::InFlight,
+        Self::Goodput,
+    ];
+
+    /// Its column.
+    #[must_use]
+    pub const fn column(self) -> &'static str {
+        match self {
+            Self::Cwnd => "cwnd_packets",
+            Self::FabricCwnd => "fabric_cwnd_packets",
+            Self::EndpointCwnd => "endpoint_cwnd_packets",
+            Self::TargetDelay => "target_delay_us",
+            Self::PacingDelay => "pacing_delay_us",
+            Self::SmoothedRtt => "smoothed_rtt_us",
+            Self::InFlight => "in_flight_packets",
+            Self::Goodput => "goodput_gbps",
+        }
+    }
+}
+
+/// The fractions of the flows that [`Band::percentiles`] names.
+pub const BAND: [u32; 5] = [5, 25, 50, 75, 95];
+
+/// One quantity over all active flows at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Band {
+    /// Of how many flows.
+    pub flows: u32,
+    /// Mean; NaN without flows.
+    pub mean: f64,
+    /// By [`BAND`], nearest rank.
+    pub percentiles: [f64; BAND.len()],
+}
+
+/// What is sampled of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PortSample {
+    /// Wire bytes sent over the interval.
+    pub sent_bytes: u64,
+    /// Bytes in the port at the end of it.
+    pub queue_bytes: u64,
+    /// Their time average over it.
+    pub mean_queue_bytes: f64,
+    /// Packets dropped over it.
+    pub drops: u64,
+}
+
+/// A distribution as points: a value in microseconds and the fraction of values at or below.
+pub type Cdf = Vec<(f64, f64)>;
+
+/// All that was recorded.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// What was asked for.
+    pub record: Record,
+    /// End of the warm-up.
+    pub warmup: Time,
+    /// Simulated time in all.
+    pub duration: Span,
+    /// Payload, header and control bytes of packets.
+    pub sizes: crate::PacketSizes,
+    /// Ops in order of completion.
+    pub ops: Vec<OpRecord>,
+    /// All connections.
+    pub flows: Vec<FlowRecord>,
+    /// Hosts, then switches.
+    pub nodes: Vec<NodeRecord>,
+    /// All ports.
+    pub ports: Vec<PortRecord>,
+    /// When samples were taken.
+    pub times: Vec<Time>,
+    /// The flows whose samples were kept.
+    pub sampled_flows: Vec<u32>,
+    /// By time and sampled flow.
+    pub samples: Vec<Vec<FlowSample>>,
+    /// By time and [`Quantity`], over all active flows.
+    pub bands: Vec<[Band; Quantity::ALL.len()]>,
+    /// The ports whose samples were kept, the busiest first.
+    pub sampled_ports: Vec<PortId>,
+    /// By time and sampled port.
+    pub port_samples: Vec<Vec<PortSample>>,
+    /// Fabric RTT per acknowledgement of the measured phase.
+    pub fabric_rtt: Cdf,
+    /// End-to-end RTT per acknowledgement.
+    pub end_to_end_rtt: Cdf,
+    /// Latency per op.
+    pub op_latency: Cdf,
+    /// What was left out, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Recording {
+    /// The slowdown of an op.
+    #[must_use]
+    pub fn slowdown(&self, op: &OpRecord) -> f64 {
+        self.flows[op.flow as usize].ideal.slowdown(op.latency(), op.size, self.sizes)
+    }
+
+    /// Name of a port.
+    #[must_use]
+    pub fn port_name(&self, port: PortId) -> String {
+        let record = &self.ports[port.index()];
+        format!("{} -> {}", self.nodes[record.from].name, self.nodes[record.to].name)
+    }
+}

@@ -1,0 +1,427 @@
+//! Samples at fixed intervals, and the tables at the end of a run.
+
+use apus_fabric::{Network, Node, PortCounters};
+use apus_transport::{FlowCounters, OpKind};
+use apus_units::{FlowId, HostId, PortId, Span, SwitchId, Time};
+use apus_wire::Header;
+
+use super::{
+    BAND, Band, Cdf, FlowRecord, FlowSample, NodeRecord, OpRecord, PortRecord, PortSample,
+    Quantity, Record, Recording, RttSum,
+};
+use crate::part::Part;
+use crate::plan::{ConnectionPlan, Load, Plan};
+use crate::simulation::PlanError;
+use crate::slowdown::Ideal;
+
+/// Most flows that percentiles over flows are taken of.
+const MAX_WATCHED: usize = 10_000;
+/// Most samples of ports that are held: some 160 MB.
+const MAX_PORT_SAMPLES: u64 = 4_000_000;
+
+/// Where a flow's endpoint is: part, host of the part, flow of the host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seat {
+    part: u32,
+    host: u32,
+    flow: u32,
+}
+
+/// Takes samples of a run.
+pub(crate) struct Sampler {
+    record: Record,
+    next: Time,
+    /// By connection: the end that submits, and the end that sends the data.
+    seats: Vec<(Seat, Seat)>,
+    ideals: Vec<Ideal>,
+    /// Connections that percentiles are taken of, and for each whether its own samples are kept.
+    watched: Vec<(u32, bool)>,
+    /// By watched connection: bytes delivered before the end of the warm-up, and up to the last
+    /// sample.
+    startup_bytes: Vec<u64>,
+    delivered: Vec<u64>,
+    counters_at_warmup: Vec<FlowCounters>,
+    /// Candidates for port samples.
+    ports: Vec<PortId>,
+    ports_before: Vec<PortCounters>,
+    times: Vec<Time>,
+    samples: Vec<Vec<FlowSample>>,
+    bands: Vec<[Band; Quantity::ALL.len()]>,
+    port_samples: Vec<Vec<PortSample>>,
+    notes: Vec<String>,
+}
+
+/// The hosts of a connection in the direction of its data: that of a read's answer, and of the
+/// larger half of a round.
+fn data_ends(connection: &ConnectionPlan) -> (HostId, HostId) {
+    let answered = match (&connection.load, connection.kind) {
+        (Load::Round { request, answer, .. }, _) => answer > request,
+        (_, OpKind::Read { .. }) => true,
+        (_, OpKind::Write { .. } | OpKind::Message) => false,
+    };
+    if answered { (connection.to, connection.from) } else { (connection.from, connection.to) }
+}
+
+/// `count` of `of` things, spread evenly.
+fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
+    let count = count.min(of);
+    (0..count).map(move |i| (i as u128 * of as u128 / count as u128) as usize)
+}
+
+impl Sampler {
+    pub(crate) fn new(plan: &Plan, record: Record, parts: &[Part]) -> Result<Self, PlanError> {
+        let connections = plan.connections.len();
+        let mut network = crate::simulation::build_network(plan)?;
+        let ideals = plan.connections.iter().enumerate().map(|(index, connection)| {
+            Ideal::of(&mut network, data_ends(connection), index as u64, plan.sizes)
+        });
+        let ideals = ideals.collect::<Result<_, _>>().map_err(PlanError::Route)?;
+        let mut notes = Vec::new();
+        let mut watched: Vec<(u32, bool)> =
+            spread(MAX_WATCHED, connections).map(|c| (c as u32, false)).collect();
+        let count = watched.len();
+        spread(record.flows as usize, count).for_each(|place| watched[place].1 = true);
+        if count < connections {
+            notes.push(format!(
+                "percentiles over flows are of {count} of the {connections} flows, spread evenly"
+            ));
+        }
+        if (record.flows as usize) < connections {
+            notes.push(format!(
+                "samples.csv holds {} of the {connections} flows, spread evenly; \
+                 sample_percentiles.csv sums up the others (more with `flows` in `[record]`)",
+                record.flows
+            ));
+        }
+        let ports = choose_ports(&network, plan, record, &mut notes);
+        Ok(Self {
+            record,
+            next: Time::ZERO + record.interval,
+            seats: find_seats(plan, parts),
+            ideals,
+            startup_bytes: vec![0; count],
+            delivered: vec![0; count],
+            watched,
+            counters_at_warmup: vec![FlowCounters::default(); connections],
+            ports_before: vec![PortCounters::default(); ports.len()],
+            ports,
+            times: Vec::new(),
+            samples: Vec::new(),
+            bands: Vec::new(),
+            port_samples: Vec::new(),
+            notes,
+        })
+    }
+
+    /// When the next sample is due.
+    pub(crate) fn next_sample(&self) -> Time {
+        self.next
+    }
+
+    /// The state at `now`, and what happened since the last sample.
+    pub(crate) fn sample(
+        &mut self,
+        now: Time,
+        parts: &[Part],
+        port_counters: impl Fn(PortId) -> PortCounters,
+    ) {
+        self.next = now + self.record.interval;
+        self.times.push(now);
+        let interval = self.record.interval;
+        let mut all = Vec::with_capacity(self.watched.len());
+        for (place, &(connection, _)) in self.watched.iter().enumerate() {
+            let connection = connection as usize;
+            let total = self.startup_bytes[place] + delivered(parts, connection);
+            let bytes = total - self.delivered[place];
+            self.delivered[place] = total;
+            all.push(self.flow_sample(parts, connection, bytes));
+        }
+        let kept = self.watched.iter().zip(&all).filter(|((_, kept), _)| *kept);
+        self.samples.push(kept.map(|(_, sample)| *sample).collect());
+        let mut values = Vec::with_capacity(all.len());
+        self.bands.push(Quantity::ALL.map(|quantity| band(&all, quantity, &mut values)));
+        let samples = self.ports.iter().zip(&mut self.ports_before).map(|(&port, before)| {
+            let counters = port_counters(port);
+            let byte_time = counters.byte_time - before.byte_time;
+            let sample = PortSample {
+                sent_bytes: counters.sent.bytes - before.sent.bytes,
+                queue_bytes: counters.queued.bytes,
+                mean_queue_bytes: byte_time as f64 / interval.as_ps_f64(),
+                drops: counters.dropped.packets - before.dropped.packets,
+            };
+            *before = counters;
+            sample
+        });
+        self.port_samples.push(samples.collect());
+    }
+
+    fn flow_sample(&self, parts: &[Part], connection: usize, bytes: u64) -> FlowSample {
+        let (submitter, sender) = self.seats[connection];
+        let us = |span: Option<Span>| span.map_or(f64::NAN, Span::as_us_f64);
+        let under_way = |seat: Seat| {
+            let flow = FlowId::new(seat.flow);
+            endpoint(parts, seat).ops_under_way(flow).unwrap_or(0)
+        };
+        let ops = under_way(submitter) + under_way(sender);
+        let endpoint = endpoint(parts, sender);
+        let flow = FlowId::new(sender.flow);
+        let state = endpoint.snapshot(flow).unwrap_or_default();
+        let in_flight = endpoint.in_flight(flow).unwrap_or(0);
+        let gbps = bytes as f64 * 8e-9 / self.record.interval.as_secs_f64();
+        // In the order of `Quantity::ALL`.
+        let values = [
+            state.cwnd,
+            state.fabric_cwnd.unwrap_or(f64::NAN),
+            state.endpoint_cwnd.unwrap_or(f64::NAN),
+            us(state.target_delay),
+            us(state.pacing_delay),
+            us(state.smoothed_rtt),
+            f64::from(in_flight),
+            gbps,
+        ];
+        FlowSample { values, active: ops > 0 || bytes > 0 }
+    }
+
+    /// The warm-up is over; before the metrics forget it.
+    pub(crate) fn end_warmup(&mut self, parts: &[Part]) {
+        for (place, &(connection, _)) in self.watched.iter().enumerate() {
+            self.startup_bytes[place] += delivered(parts, connection as usize);
+        }
+        for (counters, &(_, sender)) in self.counters_at_warmup.iter_mut().zip(&self.seats) {
+            *counters = flow_counters(parts, sender);
+        }
+    }
+
+    /// The tables; `before` and `after` are the ports' counters at the end of the warm-up and now.
+    pub(crate) fn finish(
+        mut self,
+        plan: &Plan,
+        parts: &mut [Part],
+        before: &[PortCounters],
+        after: &[PortCounters],
+    ) -> Recording {
+        let (ops, rtts) = self.collect_ops(parts);
+        let network = &parts[0].world.network;
+        let nodes = nodes(network, plan.topology.switches.len());
+        let measured = plan.duration - plan.warmup;
+        let hosts = network.hosts() as usize;
+        let place = |node| match node {
+            Node::Host(host) => host.index(),
+            Node::Switch(switch) => hosts + switch.index(),
+        };
+        let ports: Vec<PortRecord> = network
+            .ports()
+            .map(|port| {
+                let (old, new) = (&before[port.index()], &after[port.index()]);
+                let (from, to) = network.port_ends(port);
+                PortRecord {
+                    port,
+                    from: place(from),
+                    to: place(to),
+                    rate: network.rate(port),
+                    offered_packets: new.offered.packets - old.offered.packets,
+                    sent_packets: new.sent.packets - old.sent.packets,
+                    sent_bytes: new.sent.bytes - old.sent.bytes,
+                    drops: new.dropped.packets - old.dropped.packets,
+                    marked: new.marked - old.marked,
+                    mean_queue_bytes: (new.byte_time - old.byte_time) as f64 / measured.as_ps_f64(),
+                    max_queue: new.max_queue,
+                }
+            })
+            .collect();
+        let flows = plan.connections.iter().enumerate().map(|(index, connection)| {
+            let now = flow_counters(parts, self.seats[index].1);
+            let then = &self.counters_at_warmup[index];
+            FlowRecord {
+                from: connection.from,
+                to: connection.to,
+                algorithm: connection.algorithm.info().name,
+                ideal: self.ideals[index],
+                delivered: delivered(parts, index),
+                packets_sent: now.packets_sent - then.packets_sent,
+                fast_losses: now.fast_losses - then.fast_losses,
+                timeout_losses: now.timeout_losses - then.timeout_losses,
+                timeouts: now.timeouts - then.timeouts,
+                rtt: rtts[index],
+            }
+        });
+        let flows = flows.collect();
+        self.keep_busiest(&ports);
+        let kept = self.watched.iter().filter(|(_, kept)| *kept);
+        Recording {
+            record: self.record,
+            warmup: Time::ZERO + plan.warmup,
+            duration: plan.duration,
+            sizes: plan.sizes,
+            ops,
+            flows,
+            nodes,
+            ports,
+            times: self.times,
+            sampled_flows: kept.map(|(connection, _)| *connection).collect(),
+            samples: self.samples,
+            bands: self.bands,
+            sampled_ports: self.ports,
+            port_samples: self.port_samples,
+            fabric_rtt: Cdf::new(),
+            end_to_end_rtt: Cdf::new(),
+            op_latency: Cdf::new(),
+            notes: self.notes,
+        }
+    }
+
+    /// All parts' ops in order of completion, and RTTs by connection.
+    fn collect_ops(&mut self, parts: &mut [Part]) -> (Vec<OpRecord>, Vec<RttSum>) {
+        let mut ops = Vec::new();
+        let mut rtts = vec![RttSum::default(); self.seats.len()];
+        let mut seen = 0;
+        for recorder in parts.iter_mut().filter_map(|part| part.world.recorder.take()) {
+            seen += recorder.ops_seen;
+            ops.extend(recorder.ops);
+            for (sum, more) in rtts.iter_mut().zip(recorder.rtts) {
+                sum.count += more.count;
+                sum.sum_ps += more.sum_ps;
+                sum.max = sum.max.max(more.max);
+            }
+        }
+        ops.sort_by_key(|op: &OpRecord| (op.completed, op.flow, op.op));
+        ops.truncate(self.record.ops as usize);
+        if (ops.len() as u64) < seen {
+            self.notes.push(format!(
+                "ops.csv holds the first {} of the {seen} ops that completed (more with `ops` in \
+                 `[record]`)",
+                ops.len()
+            ));
+        }
+        (ops, rtts)
+    }
+
+    /// Keeps the samples of the ports that carried most.
+    fn keep_busiest(&mut self, ports: &[PortRecord]) {
+        let mut order: Vec<usize> = (0..self.ports.len()).collect();
+        let sent = |place: usize| ports[self.ports[place].index()].sent_bytes;
+        order.sort_by_key(|&place| (core::cmp::Reverse(sent(place)), place));
+        let candidates = order.len();
+        order.truncate(self.record.ports as usize);
+        if order.len() < candidates {
+            self.notes.push(format!(
+                "port_samples.csv holds the {} ports of {candidates} that carried most (more with \
+                 `ports` in `[record]`)",
+                order.len()
+            ));
+        }
+        self.ports = order.iter().map(|&place| self.ports[place]).collect();
+        for samples in &mut self.port_samples {
+            *samples = order.iter().map(|&place| samples[place]).collect();
+        }
+    }
+}
+
+/// Every switch port, and those of NICs if asked for; the ports to hosts first, as many as samples
+/// of all ports fit into the memory set aside.
+fn choose_ports(
+    network: &Network<Header>,
+    plan: &Plan,
+    record: Record,
+    notes: &mut Vec<String>,
+) -> Vec<PortId> {
+    let is_host = |node| matches!(node, Node::Host(_));
+    let mut ports: Vec<PortId> = network
+        .ports()
+        .filter(|&port| record.nics || !is_host(network.port_ends(port).0))
+        .collect();
+    ports.sort_by_key(|&port| (!is_host(network.port_ends(port).1), port));
+    let samples = plan.duration.as_ps() / record.interval.as_ps().max(1);
+    let room = (MAX_PORT_SAMPLES / samples.max(1)) as usize;
+    if ports.len() > room {
+        notes.push(format!(
+            "{room} of {} ports were sampled, those to hosts first: {MAX_PORT_SAMPLES} samples are \
+             held at most (fewer with a longer `interval` in `[record]`)",
+            ports.len()
+        ));
+        ports.truncate(room);
+    }
+    ports
+}
+
+fn find_seats(plan: &Plan, parts: &[Part]) -> Vec<(Seat, Seat)> {
+    let mut seats = vec![(Seat::default(), Seat::default()); plan.connections.len()];
+    for (part, in_part) in (0..).zip(parts) {
+        for (host, of_host) in (0..).zip(&in_part.hosts) {
+            for (flow, of_flow) in (0..).zip(&of_host.flows) {
+                let connection = &plan.connections[of_flow.connection as usize];
+                let place = &mut seats[of_flow.connection as usize];
+                let seat = Seat { part, host, flow };
+                if of_host.id == connection.from {
+                    place.0 = seat;
+                }
+                if of_host.id == data_ends(connection).0 {
+                    place.1 = seat;
+                }
+            }
+        }
+    }
+    seats
+}
+
+fn endpoint(parts: &[Part], seat: Seat) -> &apus_transport::Endpoint {
+    &parts[seat.part as usize].hosts[seat.host as usize].endpoint
+}
+
+fn flow_counters(parts: &[Part], seat: Seat) -> FlowCounters {
+    let flow = FlowId::new(seat.flow);
+    endpoint(parts, seat).counters(flow).unwrap_or_default()
+}
+
+/// Payload bytes that a connection delivered once in this phase.
+fn delivered(parts: &[Part], connection: usize) -> u64 {
+    parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
+}
+
+fn band(all: &[FlowSample], quantity: Quantity, values: &mut Vec<f64>) -> Band {
+    values.clear();
+    let active = all.iter().filter(|sample| sample.active).map(|sample| sample.get(quantity));
+    values.extend(active.filter(|value| !value.is_nan()));
+    values.sort_unstable_by(f64::total_cmp);
+    let count = values.len();
+    if count == 0 {
+        return Band { flows: 0, mean: f64::NAN, percentiles: [f64::NAN; BAND.len()] };
+    }
+    let rank = |percent: u32| (count * percent as usize).div_ceil(100).max(1) - 1;
+    Band {
+        flows: count as u32,
+        mean: values.iter().sum::<f64>() / count as f64,
+        percentiles: BAND.map(|percent| values[rank(percent)]),
+    }
+}
+
+/// Hosts, then switches, each with its distance from the nearest host.
+fn nodes(network: &Network<Header>, switches: usize) -> Vec<NodeRecord> {
+    let hosts = network.hosts() as usize;
+    let mut tiers = vec![u32::MAX; hosts + switches];
+    tiers[..hosts].fill(0);
+    let place = |node| match node {
+        Node::Host(host) => host.index(),
+        Node::Switch(switch) => hosts + switch.index(),
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for port in network.ports() {
+            let (from, to) = network.port_ends(port);
+            let further = tiers[place(from)].saturating_add(1);
+            if further < tiers[place(to)] {
+                tiers[place(to)] = further;
+                changed = true;
+            }
+        }
+    }
+    let name = |index: usize| {
+        network.node_name(match index.checked_sub(hosts) {
+            None => Node::Host(HostId::new(index as u32)),
+            Some(switch) => Node::Switch(SwitchId::new(switch as u32)),
+        })
+    };
+    let all = tiers.iter().enumerate();
+    all.map(|(index, &tier)| NodeRecord { name: name(index), tier }).collect()
+}

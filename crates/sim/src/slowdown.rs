@@ -1,0 +1,72 @@
+//! Slowdown: how much longer an op took than it would have taken alone. One definition for every
+//! table, chart and check.
+
+use apus_fabric::{Network, RouteError};
+use apus_units::{Bytes, HostId, Rate, Span};
+use apus_wire::Header;
+
+use crate::world::PacketSizes;
+
+/// What a pair of hosts can do at best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ideal {
+    /// A full data packet there and an acknowledgement back, meeting no other packet and no host's
+    /// processing.
+    pub base_rtt: Span,
+    /// Rate of the slowest link of the path.
+    pub line_rate: Rate,
+}
+
+impl Ideal {
+    /// The best of the pair whose data goes from `source` to `sink`.
+    ///
+    /// # Errors
+    /// If there is no path.
+    pub(crate) fn of(
+        network: &mut Network<Header>,
+        (source, sink): (HostId, HostId),
+        key: u64,
+        sizes: PacketSizes,
+    ) -> Result<Self, RouteError> {
+        let data = Bytes::new(u64::from(sizes.payload + sizes.header));
+        let control = Bytes::new(u64::from(sizes.control));
+        let base_rtt = network.unloaded_rtt(source, sink, data, control)?;
+        let route = network.route(source, sink, key, 0)?;
+        let rates = network.route_ports(route).into_iter().map(|port| network.rate(port));
+        let line_rate = rates.min_by_key(|rate| rate.as_bps());
+        Ok(Self { base_rtt, line_rate: line_rate.unwrap_or(Rate::from_gbps(1)) })
+    }
+
+    /// The ideal completion time of an op of `size` bytes of payload: the base RTT, and the op with
+    /// the headers of its packets at line rate.
+    #[must_use]
+    pub fn completion_time(&self, size: u64, sizes: PacketSizes) -> Span {
+        let packets = size.div_ceil(u64::from(sizes.payload)).max(1);
+        let wire = size.saturating_add(packets.saturating_mul(u64::from(sizes.header)));
+        self.base_rtt + self.line_rate.serialization_time(Bytes::new(wire))
+    }
+
+    /// The slowdown of an op that took `latency`: over the ideal completion time, at least 1.
+    #[must_use]
+    pub fn slowdown(&self, latency: Span, size: u64, sizes: PacketSizes) -> f64 {
+        let ideal = self.completion_time(size, sizes);
+        (latency.as_ps_f64() / ideal.as_ps_f64().max(1.0)).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 packets of 1000 B with 64 B of header at 100 Gb/s are 851.2 ns; with a base RTT of 5 us
+    /// the ideal is 5.8512 us.
+    #[test]
+    fn slowdown_by_hand() {
+        let sizes = PacketSizes { payload: 1000, header: 64, control: 84 };
+        let ideal = Ideal { base_rtt: Span::from_us(5), line_rate: Rate::from_gbps(100) };
+        assert_eq!(ideal.completion_time(10_000, sizes), Span::from_ps(5_851_200));
+        let twice = ideal.slowdown(Span::from_ps(11_702_400), 10_000, sizes);
+        assert!((twice - 2.0).abs() < 1e-12, "{twice}");
+        assert!((ideal.slowdown(Span::from_us(1), 10_000, sizes) - 1.0).abs() < 1e-12);
+    }
+}
