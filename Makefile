@@ -1,7 +1,7 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
 .PHONY: demo test lint bench fuzz
 
-APUS = target/release/apus
+APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
 # Builds the command and reproduces Table 3 of the Swift paper: a 5000-to-1 incast.
 demo: $(APUS)

@@ -20,7 +20,7 @@ pub struct List {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// The experiments that `apus reproduce` knows.
+    /// The scenarios that `apus run` knows by name; `reproduce` takes all but the benchmarks.
     Scenarios,
     /// The algorithms and their profiles.
     Algorithms,

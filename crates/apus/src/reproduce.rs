@@ -6,12 +6,14 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use apus_cc::suggestion;
+use apus_sim::Watch;
 use apus_sim::experiment::{CheckResult, FULL_SEEDS, QUICK_SEEDS, Shown, run};
 use apus_sim::scenario::Options;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::output::{print, to_json};
 use crate::progress::Meter;
@@ -21,7 +23,7 @@ use crate::text::{columns, number};
 #[derive(Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
 pub struct Reproduce {
-    /// Which ones, as `apus list scenarios` names them.
+    /// Which ones; `apus list scenarios` names them (all but the benchmarks).
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// All of them.
@@ -34,6 +36,9 @@ pub struct Reproduce {
     #[arg(long)]
     json: bool,
 }
+
+/// Beyond this share of the paper's number a difference is worth a word.
+const VISIBLE: f64 = 0.1;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -69,9 +74,13 @@ impl Reproduce {
                 return Err(Failure::Input(format!("there is no experiment `{name}`{hint}")));
             }
         }
+        let watch = interrupt::watch(read_silence(DEFAULT_SILENCE).map_err(Failure::Input)?)?;
         let mut results = Vec::new();
         for name in names {
-            let result = self.reproduce(name);
+            let result = self.reproduce(name, &watch);
+            if interrupt::interrupted(&watch) {
+                break;
+            }
             if !self.json {
                 print(&table(&result))?;
             }
@@ -84,10 +93,15 @@ impl Reproduce {
         } else {
             print(&format!("{}\n", verdict(&results)))?;
         }
+        if interrupt::interrupted(&watch) {
+            let message =
+                "interrupted; the experiments above are complete, the others were not run";
+            return Err(Failure::Interrupted(message.to_owned()));
+        }
         if good { Ok(()) } else { Err(Failure::Checks) }
     }
 
-    fn reproduce(&self, name: &str) -> ExperimentResult {
+    fn reproduce(&self, name: &str, watch: &Watch) -> ExperimentResult {
         let started = Instant::now();
         let seeds = if self.quick { QUICK_SEEDS } else { FULL_SEEDS };
         let mut result = ExperimentResult {
@@ -106,7 +120,7 @@ impl Reproduce {
             result.title.clone_from(&scenario.title);
             let meter = Meter::new(name, scenario.runs.len() * seeds as usize);
             let threads = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-            run(&scenario, seeds, threads, &|step| meter.on_step(step))
+            run(&scenario, seeds, threads, watch, &|step| meter.on_step(step))
         });
         match experiment {
             Ok(experiment) => {
@@ -135,15 +149,43 @@ fn table(result: &ExperimentResult) -> String {
         let verdict = if check.pass { "pass" } else { "FAIL" };
         rows.push(table_row(&check.shown, band(&check.shown), verdict));
     }
-    for shown in &result.shown {
-        rows.push(table_row(shown, "shown".to_owned(), ""));
-    }
     text += &columns(&rows, "  ");
-    for check in result.checks.iter().filter(|check| !check.pass) {
-        let why = check.shown.why.as_deref().unwrap_or("the scenario gives no reason");
-        text += &format!("  {} FAILS; it may differ because: {why}\n", check.shown.name);
+    for check in &result.checks {
+        text += &difference(check);
+    }
+    if !result.shown.is_empty() {
+        text += "  Also measured:\n";
+        let rows: Vec<_> = result.shown.iter().map(shown_row).collect();
+        text += &columns(&rows, "    ");
     }
     text + "\n"
+}
+
+/// Why a measurement may differ from the paper's number, if it does so visibly or fails.
+fn difference(check: &CheckResult) -> String {
+    let Shown { name, paper, measured, why, .. } = &check.shown;
+    let apart = match (paper, measured) {
+        (Some(paper), Some(measured)) => (measured - paper).abs() > VISIBLE * paper.abs(),
+        _ => false,
+    };
+    let why = why.as_deref().unwrap_or("the scenario gives no reason");
+    match (check.pass, apart) {
+        (false, _) => format!("  {name} FAILS; it may differ because: {why}\n"),
+        (true, true) => format!("  {name} differs: {why}\n"),
+        (true, false) => String::new(),
+    }
+}
+
+/// A row without a band: the paper's number only where there is one.
+fn shown_row(shown: &Shown) -> Vec<String> {
+    let paper = shown
+        .paper
+        .map_or_else(String::new, |value| format!("(paper: {}, {})", number(value), shown.source));
+    let mut row = table_row(shown, String::new(), "");
+    row.truncate(3);
+    row[1] = row.pop().unwrap_or_default();
+    row.push(paper);
+    row
 }
 
 fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {

@@ -19,9 +19,6 @@ use crate::host_model::HostModel;
 use crate::random::{Purpose, Stream};
 use crate::world::World;
 
-/// TTL of every packet that leaves a host: RFC 1700's recommended default.
-const INITIAL_TTL: u8 = 64;
-
 /// What a host knows of one of its flows beyond the transport.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFlow {
@@ -180,12 +177,12 @@ impl Host {
         packet: PacketRef,
         receiver_level: u8,
         world: &mut World,
-    ) -> (Handled, Header) {
+    ) -> Handled {
         let Packet { ttl, congestion, payload: header, .. } = world.network.take(packet);
         let arrival = Arrival {
             now: self.clocks.host.read(now),
             nic_received_at: self.clocks.nic_timestamp(received_at, now),
-            hops: INITIAL_TTL - ttl,
+            hops: Packet::<Header>::DEFAULT_TTL - ttl,
             marked: congestion.ecn == apus_cc::Ecn::Congested,
             receiver_level,
         };
@@ -202,7 +199,7 @@ impl Host {
                 world.on_completion(now, connection, &completion);
             }
         }
-        (handled, header)
+        handled
     }
 
     /// How full the NIC's receive queue is, in 32nds (Falcon's five bits).
@@ -262,7 +259,7 @@ impl Host {
     }
 
     /// The stack lets a packet go at `now`. Interference between its timestamp and the wire delays
-    /// it (facts of the T1 testbed), in order.
+    /// it ([`HostModel::jitter`]), in order.
     #[inline]
     pub(crate) fn hand_to_nic(
         &mut self,
@@ -288,7 +285,7 @@ impl Host {
             wire_bytes,
             route: flow.route,
             hop: 0,
-            ttl: INITIAL_TTL,
+            ttl: Packet::<Header>::DEFAULT_TTL,
             class: flow.class,
             congestion: transmit.congestion,
             src: self.id,

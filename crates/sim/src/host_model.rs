@@ -55,8 +55,8 @@ pub struct EngineCosts {
 }
 
 impl EngineCosts {
-    /// The engine of testbed T1, fitted to Swift Table 4 and Fig. 19 (facts of the reproduction:
-    /// "a host model that comes close to Table 4 and Fig. 19").
+    /// The engine of testbed T1. deviation: the paper gives no costs; these were fitted to Swift
+    /// Table 4 and Fig. 19 with a separate model of one switch and serial engines.
     pub const T1: Self = Self {
         round: Span::from_ns(770),
         receive_packet: Span::from_ns(240),

@@ -82,7 +82,9 @@ impl Distribution {
 
     /// The value that `percent` of all values do not exceed, in microseconds.
     pub(crate) fn percentile_us(&self, percent: f64) -> Option<f64> {
-        (self.count > 0).then(|| self.histogram.value_at_percentile(percent) as f64 * 1e-3)
+        // The histogram answers with the end of a bucket, which may lie beyond the largest value.
+        let value = || self.histogram.value_at_percentile(percent) as f64 * 1e-3;
+        (self.count > 0).then(|| value().min(self.max.as_us_f64()))
     }
 }
 

@@ -8,8 +8,8 @@
 //! entity) within a part as in the whole, so the results are the same for any number of threads.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use apus_fabric::{Packet, RouteId};
 use apus_units::{PortId, Span, Time};
@@ -38,6 +38,19 @@ pub(crate) struct Exchange {
     next: [Vec<AtomicU64>; 2],
     arrived: AtomicUsize,
     generation: AtomicUsize,
+    /// A part panicked: the others must not wait for it.
+    failed: AtomicBool,
+}
+
+/// Tells the other parts if the thread of one panics while this is held.
+pub(crate) struct Watch<'a>(pub(crate) &'a Exchange);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Release);
+        }
+    }
 }
 
 impl Exchange {
@@ -52,25 +65,27 @@ impl Exchange {
             next: [next(), next()],
             arrived: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
         }
     }
 
     /// Leaves the packets of part `from` for part `to`.
     pub(crate) fn post(&self, window: usize, from: u32, to: usize, messages: &mut Vec<Message>) {
         let place = from as usize * self.parts + to;
-        if let Ok(mut letters) = self.boxes[window % 2][place].lock() {
-            letters.append(messages);
-        }
+        self.open(window, place).append(messages);
     }
 
     /// Takes what was left for part `to`, sender by sender.
     pub(crate) fn collect(&self, window: usize, to: u32, mut take: impl FnMut(u32, Message)) {
         for from in 0..self.parts {
             let place = from * self.parts + to as usize;
-            if let Ok(mut letters) = self.boxes[window % 2][place].lock() {
-                letters.drain(..).for_each(|message| take(from as u32, message));
-            }
+            self.open(window, place).drain(..).for_each(|message| take(from as u32, message));
         }
+    }
+
+    fn open(&self, window: usize, place: usize) -> MutexGuard<'_, Vec<Message>> {
+        // A part that panicked ends the run; until then what it left is whole.
+        self.boxes[window % 2][place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Part `part` has run a window; its next event is at `next` (of its own or one that it sent).
@@ -93,6 +108,7 @@ impl Exchange {
         }
         let mut spins = 0;
         while self.generation.load(Ordering::Acquire) == generation {
+            assert!(!self.failed.load(Ordering::Acquire), "another part of the network panicked");
             spins += 1;
             if spins < SPINS {
                 std::hint::spin_loop();

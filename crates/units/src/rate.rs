@@ -39,7 +39,7 @@ impl Rate {
     }
 
     /// Time to put `bytes` on a link of this rate, rounded up to the picosecond, so that a link
-    /// never carries more than its rate. Computed per packet from the whole size (design: units):
+    /// never carries more than its rate. Computed per packet from the whole size:
     /// a rounded time per byte would be 1 % wrong at 102 Gb/s.
     ///
     /// # Panics

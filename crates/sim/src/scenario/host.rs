@@ -8,7 +8,7 @@ use super::topology::read_size_or_unlimited;
 use crate::PacketSizes;
 use crate::host_model::{EngineCosts, HostModel};
 
-/// Payload 4096 B and headers 64 B: facts of the reproduction, after Falcon's MTU; a control packet
+/// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control packet
 /// is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
 pub(super) const DEFAULT_SIZES: PacketSizes =
     PacketSizes { payload: 4096, header: 64, control: 84 };
