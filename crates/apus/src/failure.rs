@@ -2,12 +2,16 @@
 
 use std::process::ExitCode;
 
+use crate::interrupt::INTERRUPTED;
+
 /// Why a command did not do what was asked.
 pub enum Failure {
     /// The input is wrong; nothing was run. Exit code 2, as for wrong arguments.
     Input(String),
     /// A run failed, or its results could not be kept. Exit code 1.
     Run(String),
+    /// Somebody ended it before its time; what there was by then has been kept. Exit code 130.
+    Interrupted(String),
     /// A check failed; the output has said so. Exit code 1.
     Checks,
 }
@@ -23,6 +27,10 @@ impl Failure {
             Self::Run(message) => {
                 eprintln!("{message}");
                 ExitCode::from(1)
+            }
+            Self::Interrupted(message) => {
+                eprintln!("{message}");
+                ExitCode::from(INTERRUPTED)
             }
             Self::Checks => ExitCode::from(1),
         }

@@ -11,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::{library, text};
@@ -36,6 +37,10 @@ pub struct Run {
     /// Writes summary.json and the effective configuration to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Ends a run in which no packet is delivered for this long in simulated time while ops are
+    /// under way, and names who waits; `off` never does.
+    #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
+    watchdog: Silence,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -58,21 +63,36 @@ impl Run {
             None => None,
         };
         let setups: Vec<_> = scenario.runs.iter().map(|run| run.setup.clone()).collect();
+        let watch = interrupt::watch(self.watchdog)?;
         let meter = Meter::new(&scenario.name, setups.len());
         let (side_by_side, per_run) = self.share_threads(setups.len());
-        let results = run_all(&setups, side_by_side, per_run, &|step| meter.on_step(step));
+        let results = run_all(&setups, side_by_side, per_run, &watch, &|step| meter.on_step(step));
         drop(meter);
-        let runs = results.into_iter().collect::<Result<_, String>>().map_err(Failure::Run)?;
+        let ended = interrupt::interrupted(&watch);
+        let missing = results.iter().filter(|result| result.is_err()).count();
+        let runs = match ended {
+            // What has begun is worth keeping; what has not is no failure.
+            true => results.into_iter().flatten().collect::<Vec<Summary>>(),
+            false => results.into_iter().collect::<Result<_, String>>().map_err(Failure::Run)?,
+        };
         let runs = Runs { runs };
         let json = to_json(&runs)? + "\n";
+        // If results cannot be kept they are printed all the same, and the other way round.
+        let kept_in = out.map_or(Ok(()), |dir| dir.write("summary.json", &json));
         if self.json {
             print(&json)?;
         } else {
             let texts: Vec<String> = runs.runs.iter().map(text::summary).collect();
             print(&texts.join("\n"))?;
         }
-        match out {
-            Some(dir) => dir.write("summary.json", &json).map_err(Failure::Run),
+        kept_in.map_err(Failure::Run)?;
+        if ended {
+            return Err(Failure::Interrupted(kept(&runs, missing)));
+        }
+        match runs.runs.iter().find_map(|run| Some((&run.name, run.stop_reason.as_ref()?))) {
+            Some((name, why)) => {
+                Err(Failure::Run(format!("{name}: {why}; --watchdog sets the span")))
+            }
             None => Ok(()),
         }
     }
@@ -88,4 +108,21 @@ impl Run {
             threads / side_by_side,
         )
     }
+}
+
+/// What is left of an interrupted command.
+fn kept(runs: &Runs, missing: usize) -> String {
+    let ended = runs.runs.iter().filter(|run| run.interrupted);
+    let parts: Vec<String> = ended
+        .map(|run| format!("{} after {} ms of simulated time", run.name, run.simulated_s * 1e3))
+        .collect();
+    let complete = runs.runs.len() - parts.len();
+    let mut text = format!("interrupted; results are partial: {complete} runs complete");
+    if !parts.is_empty() {
+        text += &format!(", ended early: {}", parts.join(", "));
+    }
+    if missing > 0 {
+        text += &format!(", {missing} not begun");
+    }
+    text
 }

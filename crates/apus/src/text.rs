@@ -113,6 +113,10 @@ pub fn summary(summary: &Summary) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}, seed {}", summary.name, summary.seed);
+    if let Some(why) = &summary.stop_reason {
+        let reached = number(summary.simulated_s * 1e3);
+        let _ = writeln!(text, "  ENDED EARLY after {reached} ms of simulated time: {why}");
+    }
     text.push_str(&columns(&rows, "  "));
     text
 }

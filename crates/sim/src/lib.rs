@@ -26,8 +26,10 @@ mod simulation;
 pub mod sizes;
 pub mod slowdown;
 pub mod summary;
+mod watch;
 mod world;
 
 pub use clock::Clock;
 pub use simulation::{PlanError, Progress, RunError, Simulation};
+pub use watch::Watch;
 pub use world::PacketSizes;

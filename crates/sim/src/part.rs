@@ -2,13 +2,13 @@
 
 use apus_fabric::{FabricEvent, Outcome, RouteError};
 use apus_transport::Endpoint;
-use apus_units::{FlowId, HostId, Time};
+use apus_units::{FlowId, HostId, PortId, Time};
 
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
 use crate::metrics::Metrics;
-use crate::parallel::{Exchange, ImportedRoutes, Message};
+use crate::parallel::{Exchange, ImportedRoutes, Message, Watch};
 use crate::partition::Partition;
 use crate::plan::{ConnectionPlan, Plan};
 use crate::queue::EventQueue;
@@ -34,6 +34,8 @@ pub(crate) struct Part {
     pub(crate) event_hash: u64,
     /// Part of each port's peer.
     peers: Vec<u32>,
+    /// Part of each port's owner.
+    owners: Vec<u32>,
     imported: ImportedRoutes,
     /// Routes from here on were resolved after the parts were made.
     shared_routes: apus_fabric::RouteId,
@@ -52,6 +54,8 @@ impl Part {
         let entities = Entities::new(network.ports().count() as u32);
         let peers =
             network.ports().map(|port| partition.part_of(network.port_ends(port).1)).collect();
+        let owners =
+            network.ports().map(|port| partition.part_of(network.port_ends(port).0)).collect();
         let first_host = partition.first_host(id).get();
         let end = if id + 1 == partition.parts() {
             plan.topology.hosts
@@ -94,11 +98,22 @@ impl Part {
             events: 0,
             event_hash: 0,
             peers,
+            owners,
             imported: ImportedRoutes::new(),
             shared_routes,
             outboxes: (0..partition.parts()).map(|_| Vec::new()).collect(),
             window: 0,
         })
+    }
+
+    /// Its hosts.
+    pub(crate) fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// Whether it simulates the owner of `port`.
+    pub(crate) fn owns(&self, port: PortId) -> bool {
+        self.owners[port.index()] == self.id
     }
 
     /// The event loop: everything before `end`.
@@ -126,12 +141,8 @@ impl Part {
     }
 
     /// Everything before `end`, window by window, in step with the other parts.
-    pub(crate) fn run_windows(
-        &mut self,
-        end: Time,
-        exchange: &Exchange,
-        progress: &mut dyn FnMut(Time, u64),
-    ) {
+    pub(crate) fn run_windows(&mut self, end: Time, exchange: &Exchange) {
+        let _watch = Watch(exchange);
         loop {
             let sent = self.post(exchange);
             let next = self.world.queue.next_at().min(sent);
@@ -139,7 +150,6 @@ impl Part {
             self.collect(exchange);
             self.window += 1;
             self.run_events(limit);
-            progress(limit, self.events);
             if limit == end {
                 // What was sent in this window arrives after `end`; the next call posts it.
                 return;

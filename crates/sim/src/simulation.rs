@@ -16,6 +16,7 @@ use crate::record::{Record, Recorder, Recording, Sampler};
 use crate::summary::{
     Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
 };
+use crate::watch::{Watch, Watcher};
 
 /// A plan that cannot be simulated.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ pub struct Simulation {
     fair_share: FairShare,
     sampler: Option<Sampler>,
     plan: Plan,
+    watch: Watch,
 }
 
 /// How often a run reports progress.
@@ -110,6 +112,7 @@ impl Simulation {
             fair_share,
             sampler: None,
             plan: plan.clone(),
+            watch: Watch::default(),
         })
     }
 
@@ -127,7 +130,15 @@ impl Simulation {
         Ok(self)
     }
 
-    /// Runs to the end and sums up.
+    /// Lets `watch` end the run before its time.
+    #[must_use]
+    pub fn watched_by(mut self, watch: &Watch) -> Self {
+        self.watch = watch.clone();
+        self
+    }
+
+    /// Runs to the end and sums up. A run that is ended before its time sums up what it has; its
+    /// summary says so.
     ///
     /// # Errors
     /// If packets were not conserved: then no number of the run means anything.
@@ -148,7 +159,9 @@ impl Simulation {
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
         let exchange = Exchange::new(self.partition.parts(), self.lookahead);
-        self.run_phase(warmup, &exchange, progress);
+        let mut watcher = Watcher::new(self.watch.clone());
+        let mut stopped = self.run_phase(warmup, &exchange, &mut watcher, progress);
+        let warmup = self.now();
         let ports_at_warmup = self.port_counters(warmup);
         if let Some(sampler) = &mut self.sampler {
             sampler.end_warmup(&self.parts);
@@ -160,7 +173,12 @@ impl Simulation {
             }
             part.world.network.restart_max_queues(warmup);
         }
-        self.run_phase(end, &exchange, progress);
+        if stopped.is_none() {
+            stopped = self.run_phase(end, &exchange, &mut watcher, progress);
+        }
+        let end = self.now();
+        self.plan.warmup = warmup.since(Time::ZERO);
+        self.plan.duration = end.since(Time::ZERO);
         let counters = self.check_conservation()?;
         let hops: u64 = self.port_counters(end).iter().map(|c| c.sent.packets).sum();
         let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.event_hash));
@@ -179,19 +197,36 @@ impl Simulation {
         for part in others {
             first[0].world.metrics.add(&part.world.metrics);
         }
+        let mut summary = self.sum_up(name, &ports_at_warmup, &counters, cost);
+        summary.interrupted = stopped.is_some();
+        summary.stop_reason = stopped;
         if let Some(recording) = &mut recording {
-            let metrics = &first[0].world.metrics;
+            let metrics = &self.parts[0].world.metrics;
             recording.fabric_rtt = metrics.fabric_rtt.cdf_us();
             recording.end_to_end_rtt = metrics.end_to_end_rtt.cdf_us();
             recording.op_latency = metrics.op_latency.cdf_us();
         }
-        Ok((self.sum_up(name, &ports_at_warmup, &counters, cost), recording))
+        Ok((summary, recording))
     }
 
-    /// Runs all events before `end`, stopping on the way for samples.
-    fn run_phase(&mut self, end: Time, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) {
+    /// How far the run is.
+    fn now(&self) -> Time {
+        self.parts.first().map_or(Time::ZERO, |part| part.world.now)
+    }
+
+    /// Runs all events before `end`, stopping on the way for samples. Says why if it ends sooner.
+    fn run_phase(
+        &mut self,
+        end: Time,
+        exchange: &Exchange,
+        watcher: &mut Watcher,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Option<String> {
         while let Some(at) = self.next_sample().filter(|&at| at <= end) {
-            self.run_until(at, exchange, progress);
+            let stopped = self.run_until(at, exchange, watcher, progress);
+            if stopped.is_some() {
+                return stopped;
+            }
             self.sample_recording(at);
             if self.fair_share.next_sample() != Some(at) {
                 continue;
@@ -204,7 +239,7 @@ impl Simulation {
             }
             self.fair_share.sample(at, &bytes);
         }
-        self.run_until(end, exchange, progress);
+        self.run_until(end, exchange, watcher, progress)
     }
 
     /// When the run stops next for samples.
@@ -223,32 +258,41 @@ impl Simulation {
         self.sampler = Some(sampler);
     }
 
-    /// Runs all events before `end`: this thread the first part, a thread of its own each other.
-    fn run_until(&mut self, end: Time, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) {
+    /// Runs all events before `end`, step by step. Says why if it ends sooner.
+    fn run_until(
+        &mut self,
+        end: Time,
+        exchange: &Exchange,
+        watcher: &mut Watcher,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Option<String> {
         let duration = self.plan.duration;
         let step = (duration / PROGRESS_STEPS).max(Span::from_ps(1));
-        let mut report = |reached: Time, events| {
-            progress(Progress { simulated: reached.since(Time::ZERO), duration, events });
-        };
+        while self.now() < end {
+            self.run_step(next_multiple(self.now(), step).min(end), exchange);
+            let (now, first) = (self.now(), &self.parts[0]);
+            let simulated = now.since(Time::ZERO);
+            progress(Progress { simulated, duration, events: first.events });
+            let stopped = watcher.check(now, &self.parts);
+            if stopped.is_some() {
+                return stopped;
+            }
+        }
+        None
+    }
+
+    /// Runs all events before `end`: this thread the first part, a thread of its own each other.
+    fn run_step(&mut self, end: Time, exchange: &Exchange) {
         let Some((first, others)) = self.parts.split_first_mut() else { return };
         if others.is_empty() {
-            while first.world.now < end {
-                first.run_events(next_multiple(first.world.now, step).min(end));
-                report(first.world.now, first.events);
-            }
+            first.run_events(end);
             return;
         }
-        let mut next_report = next_multiple(first.world.now, step);
         std::thread::scope(|scope| {
             for part in others {
-                scope.spawn(move || part.run_windows(end, exchange, &mut |_, _| {}));
+                scope.spawn(move || part.run_windows(end, exchange));
             }
-            first.run_windows(end, exchange, &mut |reached, events| {
-                if reached >= next_report {
-                    report(reached, events);
-                    next_report = next_multiple(reached, step);
-                }
-            });
+            first.run_windows(end, exchange);
         });
     }
 
@@ -295,7 +339,9 @@ impl Simulation {
         let after = self.port_counters(Time::ZERO + plan.duration);
         let measured = plan.duration - plan.warmup;
         let seconds = measured.as_secs_f64();
-        let gbps = |bytes: u64| bytes as f64 * 8e-9 / seconds;
+        // A run that ended in its warm-up has measured nothing.
+        let over = |total: f64, time: f64| if measured.is_zero() { 0.0 } else { total / time };
+        let gbps = |bytes: u64| over(bytes as f64 * 8e-9, seconds);
 
         let mut startup = Totals::default();
         let mut steady = Totals::default();
@@ -320,7 +366,10 @@ impl Simulation {
                 utilisation: gbps(bytes) / network.rate(port).as_gbps_f64(),
                 loss_rate: ratio(drops, offered),
                 drops,
-                mean_queue_bytes: (new.byte_time - old.byte_time) as f64 / measured.as_ps_f64(),
+                mean_queue_bytes: over(
+                    (new.byte_time - old.byte_time) as f64,
+                    measured.as_ps_f64(),
+                ),
                 max_queue_bytes: new.max_queue.get(),
                 startup_max_queue_bytes: old.max_queue.get(),
             }
@@ -329,6 +378,9 @@ impl Simulation {
         Summary {
             name: name.to_owned(),
             seed: plan.seed,
+            simulated_s: plan.duration.as_secs_f64(),
+            interrupted: false,
+            stop_reason: None,
             startup: PhaseSummary::new(
                 plan.warmup.as_secs_f64(),
                 &metrics.startup,

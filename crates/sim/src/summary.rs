@@ -116,6 +116,13 @@ pub struct Summary {
     pub name: String,
     /// The seed that fixed everything random.
     pub seed: u64,
+    /// Simulated seconds, the start-up included: less than the scenario's duration if the run was
+    /// interrupted.
+    pub simulated_s: f64,
+    /// Whether the run ended before its time.
+    pub interrupted: bool,
+    /// Why it did.
+    pub stop_reason: Option<String>,
     /// What came before the measurement, start-up loss included.
     pub startup: PhaseSummary,
     /// The measured phase.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use apus_fabric::Buffer;
-use apus_sim::Simulation;
+use apus_sim::{Simulation, Watch};
 use apus_sim::experiment;
 use apus_sim::scenario::{METRICS, Options, Scenario, ScenarioError, Source};
 use apus_units::{Bytes, HostId, Rate, Span, Time};
@@ -321,7 +321,7 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
     let scenario = good(&text);
     let run = |threads| {
         let threads = std::num::NonZeroUsize::new(threads).expect("above 0");
-        experiment::run(&scenario, 3, threads, &|_| {}).expect("runs")
+        experiment::run(&scenario, 3, threads, &Watch::default(), &|_| {}).expect("runs")
     };
     let one = run(1);
     let results: Vec<_> = one.checks.iter().map(|c| (c.shown.name.as_str(), c.pass)).collect();

@@ -20,7 +20,7 @@ use apus_units::{FlowId, OpId, Time, prefetch};
 use apus_wire::{Body, Header, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
-use crate::flow::{Flow, FlowCounters, Readiness, RttSample};
+use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
 use crate::op::{Completion, MAX_OP_BYTES, Op, Outcome, SubmitError};
 use crate::receive::{Accepted, Arrival};
 use crate::streams::Finished;
@@ -293,6 +293,13 @@ impl Endpoint {
     #[must_use]
     pub fn in_flight(&self, id: FlowId) -> Option<u32> {
         self.flows.get(id.index()).map(|f| f.send.in_flight)
+    }
+
+    /// What a flow with ops under way waits for, for reports of runs without progress; `None` if it
+    /// has none.
+    #[must_use]
+    pub fn waiting(&self, now: Time, id: FlowId) -> Option<Waiting> {
+        self.flows.get(id.index()).and_then(|flow| flow.waiting(now))
     }
 
     /// Ops of a flow that were submitted here and have not ended.

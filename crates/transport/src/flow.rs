@@ -47,6 +47,21 @@ pub struct FlowCounters {
     pub timeouts: u64,
 }
 
+/// What a flow with ops under way waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waiting {
+    /// Ops that the flow has not finished.
+    pub ops: usize,
+    /// Its window in packets.
+    pub cwnd: f64,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// When its next data packet may go, if nothing but its pace holds it up.
+    pub next_packet: Option<Time>,
+    /// When its retransmission timeout expires.
+    pub timeout: Option<Time>,
+}
+
 /// One flow of an endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
@@ -119,6 +134,23 @@ impl Flow {
     pub(crate) fn timeout_at(&self) -> Option<Time> {
         (self.send.in_flight > 0)
             .then(|| self.send.progress_at.saturating_add(self.algorithm.rto()))
+    }
+
+    /// What it waits for, if it has ops under way.
+    pub(crate) fn waiting(&self, now: Time) -> Option<Waiting> {
+        let ops = self.send.ops_under_way();
+        let next_packet = match self.readiness(now) {
+            Readiness::Ready => Some(now),
+            Readiness::At(at) => Some(at),
+            Readiness::Waiting => None,
+        };
+        (ops > 0).then(|| Waiting {
+            ops,
+            cwnd: self.algorithm.allowance().window,
+            in_flight: self.send.in_flight,
+            next_packet,
+            timeout: self.timeout_at(),
+        })
     }
 
     /// The earliest time at which the flow, in this state of readiness, wants to be looked at.

@@ -22,7 +22,7 @@ pub mod wheel;
 
 pub use config::EndpointConfig;
 pub use endpoint::{Endpoint, Handled, Transmit};
-pub use flow::{FlowCounters, RttSample};
+pub use flow::{FlowCounters, RttSample, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;
 pub use receive::Arrival;

@@ -10,10 +10,11 @@ use serde_json::Value;
 pub use measure::{CheckResult, Shown};
 pub use runner::{Step, run_all};
 
+use crate::Watch;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 
-/// Seeds of an experiment in full (design: every figure runs with at least 5).
+/// Seeds of an experiment in full: enough that a median is not one run's luck.
 pub const FULL_SEEDS: u64 = 5;
 /// Seeds in quick mode.
 pub const QUICK_SEEDS: u64 = 1;
@@ -41,11 +42,12 @@ impl Experiment {
 /// depend on the number of threads. Progress comes from any of them.
 ///
 /// # Errors
-/// The first run that fails, by name, and why.
+/// The first run that fails or is ended by `watch` before its time, by name, and why.
 pub fn run(
     scenario: &Scenario,
     seeds: u64,
     threads: NonZeroUsize,
+    watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
 ) -> Result<Experiment, String> {
     let setups: Vec<_> = scenario
@@ -56,10 +58,16 @@ pub fn run(
             (first..first + seeds).map(|seed| run.setup.clone().with_seed(seed))
         })
         .collect();
-    let mut results = run_all(&setups, threads, 1, progress).into_iter();
+    let mut results = run_all(&setups, threads, 1, watch, progress).into_iter();
     let mut summaries = Vec::new();
     for _ in &scenario.runs {
         let of_run = results.by_ref().take(seeds as usize);
+        let of_run = of_run.map(|result| match result {
+            Ok(Summary { stop_reason: Some(why), name, seed, .. }) => {
+                Err(format!("{name} (seed {seed}): {why}"))
+            }
+            result => result,
+        });
         summaries.push(of_run.collect::<Result<Vec<Summary>, String>>()?);
     }
     let json: Vec<Vec<Value>> = summaries

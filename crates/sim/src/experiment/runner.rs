@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::scenario::Setup;
 use crate::summary::Summary;
-use crate::{Progress, Simulation};
+use crate::{Progress, Simulation, Watch};
 
 /// How far one of several runs has come.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +19,13 @@ pub struct Step {
 }
 
 /// Runs all, at most `side_by_side` at a time, each on `threads_per_run` threads; the results are in
-/// the order of `setups` and do not depend on either number. Failures name their run.
+/// the order of `setups` and do not depend on either number. Failures name their run. `watch` may end
+/// them before their time; a run that it has ended before its start is a failure.
 pub fn run_all(
     setups: &[Setup],
     side_by_side: NonZeroUsize,
     threads_per_run: u32,
+    watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
 ) -> Vec<Result<Summary, String>> {
     let next = AtomicUsize::new(0);
@@ -36,7 +38,7 @@ pub fn run_all(
                     let run = next.fetch_add(1, Ordering::Relaxed);
                     let Some(setup) = setups.get(run) else { return };
                     let mut report = |p| progress(Step { run, progress: p });
-                    let result = run_one(setup, threads_per_run, &mut report);
+                    let result = run_one(setup, threads_per_run, watch, &mut report);
                     if let Ok(mut place) = results[run].lock() {
                         *place = Some(result);
                     }
@@ -55,10 +57,14 @@ pub fn run_all(
 fn run_one(
     setup: &Setup,
     threads: u32,
+    watch: &Watch,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary, String> {
     let fail = |why: String| format!("{} (seed {}): {why}", setup.name(), setup.seed());
+    if watch.stop.load(Ordering::Relaxed) {
+        return Err(fail("interrupted before it began".to_owned()));
+    }
     let plan = setup.plan().map_err(|e| fail(e.to_string()))?;
     let simulation = Simulation::with_threads(&plan, threads).map_err(|e| fail(e.to_string()))?;
-    simulation.run(setup.name(), progress).map_err(|e| fail(e.to_string()))
+    simulation.watched_by(watch).run(setup.name(), progress).map_err(|e| fail(e.to_string()))
 }

@@ -2,6 +2,7 @@
 
 /// The paths of a summary's JSON that checks may name.
 pub const METRICS: &[&str] = &[
+    "simulated_s",
     "throughput_gbps",
     "goodput_gbps",
     "duplicate_gbps",
@@ -79,7 +80,7 @@ pub fn unit_of(metric: &str) -> &'static str {
         "Gb/s"
     } else if last.ends_with("_bytes") {
         "B"
-    } else if last == "seconds" {
+    } else if last == "seconds" || last == "simulated_s" {
         "s"
     } else {
         ""

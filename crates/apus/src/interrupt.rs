@@ -1,0 +1,52 @@
+//! What ends runs before their time: Ctrl-C, and the watchdog for runs without progress.
+
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use apus_sim::Watch;
+use apus_units::Span;
+
+use crate::failure::Failure;
+
+/// Exit code of a command that was interrupted: 128 and the number of SIGINT, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// The watchdog's span unless another one is given: ten times the longest pace that a window of
+/// 0.001 packets and an RTT of 100 us make.
+pub const DEFAULT_SILENCE: &str = "1s";
+
+/// Reads `--watchdog`.
+pub fn read_silence(text: &str) -> Result<Silence, String> {
+    if text == "off" {
+        return Ok(Silence(None));
+    }
+    match text.parse::<Span>() {
+        Ok(span) if !span.is_zero() => Ok(Silence(Some(span))),
+        Ok(_) => Err("it must be longer than 0; `off` turns it off".to_owned()),
+        Err(error) => Err(format!("{error}; `off` turns it off")),
+    }
+}
+
+/// How long a run may be without progress, if there is a limit.
+#[derive(Clone, Copy)]
+pub struct Silence(pub Option<Span>);
+
+/// Watches for Ctrl-C (and a request to terminate) from now on. The first one ends the runs at their
+/// next step, with what they have; the second one ends the process.
+pub fn watch(silence: Silence) -> Result<Watch, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            exit(INTERRUPTED.into());
+        }
+    })
+    .map_err(|error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}")))?;
+    Ok(Watch { stop, silence: silence.0 })
+}
+
+/// Whether somebody has asked for the end.
+pub fn interrupted(watch: &Watch) -> bool {
+    watch.stop.load(Ordering::Relaxed)
+}

@@ -1,0 +1,171 @@
+//! Runs that end before their time, and results that cannot be kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Long enough to be interrupted: minutes of real time.
+const LONG: &str = r#"
+duration = "60s"
+topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "4MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+"#;
+
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ending-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("folder");
+    path
+}
+
+fn apus(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.current_dir(folder).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Ctrl-C, half a second after the start.
+fn interrupt(child: Child) -> Output {
+    sleep(Duration::from_millis(500));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    child.wait_with_output().expect("process")
+}
+
+#[test]
+fn ctrl_c_keeps_partial_results_and_says_so() {
+    let folder = folder("interrupt");
+    // An event-rich end would take a minute; one step in 200 must not.
+    fs::write(folder.join("long.toml"), LONG.replace("60s", "20s")).expect("file");
+    for threads in ["1", "2"] {
+        let arguments = ["run", "long.toml", "--out", threads, "--threads", threads];
+        let output = interrupt(apus(&folder, &arguments).spawn().expect("process"));
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(130), "{stderr}");
+        assert!(stderr.contains("interrupted; results are partial"), "{stderr}");
+        assert!(stderr.contains("ended early: long after "), "{stderr}");
+        let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(stdout.contains("ENDED EARLY after "), "{stdout}");
+        let summary = fs::read_to_string(folder.join(threads).join("summary.json")).expect("kept");
+        let summary: Value = serde_json::from_str(&summary).expect("JSON");
+        let run = &summary["runs"][0];
+        assert_eq!(run["interrupted"], true);
+        let reached = run["simulated_s"].as_f64().expect("number");
+        assert!(reached > 0.0 && reached < 20.0, "{reached}");
+        assert!(run["goodput_gbps"].as_f64().expect("number") > 50.0);
+    }
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up_measures_nothing_and_says_so() {
+    let folder = folder("warmup");
+    let scenario = LONG.replace("60s\"", "20s\"\nwarmup = \"19s\"");
+    fs::write(folder.join("long.toml"), scenario).expect("file");
+    let child = apus(&folder, &["run", "long.toml", "--json"]).spawn().expect("process");
+    let output = interrupt(child);
+    assert_eq!(output.status.code(), Some(130));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let run = &summary["runs"][0];
+    assert_eq!(run["interrupted"], true);
+    assert_eq!(run["measured"]["seconds"], 0.0);
+    assert_eq!(run["goodput_gbps"], 0.0);
+    assert!(run["startup"]["ops"].as_u64().expect("ops") > 0);
+}
+
+#[test]
+fn a_run_that_ends_by_itself_is_not_interrupted() {
+    let folder = folder("whole");
+    fs::write(folder.join("short.toml"), LONG.replace("60s", "1ms")).expect("file");
+    let output = apus(&folder, &["run", "short.toml", "--json"]).output().expect("process");
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let run = &summary["runs"][0];
+    assert_eq!(run["interrupted"], false);
+    assert_eq!(run["stop_reason"], Value::Null);
+    assert_eq!(run["simulated_s"], 1e-3);
+}
+
+/// Links of a second: long before anything arrives, timeouts have taken the windows to the minimum.
+#[test]
+fn the_watchdog_names_flow_queue_and_reason() {
+    let folder = folder("watchdog");
+    let scenario = LONG.replace("1us", "1s");
+    fs::write(folder.join("stuck.toml"), scenario).expect("file");
+    let mut reasons = Vec::new();
+    for threads in ["1", "2"] {
+        let arguments =
+            ["run", "stuck.toml", "--json", "--watchdog", "400ms", "--threads", threads];
+        let output = apus(&folder, &arguments).output().expect("process");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        for part in [
+            "stuck: no packet was delivered for ",
+            "(host 0 -> host 3): window 0.001 packets, 1 ops under way",
+            " timeouts, next ",
+            "all queues are empty and nothing was dropped: ",
+            " packets are on links",
+            "--watchdog sets the span",
+        ] {
+            assert!(stderr.contains(part), "{part} is not in {stderr}");
+        }
+        let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(summary["runs"][0]["interrupted"], true);
+        reasons.push(summary["runs"][0]["stop_reason"].clone());
+    }
+    assert_eq!(reasons[0], reasons[1]);
+}
+
+#[test]
+fn the_watchdog_can_be_turned_off_and_refuses_nonsense() {
+    let folder = folder("off");
+    let scenario = LONG.replace("1us", "1s").replace("60s", "1.9s");
+    fs::write(folder.join("stuck.toml"), scenario).expect("file");
+    let run =
+        |span| apus(&folder, &["run", "stuck.toml", "--watchdog", span]).output().expect("process");
+    assert_eq!(run("off").status.code(), Some(0));
+    assert_eq!(run("500ms").status.code(), Some(1));
+    for (wrong, message) in [("0s", "longer than 0"), ("5", "unit is missing")] {
+        let output = run(wrong);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(message));
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let folder = folder("full");
+    fs::write(folder.join("short.toml"), LONG.replace("60s", "1ms")).expect("file");
+    let log = "time_ps,event,rtt_ps,fabric_delay_ps,endpoint_delay_ps,hops,acked\n0,loss,,,,,\n";
+    fs::write(folder.join("log.csv"), log).expect("file");
+    for arguments in [
+        &["run", "short.toml"][..],
+        &["run", "short.toml", "--json"],
+        &["list", "algorithms"],
+        &["explain", "swift"],
+        &["replay", "swift", "--trace", "log.csv"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let output = apus(&folder, arguments).stdout(full).output().expect("process");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("standard output cannot be written: No space"), "{stderr}");
+    }
+}
+
+/// A full standard output loses nothing of what goes to the directory.
+#[test]
+fn results_are_kept_before_they_are_printed() {
+    let folder = folder("kept");
+    fs::write(folder.join("short.toml"), LONG.replace("60s", "1ms")).expect("file");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let mut command = apus(&folder, &["run", "short.toml", "--out", "out"]);
+    let output = command.stdout(full).output().expect("process");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(folder.join("out/summary.json").is_file());
+}

@@ -1,0 +1,135 @@
+//! What ends a run before its time: somebody who has seen enough, or a run without progress.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use apus_units::{Bytes, FlowId, PortId, Span, Time};
+
+use crate::host::Host;
+use crate::part::Part;
+
+/// Who may end a run, asked at every step of its progress. Clones share the flag.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// Ends the run at its next step when it becomes true.
+    pub stop: Arc<AtomicBool>,
+    /// Ends the run when no packet has been delivered for this long in simulated time while ops are
+    /// under way; `None`: never.
+    pub silence: Option<Span>,
+}
+
+/// The state of a [`Watch`] in the course of a run.
+pub(crate) struct Watcher {
+    watch: Watch,
+    delivered: u64,
+    /// When a step last saw that packets had been delivered.
+    since: Time,
+}
+
+/// Most flows that a report names.
+const NAMED_FLOWS: usize = 3;
+
+impl Watcher {
+    pub(crate) fn new(watch: Watch) -> Self {
+        Self { watch, delivered: 0, since: Time::ZERO }
+    }
+
+    /// Why the run ends at `now`, if it does. Results do not depend on how often this is asked, but
+    /// the time of the end does: ask at steps that the plan alone decides.
+    pub(crate) fn check(&mut self, now: Time, parts: &[Part]) -> Option<String> {
+        if self.watch.stop.load(Ordering::Relaxed) {
+            return Some("interrupted".to_owned());
+        }
+        let delivered = parts.iter().map(|part| part.world.network.counters().delivered).sum();
+        if delivered != self.delivered {
+            (self.delivered, self.since) = (delivered, now);
+        }
+        let silent = now.since(self.since);
+        if self.watch.silence.is_some_and(|limit| silent >= limit) {
+            // Without ops under way, silence is what the scenario asks for; look again later.
+            self.since = now;
+            return report(now, silent, parts);
+        }
+        None
+    }
+}
+
+/// Names who waits for what; `None` if nobody waits.
+fn report(now: Time, silent: Span, parts: &[Part]) -> Option<String> {
+    let mut waiting: Vec<(u64, String)> = Vec::new();
+    for host in parts.iter().flat_map(Part::hosts) {
+        for index in 0..host.flows.len() {
+            waiting.extend(describe(now, host, FlowId::new(index as u32)));
+        }
+    }
+    if waiting.is_empty() {
+        return None;
+    }
+    // Those that tried most come first; the sort is stable, so that ties stay in order.
+    waiting.sort_by_key(|(timeouts, _)| std::cmp::Reverse(*timeouts));
+    let mut text = format!("no packet was delivered for {silent} while ops are under way");
+    let count = waiting.len();
+    for (_, flow) in waiting.into_iter().take(NAMED_FLOWS) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "; {flow}");
+    }
+    if count > NAMED_FLOWS {
+        let _ = write!(text, "; and {} more", count - NAMED_FLOWS);
+    }
+    let _ = write!(text, "; {}", queue(now, parts));
+    Some(text)
+}
+
+/// What a flow with ops under way waits for, and how many timeouts it has had.
+fn describe(now: Time, host: &Host, id: FlowId) -> Option<(u64, String)> {
+    let local = host.clocks.host.read(now);
+    let waiting = host.endpoint.waiting(local, id)?;
+    let flow = &host.flows[id.index()];
+    let timeouts = host.endpoint.counters(id).map_or(0, |counters| counters.timeouts);
+    let next = match (waiting.next_packet, waiting.timeout) {
+        (Some(at), _) => format!("next packet in {}", at.since(local)),
+        (None, Some(at)) => format!("next timeout in {}", at.since(local)),
+        (None, None) => "nothing to send".to_owned(),
+    };
+    let text = format!(
+        "flow {} (host {} -> host {}): window {} packets, {} ops under way, {} packets in flight, \
+         {timeouts} timeouts, {next}",
+        flow.connection,
+        host.id.get(),
+        flow.peer.get(),
+        waiting.cwnd,
+        waiting.ops,
+        waiting.in_flight
+    );
+    Some((timeouts, text))
+}
+
+/// The port that holds most, or else the one that has dropped most.
+fn queue(now: Time, parts: &[Part]) -> String {
+    let mut fullest: Option<(Bytes, String)> = None;
+    let mut worst: Option<(u64, String)> = None;
+    for part in parts {
+        let network = &part.world.network;
+        let own = |port: &PortId| part.owns(*port);
+        for port in network.ports().filter(own) {
+            let held = network.queue_bytes(port, now);
+            if held > fullest.as_ref().map_or(Bytes::default(), |(most, _)| *most) {
+                fullest = Some((held, network.port_name(port)));
+            }
+            let dropped = network.port_counters(port, now).dropped.packets;
+            if dropped > worst.as_ref().map_or(0, |(most, _)| *most) {
+                worst = Some((dropped, network.port_name(port)));
+            }
+        }
+    }
+    match (fullest, worst) {
+        (_, Some((drops, port))) => format!("most drops: {drops} packets at {port}"),
+        (Some((held, port)), None) => format!("fullest queue: {held} at {port}"),
+        (None, None) => {
+            let in_flight = |part: &Part| part.world.network.pool().len() as u64;
+            let held: u64 = parts.iter().map(in_flight).sum();
+            format!("all queues are empty and nothing was dropped: {held} packets are on links")
+        }
+    }
+}
