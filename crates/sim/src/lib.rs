@@ -7,6 +7,7 @@
 
 mod application;
 mod clock;
+pub mod columns;
 mod engine;
 pub mod experiment;
 pub mod fairness;

@@ -1,6 +1,7 @@
 //! One run: the engine loop and what surrounds it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use apus_fabric::{Count, Counters, Network, Node, PortCounters, RouteError, TopologyError};
@@ -12,7 +13,7 @@ use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
-use crate::record::{Record, Recorder, Recording, Sampler};
+use crate::record::{Record, Recorder, Sampler};
 use crate::summary::{
     Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
 };
@@ -116,8 +117,8 @@ impl Simulation {
         })
     }
 
-    /// Records the run, which changes none of its results; [`Simulation::run_recorded`] hands the
-    /// tables out.
+    /// Records the run, which changes none of its results; the summary then has the
+    /// tables.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -142,19 +143,11 @@ impl Simulation {
     ///
     /// # Errors
     /// If packets were not conserved: then no number of the run means anything.
-    pub fn run(self, name: &str, progress: &mut dyn FnMut(Progress)) -> Result<Summary, RunError> {
-        self.run_recorded(name, progress).map(|(summary, _)| summary)
-    }
-
-    /// Runs to the end and sums up, with what was recorded if it was asked for.
-    ///
-    /// # Errors
-    /// As [`Simulation::run`].
-    pub fn run_recorded(
+    pub fn run(
         mut self,
         name: &str,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Summary, Option<Recording>), RunError> {
+    ) -> Result<Summary, RunError> {
         let started = Instant::now();
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
@@ -206,7 +199,11 @@ impl Simulation {
             recording.end_to_end_rtt = metrics.end_to_end_rtt.cdf_us();
             recording.op_latency = metrics.op_latency.cdf_us();
         }
-        Ok((summary, recording))
+        if let Some(recording) = recording {
+            summary.notes.clone_from(&recording.notes);
+            summary.recording = Some(Arc::new(recording));
+        }
+        Ok(summary)
     }
 
     /// How far the run is.
@@ -408,6 +405,8 @@ impl Simulation {
                 dropped_at_nic: metrics.nic_drops,
             },
             cost,
+            notes: Vec::new(),
+            recording: None,
         }
     }
 }

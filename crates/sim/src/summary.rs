@@ -1,8 +1,11 @@
 //! The results of a run, as they are printed and written.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::metrics::{Counts, Distribution};
+use crate::record::Recording;
 
 /// A distribution in microseconds. `null` where nothing was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -156,6 +159,11 @@ pub struct Summary {
     pub packets: Conservation,
     /// What it took.
     pub cost: Cost,
+    /// What was left out of the tables, in sentences.
+    pub notes: Vec<String>,
+    /// The tables, if the run was recorded; they are written apart.
+    #[serde(skip)]
+    pub recording: Option<Arc<Recording>>,
 }
 
 /// What a run took.

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use apus_fabric::Topology;
 use apus_sim::Simulation;
 use apus_sim::plan::Plan;
@@ -10,10 +12,11 @@ use apus_sim::summary::Summary;
 use apus_units::{Rate, Span};
 use support::{connection, plan, tier};
 
-fn recorded(plan: &Plan, record: Record) -> (Summary, Recording) {
+fn recorded(plan: &Plan, record: Record) -> (Summary, Arc<Recording>) {
     let simulation = Simulation::new(plan).expect("plan").record(record).expect("record");
-    let (summary, recording) = simulation.run_recorded("test", &mut |_| {}).expect("run");
-    (summary, recording.expect("recorded"))
+    let summary = simulation.run("test", &mut |_| {}).expect("run");
+    let recording = summary.recording.clone().expect("recorded");
+    (summary, recording)
 }
 
 /// Three hosts on 8 Gb/s links (1 B/ns) of 1 us; one flow of ops of 10 packets with a window of

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use apus_fabric::Buffer;
-use apus_sim::{Simulation, Watch};
 use apus_sim::experiment;
 use apus_sim::scenario::{METRICS, Options, Scenario, ScenarioError, Source};
+use apus_sim::{Simulation, Watch};
 use apus_units::{Bytes, HostId, Rate, Span, Time};
 use proptest::prelude::*;
 

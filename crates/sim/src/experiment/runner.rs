@@ -65,6 +65,10 @@ fn run_one(
         return Err(fail("interrupted before it began".to_owned()));
     }
     let plan = setup.plan().map_err(|e| fail(e.to_string()))?;
-    let simulation = Simulation::with_threads(&plan, threads).map_err(|e| fail(e.to_string()))?;
+    let mut simulation =
+        Simulation::with_threads(&plan, threads).map_err(|e| fail(e.to_string()))?;
+    if let Some(record) = setup.record() {
+        simulation = simulation.record(record).map_err(|e| fail(e.to_string()))?;
+    }
     simulation.watched_by(watch).run(setup.name(), progress).map_err(|e| fail(e.to_string()))
 }

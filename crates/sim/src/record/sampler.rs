@@ -224,7 +224,8 @@ impl Sampler {
                     sent_bytes: new.sent.bytes - old.sent.bytes,
                     drops: new.dropped.packets - old.dropped.packets,
                     marked: new.marked - old.marked,
-                    mean_queue_bytes: (new.byte_time - old.byte_time) as f64 / measured.as_ps_f64(),
+                    mean_queue_bytes: (new.byte_time - old.byte_time) as f64
+                        / measured.as_ps_f64().max(1.0),
                     max_queue: new.max_queue,
                 }
             })

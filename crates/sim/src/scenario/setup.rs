@@ -54,6 +54,8 @@ pub struct Setup {
     pub(super) workloads: Vec<Workload>,
     pub(super) measure: Option<Measure>,
     pub(super) record: Option<Record>,
+    /// Whether the run is to be recorded.
+    pub(super) recorded: bool,
 }
 
 /// `[measure]`: compare rates over intervals with the fair share.
@@ -83,10 +85,18 @@ impl Setup {
         self
     }
 
-    /// What to record of the run, if its results are written down.
+    /// The same run, recorded or not: its summary then has tables.
     #[must_use]
-    pub fn record(&self) -> Record {
-        self.record.unwrap_or_else(|| Record::of_duration(self.duration))
+    pub fn recorded(mut self, recorded: bool) -> Self {
+        self.recorded = recorded;
+        self
+    }
+
+    /// What to record of the run, if anything.
+    #[must_use]
+    pub fn record(&self) -> Option<Record> {
+        let record = || self.record.unwrap_or_else(|| Record::of_duration(self.duration));
+        self.recorded.then(record)
     }
 
     /// What to simulate.
@@ -179,6 +189,7 @@ impl Setup {
             workloads,
             measure,
             record,
+            recorded: false,
         })
     }
 }

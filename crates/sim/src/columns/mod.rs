@@ -1,0 +1,140 @@
+//! Every column of every table and every number of a summary: what it is, in one place, from which
+//! the documentation is generated and which `apus explain` prints.
+
+mod summary;
+mod tables;
+
+use std::fmt::Write;
+
+pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
+
+/// A column of a table, or a number of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name in the header line, or its path in a summary's JSON.
+    pub name: &'static str,
+    /// Its unit; empty for counts, fractions and words.
+    pub unit: &'static str,
+    /// What it is, with its formula.
+    pub definition: &'static str,
+    /// What the value is taken over.
+    pub reducer: &'static str,
+}
+
+/// A file of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its name in the directory of results.
+    pub file: &'static str,
+    /// What a row is.
+    pub row: &'static str,
+    /// Its columns in order.
+    pub columns: &'static [Column],
+}
+
+impl Table {
+    /// The header line.
+    #[must_use]
+    pub fn header(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        names.join(",") + "\n"
+    }
+}
+
+/// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
+/// when one is added.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Every file of results.
+pub const TABLES: &[Table] =
+    &[summary::SUMMARY, OPS, FLOWS, PORTS, SAMPLES, SAMPLE_PERCENTILES, PORT_SAMPLES];
+
+/// All names, each once.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        TABLES.iter().flat_map(|table| table.columns).map(|column| column.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What a column is, in every table that has it; `None` if there is none of this name.
+#[must_use]
+pub fn explain(name: &str) -> Option<String> {
+    let mut text = String::new();
+    for table in TABLES {
+        for column in table.columns.iter().filter(|column| column.name == name) {
+            if text.is_empty() {
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{name}");
+            }
+            let _ = writeln!(text, "  in {}: {}", table.file, column.definition);
+            let _ = writeln!(text, "    unit: {}", unit(column));
+            let _ = writeln!(text, "    taken over: {}", column.reducer);
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+fn unit(column: &Column) -> &'static str {
+    if column.unit.is_empty() { "none (a count, a fraction or a word)" } else { column.unit }
+}
+
+/// The reference of all results, as `docs/outputs.md` has it.
+#[must_use]
+pub fn document() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for table in TABLES {
+        let _ = write!(text, "\n## {}\n{}\n\n", table.file, table.row);
+        text += "| name | unit | definition | taken over |\n|---|---|---|---|\n";
+        for Column { name, unit, definition, reducer } in table.columns {
+            let definition = definition.replace('|', "\\|");
+            let _ = writeln!(text, "| `{name}` | {unit} | {definition} | {reducer} |");
+        }
+    }
+    text
+}
+
+const INTRODUCTION: &str = "\
+# Results and what they mean
+
+This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints any entry of it.
+
+`apus run FILE --out DIR` writes, complete or not at all:
+
+| file | what |
+|---|---|
+| `effective.toml` | the scenario with every default resolved; it runs as it is |
+| `summary.json` | the numbers of each run, and what was left out of its tables (`notes`) |
+| `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
+| `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
+| `report.html` | all of it as interactive charts, in one file that needs no network |
+
+With several variants each has a directory of its own for its tables, and `summary.json` and
+`report.html` hold them all. `apus reproduce NAME --out DIR` writes `report.html` with the paper's
+numbers beside ours, and the tables of each variant's first seed.
+
+Words that mean one thing everywhere:
+* **Wire bytes** are everything that occupies a link, preamble and gap included. **Throughput** is
+  wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; bytes that
+  arrive again never count.
+* The **measured phase** runs from the end of the warm-up to the end of the run. Totals are of the
+  measured phase unless they say otherwise; samples and ops are of the whole run, and `phase` says
+  which part an op belongs to.
+* **Ideal completion time** of an op: the base RTT of its pair of hosts, and its payload with the
+  headers of its packets at the rate of the slowest link of the path. The **base RTT** is a full data
+  packet there and an acknowledgement back, each hop storing and forwarding, that meet no other
+  packet and no host's processing. **Slowdown** is latency over ideal completion time, at least 1.
+* **Loss rate** is packets dropped over packets sent into the port's queue. **Utilisation** is
+  throughput over the link's rate.
+* **Fabric RTT** is the RTT between the NICs as Swift computes it, `t6 - t1 - endpoint delay`; the
+  **endpoint delay** is `remote_queuing + (t6 - t5)`; the **end-to-end RTT** is `t6 - t1` (Swift
+  Fig. 2).
+* An empty cell is a value that does not exist: an algorithm without such a window, an op of a flow
+  without a sample. 1 kB is 1000 B, Gb/s are 10^9 bit/s, time is simulated.
+
+What is kept is bounded (`[record]` in the scenario): what is left out is counted and said in the
+`notes` of `summary.json` and at the top of the report, never silently dropped. Percentiles of
+distributions are accurate to 0.1 %; minima, maxima and means are exact.
+";

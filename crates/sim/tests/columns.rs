@@ -1,0 +1,79 @@
+//! The reference of results is complete and in step with the code.
+
+mod support;
+
+use apus_fabric::Topology;
+use apus_sim::columns::{TABLES, document, explain, names};
+use apus_sim::scenario::{METRICS, unit_of};
+use apus_units::{Rate, Span};
+use support::{connection, plan, run, tier};
+
+/// Run with `APUS_WRITE_DOCS=1` to write the page anew.
+#[test]
+fn docs_outputs_md_is_generated() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outputs.md");
+    if std::env::var_os("APUS_WRITE_DOCS").is_some() {
+        std::fs::write(path, document()).expect("written");
+    }
+    let page = std::fs::read_to_string(path).expect("docs/outputs.md");
+    assert!(page == document(), "APUS_WRITE_DOCS=1 cargo test -p apus-sim writes it anew");
+}
+
+#[test]
+fn every_metric_is_explained_with_its_unit() {
+    for metric in METRICS {
+        let column = TABLES[0].columns.iter().find(|column| column.name == *metric);
+        let column = column.unwrap_or_else(|| panic!("{metric} is not explained"));
+        assert_eq!(column.unit, unit_of(metric), "{metric}");
+    }
+}
+
+/// Every leaf of a summary's JSON is explained, and every name that is explained is there.
+#[test]
+fn the_summary_is_what_is_explained() {
+    let star = Topology::star(3, &tier(Rate::from_gbps(8), Span::from_us(1)));
+    let connections = vec![connection(("swift", &[]), 0, 2, 10_000)];
+    let summary = run(&plan(star, connections, Span::from_us(1000)));
+    let mut leaves = Vec::new();
+    collect("", &serde_json::to_value(&summary).expect("summary"), &mut leaves);
+    leaves.push("schema_version".to_owned());
+    let mut explained: Vec<_> = TABLES[0].columns.iter().map(|column| column.name).collect();
+    explained.sort_unstable();
+    leaves.sort();
+    assert_eq!(leaves, explained);
+}
+
+fn collect(path: &str, value: &serde_json::Value, leaves: &mut Vec<String>) {
+    let Some(object) = value.as_object() else { return leaves.push(path.to_owned()) };
+    for (key, value) in object {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        collect(&path, value, leaves);
+    }
+}
+
+#[test]
+fn names_carry_their_units() {
+    for column in TABLES.iter().flat_map(|table| table.columns) {
+        let last = column.name.rsplit('.').next().expect("a part");
+        let whole = column.name;
+        match column.unit {
+            "us" => assert!(last.ends_with("_us") || whole.contains("_us."), "{whole}"),
+            "Gb/s" => assert!(last.ends_with("_gbps"), "{whole}"),
+            "B" => assert!(last.ends_with("_bytes"), "{whole}"),
+            "packets" => assert!(last.ends_with("_packets"), "{whole}"),
+            "s" => assert!(last.ends_with("_s") || last == "seconds", "{whole}"),
+            "" | "of the column" => assert!(!last.ends_with("_us"), "{whole}"),
+            other => panic!("{whole}: unit {other}"),
+        }
+    }
+}
+
+#[test]
+fn a_name_is_explained_in_every_table_that_has_it() {
+    let text = explain("goodput_gbps").expect("known");
+    for table in ["summary.json", "flows.csv", "samples.csv"] {
+        assert!(text.contains(table), "{table}: {text}");
+    }
+    assert_eq!(explain("goodput"), None);
+    assert!(names().contains(&"slowdown"));
+}
