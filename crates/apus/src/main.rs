@@ -14,6 +14,7 @@ mod progress;
 mod replay;
 mod reproduce;
 mod run;
+mod sweep;
 mod text;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ struct Arguments {
 enum Command {
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
+    Sweep(sweep::Sweep),
     Replay(replay::Replay),
     List(list::List),
     Explain(explain::Explain),
@@ -44,6 +46,7 @@ impl Command {
         match self {
             Self::Run(command) => command.execute(),
             Self::Reproduce(command) => command.execute(),
+            Self::Sweep(command) => command.execute(),
             Self::Replay(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),

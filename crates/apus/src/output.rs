@@ -32,10 +32,7 @@ impl OutputDir {
     /// Creates it and writes the effective configuration of each run, which also shows before a
     /// long run that results can be written.
     pub fn create(path: &Path, scenario: &Scenario) -> Result<Self, String> {
-        fs::create_dir_all(path).map_err(|error| {
-            format!("{}: this directory cannot be created: {error}", path.display())
-        })?;
-        let dir = Self(path.to_owned());
+        let dir = Self::open(path)?;
         for run in &scenario.runs {
             let name = match &run.variant {
                 Some(variant) if scenario.runs.len() > 1 => format!("effective-{variant}.toml"),
@@ -44,6 +41,14 @@ impl OutputDir {
             dir.write(&name, &run.setup.to_toml())?;
         }
         Ok(dir)
+    }
+
+    /// Creates it, or takes it as it is.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        fs::create_dir_all(path).map_err(|error| {
+            format!("{}: this directory cannot be created: {error}", path.display())
+        })?;
+        Ok(Self(path.to_owned()))
     }
 
     /// Writes a file under another name and renames it when it is complete.

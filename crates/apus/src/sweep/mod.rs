@@ -1,0 +1,229 @@
+//! `apus sweep`: a scenario over the product of settings, on all cores, resumable.
+
+mod chart;
+mod grid;
+mod store;
+mod table;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{available_parallelism, scope};
+
+use apus_cc::suggestion;
+use apus_sim::Watch;
+use apus_sim::experiment::{Step, run_all};
+use apus_sim::scenario::METRICS;
+use apus_sim::summary::Summary;
+use clap::Args;
+use grid::{Axis, Point, read_axis};
+use serde_json::{Value, json};
+use store::Store;
+use table::{DEFAULT_METRICS, Done};
+
+use crate::failure::Failure;
+use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::output::{OutputDir, print, to_json};
+use crate::progress::Meter;
+
+/// Runs a scenario for every combination of settings and puts the results into one table and one
+/// chart.
+///
+/// DIR gets sweep.csv (every run with every metric), sweep.json (the same with settings apart) and
+/// sweep.svg (medians over seeds). Each finished run is kept in DIR/runs under a name that its
+/// effective configuration decides: the same command again runs only what is missing.
+#[derive(Args)]
+pub struct Sweep {
+    /// A scenario file, or the name of a scenario of the library.
+    file: String,
+    /// A setting and its values: `--vary algorithm.base_target=20us,30us,50us`. May be given several
+    /// times; all combinations are run, and the chart is drawn over the first.
+    #[arg(long, value_name = "KEY=A,B,C", required = true, value_parser = read_axis)]
+    vary: Vec<Axis>,
+    /// Changes a setting of all runs: `--set duration=50ms`. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seeds per combination, from the scenario's own on.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// A metric for table and chart, as `apus list metrics` names it; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    metric: Vec<String>,
+    /// Where results go.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Runs side by side; by default one per core.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// As for `apus run`.
+    #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
+    watchdog: Silence,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Sweep {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let metrics = self.metrics()?;
+        for (index, axis) in self.vary.iter().enumerate() {
+            if self.vary[..index].iter().any(|other| other.key == axis.key) {
+                let message = format!("--vary {}: given twice; write all values once", axis.key);
+                return Err(Failure::Input(message));
+            }
+        }
+        let points = grid::points(&self.file, &self.set, &self.vary, self.seeds)?;
+        let dir = OutputDir::open(&self.out).map_err(Failure::Input)?;
+        let store = Store::open(&self.out).map_err(Failure::Input)?;
+        let mut runs: Vec<Done> = points
+            .into_iter()
+            .map(|point| Done { summary: store.load(&point.setup), point })
+            .collect();
+        // What is there already; shows before a long run that results can be written.
+        dir.write("sweep.csv", &table::csv(&self.vary, &runs)).map_err(Failure::Input)?;
+        let kept = runs.iter().filter(|run| run.summary.is_some()).count();
+        let others = store.others(runs.iter().map(|run| &run.point.setup));
+        let watch = interrupt::watch(self.watchdog)?;
+        let failures = self.run_missing(&mut runs, &store, &watch);
+
+        let rows = table::rows(&runs, &metrics);
+        let title = format!("{} over {}", self.file, self.vary[0].key);
+        let json = to_json(&self.json(&runs))? + "\n";
+        let written = dir
+            .write("sweep.csv", &table::csv(&self.vary, &runs))
+            .and_then(|()| dir.write("sweep.json", &json))
+            .and_then(|()| {
+                dir.write("sweep.svg", &chart::draw(&title, &self.vary, &rows, &metrics))
+            });
+        if self.json {
+            print(&json)?;
+        } else {
+            let mut text = table::terminal(&self.vary, &rows, &metrics);
+            let done = runs.iter().filter(|run| run.summary.is_some()).count();
+            text += &format!(
+                "\n{done} of {} runs; {kept} were there already. Table, chart and all numbers: {}\n",
+                runs.len(),
+                self.out.display()
+            );
+            if others > 0 {
+                text += &format!(
+                    "{others} results in {} are of other settings or another version of the \
+                     scenario, and are left out\n",
+                    self.out.join("runs").display()
+                );
+            }
+            print(&text)?;
+        }
+        written.map_err(Failure::Run)?;
+        if interrupt::interrupted(&watch) {
+            let done = runs.iter().filter(|run| run.summary.is_some()).count();
+            let all = runs.len();
+            return Err(Failure::Interrupted(format!(
+                "interrupted; {done} of {all} runs are complete and kept; the same command goes on"
+            )));
+        }
+        if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
+    }
+
+    fn metrics(&self) -> Result<Vec<String>, Failure> {
+        for name in &self.metric {
+            if !METRICS.contains(&name.as_str()) {
+                let hint = suggestion(name, METRICS.iter().copied());
+                let message = format!("--metric {name}: there is no such metric{hint}");
+                return Err(Failure::Input(message));
+            }
+        }
+        if self.metric.is_empty() {
+            return Ok(DEFAULT_METRICS.map(str::to_owned).to_vec());
+        }
+        Ok(self.metric.clone())
+    }
+
+    /// Runs what has no summary yet, keeps each result as soon as it is there, and returns what went
+    /// wrong.
+    fn run_missing(&self, runs: &mut [Done], store: &Store, watch: &Watch) -> Vec<String> {
+        let missing: Vec<usize> =
+            (0..runs.len()).filter(|&index| runs[index].summary.is_none()).collect();
+        let meter = Meter::new(&self.file, missing.len());
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, Value)>> = Mutex::default();
+        let failures: Mutex<Vec<(usize, String)>> = Mutex::default();
+        let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = self.threads.unwrap_or(cores).get().min(missing.len());
+        let all: &[Done] = runs;
+        scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while !interrupt::interrupted(watch) {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&index) = missing.get(place) else { return };
+                        let step = |step: Step| meter.on_step(Step { run: place, ..step });
+                        match finish(&all[index].point, store, watch, &step) {
+                            Ok(Some(summary)) => keep(&done, (index, summary)),
+                            Ok(None) => {}
+                            Err(why) => keep(&failures, (index, why)),
+                        }
+                    }
+                });
+            }
+        });
+        for (index, summary) in done.into_inner().unwrap_or_default() {
+            runs[index].summary = Some(summary);
+        }
+        let mut failures = failures.into_inner().unwrap_or_default();
+        failures.sort();
+        failures.into_iter().map(|(_, why)| why).collect()
+    }
+
+    fn json(&self, runs: &[Done]) -> Value {
+        let run = |run: &Done| {
+            let settings: serde_json::Map<String, Value> = self
+                .vary
+                .iter()
+                .zip(&run.point.values)
+                .map(|(axis, value)| (axis.key.clone(), json!(value)))
+                .collect();
+            json!({
+                "settings": settings,
+                "variant": run.point.variant,
+                "seed": run.point.setup.seed(),
+                "summary": run.summary,
+            })
+        };
+        json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() })
+    }
+}
+
+/// Adds to a list that several threads fill.
+fn keep<T>(list: &Mutex<Vec<T>>, value: T) {
+    if let Ok(mut list) = list.lock() {
+        list.push(value);
+    }
+}
+
+/// Runs a point to its end and keeps its summary; `None` if it was interrupted.
+fn finish(
+    point: &Point,
+    store: &Store,
+    watch: &Watch,
+    step: &(dyn Fn(Step) + Sync),
+) -> Result<Option<Value>, String> {
+    let setups = std::slice::from_ref(&point.setup);
+    let Some(result) = run_all(setups, NonZeroUsize::MIN, 1, watch, step).pop() else {
+        return Ok(None);
+    };
+    if interrupt::interrupted(watch) && !matches!(&result, Ok(Summary { interrupted: false, .. })) {
+        return Ok(None);
+    }
+    let summary = result?;
+    let settings = point.values.join(", ");
+    if let Some(why) = summary.stop_reason {
+        return Err(format!("{} ({settings}): {why}; --watchdog sets the span", summary.name));
+    }
+    let value = serde_json::to_value(&summary).map_err(|error| error.to_string())?;
+    store.save(&point.setup, &value)?;
+    Ok(Some(value))
+}

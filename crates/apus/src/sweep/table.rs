@@ -1,0 +1,135 @@
+//! The results of a sweep as tables: one row per run in the file, medians over seeds for people.
+
+use apus_sim::scenario::{METRICS, unit_of};
+use serde_json::Value;
+
+use super::grid::{Axis, Point};
+use crate::text;
+
+/// What tables and chart show unless `--metric` says otherwise.
+pub const DEFAULT_METRICS: [&str; 6] = [
+    "goodput_gbps",
+    "loss_rate",
+    "fabric_rtt_us.p50",
+    "fabric_rtt_us.p99",
+    "op_latency_us.p99",
+    "jain",
+];
+
+/// A run and its summary, once it is finished.
+pub struct Done {
+    /// The run.
+    pub point: Point,
+    /// Its summary.
+    pub summary: Option<Value>,
+}
+
+/// The number that a summary has for a metric.
+pub fn metric(summary: &Value, name: &str) -> Option<f64> {
+    let path = format!("/{}", name.replace('.', "/"));
+    summary.pointer(&path)?.as_f64()
+}
+
+/// Every finished run with every metric, as CSV; empty cells where nothing was measured.
+pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
+    let keys = axes.iter().map(|axis| quote(&axis.key));
+    let header: Vec<String> = keys
+        .chain(["variant".to_owned(), "seed".to_owned()])
+        .chain(METRICS.iter().map(|name| (*name).to_owned()))
+        .collect();
+    let mut text = header.join(",") + "\n";
+    for run in runs {
+        let Some(summary) = &run.summary else { continue };
+        let mut cells: Vec<String> = run.point.values.iter().map(|value| quote(value)).collect();
+        cells.push(quote(run.point.variant.as_deref().unwrap_or_default()));
+        cells.push(run.point.setup.seed().to_string());
+        let number = |name| metric(summary, name).map_or_else(String::new, |x| x.to_string());
+        cells.extend(METRICS.iter().map(|name| number(name)));
+        text += &(cells.join(",") + "\n");
+    }
+    text
+}
+
+fn quote(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+/// One line of the table: the settings, and the median of each metric over the seeds.
+pub struct Row {
+    /// The value of each axis.
+    pub values: Vec<String>,
+    /// The variant.
+    pub variant: Option<String>,
+    /// The medians, in the order of the metrics asked for.
+    pub medians: Vec<Option<f64>>,
+}
+
+/// Medians over the seeds of each setting, in the order of the runs.
+pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
+    let same = |a: &Done, b: &Done| {
+        (&a.point.values, &a.point.variant) == (&b.point.values, &b.point.variant)
+    };
+    let groups = runs.chunk_by(same);
+    let row = |group: &[Done]| {
+        let median_of = |name: &String| {
+            let summaries = group.iter().filter_map(|run| run.summary.as_ref());
+            median(summaries.filter_map(|summary| metric(summary, name)).collect())
+        };
+        let Point { values, variant, .. } = &group[0].point;
+        let medians = metrics.iter().map(median_of).collect();
+        Row { values: values.clone(), variant: variant.clone(), medians }
+    };
+    groups.map(row).collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// The heading of a metric, with its unit.
+pub fn heading(name: &str) -> String {
+    match unit_of(name) {
+        "" => name.to_owned(),
+        unit => format!("{name} [{unit}]"),
+    }
+}
+
+/// The table for the terminal.
+pub fn terminal(axes: &[Axis], rows: &[Row], metrics: &[String]) -> String {
+    let variants = rows.iter().any(|row| row.variant.is_some());
+    let mut lines = Vec::new();
+    let mut header: Vec<String> = axes.iter().map(|axis| axis.key.clone()).collect();
+    header.extend(variants.then(|| "variant".to_owned()));
+    header.extend(metrics.iter().map(|name| heading(name)));
+    lines.push(header);
+    for row in rows {
+        let mut cells = row.values.clone();
+        cells.extend(row.variant.clone());
+        let shown = |x: &Option<f64>| x.map_or_else(|| "-".to_owned(), text::number);
+        cells.extend(row.medians.iter().map(shown));
+        lines.push(cells);
+    }
+    text::columns(&lines, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
+    }
+}
