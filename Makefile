@@ -12,6 +12,7 @@ test: lint
 	cargo test --workspace --locked
 	cargo build --release --locked -p apus
 	$(APUS) reproduce --all --quick
+	tools/instructions-per-hop $(APUS)
 
 lint:
 	cargo fmt --all --check
@@ -21,7 +22,6 @@ lint:
 # The engine's benchmarks and the instructions per packet-hop.
 bench: $(APUS)
 	$(APUS) bench
-	tools/instructions-per-hop $(APUS)
 	cargo bench --workspace --locked
 
 # Five minutes of coverage-guided fuzzing per target; needs `cargo install cargo-fuzz` and a nightly
