@@ -4,17 +4,17 @@ use std::fmt::Write;
 
 use apus_cc::registry::algorithms;
 use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind, suggestion};
-use apus_sim::scenario::{METRICS, unit_of};
+use apus_sim::columns;
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::output::print;
-use crate::text::columns;
+use crate::text;
 
 /// Explains an algorithm (its parameters, their defaults and sources) or a column of the results.
 #[derive(Args)]
 pub struct Explain {
-    /// An algorithm, as `apus list algorithms` names it, or a column, as `apus list metrics` does.
+    /// An algorithm, as `apus list algorithms` names it, or a column, as `docs/outputs.md` does.
     name: String,
 }
 
@@ -24,11 +24,12 @@ impl Explain {
         if let Some(info) = algorithms().iter().find(|info| info.name == self.name) {
             return print(&algorithm(info));
         }
-        if let Some(text) = column(&self.name) {
+        if let Some(text) = columns::explain(&self.name) {
             return print(&text);
         }
-        let names = algorithms().iter().map(|info| info.name).chain(column_names());
-        let hint = suggestion(&self.name, names);
+        let names: Vec<&str> =
+            algorithms().iter().map(|info| info.name).chain(columns::names()).collect();
+        let hint = suggestion(&self.name, names.iter().copied());
         // The list of all columns is no help; the commands that print it are.
         let hint = if hint.contains("did you mean") { hint.as_str() } else { REMEDY };
         let name = &self.name;
@@ -36,20 +37,7 @@ impl Explain {
     }
 }
 
-const REMEDY: &str = "; see `apus list algorithms` and `apus list metrics`";
-
-fn column_names() -> impl Iterator<Item = &'static str> + Clone {
-    METRICS.iter().copied()
-}
-
-fn column(name: &str) -> Option<String> {
-    let name = METRICS.iter().find(|known| **known == name)?;
-    let unit = match unit_of(name) {
-        "" => "a count or a fraction",
-        unit => unit,
-    };
-    Some(format!("{name}\n  unit: {unit}\n  in: summary.json, checks of scenarios\n"))
-}
+const REMEDY: &str = "; see `apus list algorithms` and docs/outputs.md";
 
 /// Everything about an algorithm.
 fn algorithm(info: &AlgorithmInfo) -> String {
@@ -63,7 +51,7 @@ fn algorithm(info: &AlgorithmInfo) -> String {
             vec![profile.name.to_owned(), format!("{}{first}", profile.doc)]
         })
         .collect();
-    text += &columns(&profiles, "  ");
+    text += &text::columns(&profiles, "  ");
     text += "\nparameters\n";
     for parameter in info.parameters {
         // Writing to a String cannot fail.
@@ -76,7 +64,7 @@ fn algorithm(info: &AlgorithmInfo) -> String {
                 vec![format!("{profiles}:"), default.value.to_owned(), default.source.to_owned()]
             })
             .collect();
-        text += &columns(&defaults, "    ");
+        text += &text::columns(&defaults, "    ");
     }
     text
 }

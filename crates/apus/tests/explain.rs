@@ -38,10 +38,10 @@ fn an_algorithm_shows_parameters_defaults_and_sources() {
 #[test]
 fn every_metric_is_explained() {
     let metrics = apus_sim::scenario::METRICS;
-    for metric in metrics {
+    for metric in metrics.iter().chain(&apus_sim::columns::names()) {
         let output = explain(metric);
         assert!(output.status.success(), "{metric}");
-        assert!(output.stdout.starts_with(metric.as_bytes()), "{metric}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(metric), "{metric}");
     }
 }
 
@@ -51,7 +51,7 @@ fn unknown_names_are_refused_with_the_nearest_of_both() {
         ("swfit", "did you mean"),
         ("goodput_gbs", "did you mean `goodput_gbps`?"),
         ("dctpc", "did you mean `dctcp`?"),
-        ("something-else-entirely", "see `apus list algorithms` and `apus list metrics`"),
+        ("something-else-entirely", "see `apus list algorithms` and docs/outputs.md"),
         ("", "there is no algorithm and no column ``"),
     ] {
         let output = explain(name);

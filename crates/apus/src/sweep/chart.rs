@@ -32,7 +32,7 @@ pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> Str
     let width = PANEL_WIDTH * metrics.len().clamp(1, PANELS_PER_ROW) as f64;
     let legend = if lines.len() > 1 { LEGEND_LINE * lines.len() as f64 } else { 0.0 };
     let top = 36.0;
-    let height = top + PANEL_HEIGHT * panel_rows as f64 + legend + 10.0;
+    let height = top + PANEL_HEIGHT * panel_rows as f64 + legend + 16.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -57,7 +57,7 @@ pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> Str
     }
     if lines.len() > 1 {
         for (index, line) in lines.iter().enumerate() {
-            let y = top + PANEL_HEIGHT * panel_rows as f64 + LEGEND_LINE * index as f64 + 6.0;
+            let y = top + PANEL_HEIGHT * panel_rows as f64 + LEGEND_LINE * index as f64 + 14.0;
             let colour = COLOURS[index % COLOURS.len()];
             // Writing to a String cannot fail.
             let _ = writeln!(
@@ -93,7 +93,8 @@ fn panel(
     let (x0, x1) = (x + left, x + PANEL_WIDTH - right);
     let (y0, y1) = (y + PANEL_HEIGHT - bottom, y + top);
     let most = series.iter().flatten().filter_map(|(_, value)| *value).fold(0.0, f64::max);
-    let most = if most > 0.0 { most * 1.05 } else { 1.0 };
+    let step = round_step(if most > 0.0 { most / f64::from(TICKS) } else { 0.25 });
+    let most = step * f64::from(TICKS);
     let places = axis.values.len();
     let at_x = |place: usize| x0 + (x1 - x0) * (place as f64 + 0.5) / places as f64;
     let at_y = |value: f64| y0 - (y0 - y1) * value / most;
@@ -110,7 +111,7 @@ fn panel(
         escape(&axis.key)
     );
     for tick in 0..=TICKS {
-        let value = most * f64::from(tick) / f64::from(TICKS);
+        let value = step * f64::from(tick);
         let line = at_y(value);
         let _ = writeln!(
             svg,
@@ -156,6 +157,13 @@ fn panel(
             );
         }
     }
+}
+
+/// The next round number: 1, 2, 2.5 or 5 times a power of ten.
+fn round_step(step: f64) -> f64 {
+    let power = 10f64.powi(step.log10().floor() as i32);
+    let round = [1.0, 2.0, 2.5, 5.0].into_iter().find(|round| round * power >= step * 0.999);
+    round.unwrap_or(10.0) * power
 }
 
 fn escape(text: &str) -> String {
