@@ -85,12 +85,13 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| fail("is no text (UTF-8), so no scenario".to_owned()))
 }
 
+/// What a scenario names: a testbed of the library, or a file of one's own.
 fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
-    if name.ends_with(".toml") {
+    if name.contains(['.', '/', '\\']) {
         let path = folder.join(name);
         return match std::fs::read_to_string(&path) {
             Ok(text) => Ok(source(&path.to_string_lossy(), &text)),
-            Err(error) => Err(format!("the testbed {} cannot be read: {error}", path.display())),
+            Err(error) => Err(format!("the file {} cannot be read: {error}", path.display())),
         };
     }
     let short = |long: &'static str| long.trim_start_matches("testbeds/");
@@ -99,8 +100,8 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
         None => {
             let hint = suggestion(name, TESTBEDS.iter().map(|(known, ..)| short(known)));
             Err(format!(
-                "there is no testbed \"{name}\"{hint} (one of your own is named by its file, which \
-                 ends in .toml)"
+                "there is no testbed \"{name}\"{hint} (one of your own is named by its file, like \
+                 mine.toml)"
             ))
         }
     }

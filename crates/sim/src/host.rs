@@ -286,7 +286,7 @@ impl Host {
             route: flow.route,
             hop: 0,
             ttl: Packet::<Header>::DEFAULT_TTL,
-            class: flow.class,
+            class: world.class_of(&transmit.header.body, flow.class),
             congestion: transmit.congestion,
             src: self.id,
             dst: flow.peer,

@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod fairness;
 mod host;
 pub mod host_model;
+pub mod import;
 mod metrics;
 mod parallel;
 mod part;

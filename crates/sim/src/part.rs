@@ -67,6 +67,7 @@ impl Part {
             entities,
             metrics: Metrics::new(plan.connections.len(), Time::ZERO + plan.warmup),
             sizes: plan.sizes,
+            ack_class: plan.ack_class,
             now: Time::ZERO,
             to_hand_over: Vec::new(),
             recorder: None,

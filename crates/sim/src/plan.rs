@@ -23,6 +23,8 @@ pub struct Plan {
     pub host: HostModel,
     /// Every transport endpoint.
     pub endpoint: EndpointConfig,
+    /// Class of acknowledgements and read requests; `None`: that of their connection.
+    pub ack_class: Option<ClassId>,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan>,
     /// Simulated time from the start to the end.

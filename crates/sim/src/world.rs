@@ -2,7 +2,7 @@
 
 use apus_fabric::{FabricEvent, Network, Packet, Schedule};
 use apus_transport::Completion;
-use apus_units::{HostId, PortId, Time};
+use apus_units::{ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
 
 use crate::host::HostFlow;
@@ -110,6 +110,8 @@ pub(crate) struct World {
     pub(crate) entities: Entities,
     pub(crate) metrics: Metrics,
     pub(crate) sizes: PacketSizes,
+    /// Class of acknowledgements and read requests, if it is not that of their flow.
+    pub(crate) ack_class: Option<ClassId>,
     /// The time of the event being handled; between phases, the end of the last one.
     pub(crate) now: Time,
     /// Ports with packets for other parts of the network.
@@ -135,6 +137,16 @@ impl World {
         self.metrics.on_completion(now, completion);
         if let Some(recorder) = &mut self.recorder {
             recorder.on_completion(now, connection, completion);
+        }
+    }
+
+    /// The class in which a packet of a flow of class `flow` travels.
+    #[inline]
+    pub(crate) fn class_of(&self, body: &Body, flow: ClassId) -> ClassId {
+        match (self.ack_class, body) {
+            (None, _) => flow,
+            (Some(_), Body::Data(segment)) if segment.length > 0 => flow,
+            (Some(class), _) => class,
         }
     }
 

@@ -1,41 +1,150 @@
 //! From workloads to connections; the only place where a scenario draws random numbers.
 
 use apus_transport::OpKind;
-use apus_units::{ClassId, HostId, Span, Time};
+use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
 
-use super::algorithm::NamedAlgorithm;
-use super::workload::{FlowSpec, Pattern, Workload};
-use crate::plan::{ConnectionPlan, Load};
+use super::poisson::{Pairs, Poisson};
+use super::setup::Setup;
+use super::workload::{ClosedLoops, Demand, FlowSpec, Pattern, Workload};
+use crate::plan::{ConnectionPlan, Load, OpArrival};
 use crate::random::{Purpose, Stream};
 
 /// The connections of all workloads, in their order.
-pub(super) fn expand(
-    workloads: &[Workload],
-    algorithms: &[NamedAlgorithm],
-    seed: u64,
-) -> Vec<ConnectionPlan> {
+pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
     let mut connections = Vec::new();
-    for (index, workload) in workloads.iter().enumerate() {
-        let mut random = Stream::new(seed, Purpose::Workload, index as u64);
-        let algorithm = &algorithms[workload.algorithm].config;
-        for flow in pairs(workload, &mut random) {
-            for _ in 0..workload.flows_per_pair {
-                let spread = workload.start_spread.mul_f64(random.uniform());
-                connections.push(ConnectionPlan {
-                    from: HostId::new(flow.from),
-                    to: HostId::new(flow.to),
-                    start: instant(flow.start + spread),
-                    stop: flow.stop.map_or(Time::MAX, instant),
-                    kind: op_kind(workload.op),
-                    load: Load::Closed { size: workload.size, outstanding: workload.outstanding },
-                    algorithm: algorithm.clone(),
-                    class: ClassId::new(0),
-                });
+    for (index, workload) in setup.workloads.iter().enumerate() {
+        let random = Stream::new(setup.seed, Purpose::Workload, index as u64);
+        let template = ConnectionPlan {
+            from: HostId::new(0),
+            to: HostId::new(0),
+            start: instant(workload.start),
+            stop: workload.stop.map_or(Time::MAX, instant),
+            kind: op_kind(workload.op),
+            load: Load::Closed { size: Bytes::ZERO, outstanding: 0 },
+            algorithm: setup.algorithms[workload.algorithm].config.clone(),
+            class: ClassId::new(workload.class),
+        };
+        match &workload.demand {
+            Demand::Closed(loops) => closed(workload, loops, &template, random, &mut connections),
+            Demand::Poisson(poisson) => {
+                let arrivals = draw(setup, workload, poisson, index);
+                open(poisson, arrivals, &template, &mut connections);
+            }
+            Demand::Rounds(rounds) => {
+                connections.extend(rounds.workers.iter().map(|&worker| ConnectionPlan {
+                    from: HostId::new(rounds.master),
+                    to: HostId::new(worker),
+                    load: Load::Round {
+                        request: rounds.request,
+                        answer: rounds.answer,
+                        group: index as u32,
+                    },
+                    ..template.clone()
+                }));
+            }
+            Demand::Trace(trace) => {
+                connections.extend(trace.messages.iter().map(|message| {
+                    let start = instant(message.start);
+                    let arrival = OpArrival { at: start, size: Bytes::new(message.bytes) };
+                    ConnectionPlan {
+                        from: HostId::new(message.from),
+                        to: HostId::new(message.to),
+                        start,
+                        load: Load::Open([arrival].into()),
+                        ..template.clone()
+                    }
+                }));
             }
         }
     }
     connections
+}
+
+fn closed(
+    workload: &Workload,
+    loops: &ClosedLoops,
+    template: &ConnectionPlan,
+    mut random: Stream,
+    connections: &mut Vec<ConnectionPlan>,
+) {
+    for flow in pairs(workload, loops, &mut random) {
+        for _ in 0..loops.flows_per_pair {
+            let spread = loops.start_spread.mul_f64(random.uniform());
+            connections.push(ConnectionPlan {
+                from: HostId::new(flow.from),
+                to: HostId::new(flow.to),
+                start: instant(flow.start + spread),
+                stop: flow.stop.map_or(Time::MAX, instant),
+                load: Load::Closed { size: loops.size, outstanding: loops.outstanding },
+                ..template.clone()
+            });
+        }
+    }
+}
+
+/// One op of an open loop.
+type Drawn = (OpArrival, u32, u32);
+
+/// Draws the ops of an open loop, sender by sender: each has a stream of its own.
+fn draw(setup: &Setup, workload: &Workload, poisson: &Poisson, index: usize) -> Vec<Drawn> {
+    let rates = setup.topology.host_rates();
+    let end = instant(workload.stop.unwrap_or(setup.duration).min(setup.duration));
+    let mut drawn = Vec::new();
+    for &from in poisson.senders() {
+        let entity = (index as u64 + 1) << 32 | u64::from(from);
+        let mut random = Stream::new(setup.seed, Purpose::Workload, entity);
+        let mean = Span::from_ps_f64(poisson.gap_s(from, &rates) * 1e12);
+        let mut at = instant(workload.start);
+        loop {
+            at = at.saturating_add(mean.mul_f64(random.exponential()));
+            if at >= end {
+                break;
+            }
+            let to = match &poisson.pairs {
+                Pairs::To { receiver, .. } => *receiver,
+                Pairs::Random(hosts) => {
+                    // One of the others: the last takes the place of the sender itself.
+                    let drawn = hosts[random.below(hosts.len() as u64 - 1) as usize];
+                    if drawn == from { hosts[hosts.len() - 1] } else { drawn }
+                }
+            };
+            let size = poisson.sizes.draw(random.uniform());
+            drawn.push((OpArrival { at, size }, from, to));
+        }
+    }
+    drawn
+}
+
+/// Gives the ops of an open loop to connections.
+fn open(
+    poisson: &Poisson,
+    mut drawn: Vec<Drawn>,
+    template: &ConnectionPlan,
+    connections: &mut Vec<ConnectionPlan>,
+) {
+    let connection = |from, to, arrivals: Vec<OpArrival>| ConnectionPlan {
+        from: HostId::new(from),
+        to: HostId::new(to),
+        start: arrivals.first().map_or(template.start, |first| first.at),
+        load: Load::Open(arrivals.into()),
+        ..template.clone()
+    };
+    let Some(flows) = poisson.flows_per_pair else {
+        drawn.sort_unstable();
+        let ops = drawn.into_iter().map(|(arrival, from, to)| connection(from, to, vec![arrival]));
+        connections.extend(ops);
+        return;
+    };
+    drawn.sort_unstable_by_key(|&(arrival, from, to)| (from, to, arrival));
+    for pair in drawn.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)) {
+        let flows = (flows as usize).min(pair.len());
+        for first in 0..flows {
+            // In turns.
+            let own = pair[first..].iter().step_by(flows).map(|(arrival, ..)| *arrival).collect();
+            connections.push(connection(pair[0].1, pair[0].2, own));
+        }
+    }
 }
 
 fn instant(since_start: Span) -> Time {
@@ -52,9 +161,9 @@ fn op_kind(word: &str) -> OpKind {
     }
 }
 
-fn pairs(workload: &Workload, random: &mut Stream) -> Vec<FlowSpec> {
+fn pairs(workload: &Workload, loops: &ClosedLoops, random: &mut Stream) -> Vec<FlowSpec> {
     let pair = |from, to| FlowSpec { from, to, start: workload.start, stop: workload.stop };
-    match &workload.pattern {
+    match &loops.pattern {
         Pattern::Incast { senders, receiver } => {
             senders.iter().map(|sender| pair(*sender, *receiver)).collect()
         }

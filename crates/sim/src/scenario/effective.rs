@@ -7,9 +7,11 @@ use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
 use super::host::spans_of;
+use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
+use super::sizes_of::OpSizes;
 use super::topology::{Links, Shape};
-use super::workload::{Pattern, Workload};
+use super::workload::{ClosedLoops, Demand, Pattern, Workload};
 
 /// Renders a run.
 pub(super) fn render(setup: &Setup) -> String {
@@ -39,7 +41,7 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
         write_algorithm(out, named)?;
     }
     for workload in &setup.workloads {
-        write_workload(out, workload, &setup.algorithms)?;
+        write_workload(out, workload, setup)?;
     }
     if let Some(measure) = setup.measure {
         writeln!(out, "\n[measure]\ninterval = \"{}\"", measure.interval)?;
@@ -55,7 +57,16 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
     let topology = &setup.topology;
     let own = topology.shared.is_none();
     writeln!(out, "\n[topology]")?;
-    let uppers = match topology.shape {
+    let uppers = match topology.shape.clone() {
+        Shape::Graph(_) => {
+            writeln!(out, "kind = \"links\"")?;
+            Vec::new()
+        }
+        Shape::ParkingLot { switches, hosts_per_switch, chain } => {
+            writeln!(out, "kind = \"parking-lot\"\nswitches = {switches}")?;
+            writeln!(out, "hosts_per_switch = {hosts_per_switch}")?;
+            vec![("chain", chain)]
+        }
         Shape::Star { hosts } => {
             writeln!(out, "kind = \"star\"\nhosts = {hosts}")?;
             Vec::new()
@@ -74,7 +85,9 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
             vec![("aggregation", aggregation), ("core", core)]
         }
     };
-    write_links(out, topology.edge, own)?;
+    if !matches!(topology.shape, Shape::Graph(_)) {
+        write_links(out, topology.edge, own)?;
+    }
     writeln!(out, "pipeline_latency = \"{}\"", topology.pipeline_latency)?;
     if let Some(shared) = topology.shared {
         let (size, alpha) = (shared.size, shared.alpha);
@@ -83,9 +96,29 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
     if let Some(threshold) = topology.ecn {
         writeln!(out, "ecn = {{ threshold = \"{threshold}\" }}")?;
     }
+    if let Some(class) = topology.ack_class {
+        writeln!(out, "ack_class = \"{}\"", topology.classes[usize::from(class)].name)?;
+    }
     for (key, links) in uppers {
         writeln!(out, "\n[topology.{key}]")?;
         write_links(out, links, own)?;
+    }
+    for class in &topology.classes {
+        writeln!(out, "\n[[topology.class]]\nname = \"{}\"", class.name)?;
+        writeln!(out, "priority = {}\nweight = {}", class.priority, class.weight)?;
+        if class.limit != Bytes::MAX {
+            writeln!(out, "limit = \"{}\"", class.limit)?;
+        }
+        if let Some(threshold) = class.ecn {
+            writeln!(out, "ecn = {{ threshold = \"{threshold}\" }}")?;
+        }
+    }
+    if let Shape::Graph(graph) = &topology.shape {
+        for link in &graph.links {
+            writeln!(out, "\n[[topology.link]]\na = \"{}\"", graph.name(link.a))?;
+            writeln!(out, "b = \"{}\"", graph.name(link.b))?;
+            write_links(out, link.links, own)?;
+        }
     }
     Ok(())
 }
@@ -134,31 +167,35 @@ fn write_algorithm(out: &mut String, named: &NamedAlgorithm) -> fmt::Result {
     Ok(())
 }
 
-fn write_workload(
-    out: &mut String,
-    workload: &Workload,
-    algorithms: &[NamedAlgorithm],
-) -> fmt::Result {
+fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::Result {
     writeln!(out, "\n[[workload]]")?;
-    match &workload.pattern {
-        Pattern::Incast { senders, receiver } => {
-            writeln!(out, "kind = \"incast\"\nsenders = {senders:?}\nreceiver = {receiver}")?;
+    match &workload.demand {
+        Demand::Closed(loops) => write_closed(out, loops)?,
+        Demand::Poisson(poisson) => write_poisson(out, poisson)?,
+        Demand::Rounds(rounds) => {
+            writeln!(out, "kind = \"partition-aggregate\"\nmaster = {}", rounds.master)?;
+            writeln!(out, "workers = {:?}\nrequest = \"{}\"", rounds.workers, rounds.request)?;
+            writeln!(out, "answer = \"{}\"", rounds.answer)?;
         }
-        Pattern::Permutation { hosts } => {
-            writeln!(out, "kind = \"permutation\"\nhosts = {hosts:?}")?;
+        Demand::Trace(trace) => {
+            let rows = crate::import::csv::render(trace.messages.iter());
+            writeln!(out, "kind = \"trace\"\nflows = \"\"\"\n{rows}\"\"\"")?;
         }
-        Pattern::AllToAll { hosts } => writeln!(out, "kind = \"all-to-all\"\nhosts = {hosts:?}")?,
-        Pattern::Flows(_) => writeln!(out, "kind = \"flows\"")?,
     }
-    writeln!(out, "flows_per_pair = {}\nop = \"{}\"", workload.flows_per_pair, workload.op)?;
-    writeln!(out, "size = \"{}\"\noutstanding = {}", workload.size, workload.outstanding)?;
-    writeln!(out, "start = \"{}\"", workload.start)?;
-    writeln!(out, "start_spread = \"{}\"", workload.start_spread)?;
-    if let Some(stop) = workload.stop {
-        writeln!(out, "stop = \"{stop}\"")?;
+    if !matches!(workload.demand, Demand::Rounds(_)) {
+        writeln!(out, "op = \"{}\"", workload.op)?;
     }
-    writeln!(out, "algorithm = \"{}\"", algorithms[workload.algorithm].label)?;
-    if let Pattern::Flows(flows) = &workload.pattern {
+    if !matches!(workload.demand, Demand::Trace(_)) {
+        writeln!(out, "start = \"{}\"", workload.start)?;
+        if let Some(stop) = workload.stop {
+            writeln!(out, "stop = \"{stop}\"")?;
+        }
+    }
+    writeln!(out, "algorithm = \"{}\"", setup.algorithms[workload.algorithm].label)?;
+    if let Some(class) = setup.topology.classes.get(usize::from(workload.class)) {
+        writeln!(out, "class = \"{}\"", class.name)?;
+    }
+    if let Demand::Closed(ClosedLoops { pattern: Pattern::Flows(flows), .. }) = &workload.demand {
         for flow in flows {
             writeln!(out, "\n[[workload.flow]]\nfrom = {}\nto = {}", flow.from, flow.to)?;
             writeln!(out, "start = \"{}\"", flow.start)?;
@@ -168,4 +205,42 @@ fn write_workload(
         }
     }
     Ok(())
+}
+
+fn write_closed(out: &mut String, loops: &ClosedLoops) -> fmt::Result {
+    match &loops.pattern {
+        Pattern::Incast { senders, receiver } => {
+            writeln!(out, "kind = \"incast\"\nsenders = {senders:?}\nreceiver = {receiver}")?;
+        }
+        Pattern::Permutation { hosts } => {
+            writeln!(out, "kind = \"permutation\"\nhosts = {hosts:?}")?;
+        }
+        Pattern::AllToAll { hosts } => writeln!(out, "kind = \"all-to-all\"\nhosts = {hosts:?}")?,
+        Pattern::Flows(_) => writeln!(out, "kind = \"flows\"")?,
+    }
+    writeln!(out, "flows_per_pair = {}\nsize = \"{}\"", loops.flows_per_pair, loops.size)?;
+    writeln!(out, "outstanding = {}", loops.outstanding)?;
+    writeln!(out, "start_spread = \"{}\"", loops.start_spread)
+}
+
+fn write_poisson(out: &mut String, poisson: &Poisson) -> fmt::Result {
+    writeln!(out, "kind = \"poisson\"\nload = {:?}", poisson.load)?;
+    match &poisson.sizes {
+        OpSizes::Fixed(size) => writeln!(out, "size = \"{size}\"")?,
+        OpSizes::Drawn(_, Some(name)) => writeln!(out, "sizes = \"{name}\"")?,
+        OpSizes::Drawn(sizes, None) => {
+            let text = sizes.to_text();
+            writeln!(out, "sizes = {{ points = \"\"\"\n{text}\"\"\" }}")?;
+        }
+    }
+    match &poisson.pairs {
+        Pairs::Random(hosts) => writeln!(out, "hosts = {hosts:?}")?,
+        Pairs::To { senders, receiver } => {
+            writeln!(out, "senders = {senders:?}\nreceiver = {receiver}")?;
+        }
+    }
+    match poisson.flows_per_pair {
+        Some(flows) => writeln!(out, "flows = \"per-pair\"\nflows_per_pair = {flows}"),
+        None => writeln!(out, "flows = \"per-op\""),
+    }
 }

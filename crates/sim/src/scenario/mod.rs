@@ -21,6 +21,15 @@
 //!   a table of their name says: `middle = { rate = "400Gbps" }`. `shared = { size, alpha }` in place
 //!   of `buffer` is memory of the switch with dynamic thresholds. `pipeline_latency` (0s),
 //!   `ecn = { threshold }`.
+//!   In one line: `topology = "fat-tree k=8 100Gbps 1us"`, kind first, then rate, delay, buffer
+//!   ("4MB" unless given) and `key=value` in any order. `kind = "links"` has a table
+//!   `[[topology.link]]` per link with `a`, `b` (hosts are h0, h1 and so on, every other name is a
+//!   switch) and what differs from the topology's `rate`, `delay`, `buffer`; or a `file`: a .topo of
+//!   htsim or a topology.txt of the HPCC simulator.
+//! * `[[topology.class]]`, two or more: the traffic classes of every switch port: `name`, `priority`
+//!   (0, the first to be served), `weight` (1) among those of its priority, `limit` (bytes in a port),
+//!   `ecn`. `topology.ack_class` is the class of acknowledgements and read requests (that of their
+//!   flow).
 //! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
 //! * `[host]`: `model` ("ideal", "t1", "t1-quiet") and what differs from it: `jitter`, `clock_offset`,
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
@@ -30,7 +39,20 @@
 //!   name.
 //! * `[[workload]]`: `kind` with its hosts, see [`WORKLOADS`]; `size`, `op` ("write", "read",
 //!   "message"), `outstanding` (1) ops per flow, `flows_per_pair` (1), `start` (0s), `start_spread`
-//!   (0s), `stop`, `algorithm`. Hosts are a number, the first ones, or a list.
+//!   (0s), `stop`, `algorithm`, `class`. Hosts are a number, the first ones, or a list.
+//!   Of the other kinds:
+//!   * "poisson": `load`, payload bytes offered per time over the rate of a link: each sender's, or the
+//!     receiver's, all senders together, if there is a `receiver` (with its `senders`; otherwise
+//!     `hosts` send to each other at random). `size`, or `sizes`: a name of
+//!     [`BUILT_IN`](crate::sizes::BUILT_IN), or `{ file = "mine.txt" }`. `flows = "per-op"`, or
+//!     "per-pair" with `flows_per_pair` (1), which take turns. An op that its flow has no room for
+//!     waits; its latency counts from when it came.
+//!   * "partition-aggregate": `master`, `workers`, `request`, `answer`: sizes of a message to each
+//!     worker and of what it sends back; the next round begins when all have answered. An op is an
+//!     answer, from the submission of its request to its last byte.
+//!   * "trace": the messages of a `file` (CSV with the header `start_us,from,to,bytes`, .cm of htsim,
+//!     flow.txt of the HPCC simulator), each an op of a flow of its own. Those that start after the
+//!     end of the run are left out.
 //! * `[measure]`: `interval` and `fair_share_after`: compare each connection's rate per interval with
 //!   its max-min share, from that long after each start or stop of a connection.
 //!
@@ -51,15 +73,23 @@
 
 mod algorithm;
 mod check;
+mod classes;
 mod connections;
 mod effective;
+mod graph;
 mod host;
+mod hosts;
 mod metric;
+mod one_line;
+mod poisson;
 mod record;
+mod rounds;
 mod section;
 mod setup;
+mod sizes_of;
 mod source;
 mod topology;
+mod trace;
 mod tree;
 mod variant;
 mod workload;
@@ -122,7 +152,8 @@ pub struct Options {
     pub variant: Option<String>,
 }
 
-/// Finds a testbed by name: its file, or what is wrong with the name and what would be right.
+/// Finds a testbed by name, or reads a file that a scenario names (its name has a dot or a slash; it
+/// is relative to the scenario): what it says, or what is wrong with the name and what would be right.
 pub type FindTestbed<'a> = &'a dyn Fn(&str) -> Result<Source, String>;
 
 impl Scenario {
@@ -137,7 +168,8 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let mut problems = Problems::default();
         let place = problems.add_file(source);
-        let own = tree::parse(source, place, &problems);
+        let mut own = tree::parse(source, place, &problems);
+        one_line::expand(&mut own, &problems);
         let mut table = own.clone();
         let mut scenario = None;
         // What is no TOML is not worth reading on.
@@ -146,7 +178,15 @@ impl Scenario {
             let given: Vec<_> =
                 options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
             let rule = ReasonRule { testbed: testbed.as_ref() };
-            let reader = Reader { own: &own, place, rule, options, given, problems: &problems };
+            let reader = Reader {
+                own: &own,
+                place,
+                rule,
+                options,
+                given,
+                problems: &problems,
+                find_testbed,
+            };
             scenario = reader.read(default_name(&source.name), table);
         }
         problems.into_result()?;
@@ -211,7 +251,8 @@ fn merge_testbed(
         }
     };
     let start = problems.add_file(&source);
-    let testbed = tree::parse(&source, start, problems);
+    let mut testbed = tree::parse(&source, start, problems);
+    one_line::expand(&mut testbed, problems);
     let root = Section::new(&testbed, "", start, problems);
     setup::check_keys(&root, &[], problems, &testbed);
     let rule = ReasonRule { testbed: Some(&testbed) };
@@ -253,6 +294,7 @@ struct Reader<'a> {
     options: &'a Options,
     given: Vec<Assignment>,
     problems: &'a Problems,
+    find_testbed: FindTestbed<'a>,
 }
 
 impl Reader<'_> {
@@ -326,7 +368,9 @@ impl Reader<'_> {
     fn setup(&self, name: String, mut table: Table, settings: &[Assignment]) -> Option<Setup> {
         for assignment in settings.iter().chain(&self.given) {
             variant::assign(&mut table, assignment, self.problems);
+            one_line::expand(&mut table, self.problems);
         }
+        table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
         let setup = Setup::read(name, &table, self.place, self.problems)?;
         Some(match self.options.seed {
             Some(seed) => setup.with_seed(seed),

@@ -240,6 +240,31 @@ impl<'a> Section<'a> {
         sections
     }
 
+    /// Asks for a text that stands in a `file` or under a key of its own: the key, how messages name
+    /// the text, and the text.
+    pub(super) fn text_or_file(
+        &self,
+        key: &'static str,
+        kind: &str,
+    ) -> Option<(&'static str, String, String)> {
+        if self.node("file").is_none() {
+            if self.node(key).is_none() {
+                self.missing("file", &format!("the name of a file ({kind}), or `{key}` its text"));
+                return None;
+            }
+            return Some((key, format!("`{}` line ", self.name(key)), self.get(key)?));
+        }
+        self.no_effect(key, "with a `file`");
+        let file: String = self.get("file")?;
+        match self.problems.file(&file) {
+            Ok(text) => Some(("file", format!("{file}:"), text)),
+            Err(why) => {
+                self.problem("file", format_args!("cannot be used: {why}"));
+                None
+            }
+        }
+    }
+
     /// Notes a problem at the value of `key`, or at the table if there is none.
     pub(super) fn problem(&self, key: &str, message: impl Display) {
         let place = self.table.get(key).map_or(self.place, |node| node.place);

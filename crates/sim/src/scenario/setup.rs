@@ -3,7 +3,7 @@
 use apus_cc::suggestion;
 use apus_fabric::TopologyError;
 use apus_transport::EndpointConfig;
-use apus_units::Span;
+use apus_units::{ClassId, Span};
 
 use super::algorithm::{self, NEEDS_ECN, NamedAlgorithm};
 use super::host::{HostSpec, read_host, read_packets, read_transport};
@@ -11,7 +11,7 @@ use super::section::Section;
 use super::source::{Place, Problems};
 use super::topology::TopologySpec;
 use super::tree::Table;
-use super::workload::{Frame, Workload};
+use super::workload::{Demand, Frame, Workload};
 use super::{connections, effective, record};
 use crate::PacketSizes;
 use crate::plan::Plan;
@@ -110,7 +110,8 @@ impl Setup {
             sizes: self.sizes,
             host: self.host.model,
             endpoint: self.endpoint,
-            connections: connections::expand(&self.workloads, &self.algorithms, self.seed),
+            ack_class: self.topology.ack_class.map(ClassId::new),
+            connections: connections::expand(self),
             duration: self.duration,
             warmup: self.warmup,
             sample_interval: self.measure.map(|measure| measure.interval),
@@ -166,12 +167,19 @@ impl Setup {
             duration,
             max_ops: endpoint.max_ops,
             algorithms: labels,
+            topology: &topology,
         };
         let workloads: Vec<Option<Workload>> =
             tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
         let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
         let measure = read_measure(&root, duration, warmup);
         let record = record::read(&root, duration);
+        check_classes(&root, &topology, &workloads);
+        if measure.is_some() && workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
+            let message = "compares rates with fair shares, which only closed loops have; remove it, \
+                           or the workloads of other kinds";
+            root.problem("measure", message);
+        }
         check_connections(&root, &workloads);
         if !workloads.is_empty() {
             check_algorithms(&root, &algorithms, &workloads, &topology);
@@ -269,6 +277,16 @@ fn check_connections(root: &Section<'_>, workloads: &[Workload]) {
     root.check(connections <= MAX_CONNECTIONS, "workload", message);
 }
 
+/// A class that nothing travels in is a mistake.
+fn check_classes(root: &Section<'_>, topology: &TopologySpec, workloads: &[Workload]) {
+    for (index, class) in (0..).zip(&topology.classes) {
+        let used = workloads.iter().any(|workload| workload.class == index)
+            || topology.ack_class == Some(index);
+        let message = format_args!("has a class `{}`, which nothing uses; remove it", class.name);
+        root.check(used, "topology", message);
+    }
+}
+
 /// Algorithms and marks without effect.
 fn check_algorithms(
     root: &Section<'_>,
@@ -284,15 +302,15 @@ fn check_algorithms(
     }
     let name = |named: &NamedAlgorithm| named.config.info().name;
     let marked = algorithms.iter().find(|named| NEEDS_ECN.contains(&name(named)));
-    match (marked, topology.ecn) {
-        (Some(named), None) => root.problem(
+    match (marked, topology.marks()) {
+        (Some(named), false) => root.problem(
             "topology",
             format_args!(
                 "marks no packet, but `{}` lives on marks; add ecn = {{ threshold = \"100kB\" }}",
                 name(named)
             ),
         ),
-        (None, Some(_)) => root.problem(
+        (None, true) => root.problem(
             "topology",
             format_args!(
                 "has `ecn`, which has no effect: no algorithm here looks at marks (those that do: \

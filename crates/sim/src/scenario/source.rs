@@ -1,6 +1,7 @@
 //! The texts that settings come from, places in them, and what is wrong there.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A text with the name by which messages mention it.
@@ -67,6 +68,8 @@ enum Origin {
 pub(super) struct Problems {
     sources: Vec<Origin>,
     found: RefCell<Vec<(Place, String)>>,
+    /// The files that the scenario names, by name: their texts, or why they cannot be read.
+    files: RefCell<BTreeMap<String, Result<String, String>>>,
 }
 
 impl Problems {
@@ -80,6 +83,20 @@ impl Problems {
     pub(super) fn add_option(&mut self, text: String) -> Place {
         self.sources.push(Origin::Option(text));
         Place { source: self.sources.len() - 1, offset: 0 }
+    }
+
+    /// Keeps a file that the scenario names, unless it is there already.
+    pub(super) fn add_data(&self, name: &str, find: &dyn Fn(&str) -> Result<Source, String>) {
+        let mut files = self.files.borrow_mut();
+        if !files.contains_key(name) {
+            files.insert(name.to_owned(), find(name).map(|source| source.text));
+        }
+    }
+
+    /// The text of a file, or why it cannot be read.
+    pub(super) fn file(&self, name: &str) -> Result<String, String> {
+        let files = self.files.borrow();
+        files.get(name).cloned().unwrap_or_else(|| Err(format!("{name} was not read")))
     }
 
     /// Notes what is wrong at a place. The runs of an experiment share most of their settings: the

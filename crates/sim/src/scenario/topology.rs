@@ -1,15 +1,20 @@
 //! `[topology]`: shape, links, buffers and marking.
 
+use std::sync::Arc;
+
 use apus_cc::SwitchAlgorithm;
 use apus_cc::dctcp::switch::EcnMarker;
 use apus_fabric::{Buffer, Tier, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span};
 
+use super::classes::{Class, read_classes};
+use super::graph::GraphSpec;
 use super::section::Section;
 use super::tree::Value;
+use crate::import::End;
 
 /// Most hosts of a topology: numbers in messages and tables stay readable, memory stays bounded.
-const MAX_HOSTS: u64 = 65_536;
+pub(super) const MAX_HOSTS: u64 = 65_536;
 /// Most links of a topology.
 const MAX_LINKS: u64 = 1_000_000;
 /// Below this a single packet would occupy a link for hours, and times might overflow.
@@ -26,6 +31,10 @@ pub(super) struct TopologySpec {
     pub(super) pipeline_latency: Span,
     /// Marking threshold of every switch port.
     pub(super) ecn: Option<Bytes>,
+    /// Classes of every switch port; none means one without a name.
+    pub(super) classes: Vec<Class>,
+    /// Index of the class of acknowledgements and read requests, if they have their own.
+    pub(super) ack_class: Option<u8>,
 }
 
 /// Links of one kind.
@@ -50,10 +59,12 @@ pub(super) enum Shape {
     Dumbbell { left: u32, right: u32, middle: Links },
     LeafSpine { leaves: u32, hosts_per_leaf: u32, spines: u32, uplink: Links },
     FatTree { k: u32, hosts_per_edge: u32, aggregation: Links, core: Links },
+    ParkingLot { switches: u32, hosts_per_switch: u32, chain: Links },
+    Graph(Arc<GraphSpec>),
 }
 
 /// The kinds of topology by name, with what they are.
-pub const TOPOLOGIES: &[(&str, &str)] = &[
+pub const TOPOLOGIES: [(&str, &str); 6] = [
     ("star", "`hosts` hosts on one switch"),
     ("dumbbell", "`left` and `right` hosts on two switches, joined by the link `middle`"),
     (
@@ -61,19 +72,37 @@ pub const TOPOLOGIES: &[(&str, &str)] = &[
         "`leaves` switches of `hosts_per_leaf` hosts, each with an `uplink` to all `spines`",
     ),
     ("fat-tree", "of `k`-port switches in three tiers: links, `aggregation`, `core`"),
+    (
+        "parking-lot",
+        "a chain of `switches` with `hosts_per_switch` hosts each, joined by links `chain`",
+    ),
+    (
+        "links",
+        "each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the \
+         HPCC simulator",
+    ),
 ];
 
 impl TopologySpec {
     /// Reads the table; `packet` is the size of the largest packet, which every buffer must hold.
     pub(super) fn read(section: Section<'_>, packet: u64) -> Option<Self> {
         let shared = read_shared(&section, packet);
-        let edge = read_links(&section, None, shared.is_some(), packet);
         let kind = match section.node("kind") {
-            Some(_) => section.word("kind", &["star", "dumbbell", "leaf-spine", "fat-tree"]),
+            Some(_) => section.word("kind", &TOPOLOGIES.map(|(name, _)| name)),
             None => {
-                section.missing("kind", "\"star\", \"dumbbell\", \"leaf-spine\" or \"fat-tree\"");
+                let names: Vec<_> =
+                    TOPOLOGIES.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+                section.missing("kind", &format!("one of {}", names.join(", ")));
                 None
             }
+        };
+        let graph = match kind {
+            Some("links") => Some(GraphSpec::read(&section, shared.is_some(), packet)),
+            _ => None,
+        };
+        let edge = match &graph {
+            None => read_links(&section, None, shared.is_some(), packet),
+            Some(graph) => graph.as_ref().and_then(|g| g.links.first()).map(|link| link.links),
         };
         let upper = |key| read_upper(&section, key, edge, shared.is_some(), packet);
         let shape = kind.map(|kind| match kind {
@@ -94,10 +123,30 @@ impl TopologySpec {
                     uplink: uplink?,
                 })
             }
+            "parking-lot" => {
+                let switches = count(&section, "switches");
+                let hosts_per_switch = count(&section, "hosts_per_switch");
+                let chain = upper("chain");
+                Some(Shape::ParkingLot {
+                    switches: switches?,
+                    hosts_per_switch: hosts_per_switch?,
+                    chain: chain?,
+                })
+            }
+            "links" => graph.flatten().map(Shape::Graph),
             _ => read_fat_tree(&section, &upper),
         });
-        let pipeline_latency = section.get("pipeline_latency").unwrap_or(Span::ZERO);
+        let own_latency = match &shape {
+            Some(Some(Shape::Graph(graph))) => graph.pipeline_latency,
+            _ => Span::ZERO,
+        };
+        let pipeline_latency = section.get("pipeline_latency").unwrap_or(own_latency);
         let ecn = read_ecn(&section);
+        let classes = read_classes(&section);
+        let ack_class = read_ack_class(&section, &classes);
+        if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
+            section.problem("ecn", "has no effect: every class has its own; remove it");
+        }
         let shape = shape.flatten();
         if let Some(shape) = &shape {
             check_size(&section, shape);
@@ -105,7 +154,7 @@ impl TopologySpec {
         if kind.is_some() {
             section.finish();
         }
-        Some(Self { shape: shape?, edge: edge?, shared, pipeline_latency, ecn })
+        Some(Self { shape: shape?, edge: edge?, shared, pipeline_latency, ecn, classes, ack_class })
     }
 
     /// How many hosts it has.
@@ -116,29 +165,67 @@ impl TopologySpec {
     /// Every kind of link.
     pub(super) fn links(&self) -> Vec<Links> {
         let mut links = vec![self.edge];
-        match self.shape {
+        match &self.shape {
             Shape::Star { .. } => {}
-            Shape::Dumbbell { middle: upper, .. } | Shape::LeafSpine { uplink: upper, .. } => {
-                links.push(upper);
+            Shape::Graph(graph) => links.extend(graph.links.iter().map(|link| link.links)),
+            Shape::Dumbbell { middle: upper, .. }
+            | Shape::LeafSpine { uplink: upper, .. }
+            | Shape::ParkingLot { chain: upper, .. } => {
+                links.push(*upper);
             }
-            Shape::FatTree { aggregation, core, .. } => links.extend([aggregation, core]),
+            Shape::FatTree { aggregation, core, .. } => links.extend([*aggregation, *core]),
         }
         links
+    }
+
+    /// Whether any packet may be marked.
+    pub(super) fn marks(&self) -> bool {
+        self.ecn.is_some() || self.classes.iter().any(|class| class.ecn.is_some())
+    }
+
+    /// The number of each host in the file that the topology is from, ascending; `None` if hosts are
+    /// numbered from 0.
+    pub(super) fn host_numbers(&self) -> Option<&[u32]> {
+        match &self.shape {
+            Shape::Graph(graph) if !graph.numbers.is_empty() => Some(&graph.numbers),
+            _ => None,
+        }
+    }
+
+    /// The rate of each host's link.
+    pub(super) fn host_rates(&self) -> Vec<Rate> {
+        let mut rates = vec![self.edge.rate; self.hosts() as usize];
+        if let Shape::Graph(graph) = &self.shape {
+            for link in &graph.links {
+                for end in [link.a, link.b] {
+                    if let End::Host(host) = end
+                        && let Some(rate) = rates.get_mut(host as usize)
+                    {
+                        *rate = link.links.rate;
+                    }
+                }
+            }
+        }
+        rates
     }
 
     /// The topology itself.
     pub(super) fn build(&self) -> Result<Topology, TopologyError> {
         let edge = Tier::hosts(self.edge.rate, self.edge.delay, self.edge.buffer);
         let upper = |links: Links| Tier::switches(links.rate, links.delay, links.buffer);
-        let mut topology = match self.shape {
-            Shape::Star { hosts } => Topology::star(hosts, &edge),
-            Shape::Dumbbell { left, right, middle } => {
+        let mut topology = match &self.shape {
+            Shape::Graph(graph) => graph.build(),
+            &Shape::ParkingLot { switches, hosts_per_switch, chain } => {
+                Topology::parking_lot(switches, hosts_per_switch, &edge, &upper(chain))
+            }
+            &Shape::Star { hosts } => Topology::star(hosts, &edge),
+            &Shape::Dumbbell { left, right, middle } => {
                 Topology::dumbbell(left, right, &edge, &upper(middle))
             }
-            Shape::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
+            &Shape::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
                 Topology::leaf_spine(leaves, hosts_per_leaf, spines, &edge, &upper(uplink))
             }
-            Shape::FatTree { k, hosts_per_edge, aggregation, core } => {
+            &Shape::FatTree { k, hosts_per_edge, aggregation, core } => {
                 Topology::fat_tree(k, hosts_per_edge, &edge, &upper(aggregation), &upper(core))?
             }
         };
@@ -147,7 +234,10 @@ impl TopologySpec {
             let share = Buffer::Shared { alpha };
             topology = topology.with_shared_buffer(size).with_switch_ports(|p| p.buffer = share);
         }
-        if let Some(threshold) = self.ecn {
+        if !self.classes.is_empty() {
+            let classes: Vec<_> = self.classes.iter().map(|c| c.config(self.ecn)).collect();
+            topology = topology.with_switch_ports(|port| port.classes.clone_from(&classes));
+        } else if let Some(threshold) = self.ecn {
             let marker = SwitchAlgorithm::Ecn(EcnMarker { threshold });
             topology = topology.with_switch_ports(|p| *p = p.clone().with_algorithm(&marker));
         }
@@ -159,6 +249,10 @@ impl Shape {
     fn hosts(&self) -> u64 {
         let product = |numbers: &[u32]| numbers.iter().fold(1, |p, n| p * u64::from(*n));
         match *self {
+            Self::Graph(ref graph) => u64::from(graph.hosts),
+            Self::ParkingLot { switches, hosts_per_switch, .. } => {
+                product(&[switches, hosts_per_switch])
+            }
             Self::Star { hosts } => u64::from(hosts),
             Self::Dumbbell { left, right, .. } => u64::from(left) + u64::from(right),
             Self::LeafSpine { leaves, hosts_per_leaf, .. } => product(&[leaves, hosts_per_leaf]),
@@ -168,6 +262,8 @@ impl Shape {
 
     fn links(&self) -> u64 {
         let between = match *self {
+            Self::Graph(ref graph) => return graph.links.len() as u64,
+            Self::ParkingLot { switches, .. } => u64::from(switches) - 1,
             Self::Star { .. } => 0,
             Self::Dumbbell { .. } => 1,
             Self::LeafSpine { leaves, spines, .. } => u64::from(leaves) * u64::from(spines),
@@ -232,7 +328,7 @@ fn read_upper(
     }
 }
 
-fn read_links(
+pub(super) fn read_links(
     section: &Section<'_>,
     default: Option<Links>,
     shared: bool,
@@ -310,4 +406,19 @@ fn read_ecn(section: &Section<'_>) -> Option<Bytes> {
     let threshold = ecn.require("threshold");
     ecn.finish();
     threshold
+}
+
+/// The class of acknowledgements and read requests, if it is not that of the data.
+fn read_ack_class(section: &Section<'_>, classes: &[Class]) -> Option<u8> {
+    if classes.is_empty() {
+        section.no_effect("ack_class", "without `[[topology.class]]`");
+        return None;
+    }
+    let name: String = section.get("ack_class")?;
+    let names = || classes.iter().map(|class| class.name.as_str());
+    let found = names().position(|known| known == name);
+    let hint = || apus_cc::suggestion(&name, names());
+    section.check(found.is_some(), "ack_class", format_args!("names no class{}", hint()));
+    // At most 8 classes.
+    found.map(|index| index as u8)
 }

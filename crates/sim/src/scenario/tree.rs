@@ -52,6 +52,14 @@ impl Value {
         }
     }
 
+    fn files(&self, found: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Table(table) => table.files(found),
+            Self::List(list) => list.iter().for_each(|node| node.value.files(found)),
+            _ => {}
+        }
+    }
+
     /// Whether both say the same, wherever they stand.
     pub(super) fn same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -155,6 +163,16 @@ impl Table {
             match &entry.node.value {
                 Value::Table(table) => table.collect_leaves(&format!("{path}."), into),
                 _ => into.push((path, entry.key, &entry.node)),
+            }
+        }
+    }
+
+    /// Calls `found` with every text under the key `file`, here and in the tables and lists within.
+    pub(super) fn files(&self, found: &mut dyn FnMut(&str)) {
+        for (key, entry) in &self.entries {
+            match &entry.node.value {
+                Value::Text(name) if key == "file" => found(name),
+                value => value.files(found),
             }
         }
     }

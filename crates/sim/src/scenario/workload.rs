@@ -2,15 +2,25 @@
 
 use apus_units::{Bytes, Span};
 
+use super::hosts::{read_host, read_hosts, read_incast};
+use super::poisson::Poisson;
+use super::rounds::Rounds;
 use super::section::{Section, Setting};
-use super::tree::{Node, Value};
+use super::topology::TopologySpec;
+use super::trace::Trace;
 
 /// The kinds of workload by name, with what they are.
-pub const WORKLOADS: &[(&str, &str)] = &[
+pub const WORKLOADS: [(&str, &str); 7] = [
     ("incast", "`senders` hosts to one `receiver`"),
     ("permutation", "every host to one other, every host from one other; drawn from the seed"),
     ("all-to-all", "every host to every other"),
     ("flows", "the pairs listed as `[[workload.flow]]` with `from` and `to`"),
+    ("poisson", "an open loop: ops of random `sizes` at random times, at a `load` of the links"),
+    (
+        "partition-aggregate",
+        "a `master` sends a `request` to all `workers`, each sends an `answer`",
+    ),
+    ("trace", "the messages of a `file`: CSV, flow.txt of the HPCC simulator, or .cm of htsim"),
 ];
 
 /// The words for what an op does.
@@ -19,21 +29,38 @@ pub(super) const OPS: &[&str] = &["write", "read", "message"];
 /// Largest op: far above what a run can carry.
 const MAX_OP: Bytes = Bytes::new(1 << 40);
 
-/// A workload as a scenario describes it: a closed loop of ops over each of its connections.
+/// A workload as a scenario describes it.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
-    pub(super) pattern: Pattern,
-    pub(super) flows_per_pair: u32,
+    pub(super) demand: Demand,
     /// One of [`OPS`].
     pub(super) op: &'static str,
-    pub(super) size: Bytes,
-    pub(super) outstanding: u32,
     pub(super) start: Span,
-    /// Each flow starts later by a random time, uniform from zero to this.
-    pub(super) start_spread: Span,
     pub(super) stop: Option<Span>,
     /// Index of its algorithm.
     pub(super) algorithm: usize,
+    /// Index of its class.
+    pub(super) class: u8,
+}
+
+/// Which ops it submits.
+#[derive(Clone, Debug)]
+pub(super) enum Demand {
+    Closed(ClosedLoops),
+    Poisson(Poisson),
+    Rounds(Rounds),
+    Trace(Trace),
+}
+
+/// A closed loop of ops over each of its connections.
+#[derive(Clone, Debug)]
+pub(super) struct ClosedLoops {
+    pub(super) pattern: Pattern,
+    pub(super) flows_per_pair: u32,
+    pub(super) size: Bytes,
+    pub(super) outstanding: u32,
+    /// Each flow starts later by a random time, uniform from zero to this.
+    pub(super) start_spread: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -60,48 +87,84 @@ pub(super) struct Frame<'a> {
     pub(super) max_ops: u32,
     /// Labels of the algorithms.
     pub(super) algorithms: Vec<&'a str>,
+    pub(super) topology: &'a TopologySpec,
 }
 
 impl Workload {
     pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Self> {
+        let kind = match section.node("kind") {
+            Some(_) => section.word("kind", &WORKLOADS.map(|(name, _)| name)),
+            None => {
+                let names: Vec<_> =
+                    WORKLOADS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+                section.missing("kind", &format!("one of {}", names.join(", ")));
+                None
+            }
+        };
         let start = section.get("start").unwrap_or(Span::ZERO);
-        let start_spread: Span = section.get("start_spread").unwrap_or(Span::ZERO);
         let stop: Option<Span> = section.get("stop");
-        check_times(&section, start, start_spread, stop, frame.duration);
-        let pattern = Pattern::read(&section, frame, start, start_spread, stop);
-        let size: Option<Bytes> = section.require("size");
-        if let Some(size) = size {
-            let holds = size > Bytes::ZERO && size <= MAX_OP;
-            section.check(holds, "size", format_args!("must be from 1B to {MAX_OP}, not {size}"));
+        let spread = match kind {
+            Some("poisson" | "trace" | "partition-aggregate") => Span::ZERO,
+            _ => section.get("start_spread").unwrap_or(Span::ZERO),
+        };
+        check_times(&section, start, spread, stop, frame.duration);
+        let times = Times { start, spread, stop };
+        let demand = match kind {
+            None => None,
+            Some("poisson") => Poisson::read(&section, frame, &times).map(Demand::Poisson),
+            Some("partition-aggregate") => Rounds::read(&section, frame).map(Demand::Rounds),
+            Some("trace") => {
+                for key in ["start", "stop"] {
+                    section.no_effect(key, "on a trace, whose messages have their own times");
+                }
+                Trace::read(&section, frame).map(Demand::Trace)
+            }
+            Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
+        };
+        let op = match kind {
+            Some("partition-aggregate") => Some("message"),
+            _ => section.word("op", OPS),
+        };
+        let algorithm = read_algorithm(&section, frame);
+        let class = read_class(&section, frame.topology);
+        if demand.is_some() {
+            section.finish();
         }
+        Some(Self { demand: demand?, op: op?, start, stop, algorithm: algorithm?, class: class? })
+    }
+
+    /// How many connections it opens, at most.
+    pub(super) fn connections(&self) -> u64 {
+        match &self.demand {
+            Demand::Closed(loops) => loops.connections(),
+            Demand::Poisson(poisson) => poisson.connections(),
+            Demand::Rounds(rounds) => rounds.workers.len() as u64,
+            Demand::Trace(trace) => trace.messages.len() as u64,
+        }
+    }
+}
+
+impl ClosedLoops {
+    fn read(section: &Section<'_>, frame: &Frame<'_>, kind: &str, times: &Times) -> Option<Self> {
+        let pattern = Pattern::read(section, frame, kind, times);
+        let size = read_op_size(section, "size");
         let outstanding = section.get("outstanding").unwrap_or(1);
         let must = format_args!(
             "must be from 1 to {} ops, which is `transport.max_ops`, but it is {outstanding}",
             frame.max_ops
         );
         section.check((1..=frame.max_ops).contains(&outstanding), "outstanding", must);
-        let flows_per_pair = section.get("flows_per_pair").unwrap_or(1);
-        section.check(flows_per_pair > 0, "flows_per_pair", "must be at least 1");
-        let op = section.word("op", OPS);
-        let algorithm = read_algorithm(&section, frame);
-        if pattern.is_some() {
-            section.finish();
-        }
+        let flows_per_pair = read_flows_per_pair(section);
         Some(Self {
             pattern: pattern?,
             flows_per_pair,
-            op: op?,
             size: size?,
             outstanding,
-            start,
-            start_spread,
-            stop,
-            algorithm: algorithm?,
+            start_spread: times.spread,
         })
     }
 
-    /// How many connections it opens.
-    pub(super) fn connections(&self) -> u64 {
+    fn connections(&self) -> u64 {
         let pairs = match &self.pattern {
             Pattern::Incast { senders, .. } => senders.len() as u64,
             Pattern::Permutation { hosts } => hosts.len() as u64,
@@ -110,6 +173,47 @@ impl Workload {
         };
         pairs * u64::from(self.flows_per_pair)
     }
+}
+
+/// When a workload starts and stops.
+pub(super) struct Times {
+    pub(super) start: Span,
+    pub(super) spread: Span,
+    pub(super) stop: Option<Span>,
+}
+
+/// The size of an op.
+pub(super) fn read_op_size(section: &Section<'_>, key: &'static str) -> Option<Bytes> {
+    let size: Bytes = section.require(key)?;
+    let holds = size > Bytes::ZERO && size <= MAX_OP;
+    section.check(holds, key, format_args!("must be from 1B to {MAX_OP}, not {size}"));
+    holds.then_some(size)
+}
+
+pub(super) fn read_flows_per_pair(section: &Section<'_>) -> u32 {
+    let flows_per_pair = section.get("flows_per_pair").unwrap_or(1);
+    section.check(flows_per_pair > 0, "flows_per_pair", "must be at least 1");
+    flows_per_pair
+}
+
+/// The class that a workload's packets travel in.
+fn read_class(section: &Section<'_>, topology: &TopologySpec) -> Option<u8> {
+    if section.node("class").is_none() {
+        return Some(0);
+    }
+    let name: String = section.get("class")?;
+    let names = || topology.classes.iter().map(|class| class.name.as_str());
+    let found = names().position(|known| known == name);
+    if found.is_none() {
+        let why = if topology.classes.is_empty() {
+            "names a class, but the topology has none; add `[[topology.class]]`".to_owned()
+        } else {
+            format!("names no class of the topology{}", apus_cc::suggestion(&name, names()))
+        };
+        section.problem("class", why);
+    }
+    // At most 8 classes.
+    found.map(|index| index as u8)
 }
 
 fn check_times(
@@ -154,18 +258,8 @@ fn read_algorithm(section: &Section<'_>, frame: &Frame<'_>) -> Option<usize> {
 }
 
 impl Pattern {
-    fn read(
-        section: &Section<'_>,
-        frame: &Frame<'_>,
-        start: Span,
-        start_spread: Span,
-        stop: Option<Span>,
-    ) -> Option<Self> {
-        if section.node("kind").is_none() {
-            section.missing("kind", "\"incast\", \"permutation\", \"all-to-all\" or \"flows\"");
-            return None;
-        }
-        match section.word("kind", &["incast", "permutation", "all-to-all", "flows"])? {
+    fn read(section: &Section<'_>, frame: &Frame<'_>, kind: &str, times: &Times) -> Option<Self> {
+        match kind {
             "incast" => read_incast(section, frame.hosts),
             "permutation" => {
                 Some(Self::Permutation { hosts: read_hosts(section, "hosts", frame.hosts, 2)? })
@@ -173,107 +267,13 @@ impl Pattern {
             "all-to-all" => {
                 Some(Self::AllToAll { hosts: read_hosts(section, "hosts", frame.hosts, 2)? })
             }
-            _ => read_flows(section, frame, start, start_spread, stop),
+            _ => read_flows(section, frame, times),
         }
     }
 }
 
-fn read_incast(section: &Section<'_>, hosts: u32) -> Option<Pattern> {
-    let receiver = match section.node("receiver") {
-        Some(node) => read_host(section, "receiver", node, hosts)?,
-        None => hosts - 1,
-    };
-    let others = || (0..hosts).filter(|host| *host != receiver);
-    let senders = match section.node("senders") {
-        None => others().collect(),
-        Some(Node { value: Value::List(list), .. }) => {
-            let senders = read_host_list(section, "senders", list, hosts, 1)?;
-            if senders.contains(&receiver) {
-                let message = format!("holds host {receiver}, which is the receiver");
-                section.problem("senders", message);
-                return None;
-            }
-            senders
-        }
-        Some(_) => {
-            let count: u32 = section.get("senders")?;
-            let holds = (1..hosts).contains(&count);
-            let message = format!(
-                "must be from 1 to {}: there are {hosts} hosts, one of which receives; it is {count}",
-                hosts - 1
-            );
-            section.check(holds, "senders", message);
-            if !holds {
-                return None;
-            }
-            others().take(count as usize).collect()
-        }
-    };
-    Some(Pattern::Incast { senders, receiver })
-}
-
-/// A number of hosts (the first ones) or a list of them; all by default.
-fn read_hosts(
-    section: &Section<'_>,
-    key: &'static str,
-    hosts: u32,
-    least: u32,
-) -> Option<Vec<u32>> {
-    match section.node(key) {
-        None => Some((0..hosts).collect()),
-        Some(Node { value: Value::List(list), .. }) => {
-            read_host_list(section, key, list, hosts, least)
-        }
-        Some(_) => {
-            let count: u32 = section.get(key)?;
-            let holds = (least..=hosts).contains(&count);
-            let message = format!("must be from {least} to {hosts} hosts, but it is {count}");
-            section.check(holds, key, message);
-            holds.then(|| (0..count).collect())
-        }
-    }
-}
-
-fn read_host_list(
-    section: &Section<'_>,
-    key: &'static str,
-    list: &[Node],
-    hosts: u32,
-    least: u32,
-) -> Option<Vec<u32>> {
-    let numbers: Option<Vec<u32>> =
-        list.iter().map(|node| read_host(section, key, node, hosts)).collect();
-    let numbers = numbers?;
-    let mut sorted = numbers.clone();
-    sorted.sort_unstable();
-    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        section.problem(key, format_args!("holds host {} twice", twice[0]));
-        return None;
-    }
-    let holds = numbers.len() >= least as usize;
-    let message = format_args!("must hold at least {least} hosts, but holds {}", numbers.len());
-    section.check(holds, key, message);
-    holds.then_some(numbers)
-}
-
-fn read_host(section: &Section<'_>, key: &'static str, node: &Node, hosts: u32) -> Option<u32> {
-    let host: u32 = section.read_node(key, node)?;
-    if host >= hosts {
-        let message =
-            format!("names host {host}, but the hosts are numbered from 0 to {}", hosts - 1);
-        section.problem(key, message);
-        return None;
-    }
-    Some(host)
-}
-
-fn read_flows(
-    section: &Section<'_>,
-    frame: &Frame<'_>,
-    start: Span,
-    start_spread: Span,
-    stop: Option<Span>,
-) -> Option<Pattern> {
+fn read_flows(section: &Section<'_>, frame: &Frame<'_>, times: &Times) -> Option<Pattern> {
+    let &Times { start, spread: start_spread, stop } = times;
     let tables = section.sections("flow");
     if tables.is_empty() {
         section.missing("flow", "one table `[[workload.flow]]` per flow with `from` and `to`");

@@ -53,6 +53,7 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         sizes: PacketSizes { payload: 1000, header: 64, control: 84 },
         host: HostModel::IDEAL,
         endpoint: EndpointConfig { max_payload: 1000, ..EndpointConfig::default() },
+        ack_class: None,
         connections,
         duration,
         warmup: Span::ZERO,

@@ -1,0 +1,99 @@
+//! `[[topology.class]]`: the traffic classes of every switch port.
+
+use apus_cc::SwitchAlgorithm;
+use apus_cc::dctcp::switch::EcnMarker;
+use apus_fabric::ClassConfig;
+use apus_units::Bytes;
+
+use super::section::Section;
+use super::{LABEL_RULE, is_label};
+
+/// Most classes: as many as IEEE 802.1Q has priorities.
+const MAX_CLASSES: usize = 8;
+
+/// A class as a scenario describes it.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    pub(super) name: String,
+    pub(super) priority: u8,
+    pub(super) weight: u32,
+    /// Most bytes of it in a port; [`Bytes::MAX`] is unlimited.
+    pub(super) limit: Bytes,
+    /// Marking threshold of its own.
+    pub(super) ecn: Option<Bytes>,
+}
+
+impl Class {
+    /// Its configuration at a port whose classes are marked from `ecn` on by default.
+    pub(super) fn config(&self, ecn: Option<Bytes>) -> ClassConfig {
+        let algorithm = match self.ecn.or(ecn) {
+            Some(threshold) => SwitchAlgorithm::Ecn(EcnMarker { threshold }),
+            None => SwitchAlgorithm::Plain,
+        };
+        ClassConfig {
+            priority: self.priority,
+            weight: self.weight,
+            limit: self.limit,
+            algorithm,
+            ..ClassConfig::default()
+        }
+    }
+}
+
+/// Reads the classes; none means one without a name.
+pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
+    let tables = topology.sections("class");
+    if tables.len() == 1 {
+        let message = "has no effect alone: all packets are of one class then; add another or \
+                       remove it";
+        topology.problem("class", message);
+    }
+    if tables.len() > MAX_CLASSES {
+        topology.problem("class", format_args!("has more than {MAX_CLASSES} tables"));
+        return Vec::new();
+    }
+    let mut classes: Vec<Class> = Vec::new();
+    for table in tables {
+        let class = read_class(&table);
+        if let Some(class) = class {
+            let twice = classes.iter().any(|other| other.name == class.name);
+            table.check(!twice, "name", format_args!("is \"{}\" twice; rename one", class.name));
+            classes.push(class);
+        }
+        table.finish();
+    }
+    for class in &classes {
+        let alone = classes.iter().filter(|c| c.priority == class.priority).count() == 1;
+        let message = format_args!(
+            "`{}` has a weight without effect: no other class has its priority; remove it",
+            class.name
+        );
+        topology.check(!alone || class.weight == 1, "class", message);
+    }
+    classes
+}
+
+fn read_class(table: &Section<'_>) -> Option<Class> {
+    let name: Option<String> = table.require("name");
+    if let Some(name) = &name {
+        table.check(is_label(name), "name", format_args!("must be {LABEL_RULE}"));
+    }
+    let priority: u32 = table.get("priority").unwrap_or(0);
+    table.check(priority < 8, "priority", format_args!("must be from 0, the first, to 7"));
+    let weight: u32 = table.get("weight").unwrap_or(1);
+    let must = format_args!("must be from 1 to 1000, but it is {weight}");
+    table.check((1..=1000).contains(&weight), "weight", must);
+    let limit: Option<Bytes> = table.get("limit");
+    let ecn = table.section("ecn").and_then(|ecn| {
+        let threshold = ecn.require("threshold");
+        ecn.finish();
+        threshold
+    });
+    Some(Class {
+        name: name?,
+        priority: priority.min(7) as u8,
+        weight: weight.max(1),
+        limit: limit.unwrap_or(Bytes::MAX),
+        ecn,
+    })
+}

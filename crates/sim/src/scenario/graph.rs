@@ -1,0 +1,249 @@
+//! `kind = "links"`: nodes and links one by one, written here or read from a file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apus_fabric::{LinkSpec, Node, SwitchSpec, Tier, Topology};
+use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
+
+use super::section::Section;
+use super::topology::{Links, read_links};
+use crate::import::{End, Graph};
+
+/// Nodes and links.
+#[derive(Clone, Debug)]
+pub(super) struct GraphSpec {
+    pub(super) hosts: u32,
+    /// Names of the switches, in the order of their numbers.
+    pub(super) switches: Vec<String>,
+    pub(super) links: Vec<OneLink>,
+    /// Number of each host in the file that it comes from, in ascending order.
+    pub(super) numbers: Vec<u32>,
+    /// Pipeline latency that the file asks for.
+    pub(super) pipeline_latency: Span,
+}
+
+/// One link, alike in both directions but for a host's buffer, which is unlimited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OneLink {
+    pub(super) a: End,
+    pub(super) b: End,
+    pub(super) links: Links,
+}
+
+impl GraphSpec {
+    /// Reads the links; `default` is what the topology says about all of them.
+    pub(super) fn read(section: &Section<'_>, shared: bool, packet: u64) -> Option<Arc<Self>> {
+        let graph = if section.node("file").is_some() {
+            section.no_effect("link", "with a `file`");
+            for key in ["rate", "delay"] {
+                section.no_effect(key, "with a `file`, which says it of each link");
+            }
+            Self::import(section, shared, packet)?
+        } else {
+            Self::list(section, shared, packet)?
+        };
+        match graph.check() {
+            Ok(()) => Some(Arc::new(graph)),
+            Err(why) => {
+                section.problem(if section.node("file").is_some() { "file" } else { "link" }, why);
+                None
+            }
+        }
+    }
+
+    fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
+        // Neither format says how large the buffers are.
+        let file_rate = Links { rate: Rate::from_gbps(1), delay: Span::ZERO, buffer: Bytes::MAX };
+        let buffer = if shared { Bytes::MAX } else { read_buffer(section, file_rate, packet)? };
+        let (key, name, text) = section.text_or_file("text", ".topo of htsim or topology.txt")?;
+        let graph = match Graph::parse(&text) {
+            Ok(graph) => graph,
+            Err(why) => {
+                section.problem(key, format_args!("{name}{why}"));
+                return None;
+            }
+        };
+        let links = graph.links.iter().map(|link| OneLink {
+            a: link.a,
+            b: link.b,
+            links: Links { rate: link.rate, delay: link.delay, buffer },
+        });
+        Some(Self {
+            hosts: graph.hosts.len() as u32,
+            links: links.collect(),
+            numbers: graph.hosts,
+            switches: graph.switches,
+            pipeline_latency: graph.pipeline_latency,
+        })
+    }
+
+    fn list(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
+        let rate: Option<Rate> = section.get("rate");
+        let delay: Option<Span> = section.get("delay");
+        let tables = section.sections("link");
+        if tables.is_empty() {
+            let example = "one table `[[topology.link]]` per link, with a = \"h0\" and b = \"s0\"; \
+                           or `file`, a .topo of htsim or a topology.txt of the HPCC simulator";
+            section.missing("link", example);
+            return None;
+        }
+        let buffer_given = section.node("buffer").is_some();
+        let base = Links { rate: Rate::from_gbps(1), delay: Span::ZERO, buffer: Bytes::MAX };
+        let buffer = if buffer_given { Some(read_buffer(section, base, packet)?) } else { None };
+        let mut nodes = Nodes::default();
+        let mut links = Vec::new();
+        for table in tables {
+            let (a, b) = (table.require::<String>("a"), table.require::<String>("b"));
+            let mut default = base;
+            for (key, given) in [("rate", rate.is_some()), ("delay", delay.is_some())] {
+                if !given && table.node(key).is_none() {
+                    table.missing(key, "of each link, or of all as a key of `[topology]`");
+                }
+            }
+            if !shared && !buffer_given && table.node("buffer").is_none() {
+                table.missing("buffer", "of each link, or of all as a key of `[topology]`");
+            }
+            default.rate = rate.unwrap_or(default.rate);
+            default.delay = delay.unwrap_or(default.delay);
+            default.buffer = buffer.unwrap_or(default.buffer);
+            let read = read_links(&table, Some(default), shared, packet);
+            table.finish();
+            if let (Some(a), Some(b), Some(read)) = (a, b, read) {
+                let ends = [("a", a), ("b", b)].map(|(key, name)| {
+                    let end = nodes.end(&name);
+                    if end.is_none() {
+                        let must = "must be a name of 1 to 64 letters, digits, spaces, `-`, `_` or \
+                                    `.`; hosts are h0, h1 and so on";
+                        table_problem(section, key, &name, must);
+                    }
+                    end
+                });
+                if let [Some(a), Some(b)] = ends {
+                    links.push(OneLink { a, b, links: read });
+                }
+            }
+        }
+        let hosts = nodes.hosts;
+        let mut switches = vec![String::new(); nodes.switches.len()];
+        for (name, place) in nodes.switches {
+            switches[place as usize] = name;
+        }
+        let numbers = Vec::new();
+        Some(Self { hosts, switches, links, numbers, pipeline_latency: Span::ZERO })
+    }
+
+    /// Every host must have one link, every pair of hosts a path.
+    fn check(&self) -> Result<(), String> {
+        let mut of_host = vec![0u32; self.hosts as usize];
+        for link in &self.links {
+            if link.a == link.b {
+                return Err(format!("connects {} to itself", self.name(link.a)));
+            }
+            for end in [link.a, link.b] {
+                if let End::Host(host) = end {
+                    of_host[host as usize] += 1;
+                }
+            }
+        }
+        if let Some(host) = of_host.iter().position(|links| *links != 1) {
+            return Err(format!(
+                "gives host {host} {} links; every host, h0 to h{}, must have exactly one",
+                of_host[host],
+                self.hosts.saturating_sub(1)
+            ));
+        }
+        self.check_paths()
+    }
+
+    fn check_paths(&self) -> Result<(), String> {
+        let place = |end| match end {
+            End::Host(host) => host as usize,
+            End::Switch(switch) => self.hosts as usize + switch as usize,
+        };
+        let mut groups: Vec<usize> = (0..self.hosts as usize + self.switches.len()).collect();
+        fn root(groups: &mut [usize], mut node: usize) -> usize {
+            while groups[node] != node {
+                groups[node] = groups[groups[node]];
+                node = groups[node];
+            }
+            node
+        }
+        for link in &self.links {
+            let (a, b) = (root(&mut groups, place(link.a)), root(&mut groups, place(link.b)));
+            groups[a] = b;
+        }
+        let first = root(&mut groups, 0);
+        match (1..self.hosts as usize).find(|host| root(&mut groups, *host) != first) {
+            Some(host) => Err(format!("leaves no path from host 0 to host {host}; add a link")),
+            None => Ok(()),
+        }
+    }
+
+    /// How a link's end is written.
+    pub(super) fn name(&self, end: End) -> String {
+        match end {
+            End::Host(host) => format!("h{host}"),
+            End::Switch(switch) => self.switches.get(switch as usize).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The topology.
+    pub(super) fn build(&self) -> Topology {
+        let node = |end| match end {
+            End::Host(host) => Node::Host(HostId::new(host)),
+            End::Switch(switch) => Node::Switch(SwitchId::new(switch)),
+        };
+        let links = self.links.iter().map(|link| {
+            let Links { rate, delay, buffer } = link.links;
+            let tier = Tier::switches(rate, delay, buffer);
+            let port = |end| match end {
+                End::Host(_) => Tier::hosts(rate, delay, buffer).up,
+                End::Switch(_) => tier.up.clone(),
+            };
+            LinkSpec { a: node(link.a), b: node(link.b), delay, ab: port(link.a), ba: port(link.b) }
+        });
+        Topology {
+            hosts: self.hosts,
+            switches: self.switches.iter().cloned().map(SwitchSpec::new).collect(),
+            links: links.collect(),
+        }
+    }
+}
+
+fn table_problem(section: &Section<'_>, key: &str, name: &str, must: &str) {
+    section.problem("link", format_args!("has {key} = {name:?}, but it {must}"));
+}
+
+fn read_buffer(section: &Section<'_>, default: Links, packet: u64) -> Option<Bytes> {
+    if section.node("buffer").is_none() {
+        section.missing("buffer", "the memory of a switch port, like \"4MB\" or \"unlimited\"");
+        return None;
+    }
+    read_links(section, Some(default), false, packet).map(|links| links.buffer)
+}
+
+/// The nodes named so far.
+#[derive(Default)]
+struct Nodes {
+    hosts: u32,
+    switches: BTreeMap<String, u32>,
+}
+
+impl Nodes {
+    fn end(&mut self, name: &str) -> Option<End> {
+        let digits = name.strip_prefix('h').filter(|d| !d.is_empty());
+        if let Some(digits) = digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit())) {
+            let host =
+                digits.parse().ok().filter(|host| *host < super::topology::MAX_HOSTS as u32)?;
+            self.hosts = self.hosts.max(host + 1);
+            return Some(End::Host(host));
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
+        if name.trim() != name || !(1..=64).contains(&name.len()) || !name.chars().all(allowed) {
+            return None;
+        }
+        let next = self.switches.len() as u32;
+        Some(End::Switch(*self.switches.entry(name.to_owned()).or_insert(next)))
+    }
+}

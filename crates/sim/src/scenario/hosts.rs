@@ -1,0 +1,106 @@
+//! Hosts as workloads name them: a number, the first ones, or a list.
+
+use super::section::Section;
+use super::tree::{Node, Value};
+use super::workload::Pattern;
+
+pub(super) fn read_incast(section: &Section<'_>, hosts: u32) -> Option<Pattern> {
+    let receiver = match section.node("receiver") {
+        Some(node) => read_host(section, "receiver", node, hosts)?,
+        None => hosts - 1,
+    };
+    let senders = read_senders(section, "senders", receiver, hosts)?;
+    Some(Pattern::Incast { senders, receiver })
+}
+
+/// Hosts other than `receiver`: all of them by default.
+pub(super) fn read_senders(
+    section: &Section<'_>,
+    key: &'static str,
+    receiver: u32,
+    hosts: u32,
+) -> Option<Vec<u32>> {
+    let others = || (0..hosts).filter(|host| *host != receiver);
+    match section.node(key) {
+        None => Some(others().collect()),
+        Some(Node { value: Value::List(list), .. }) => {
+            let senders = read_host_list(section, key, list, hosts, 1)?;
+            if senders.contains(&receiver) {
+                let message = format!("holds host {receiver}, which is the receiver");
+                section.problem(key, message);
+                return None;
+            }
+            Some(senders)
+        }
+        Some(_) => {
+            let count: u32 = section.get(key)?;
+            let holds = (1..hosts).contains(&count);
+            let message = format!(
+                "must be from 1 to {}: there are {hosts} hosts, one of which receives; it is {count}",
+                hosts - 1
+            );
+            section.check(holds, key, message);
+            holds.then(|| others().take(count as usize).collect())
+        }
+    }
+}
+
+/// A number of hosts (the first ones) or a list of them; all by default.
+pub(super) fn read_hosts(
+    section: &Section<'_>,
+    key: &'static str,
+    hosts: u32,
+    least: u32,
+) -> Option<Vec<u32>> {
+    match section.node(key) {
+        None => Some((0..hosts).collect()),
+        Some(Node { value: Value::List(list), .. }) => {
+            read_host_list(section, key, list, hosts, least)
+        }
+        Some(_) => {
+            let count: u32 = section.get(key)?;
+            let holds = (least..=hosts).contains(&count);
+            let message = format!("must be from {least} to {hosts} hosts, but it is {count}");
+            section.check(holds, key, message);
+            holds.then(|| (0..count).collect())
+        }
+    }
+}
+
+fn read_host_list(
+    section: &Section<'_>,
+    key: &'static str,
+    list: &[Node],
+    hosts: u32,
+    least: u32,
+) -> Option<Vec<u32>> {
+    let numbers: Option<Vec<u32>> =
+        list.iter().map(|node| read_host(section, key, node, hosts)).collect();
+    let numbers = numbers?;
+    let mut sorted = numbers.clone();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        section.problem(key, format_args!("holds host {} twice", twice[0]));
+        return None;
+    }
+    let holds = numbers.len() >= least as usize;
+    let message = format_args!("must hold at least {least} hosts, but holds {}", numbers.len());
+    section.check(holds, key, message);
+    holds.then_some(numbers)
+}
+
+pub(super) fn read_host(
+    section: &Section<'_>,
+    key: &'static str,
+    node: &Node,
+    hosts: u32,
+) -> Option<u32> {
+    let host: u32 = section.read_node(key, node)?;
+    if host >= hosts {
+        let message =
+            format!("names host {host}, but the hosts are numbered from 0 to {}", hosts - 1);
+        section.problem(key, message);
+        return None;
+    }
+    Some(host)
+}

@@ -1,0 +1,111 @@
+//! `kind = "poisson"`: an open loop of ops of random sizes at random times.
+
+use apus_units::Rate;
+
+use super::hosts::{read_host, read_hosts, read_senders};
+use super::section::Section;
+use super::sizes_of::{OpSizes, read_sizes};
+use super::workload::{Frame, Times, read_flows_per_pair};
+
+/// Most ops of a workload: they are drawn before the run, 16 bytes each.
+const MAX_OPS: f64 = 20e6;
+
+/// The workload. Ops come to each sender as a Poisson process of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Poisson {
+    /// Payload bytes that are offered per time, over the link rate: of each sender's link with random
+    /// pairs, of the receiver's link, all senders together, with a fixed receiver.
+    pub(super) load: f64,
+    pub(super) sizes: OpSizes,
+    pub(super) pairs: Pairs,
+    /// `None`: a flow for each op.
+    pub(super) flows_per_pair: Option<u32>,
+    /// Ops to be expected.
+    pub(super) expected: f64,
+}
+
+/// Who sends to whom.
+#[derive(Clone, Debug)]
+pub(super) enum Pairs {
+    /// Each of them, each time to another one drawn at random.
+    Random(Vec<u32>),
+    /// Some to one.
+    To { senders: Vec<u32>, receiver: u32 },
+}
+
+impl Poisson {
+    pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>, times: &Times) -> Option<Self> {
+        let load: Option<f64> = section.require("load");
+        if let Some(load) = load {
+            let must = format_args!(
+                "must be above 0 and at most 10, payload bytes per time over the link's rate, but it \
+                 is {load}"
+            );
+            section.check(load > 0.0 && load <= 10.0, "load", must);
+        }
+        let sizes = read_sizes(section);
+        let pairs = read_pairs(section, frame.hosts);
+        let flows = section.word("flows", &["per-pair", "per-op"]);
+        let flows_per_pair = match flows? {
+            "per-op" => {
+                section.no_effect("flows_per_pair", "with flows = \"per-op\"");
+                None
+            }
+            _ => Some(read_flows_per_pair(section)),
+        };
+        let (load, sizes, pairs) = (load?, sizes?, pairs?);
+        let end = times.stop.unwrap_or(frame.duration).min(frame.duration);
+        let seconds = end.saturating_sub(times.start).as_secs_f64();
+        let rates = frame.topology.host_rates();
+        let poisson = Self { load, sizes, pairs, flows_per_pair, expected: 0.0 };
+        let expected = poisson.senders().iter().map(|s| seconds / poisson.gap_s(*s, &rates)).sum();
+        let message = format_args!(
+            "gives some {expected:.0} ops, but a run has at most {MAX_OPS}; shorten the run or lower \
+             the load"
+        );
+        section.check(expected <= MAX_OPS, "load", message);
+        (expected <= MAX_OPS).then_some(Self { expected, ..poisson })
+    }
+
+    /// How many connections it opens, at most.
+    pub(super) fn connections(&self) -> u64 {
+        // Six standard deviations above the mean number of ops.
+        let ops = (self.expected + 6.0 * self.expected.sqrt()).ceil() as u64;
+        let pairs = match &self.pairs {
+            Pairs::Random(hosts) => hosts.len() as u64 * (hosts.len() as u64 - 1),
+            Pairs::To { senders, .. } => senders.len() as u64,
+        };
+        match self.flows_per_pair {
+            None => ops,
+            Some(flows) => ops.min(pairs.saturating_mul(u64::from(flows))),
+        }
+    }
+
+    pub(super) fn senders(&self) -> &[u32] {
+        match &self.pairs {
+            Pairs::Random(hosts) => hosts,
+            Pairs::To { senders, .. } => senders,
+        }
+    }
+
+    /// Mean time between two ops of a sender, in seconds.
+    pub(super) fn gap_s(&self, sender: u32, rates: &[Rate]) -> f64 {
+        let rate = |host: u32| rates.get(host as usize).map_or(1.0, |r| r.as_bps() as f64);
+        let offered = match &self.pairs {
+            Pairs::Random(_) => self.load * rate(sender),
+            Pairs::To { senders, receiver } => self.load * rate(*receiver) / senders.len() as f64,
+        };
+        self.sizes.mean() * 8.0 / offered
+    }
+}
+
+fn read_pairs(section: &Section<'_>, hosts: u32) -> Option<Pairs> {
+    let Some(node) = section.node("receiver") else {
+        section
+            .no_effect("senders", "without a `receiver`; name `hosts`, which all send and receive");
+        return Some(Pairs::Random(read_hosts(section, "hosts", hosts, 2)?));
+    };
+    section.no_effect("hosts", "with a `receiver`; name the `senders`");
+    let receiver = read_host(section, "receiver", node, hosts)?;
+    Some(Pairs::To { senders: read_senders(section, "senders", receiver, hosts)?, receiver })
+}

@@ -1,0 +1,29 @@
+//! `kind = "partition-aggregate"`: a master asks its workers, and goes on when all have answered.
+
+use apus_units::Bytes;
+
+use super::hosts::{read_host, read_senders};
+use super::section::Section;
+use super::workload::{Frame, read_op_size};
+
+/// The workload: rounds of requests and answers. An op is an answer, from the submission of its
+/// request to the arrival of its last byte.
+#[derive(Clone, Debug)]
+pub(super) struct Rounds {
+    pub(super) master: u32,
+    pub(super) workers: Vec<u32>,
+    pub(super) request: Bytes,
+    pub(super) answer: Bytes,
+}
+
+impl Rounds {
+    pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>) -> Option<Self> {
+        let master = match section.node("master") {
+            Some(node) => read_host(section, "master", node, frame.hosts)?,
+            None => frame.hosts - 1,
+        };
+        let workers = read_senders(section, "workers", master, frame.hosts);
+        let (request, answer) = (read_op_size(section, "request"), read_op_size(section, "answer"));
+        Some(Self { master, workers: workers?, request: request?, answer: answer? })
+    }
+}
