@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use apus_units::{Bytes, Span};
+use apus_units::Bytes;
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,26 +81,6 @@ pub struct PortCounters {
     /// Exact time integral of the number of packets, in packet-picoseconds. Divided by the packets
     /// sent it is the mean time in the port (Little's law).
     pub packet_time: u128,
-}
-
-impl PortCounters {
-    /// Loss rate of the port: packets dropped / packets offered; 0 if none was offered.
-    #[must_use]
-    pub fn loss_rate(&self) -> f64 {
-        if self.offered.packets == 0 {
-            return 0.0;
-        }
-        self.dropped.packets as f64 / self.offered.packets as f64
-    }
-
-    /// Mean occupancy in bytes over a run of `elapsed`, for output.
-    #[must_use]
-    pub fn mean_queue_bytes(&self, elapsed: Span) -> f64 {
-        if elapsed.is_zero() {
-            return 0.0;
-        }
-        self.byte_time as f64 / elapsed.as_ps_f64()
-    }
 }
 
 /// What a port keeps; the rest of [`PortCounters`] follows from its state.

@@ -16,7 +16,7 @@ use crate::counters::{Counters, DropReason};
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{ClassPort, Env, Port, SharedBuffer};
-use crate::routing::{Paths, RouteError, RouteId, RouteTable, opposite};
+use crate::routing::{Paths, RouteError, RouteId, RouteTable};
 use crate::topology::Node;
 
 /// What became of a packet that a host sent.
@@ -263,20 +263,20 @@ impl<P> Network<P> {
         Ok(self.routes.insert(&self.scratch))
     }
 
-    /// Stores the reverse of a route: the same links, in the other direction.
-    pub fn reverse_route(&mut self, route: RouteId) -> RouteId {
-        self.scratch.clear();
-        self.scratch.extend(self.routes.ports(route).rev().map(opposite));
-        self.routes.insert(&self.scratch)
-    }
-
-    /// Gives the memory of a route back, once no packet that carries it is in flight: a route stored
-    /// later may take its place, and packets would follow that.
+    /// The same for a flow that changes its path while a simulation runs: equal paths are stored
+    /// once, so that the memory of routes is bounded.
     ///
-    /// # Panics
-    /// If it was released before.
-    pub fn release_route(&mut self, route: RouteId) {
-        self.routes.release(route);
+    /// # Errors
+    /// If there is no such path.
+    pub fn reroute(
+        &mut self,
+        src: HostId,
+        dst: HostId,
+        key: u64,
+        label: u32,
+    ) -> Result<RouteId, RouteError> {
+        self.paths.find(src, dst, key, label, &mut self.scratch)?;
+        Ok(self.routes.insert_shared(&self.scratch))
     }
 
     /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class

@@ -179,7 +179,8 @@ impl World {
     #[cold]
     pub(crate) fn reroute(&mut self, host: HostId, flow: &mut HostFlow) {
         let key = u64::from(flow.connection);
-        if let Ok(route) = self.network.route(host, flow.peer, key, flow.path_label) {
+        // There was a path when the flow was opened, and a label only chooses among paths.
+        if let Ok(route) = self.network.reroute(host, flow.peer, key, flow.path_label) {
             flow.route = route;
         }
     }

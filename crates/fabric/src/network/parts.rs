@@ -55,7 +55,7 @@ impl<P> Network<P> {
 
     /// Stores a path that another part resolved.
     pub fn import_route(&mut self, path: &[PortId]) -> RouteId {
-        self.routes.insert(path)
+        self.routes.insert_shared(path)
     }
 
     /// Packets in ports and on links of this part, for the check over all parts.
