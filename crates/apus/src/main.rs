@@ -12,9 +12,11 @@ mod list;
 mod output;
 mod progress;
 mod replay;
+mod report;
 mod reproduce;
 mod run;
 mod sweep;
+mod tables;
 mod text;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Where results go: standard output, and files that are complete or absent, never half written.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use apus_sim::scenario::Scenario;
@@ -53,13 +53,32 @@ impl OutputDir {
 
     /// Writes a file under another name and renames it when it is complete.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
+        self.write_with(name, |out| out.write_all(text.as_bytes()))
+    }
+
+    /// The same for a file too large to be put together first.
+    pub fn write_with(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), String> {
         let target = self.0.join(name);
         let partial = self.0.join(format!(".{name}.partial"));
-        let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &target));
+        let written = fs::File::create(&partial).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            content(&mut out)?;
+            out.flush()?;
+            fs::rename(&partial, &target)
+        });
         written.map_err(|error| {
             // What is left of it is of no use; if it cannot be removed either, so be it.
             let _ = fs::remove_file(&partial);
             format!("{}: this file cannot be written: {error}", target.display())
         })
+    }
+
+    /// A directory within.
+    pub fn within(&self, name: &str) -> Result<Self, String> {
+        Self::open(&self.0.join(name))
     }
 }

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
+use apus_sim::columns::SCHEMA_VERSION;
 use apus_sim::experiment::run_all;
-use apus_sim::scenario::Options;
+use apus_sim::scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
 use clap::Args;
 use serde::Serialize;
@@ -14,7 +15,8 @@ use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
-use crate::{library, text};
+use crate::report::Report;
+use crate::{library, tables, text};
 
 /// Runs a scenario and prints its results.
 #[derive(Args)]
@@ -34,7 +36,7 @@ pub struct Run {
     /// Runs this variant only.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Writes summary.json and the effective configuration to this directory.
+    /// Writes the effective configuration, summary.json, tables and report.html to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Ends a run in which no packet is delivered for this long in simulated time while ops are
@@ -49,6 +51,7 @@ pub struct Run {
 /// What `--json` prints and summary.json holds.
 #[derive(Serialize)]
 struct Runs {
+    schema_version: u32,
     runs: Vec<Summary>,
 }
 
@@ -62,7 +65,8 @@ impl Run {
             Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),
             None => None,
         };
-        let setups: Vec<_> = scenario.runs.iter().map(|run| run.setup.clone()).collect();
+        let setups: Vec<_> =
+            scenario.runs.iter().map(|run| run.setup.clone().recorded(out.is_some())).collect();
         let watch = interrupt::watch(self.watchdog)?;
         let meter = Meter::new(&scenario.name, setups.len());
         let (side_by_side, per_run) = self.share_threads(setups.len());
@@ -75,10 +79,10 @@ impl Run {
             true => results.into_iter().flatten().collect::<Vec<Summary>>(),
             false => results.into_iter().collect::<Result<_, String>>().map_err(Failure::Run)?,
         };
-        let runs = Runs { runs };
+        let runs = Runs { schema_version: SCHEMA_VERSION, runs };
         let json = to_json(&runs)? + "\n";
         // If results cannot be kept they are printed all the same, and the other way round.
-        let kept_in = out.map_or(Ok(()), |dir| dir.write("summary.json", &json));
+        let kept_in = out.map_or(Ok(()), |dir| keep(&dir, &scenario, &runs.runs, &json));
         if self.json {
             print(&json)?;
         } else {
@@ -108,6 +112,29 @@ impl Run {
             threads / side_by_side,
         )
     }
+}
+
+/// Writes everything that a scenario's runs leave behind.
+fn keep(dir: &OutputDir, scenario: &Scenario, runs: &[Summary], json: &str) -> Result<(), String> {
+    dir.write("summary.json", json)?;
+    for run in runs {
+        let Some(recording) = &run.recording else { continue };
+        let of_run = scenario.runs.iter().find(|one| one.setup.name() == run.name);
+        match of_run.and_then(|one| one.variant.as_ref()) {
+            Some(variant) if scenario.runs.len() > 1 => {
+                tables::write(&dir.within(variant)?, recording)?;
+            }
+            _ => tables::write(dir, recording)?,
+        }
+    }
+    let report = Report {
+        title: &scenario.name,
+        subtitle: scenario.title.as_deref().unwrap_or_default(),
+        runs: runs.iter().collect(),
+        checks: &[],
+        shown: &[],
+    };
+    dir.write("report.html", &report.html())
 }
 
 /// What is left of an interrupted command.

@@ -111,7 +111,20 @@ fn run_writes_summary_and_effective_configuration() {
         names.sort();
         names
     };
-    assert_eq!(files(), ["effective.toml", "summary.json"]);
+    assert_eq!(
+        files(),
+        [
+            "effective.toml",
+            "flows.csv",
+            "ops.csv",
+            "port_samples.csv",
+            "ports.csv",
+            "report.html",
+            "sample_percentiles.csv",
+            "samples.csv",
+            "summary.json",
+        ]
+    );
     // The effective configuration is the same run.
     let again = succeeds(&apus_in(&folder, &["run", "a/b/effective.toml", "--json"]));
     let mut again: Value = serde_json::from_str(&again).expect("JSON");

@@ -66,6 +66,26 @@ impl OpRecord {
     pub fn latency(&self) -> Span {
         self.completed.since(self.submitted)
     }
+
+    /// What it did, in a word.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            OpKind::Write { .. } => "write",
+            OpKind::Read { .. } => "read",
+            OpKind::Message => "message",
+        }
+    }
+
+    /// How it ended, in a word.
+    #[must_use]
+    pub fn outcome_name(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Done => "done",
+            Outcome::Failed => "failed",
+            Outcome::Unknown => "unknown",
+        }
+    }
 }
 
 /// A connection over the run.
