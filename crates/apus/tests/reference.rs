@@ -1,0 +1,107 @@
+//! `docs/scenario-reference.md` is what the code says.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use apus_cc::registry::algorithms;
+use apus_sim::scenario::{METRICS, TOPOLOGIES, WORKLOADS, unit_of};
+
+/// The documentation of the reader itself.
+const READER: &str = include_str!("../../sim/src/scenario/mod.rs");
+
+const INTRODUCTION: &str = "\
+# Scenario reference
+
+Made from the code (`APUS_WRITE_DOCS=1 cargo test -p apus --test reference` writes it anew); the
+[tutorial](tutorial.md) shows how it is used, and `apus explain NAME` prints a part of it.
+
+";
+
+fn document() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    text += &reader();
+    text += "\n## Topologies\n\n| `kind` | what |\n|---|---|\n";
+    for (name, doc) in TOPOLOGIES {
+        let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
+    }
+    text += "\n## Workloads\n\n| `kind` | what |\n|---|---|\n";
+    for (name, doc) in WORKLOADS {
+        let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
+    }
+    text += "\n## Algorithms\n";
+    for info in algorithms() {
+        let (name, summary, source) = (info.name, info.summary, info.source);
+        let _ = writeln!(text, "\n### `{name}`\n{summary}. Source: {source}.\n");
+        for profile in info.profiles {
+            let _ = writeln!(text, "* profile `{}`: {}", profile.name, profile.doc);
+        }
+        text += "\n| parameter | meaning | profile | default | source |\n|---|---|---|---|---|\n";
+        for parameter in info.parameters {
+            for default in parameter.defaults {
+                let _ = writeln!(
+                    text,
+                    "| `{}` | {} | {} | `{}` | {} |",
+                    parameter.name,
+                    cell(parameter.doc),
+                    default.profiles.join(", "),
+                    default.value,
+                    cell(default.source)
+                );
+            }
+        }
+    }
+    text += "\n## Metrics that checks can name\n\n| metric | unit |\n|---|---|\n";
+    for name in METRICS {
+        let _ = writeln!(text, "| `{name}` | {} |", unit_of(name));
+    }
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// The documentation at the top of the reader, as plain Markdown: one level further down, and
+/// without links into the code.
+fn reader() -> String {
+    let lines = READER.lines().map_while(|line| line.strip_prefix("//!"));
+    let mut text = String::new();
+    for line in lines {
+        let line = line.strip_prefix(' ').unwrap_or(line);
+        let line = if line.starts_with("# ") { format!("#{line}") } else { line.to_owned() };
+        text += &(without_links(&line) + "\n");
+    }
+    text
+}
+
+/// `[`name`](place)` and `[`name`]` become `name` in the type of code.
+fn without_links(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find("[`") {
+        let Some(end) = rest[start..].find("`]").map(|end| start + end) else { break };
+        text += &rest[..start];
+        text += &rest[start + 1..=end];
+        rest = &rest[end + 2..];
+        if let Some(after) = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+            rest = after.1;
+        }
+    }
+    text + rest
+}
+
+#[test]
+fn the_scenario_reference_is_what_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario-reference.md");
+    let expected = document();
+    if std::env::var_os("APUS_WRITE_DOCS").is_some() {
+        fs::write(&path, &expected).expect("written");
+    }
+    let found = fs::read_to_string(&path).expect("docs/scenario-reference.md");
+    assert!(
+        found == expected,
+        "docs/scenario-reference.md is not what the code says; write it with \
+         APUS_WRITE_DOCS=1 cargo test -p apus --test reference"
+    );
+}
