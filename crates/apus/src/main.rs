@@ -6,6 +6,7 @@
 mod bench;
 mod explain;
 mod failure;
+mod input;
 mod interrupt;
 mod library;
 mod list;

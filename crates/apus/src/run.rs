@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 
 use apus_sim::columns::SCHEMA_VERSION;
 use apus_sim::experiment::run_all;
+use apus_sim::import::hpcc;
 use apus_sim::scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
 use clap::Args;
@@ -16,13 +17,22 @@ use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::report::Report;
-use crate::{library, tables, text};
+use crate::{input, library, tables, text};
 
 /// Runs a scenario and prints its results.
 #[derive(Args)]
 pub struct Run {
     /// A scenario file, or the name of a scenario of the library.
-    file: String,
+    #[arg(required_unless_present = "traffic", conflicts_with = "traffic")]
+    file: Option<String>,
+    /// Runs the messages of this file, each as a flow: a .cm of htsim, a flow.txt of the HPCC
+    /// simulator, or CSV with the header start_us,from,to,bytes.
+    #[arg(long, value_name = "FILE", requires = "topology")]
+    traffic: Option<String>,
+    /// Runs them on this topology: a .topo of htsim, a topology.txt of the HPCC simulator, or one
+    /// line like "fat-tree k=8 100Gbps 1us".
+    #[arg(long, value_name = "FILE", requires = "traffic")]
+    topology: Option<String>,
     /// Changes a setting: `--set algorithm.base_target=50us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -60,7 +70,7 @@ impl Run {
     pub fn execute(&self) -> Result<(), Failure> {
         let options =
             Options { set: self.set.clone(), seed: self.seed, variant: self.variant.clone() };
-        let scenario = library::open(&self.file, &options)?;
+        let scenario = self.open(&options)?;
         let out = match &self.out {
             Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),
             None => None,
@@ -101,6 +111,13 @@ impl Run {
         }
     }
 
+    fn open(&self, options: &Options) -> Result<Scenario, Failure> {
+        match (&self.traffic, &self.topology, &self.file) {
+            (Some(traffic), Some(topology), _) => input::open(traffic, topology, options),
+            (_, _, file) => library::open(file.as_deref().unwrap_or_default(), options),
+        }
+    }
+
     /// How many runs go side by side, and on how many threads each.
     fn share_threads(&self, runs: usize) -> (NonZeroUsize, u32) {
         let Some(threads) = self.threads else {
@@ -120,12 +137,17 @@ fn keep(dir: &OutputDir, scenario: &Scenario, runs: &[Summary], json: &str) -> R
     for run in runs {
         let Some(recording) = &run.recording else { continue };
         let of_run = scenario.runs.iter().find(|one| one.setup.name() == run.name);
-        match of_run.and_then(|one| one.variant.as_ref()) {
+        let within;
+        let dir = match of_run.and_then(|one| one.variant.as_ref()) {
             Some(variant) if scenario.runs.len() > 1 => {
-                tables::write(&dir.within(variant)?, recording)?;
+                within = dir.within(variant)?;
+                &within
             }
-            _ => tables::write(dir, recording)?,
-        }
+            _ => dir,
+        };
+        tables::write(dir, recording)?;
+        let numbers = of_run.and_then(|one| one.setup.host_numbers());
+        dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
     }
     let report = Report {
         title: &scenario.name,

@@ -115,6 +115,7 @@ fn run_writes_summary_and_effective_configuration() {
         files(),
         [
             "effective.toml",
+        "fct.txt",
             "flows.csv",
             "ops.csv",
             "port_samples.csv",
@@ -253,4 +254,43 @@ fn list_names_what_there_is() {
             assert!(stdout.lines().any(|line| line.starts_with(part)), "{part}: {stdout}");
         }
     }
+}
+
+const FLOWS: &str = "2\n2 0 3 100 5000 0.0001\n4 2 3 100 1 0\nFirst line: number of flows\n";
+
+/// In the form of the HPCC simulator's files: hosts 0, 2 and 4, switches 1 and 3.
+const HPCC_TOPOLOGY: &str = "5 2 4\n1 3\n0 1 100Gbps 0.001ms 0\n2 1 100Gbps 0.001ms 0\n\
+                             1 3 400Gbps 0.002ms 0\n3 4 100Gbps 0.001ms 0\n";
+
+/// The files of the HPCC simulator run as they are, and fct.txt is what its scripts read.
+#[test]
+fn files_of_other_simulators_run_as_they_are() {
+    let folder = folder("traffic");
+    fs::write(folder.join("flow.txt"), FLOWS).expect("flows");
+    fs::write(folder.join("topology.txt"), HPCC_TOPOLOGY).expect("topology");
+    let traffic = ["run", "--traffic", "flow.txt", "--topology", "topology.txt"];
+    let shown = succeeds(&apus_in(&folder, &[&traffic[..], &["--out", "out"]].concat()));
+    assert!(shown.contains("2 ops done"), "{shown}");
+    let times = fs::read_to_string(folder.join("out/fct.txt")).expect("fct.txt");
+    let rows: Vec<Vec<&str>> = times.lines().map(|l| l.split(' ').collect()).collect();
+    assert_eq!(rows.len(), 2, "{times}");
+    // Node 4 sends 1 B to node 2 at the start, node 2 sends 5000 B to node 0 after 100 us.
+    assert_eq!(rows[0][..6], ["0b000401", "0b000201", "10000", "100", "1", "0"]);
+    assert_eq!(rows[1][..6], ["0b000201", "0b000001", "10000", "100", "5000", "100000"]);
+    let number = |row: usize, column: usize| rows[row][column].parse::<f64>().expect("ns");
+    assert!(number(1, 6) >= 4_000.0, "four links of 1 us: {times}");
+    // The effective configuration needs neither file.
+    fs::rename(folder.join("out/effective.toml"), folder.join("again.toml")).expect("rename");
+    fs::remove_file(folder.join("flow.txt")).expect("remove");
+    succeeds(&apus_in(&folder, &["run", "again.toml"]));
+
+    refused(&apus_in(&folder, &traffic), "flow.txt: cannot be read");
+    fs::write(folder.join("flow.txt"), "1\n2 0 3 100 5000\n").expect("flows");
+    refused(&apus_in(&folder, &traffic), "flow.txt:2: 5 words; there must be six");
+    fs::write(folder.join("flow.txt"), "1\n2 1 3 100 5000 0\n").expect("flows");
+    refused(&apus_in(&folder, &traffic), "flow.txt:2: node 1 is no host of the topology");
+    refused(&apus_in(&folder, &["run", "--traffic", "flow.txt"]), "--topology");
+    let star = ["run", "--traffic", "flow.txt", "--topology", "star hosts=3 10Gbps 1us"];
+    let shown = succeeds(&apus_in(&folder, &star));
+    assert!(shown.contains("1 ops done"), "{shown}");
 }

@@ -4,15 +4,19 @@
 //! topology.txt: `nodes switches links`, then the switches' node numbers, then per link
 //! `a b rate delay error_rate`. flow.txt: the number of flows, then per flow
 //! `src dst priority_group dport bytes start_s`. Nodes are numbered through, hosts and switches alike.
+//! What follows the announced number of flows or links is a comment, as for the HPCC simulator, whose
+//! own files end with one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use apus_units::{Rate, Span};
+use apus_transport::Outcome;
+use apus_units::{HostId, Rate, Span, Time};
 
 use super::{
     End, Graph, GraphLink, ImportError, MAX_LINKS, Message, Traffic, content, number, wrong,
 };
+use crate::record::Recording;
 use crate::sizes::shorten;
 
 /// Reads a flow.txt. Priority groups and ports have no meaning here: a workload has one class.
@@ -24,9 +28,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     let (first_line, first) = lines.next().unwrap_or((1, ""));
     let count: usize = number(first_line, first, "the number of flows, alone in the first line")?;
     let mut traffic = Traffic { hpcc: true, ..Traffic::default() };
-    let mut last = first_line;
-    for (line, row) in lines {
-        last = line;
+    for (line, row) in lines.take(count) {
         let words: Vec<&str> = row.split_whitespace().collect();
         let [from, to, _group, _port, bytes, start] = words.as_slice() else {
             return wrong(
@@ -44,11 +46,10 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
         traffic.push(Message { line, start, from, to, bytes })?;
     }
     let found = traffic.messages.len();
-    if found != count {
-        return wrong(
-            if found > count { last } else { first_line },
-            format!("the first line announces {count} flows, but there are {found}; correct it"),
-        );
+    if found < count {
+        let message =
+            format!("the first line announces {count} flows, but there are {found}; correct it");
+        return wrong(first_line, message);
     }
     if found == 0 {
         return wrong(first_line, "there are no flows; add lines like `2 1 3 100 200000000 2`");
@@ -112,16 +113,14 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         switches: switch_numbers.iter().map(|n| format!("node{n}")).collect(),
         ..Graph::default()
     };
-    for (line, row) in lines {
-        last = line;
+    for (line, row) in lines.take(count as usize) {
         graph.links.push(parse_link(line, row, nodes, &end)?);
     }
     let found = graph.links.len() as u64;
-    if found != count {
-        let line = if found > count { last } else { first_line };
+    if found < count {
         let message =
             format!("the first line announces {count} links, but there are {found}; correct it");
-        return wrong(line, message);
+        return wrong(first_line, message);
     }
     Ok(graph)
 }
@@ -222,4 +221,32 @@ pub fn render_fct(flows: &[FlowTime]) -> String {
         );
     }
     text
+}
+
+/// The flows of a recorded run for [`render_fct`]: each op that completed, in that order. A run that
+/// does not come from HPCC's files numbers its nodes as its hosts.
+#[must_use]
+pub fn flow_times(recording: &Recording, numbers: Option<&[u32]>) -> Vec<FlowTime> {
+    let node = |host: HostId| match numbers {
+        Some(numbers) => numbers.get(host.index()).copied().unwrap_or(host.get()),
+        None => host.get(),
+    };
+    let mut seen: BTreeMap<(HostId, HostId), u16> = BTreeMap::new();
+    let done = recording.ops.iter().filter(|op| op.outcome == Outcome::Done);
+    let flows = done.map(|op| {
+        let flow = &recording.flows[op.flow as usize];
+        let index = seen.entry((flow.from, flow.to)).or_default();
+        let time = FlowTime {
+            from: node(flow.from),
+            to: node(flow.to),
+            index: *index,
+            bytes: op.size,
+            start: op.submitted.since(Time::ZERO),
+            took: op.latency(),
+            ideal: flow.ideal.completion_time(op.size, recording.sizes),
+        };
+        *index = index.wrapping_add(1);
+        time
+    });
+    flows.collect()
 }

@@ -99,6 +99,12 @@ impl Setup {
         self.recorded.then(record)
     }
 
+    /// The node number of each host in the HPCC simulator's topology.txt, if it is from one.
+    #[must_use]
+    pub fn host_numbers(&self) -> Option<&[u32]> {
+        self.topology.host_numbers()
+    }
+
     /// What to simulate.
     ///
     /// # Errors
