@@ -83,12 +83,17 @@ impl Run {
         let results = run_all(&setups, side_by_side, per_run, &watch, &|step| meter.on_step(step));
         drop(meter);
         let ended = interrupt::interrupted(&watch);
-        let missing = results.iter().filter(|result| result.is_err()).count();
-        let runs = match ended {
-            // What has begun is worth keeping; what has not is no failure.
-            true => results.into_iter().flatten().collect::<Vec<Summary>>(),
-            false => results.into_iter().collect::<Result<_, String>>().map_err(Failure::Run)?,
-        };
+        // A run that fails takes nothing from the others.
+        let (mut runs, mut failures): (Vec<Summary>, Vec<String>) = (Vec::new(), Vec::new());
+        for result in results {
+            match result {
+                Ok(summary) => runs.push(summary),
+                Err(why) => failures.push(why),
+            }
+        }
+        if runs.is_empty() && !ended {
+            return Err(Failure::Run(failures.join("\n")));
+        }
         let runs = Runs { schema_version: SCHEMA_VERSION, runs };
         let json = to_json(&runs)? + "\n";
         // If results cannot be kept they are printed all the same, and the other way round.
@@ -101,14 +106,14 @@ impl Run {
         }
         kept_in.map_err(Failure::Run)?;
         if ended {
-            return Err(Failure::Interrupted(kept(&runs, missing)));
+            return Err(Failure::Interrupted(kept(&runs, failures.len())));
         }
-        match runs.runs.iter().find_map(|run| Some((&run.name, run.stop_reason.as_ref()?))) {
-            Some((name, why)) => {
-                Err(Failure::Run(format!("{name}: {why}; --watchdog sets the span")))
-            }
-            None => Ok(()),
-        }
+        let stopped = runs.runs.iter().filter_map(|run| {
+            let why = run.stop_reason.as_ref()?;
+            Some(format!("{}: {why}; --watchdog sets the span", run.name))
+        });
+        failures.extend(stopped);
+        if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
     fn open(&self, options: &Options) -> Result<Scenario, Failure> {

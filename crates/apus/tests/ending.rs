@@ -169,3 +169,52 @@ fn results_are_kept_before_they_are_printed() {
     assert_eq!(output.status.code(), Some(1));
     assert!(folder.join("out/summary.json").is_file());
 }
+
+/// A directory on a full disk: what can be kept is printed, and nothing is left half written.
+#[test]
+fn results_that_cannot_be_kept_are_printed() {
+    let folder = folder("fulldisk");
+    fs::write(folder.join("short.toml"), LONG.replace("60s", "1ms")).expect("file");
+    fs::create_dir(folder.join("out")).expect("folder");
+    // Files are written under this name first; here every byte of it meets a full disk.
+    let partial = folder.join("out/.summary.json.partial");
+    std::os::unix::fs::symlink("/dev/full", partial).expect("link");
+    let output = apus(&folder, &["run", "short.toml", "--out", "out"]).output().expect("process");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("out/summary.json: this file cannot be written: No space"), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("goodput"));
+    assert!(!folder.join("out/summary.json").exists());
+}
+
+/// A directory that cannot be written is refused before anything runs.
+#[test]
+fn a_read_only_directory_is_refused() {
+    let folder = folder("readonly");
+    fs::write(folder.join("long.toml"), LONG).expect("file");
+    for out in ["/proc/apus", "/sys/kernel"] {
+        let output = apus(&folder, &["run", "long.toml", "--out", out]).output().expect("process");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(out) && stderr.contains("cannot be"), "{stderr}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// Of several runs those that end keep their results when one does not.
+#[test]
+fn a_run_that_is_stopped_takes_nothing_from_the_others() {
+    let folder = folder("others");
+    let variants = "[[variant]]\nname = \"near\"\nset = { \"topology.delay\" = \"1us\" }\n\
+                    [[variant]]\nname = \"far\"\nset = { \"topology.delay\" = \"15ms\" }\n";
+    let scenario = LONG.replace("60s", "40ms") + variants;
+    fs::write(folder.join("two.toml"), scenario).expect("file");
+    let arguments = ["run", "two.toml", "--json", "--watchdog", "10ms"];
+    let output = apus(&folder, &arguments).output().expect("process");
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("two/far: no packet was delivered for "), "{stderr}");
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(summary["runs"][0]["interrupted"], false);
+    assert_eq!(summary["runs"][1]["interrupted"], true);
+}
