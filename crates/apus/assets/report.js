@@ -123,7 +123,14 @@ function singles(all) {
     values: one.values }));
 }
 
+// Times in the unit that reads best.
+function timeAxis(recording) {
+  const long = recording.times_us.at(-1) > 5000;
+  return long ? { x: recording.times_us.map(t => t / 1000), xLabel: "time, ms" } : { x: recording.times_us, xLabel: "time, us" };
+}
+
 function timeCharts(recording) {
+  const time = timeAxis(recording);
   const groups = new Map();
   for (const [column, quantity] of Object.entries(recording.quantities)) {
     const [group, text] = TITLES[column];
@@ -152,14 +159,14 @@ function timeCharts(recording) {
           values: recording.quantities.target_delay_us.bands.p50 });
       }
       const bands = many ? [{ series: [1, 2], fill: "rgba(124,156,196,.16)" }, { series: [3, 4], fill: "rgba(124,156,196,.28)" }] : [];
-      chart(box, { x: recording.times_us, lines: [...lines, ...singles(quantity.flows)], bands,
-        xLabel: "time, us", yLabel: text, sync: "time" });
+      chart(box, { ...time, lines: [...lines, ...singles(quantity.flows)], bands,
+        yLabel: text, sync: "time" });
     });
   }
   const ports = recording.ports;
   if (ports.length === 0) return;
-  const port = key => (box, _) => chart(box, { x: recording.times_us,
-    lines: singles(ports.map(p => ({ name: p.name, values: p[key] }))), xLabel: "time, us",
+  const port = key => (box, _) => chart(box, { ...time,
+    lines: singles(ports.map(p => ({ name: p.name, values: p[key] }))),
     yLabel: key === "queue_kb" ? "mean queue, kB" : "throughput, Gb/s", sync: "time" });
   panel("Queues over time, busiest ports", [], port("queue_kb"));
   panel("Throughput of ports over time", [], port("throughput_gbps"));
@@ -311,5 +318,5 @@ $("filter").addEventListener("input", () => state.charts.forEach(applyFilter));
 draw();
 let settle;
 window.addEventListener("resize", () => { clearTimeout(settle); settle = setTimeout(draw, 200); });
-state.ready_ms = performance.now();
+document.documentElement.dataset.readyMs = Math.round(performance.now()); // since the page was opened
 })();

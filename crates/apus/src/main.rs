@@ -15,6 +15,7 @@ mod progress;
 mod replay;
 mod report;
 mod reproduce;
+mod results;
 mod run;
 mod sweep;
 mod tables;

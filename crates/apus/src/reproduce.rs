@@ -1,7 +1,7 @@
 //! `apus reproduce`: the papers' numbers beside ours.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
@@ -9,14 +9,16 @@ use apus_cc::suggestion;
 use apus_sim::Watch;
 use apus_sim::experiment::{CheckResult, FULL_SEEDS, QUICK_SEEDS, Shown, run};
 use apus_sim::scenario::Options;
+use apus_sim::summary::Summary;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
-use crate::output::{print, to_json};
+use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
+use crate::results::{Runs, keep};
 use crate::text::{columns, number};
 
 /// Reproduces tables and figures of the papers and checks them.
@@ -32,6 +34,10 @@ pub struct Reproduce {
     /// One seed instead of five.
     #[arg(long)]
     quick: bool,
+    /// Writes a report with charts, and the tables of each variant's first seed, to a directory per
+    /// experiment in this one.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -77,7 +83,7 @@ impl Reproduce {
         let watch = interrupt::watch(read_silence(DEFAULT_SILENCE).map_err(Failure::Input)?)?;
         let mut results = Vec::new();
         for name in names {
-            let result = self.reproduce(name, &watch);
+            let result = self.reproduce(name, &watch)?;
             if interrupt::interrupted(&watch) {
                 break;
             }
@@ -101,7 +107,7 @@ impl Reproduce {
         if good { Ok(()) } else { Err(Failure::Checks) }
     }
 
-    fn reproduce(&self, name: &str, watch: &Watch) -> ExperimentResult {
+    fn reproduce(&self, name: &str, watch: &Watch) -> Result<ExperimentResult, Failure> {
         let started = Instant::now();
         let seeds = if self.quick { QUICK_SEEDS } else { FULL_SEEDS };
         let mut result = ExperimentResult {
@@ -114,16 +120,38 @@ impl Reproduce {
             title: None,
             error: None,
         };
-        let Some(source) = library::find(name) else { return result };
-        let scenario = library::read(&source, Path::new(""), &Options::default());
-        let experiment = scenario.map_err(|error| error.to_string()).and_then(|scenario| {
-            result.title.clone_from(&scenario.title);
-            let meter = Meter::new(name, scenario.runs.len() * seeds as usize);
-            let threads = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-            run(&scenario, seeds, threads, watch, &|step| meter.on_step(step))
-        });
+        let Some(source) = library::find(name) else { return Ok(result) };
+        let mut scenario = match library::read(&source, Path::new(""), &Options::default()) {
+            Ok(scenario) => scenario,
+            Err(error) => {
+                result.error = Some(error.to_string());
+                return Ok(result);
+            }
+        };
+        result.title.clone_from(&scenario.title);
+        let out = match &self.out {
+            Some(path) => {
+                for run in &mut scenario.runs {
+                    run.setup = run.setup.clone().recorded(true);
+                }
+                Some(OutputDir::create(&path.join(name), &scenario).map_err(Failure::Input)?)
+            }
+            None => None,
+        };
+        let meter = Meter::new(name, scenario.runs.len() * seeds as usize);
+        let threads = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let experiment = run(&scenario, seeds, threads, watch, &|step| meter.on_step(step));
+        drop(meter);
         match experiment {
             Ok(experiment) => {
+                if let Some(dir) = &out {
+                    let all: Vec<&Summary> = experiment.summaries.iter().flatten().collect();
+                    let json = to_json(&Runs::new(all))? + "\n";
+                    let first: Vec<_> =
+                        experiment.summaries.iter().filter_map(|seeds| seeds.first()).collect();
+                    let numbers = (&experiment.checks[..], &experiment.shown[..]);
+                    keep(dir, &scenario, &first, &json, numbers).map_err(Failure::Run)?;
+                }
                 result.status = if experiment.passes() { "pass" } else { "fail" };
                 result.checks = experiment.checks;
                 result.shown = experiment.shown;
@@ -131,7 +159,7 @@ impl Reproduce {
             Err(error) => result.error = Some(error),
         }
         result.wall_s = started.elapsed().as_secs_f64();
-        result
+        Ok(result)
     }
 }
 

@@ -4,20 +4,17 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use apus_sim::columns::SCHEMA_VERSION;
 use apus_sim::experiment::run_all;
-use apus_sim::import::hpcc;
 use apus_sim::scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
 use clap::Args;
-use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
-use crate::report::Report;
-use crate::{input, library, tables, text};
+use crate::results::{Runs, keep};
+use crate::{input, library, text};
 
 /// Runs a scenario and prints its results.
 #[derive(Args)]
@@ -58,13 +55,6 @@ pub struct Run {
     json: bool,
 }
 
-/// What `--json` prints and summary.json holds.
-#[derive(Serialize)]
-struct Runs {
-    schema_version: u32,
-    runs: Vec<Summary>,
-}
-
 impl Run {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
@@ -94,10 +84,13 @@ impl Run {
         if runs.is_empty() && !ended {
             return Err(Failure::Run(failures.join("\n")));
         }
-        let runs = Runs { schema_version: SCHEMA_VERSION, runs };
+        let runs = Runs::new(runs);
         let json = to_json(&runs)? + "\n";
         // If results cannot be kept they are printed all the same, and the other way round.
-        let kept_in = out.map_or(Ok(()), |dir| keep(&dir, &scenario, &runs.runs, &json));
+        let kept_in = out.map_or(Ok(()), |dir| {
+            let all: Vec<&Summary> = runs.runs.iter().collect();
+            keep(&dir, &scenario, &all, &json, (&[], &[]))
+        });
         if self.json {
             print(&json)?;
         } else {
@@ -136,36 +129,8 @@ impl Run {
     }
 }
 
-/// Writes everything that a scenario's runs leave behind.
-fn keep(dir: &OutputDir, scenario: &Scenario, runs: &[Summary], json: &str) -> Result<(), String> {
-    dir.write("summary.json", json)?;
-    for run in runs {
-        let Some(recording) = &run.recording else { continue };
-        let of_run = scenario.runs.iter().find(|one| one.setup.name() == run.name);
-        let within;
-        let dir = match of_run.and_then(|one| one.variant.as_ref()) {
-            Some(variant) if scenario.runs.len() > 1 => {
-                within = dir.within(variant)?;
-                &within
-            }
-            _ => dir,
-        };
-        tables::write(dir, recording)?;
-        let numbers = of_run.and_then(|one| one.setup.host_numbers());
-        dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
-    }
-    let report = Report {
-        title: &scenario.name,
-        subtitle: scenario.title.as_deref().unwrap_or_default(),
-        runs: runs.iter().collect(),
-        checks: &[],
-        shown: &[],
-    };
-    dir.write("report.html", &report.html())
-}
-
 /// What is left of an interrupted command.
-fn kept(runs: &Runs, missing: usize) -> String {
+fn kept(runs: &Runs<Summary>, missing: usize) -> String {
     let ended = runs.runs.iter().filter(|run| run.interrupted);
     let parts: Vec<String> = ended
         .map(|run| format!("{} after {} ms of simulated time", run.name, run.simulated_s * 1e3))

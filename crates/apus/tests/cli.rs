@@ -115,7 +115,7 @@ fn run_writes_summary_and_effective_configuration() {
         files(),
         [
             "effective.toml",
-        "fct.txt",
+            "fct.txt",
             "flows.csv",
             "ops.csv",
             "port_samples.csv",

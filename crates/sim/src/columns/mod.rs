@@ -109,6 +109,7 @@ This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints
 | `summary.json` | the numbers of each run, and what was left out of its tables (`notes`) |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
+| `fct.txt` | the completion time of each flow as the HPCC simulator writes it |
 | `report.html` | all of it as interactive charts, in one file that needs no network |
 
 With several variants each has a directory of its own for its tables, and `summary.json` and

@@ -1,0 +1,61 @@
+//! The directory of results that `run` and `reproduce` leave behind.
+
+use apus_sim::columns::SCHEMA_VERSION;
+use apus_sim::experiment::{CheckResult, Shown};
+use apus_sim::import::hpcc;
+use apus_sim::scenario::Scenario;
+use apus_sim::summary::Summary;
+use serde::Serialize;
+
+use crate::output::OutputDir;
+use crate::report::Report;
+use crate::tables;
+
+/// What `apus run --json` prints and summary.json holds.
+#[derive(Serialize)]
+pub struct Runs<T> {
+    schema_version: u32,
+    /// The runs in the scenario's order.
+    pub runs: Vec<T>,
+}
+
+impl<T> Runs<T> {
+    /// These.
+    pub fn new(runs: Vec<T>) -> Self {
+        Self { schema_version: SCHEMA_VERSION, runs }
+    }
+}
+
+/// Writes the numbers, tables and charts of a scenario's runs; `json` is what summary.json holds.
+pub fn keep(
+    dir: &OutputDir,
+    scenario: &Scenario,
+    runs: &[&Summary],
+    json: &str,
+    (checks, shown): (&[CheckResult], &[Shown]),
+) -> Result<(), String> {
+    dir.write("summary.json", json)?;
+    for run in runs {
+        let Some(recording) = &run.recording else { continue };
+        let of_run = scenario.runs.iter().find(|one| one.setup.name() == run.name);
+        let within;
+        let dir = match of_run.and_then(|one| one.variant.as_ref()) {
+            Some(variant) if scenario.runs.len() > 1 => {
+                within = dir.within(variant)?;
+                &within
+            }
+            _ => dir,
+        };
+        tables::write(dir, recording)?;
+        let numbers = of_run.and_then(|one| one.setup.host_numbers());
+        dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
+    }
+    let report = Report {
+        title: &scenario.name,
+        subtitle: scenario.title.as_deref().unwrap_or_default(),
+        runs: runs.to_vec(),
+        checks,
+        shown,
+    };
+    dir.write("report.html", &report.html())
+}
