@@ -79,6 +79,18 @@ fn ctrl_c_in_the_warm_up_measures_nothing_and_says_so() {
     assert!(run["startup"]["ops"].as_u64().expect("ops") > 0);
 }
 
+/// An experiment that was cut short has no checks to show, pass or fail.
+#[test]
+fn ctrl_c_ends_reproduce() {
+    let folder = folder("reproduce");
+    let child = apus(&folder, &["reproduce", "swift/table3"]).spawn().expect("process");
+    let output = interrupt(child);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted; the experiments above are complete"), "{stderr}");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("table3"));
+}
+
 #[test]
 fn a_run_that_ends_by_itself_is_not_interrupted() {
     let folder = folder("whole");

@@ -73,8 +73,10 @@ pub struct Simulation {
     watch: Watch,
 }
 
-/// How often a run reports progress.
+/// How often a run reports progress, and asks whether it shall end.
 const PROGRESS_STEPS: u64 = 200;
+/// The same in a long run: a thousand busy hosts take a second of real time for it.
+const LONGEST_STEP: Span = Span::from_ms(1);
 
 pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
     if plan.force_class_ports {
@@ -264,7 +266,7 @@ impl Simulation {
         progress: &mut dyn FnMut(Progress),
     ) -> Option<String> {
         let duration = self.plan.duration;
-        let step = (duration / PROGRESS_STEPS).max(Span::from_ps(1));
+        let step = (duration / PROGRESS_STEPS).clamp(Span::from_ps(1), LONGEST_STEP);
         while self.now() < end {
             self.run_step(next_multiple(self.now(), step).min(end), exchange);
             let (now, first) = (self.now(), &self.parts[0]);
