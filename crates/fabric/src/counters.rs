@@ -17,11 +17,16 @@ pub enum DropReason {
     SwitchHalf,
     /// The link behind the egress port was down.
     LinkDown,
+    /// The link lost it: an [`Impairment`](crate::Impairment).
+    Loss,
+    /// The link corrupted it, and its checksum failed at the far end.
+    Corruption,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Counters::dropped`].
-    pub const ALL: [Self; 4] = [Self::Buffer, Self::Ttl, Self::SwitchHalf, Self::LinkDown];
+    pub const ALL: [Self; 6] =
+        [Self::Buffer, Self::Ttl, Self::SwitchHalf, Self::LinkDown, Self::Loss, Self::Corruption];
 }
 
 impl fmt::Display for DropReason {
@@ -31,6 +36,8 @@ impl fmt::Display for DropReason {
             Self::Ttl => "TTL reached 0",
             Self::SwitchHalf => "dropped by the switch half of an algorithm",
             Self::LinkDown => "link down",
+            Self::Loss => "lost on the link",
+            Self::Corruption => "corrupted on the link",
         })
     }
 }

@@ -14,6 +14,7 @@ use apus_units::{ClassId, HostId, PortId, Rate, Time};
 use crate::config::PortKind;
 use crate::counters::{Counters, DropReason};
 use crate::event::{FabricEvent, Schedule};
+use crate::impairment::Impairment;
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{ClassPort, Env, Port, SharedBuffer};
 use crate::routing::{Paths, RouteError, RouteId, RouteTable};
@@ -316,6 +317,23 @@ impl<P> Network<P> {
     ) -> Result<(), ControlError> {
         let (found, mut env) = self.controlled(port, "variable", schedule)?;
         found.set_up(now, up, &mut env);
+        Ok(())
+    }
+
+    /// Lets the link behind a port lose or corrupt packets that depart from here on, in that direction
+    /// alone, or stops it.
+    ///
+    /// # Errors
+    /// If the port is not a class port.
+    pub fn set_impairment<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        impairment: Option<Impairment>,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        let (found, mut env) = self.controlled(port, "variable", schedule)?;
+        found.set_impairment(now, impairment, &mut env);
         Ok(())
     }
 

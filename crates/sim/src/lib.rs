@@ -11,6 +11,7 @@ pub mod columns;
 mod engine;
 pub mod experiment;
 pub mod fairness;
+mod faults;
 mod host;
 pub mod host_model;
 pub mod import;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apus_cc::registry::AlgorithmConfig;
 use apus_fabric::Topology;
 use apus_transport::{EndpointConfig, OpKind};
-use apus_units::{Bytes, ClassId, HostId, Span, Time};
+use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
 use crate::host_model::HostModel;
 use crate::world::PacketSizes;
@@ -25,6 +25,8 @@ pub struct Plan {
     pub endpoint: EndpointConfig,
     /// Class of acknowledgements and read requests; `None`: that of their connection.
     pub ack_class: Option<ClassId>,
+    /// What happens to links, when. The ports concerned must be `variable`.
+    pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan>,
     /// Simulated time from the start to the end.
@@ -94,4 +96,28 @@ pub struct OpArrival {
     pub at: Time,
     /// Its payload.
     pub size: Bytes,
+}
+
+/// Something that happens to a link in one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fault {
+    /// The egress port in front of the link.
+    pub port: PortId,
+    /// From here on.
+    pub at: Time,
+    /// Until here; [`Time::MAX`] is the end of the run.
+    pub until: Time,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What happens to a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FaultKind {
+    /// It is down: what is in the port when it fails and what comes meanwhile is lost.
+    Down,
+    /// It loses packets with this probability.
+    Loss(f64),
+    /// It corrupts packets with this probability.
+    Corrupt(f64),
 }

@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     Jitter = 3,
     /// Offsets and drifts of clocks.
     Clock = 4,
+    /// What a faulty link does to its packets.
+    Fault = 5,
 }
 
 /// A stream of random numbers.

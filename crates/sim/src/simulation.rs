@@ -9,6 +9,7 @@ use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
 use crate::fairness::FairShare;
+use crate::faults::Faults;
 use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
@@ -69,6 +70,7 @@ pub struct Simulation {
     lookahead: Span,
     fair_share: FairShare,
     sampler: Option<Sampler>,
+    faults: Faults,
     plan: Plan,
     watch: Watch,
 }
@@ -114,6 +116,7 @@ impl Simulation {
             lookahead,
             fair_share,
             sampler: None,
+            faults: Faults::new(&plan.faults, plan.seed),
             plan: plan.clone(),
             watch: Watch::default(),
         })
@@ -227,6 +230,7 @@ impl Simulation {
                 return stopped;
             }
             self.sample_recording(at);
+            self.change_links(at);
             if self.fair_share.next_sample() != Some(at) {
                 continue;
             }
@@ -241,10 +245,20 @@ impl Simulation {
         self.run_until(end, exchange, watcher, progress)
     }
 
-    /// When the run stops next for samples.
+    /// When the run stops next, for samples or for a link that changes.
     fn next_sample(&self) -> Option<Time> {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);
-        self.fair_share.next_sample().into_iter().chain(recorded).min()
+        let fault = self.faults.next();
+        self.fair_share.next_sample().into_iter().chain(recorded).chain(fault).min()
+    }
+
+    /// Makes the changes to links that are due at `now`.
+    fn change_links(&mut self, now: Time) {
+        while let Some(change) = self.faults.pop(now) {
+            let owner = self.parts[0].world.network.port_ends(change.fault.port).0;
+            let part = self.partition.part_of(owner) as usize;
+            self.faults.apply(&change, &mut self.parts[part].world);
+        }
     }
 
     /// Takes the samples that are due at `now`.

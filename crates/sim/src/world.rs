@@ -123,7 +123,7 @@ pub(crate) struct World {
 impl World {
     /// The network and what it schedules with.
     #[inline]
-    fn network(&mut self) -> (&mut Network<Header>, Scheduler<'_>) {
+    pub(crate) fn network(&mut self) -> (&mut Network<Header>, Scheduler<'_>) {
         let scheduler = Scheduler {
             queue: &mut self.queue,
             to_hand_over: &mut self.to_hand_over,

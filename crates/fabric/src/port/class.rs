@@ -9,6 +9,7 @@ use super::queue::{Choice, Classes, Waiting};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{Count, DropReason, PortCounters, Tally};
 use crate::event::{FabricEvent, Schedule};
+use crate::impairment::Impairment;
 use crate::packet::PacketRef;
 use crate::topology::Node;
 
@@ -42,6 +43,7 @@ pub(crate) struct ClassPort {
     /// A `Wake` event is pending.
     wake_armed: bool,
     up: bool,
+    impairment: Option<Impairment>,
     queued: Count,
     /// The time integrals of the tally reach to here.
     integrated_to: Time,
@@ -73,6 +75,7 @@ impl ClassPort {
             service_armed: false,
             wake_armed: false,
             up: true,
+            impairment: None,
             queued: Count::default(),
             integrated_to: Time::ZERO,
             tally: Tally::default(),
@@ -220,8 +223,19 @@ impl ClassPort {
         self.integrate(now);
         while let Some(waiting) = self.classes.pop_any() {
             self.leave(waiting.bytes, env);
-            self.lose(waiting.packet, waiting.bytes, env);
+            self.lose(waiting.packet, waiting.bytes, DropReason::LinkDown, env);
         }
+    }
+
+    /// Changes what the link does to packets that depart from here on.
+    pub(crate) fn set_impairment<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        impairment: Option<Impairment>,
+        env: &mut Env<'_, P, S>,
+    ) {
+        self.finish_due(now, env);
+        self.impairment = impairment;
     }
 
     /// Finishes the packet in service if its last bit has left, and starts the next.
@@ -234,10 +248,14 @@ impl ClassPort {
         self.integrate(now);
         self.classes.classes[served.class].bytes -= u64::from(served.bytes);
         self.leave(served.bytes, env);
-        if served.lost {
-            self.lose(served.packet, served.bytes, env);
-        } else {
-            self.link.push(served.departs, served.packet, served.bytes, env.schedule);
+        let lost = match &mut self.impairment {
+            _ if served.lost => Some(DropReason::LinkDown),
+            Some(impairment) => impairment.draw(),
+            None => None,
+        };
+        match lost {
+            Some(reason) => self.lose(served.packet, served.bytes, reason, env),
+            None => self.link.push(served.departs, served.packet, served.bytes, env.schedule),
         }
         if self.queued.packets == 0 {
             self.classes.end_busy_period();
@@ -283,10 +301,16 @@ impl ClassPort {
         }
     }
 
-    /// A packet that had been accepted is dropped because the link failed.
-    fn lose<P, S>(&mut self, packet: PacketRef, bytes: u32, env: &mut Env<'_, P, S>) {
+    /// A packet that had been accepted is dropped because of what the link does.
+    fn lose<P, S>(
+        &mut self,
+        packet: PacketRef,
+        bytes: u32,
+        reason: DropReason,
+        env: &mut Env<'_, P, S>,
+    ) {
         self.tally.dropped.add(bytes);
-        env.counters.note_drop(DropReason::LinkDown);
+        env.counters.note_drop(reason);
         env.pool.take(packet);
     }
 

@@ -12,6 +12,7 @@ use super::setup::Setup;
 use super::sizes_of::OpSizes;
 use super::topology::{Links, Shape};
 use super::workload::{ClosedLoops, Demand, Pattern, Workload};
+use crate::plan::FaultKind;
 
 /// Renders a run.
 pub(super) fn render(setup: &Setup) -> String {
@@ -42,6 +43,17 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
     }
     for workload in &setup.workloads {
         write_workload(out, workload, setup)?;
+    }
+    for fault in &setup.faults {
+        writeln!(out, "\n[[fault]]\nlink = \"{}\"\nat = \"{}\"", fault.link, fault.at)?;
+        if let Some(until) = fault.until {
+            writeln!(out, "until = \"{until}\"")?;
+        }
+        match fault.kind {
+            FaultKind::Down => writeln!(out, "kind = \"down\"")?,
+            FaultKind::Loss(p) => writeln!(out, "kind = \"loss\"\nprobability = {p:?}")?,
+            FaultKind::Corrupt(p) => writeln!(out, "kind = \"corrupt\"\nprobability = {p:?}")?,
+        }
     }
     if let Some(measure) = setup.measure {
         writeln!(out, "\n[measure]\ninterval = \"{}\"", measure.interval)?;

@@ -6,13 +6,14 @@ use apus_transport::EndpointConfig;
 use apus_units::{ClassId, Span};
 
 use super::algorithm::{self, NEEDS_ECN, NamedAlgorithm};
+use super::fault::FaultSpec;
 use super::host::{HostSpec, read_host, read_packets, read_transport};
 use super::section::Section;
 use super::source::{Place, Problems};
 use super::topology::TopologySpec;
 use super::tree::Table;
 use super::workload::{Demand, Frame, Workload};
-use super::{connections, effective, record};
+use super::{connections, effective, fault, record};
 use crate::PacketSizes;
 use crate::plan::Plan;
 use crate::record::Record;
@@ -28,6 +29,7 @@ pub(super) const KEYS: &[&str] = &[
     "transport",
     "algorithm",
     "workload",
+    "fault",
     "measure",
     "record",
 ];
@@ -52,6 +54,7 @@ pub struct Setup {
     pub(super) endpoint: EndpointConfig,
     pub(super) algorithms: Vec<NamedAlgorithm>,
     pub(super) workloads: Vec<Workload>,
+    pub(super) faults: Vec<FaultSpec>,
     pub(super) measure: Option<Measure>,
     pub(super) record: Option<Record>,
     /// Whether the run is to be recorded.
@@ -110,8 +113,16 @@ impl Setup {
     /// # Errors
     /// If the topology cannot be built, which the reader is there to find out before.
     pub fn plan(&self) -> Result<Plan, TopologyError> {
+        let faults: Vec<_> = self.faults.iter().flat_map(FaultSpec::plan).collect();
+        let mut topology = self.topology.build()?;
+        for fault in &faults {
+            let link = &mut topology.links[fault.port.index() / 2];
+            let port = if fault.port.get().is_multiple_of(2) { &mut link.ab } else { &mut link.ba };
+            port.variable = true;
+        }
         Ok(Plan {
-            topology: self.topology.build()?,
+            topology,
+            faults,
             force_class_ports: false,
             sizes: self.sizes,
             host: self.host.model,
@@ -178,6 +189,8 @@ impl Setup {
         let workloads: Vec<Option<Workload>> =
             tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
         let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
+        let built = if root.node("fault").is_some() { topology.build().ok() } else { None };
+        let faults = fault::read_faults(&root, built.as_ref(), duration);
         let measure = read_measure(&root, duration, warmup);
         let record = record::read(&root, duration);
         check_classes(&root, &topology, &workloads);
@@ -201,6 +214,7 @@ impl Setup {
             endpoint,
             algorithms,
             workloads,
+            faults: faults?,
             measure,
             record,
             recorded: false,

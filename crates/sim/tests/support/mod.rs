@@ -54,6 +54,7 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         host: HostModel::IDEAL,
         endpoint: EndpointConfig { max_payload: 1000, ..EndpointConfig::default() },
         ack_class: None,
+        faults: Vec::new(),
         connections,
         duration,
         warmup: Span::ZERO,

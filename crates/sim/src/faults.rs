@@ -1,0 +1,72 @@
+//! Faults of links as a schedule of changes, applied between the events of a run.
+
+use apus_fabric::Impairment;
+use apus_units::Time;
+
+use crate::plan::{Fault, FaultKind};
+use crate::random::{Purpose, Stream};
+use crate::world::World;
+
+/// The changes still to come, the next one last.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    changes: Vec<Change>,
+    seed: u64,
+}
+
+/// A fault begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    at: Time,
+    begins: bool,
+    index: usize,
+    pub(crate) fault: Fault,
+}
+
+impl Faults {
+    pub(crate) fn new(faults: &[Fault], seed: u64) -> Self {
+        let mut changes: Vec<Change> = faults
+            .iter()
+            .enumerate()
+            .flat_map(|(index, &fault)| {
+                let change = |at, begins| Change { at, begins, index, fault };
+                [change(fault.at, true), change(fault.until, false)]
+            })
+            .collect();
+        // Of one instant, what ends goes first: it may be followed by another fault of the link.
+        changes.sort_by_key(|c| (c.at, c.begins, c.index));
+        changes.reverse();
+        Self { changes, seed }
+    }
+
+    /// When the next change is due, if there is one.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.changes.last().map(|change| change.at)
+    }
+
+    /// The next change, if it is due at `now`.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Change> {
+        self.changes.pop_if(|change| change.at <= now)
+    }
+
+    /// Makes a change in the part of the network that simulates the port.
+    pub(crate) fn apply(&self, change: &Change, world: &mut World) {
+        let port = change.fault.port;
+        // A stream per fault.
+        let seed = Stream::new(self.seed, Purpose::Fault, change.index as u64).below(u64::MAX);
+        let impairment = match change.fault.kind {
+            FaultKind::Down => None,
+            FaultKind::Loss(p) => Some(Impairment::loss(p, seed)),
+            FaultKind::Corrupt(p) => Some(Impairment::corruption(p, seed)),
+        };
+        let (now, is_down) = (change.at, impairment.is_none());
+        let (network, mut scheduler) = world.network();
+        let changed = if is_down {
+            network.set_link_up(now, port, !change.begins, &mut scheduler)
+        } else {
+            let impairment = impairment.filter(|_| change.begins);
+            network.set_impairment(now, port, impairment, &mut scheduler)
+        };
+        debug_assert!(changed.is_ok(), "ports with faults are variable: {changed:?}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Links that fail, lose and corrupt on a schedule.
+
+use apus_sim::Simulation;
+use apus_sim::scenario::{Options, Scenario, Source};
+use apus_sim::summary::Summary;
+
+/// Two leaves and two spines; host 0 of leaf 0 sends to host 2 of leaf 1.
+const HEAD: &str = "duration = \"10ms\"\nalgorithm = { name = \"swift\" }\n\
+    topology = \"leaf-spine leaves=2 hosts_per_leaf=2 spines=2 100Gbps 1us\"\n\
+    [[workload]]\nkind = \"flows\"\nsize = \"64kB\"\noutstanding = 8\n\
+    [[workload.flow]]\nfrom = 0\nto = 2\n";
+
+fn run(faults: &str, threads: u32) -> Summary {
+    let source = Source { name: "s.toml".to_owned(), text: format!("{HEAD}{faults}") };
+    let read = |source| Scenario::read(source, &|n| Err(n.to_owned()), &Options::default());
+    let scenario = read(&source).unwrap_or_else(|e| panic!("{e}"));
+    let setup = &scenario.runs[0].setup;
+    let effective = Source { name: "e.toml".to_owned(), text: setup.to_toml() };
+    let again = read(&effective).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(again.runs[0].setup.to_toml(), effective.text);
+    let plan = setup.plan().expect("plan");
+    let simulation = Simulation::with_threads(&plan, threads).expect("plan");
+    simulation.run("faults", &mut |_| {}).expect("packets are conserved")
+}
+
+#[test]
+fn a_link_that_is_down_carries_nothing_until_it_is_up() {
+    let whole = run("", 1);
+    let fault = |until: &str| {
+        format!("[[fault]]\nlink = \"leaf 1 <-> host 2\"\nkind = \"down\"\nat = \"2ms\"\n{until}")
+    };
+    let never = run(&fault(""), 1);
+    assert!(never.packets.dropped > 0);
+    // A fifth of the time and no more, but for what was on its way.
+    let share = never.goodput_gbps / whole.goodput_gbps;
+    assert!((0.17..0.21).contains(&share), "{share}");
+    let again = run(&fault("until = \"2.5ms\"\n"), 1);
+    assert!(again.goodput_gbps > never.goodput_gbps * 1.5, "{}", again.goodput_gbps);
+    assert!(again.goodput_gbps < whole.goodput_gbps);
+}
+
+#[test]
+fn a_link_loses_as_many_packets_as_it_should() {
+    for kind in ["loss", "corrupt"] {
+        let fault = format!(
+            "[[fault]]\nlink = \"host 0 -> leaf 0\"\nkind = \"{kind}\"\nprobability = 0.01\n"
+        );
+        let lossy = run(&fault, 1);
+        let sent = lossy.measured.data_packets_sent as f64;
+        let dropped = lossy.packets.dropped as f64;
+        // Five standard deviations of the binomial distribution.
+        assert!((dropped - sent * 0.01).abs() < 5.0 * (sent * 0.01).sqrt(), "{dropped} of {sent}");
+        assert!(sent > 3_000.0, "{sent}");
+    }
+}
+
+#[test]
+fn faults_are_the_same_on_any_number_of_threads() {
+    let faults = "[[fault]]\nlink = \"leaf 0 -> spine 0\"\nkind = \"loss\"\nprobability = 0.02\n\
+                  [[fault]]\nlink = \"spine 1 -> leaf 1\"\nkind = \"corrupt\"\nprobability = 0.02\n\
+                  [[fault]]\nlink = \"leaf 0 <-> host 0\"\nkind = \"down\"\nat = \"1ms\"\n\
+                  until = \"1.3ms\"\n";
+    let results = [1, 2, 4].map(|threads| {
+        let summary = run(faults, threads);
+        (summary.cost.event_hash, summary.packets.dropped, summary.packets.delivered)
+    });
+    assert!(results[0].1 > 0);
+    assert_eq!(results[0], results[1]);
+    assert_eq!(results[0], results[2]);
+}
