@@ -372,6 +372,20 @@ fn line() -> impl Strategy<Value = String> {
         "senders",
         "relative_to",
         "low",
+        "load",
+        "sizes",
+        "flows",
+        "file",
+        "class",
+        "ack_class",
+        "a",
+        "b",
+        "link",
+        "probability",
+        "until",
+        "request",
+        "answer",
+        "topology",
     ];
     let values = [
         "\"20ms\"",
@@ -397,6 +411,13 @@ fn line() -> impl Strategy<Value = String> {
         "[[1]]",
         "4294967295",
         "9223372036854775807",
+        "\"poisson\"",
+        "\"links\"",
+        "\"h1\"",
+        "\"web_search\"",
+        "\"partition-aggregate\"",
+        "\"switch 0 -> host 1\"",
+        "\"star hosts=4 1us 10Gbps\"",
     ];
     let tables = [
         "[topology]",
@@ -414,6 +435,9 @@ fn line() -> impl Strategy<Value = String> {
         "[[override]]",
         "[[workload.flow]]",
         "[topology.uplink]",
+        "[[topology.class]]",
+        "[[topology.link]]",
+        "[[fault]]",
         "[algorithm.a]",
     ];
     prop_oneof![
