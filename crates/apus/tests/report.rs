@@ -104,6 +104,43 @@ fn a_report_of_5000_flows_can_be_used() {
     assert_eq!(seen["hidden"].as_array().map(Vec::len), Some(3), "{seen}");
 }
 
+/// Every table has the header that the reference names, and as many cells in every row; sums over
+/// the tables are the summary's numbers.
+#[test]
+fn tables_are_what_the_reference_says() {
+    let folder = folder("tables");
+    apus(&folder, &["run", "bench/incast-100", "--set", "duration=5ms", "--out", "out"]);
+    let mut sums = std::collections::BTreeMap::new();
+    for table in apus_sim::columns::TABLES.iter().filter(|table| table.file.ends_with(".csv")) {
+        let text = fs::read_to_string(folder.join("out").join(table.file)).expect(table.file);
+        let (header, rows) = text.split_once('\n').expect("a header");
+        assert_eq!(header.to_owned() + "\n", table.header());
+        assert!(rows.lines().count() > 20, "{}", table.file);
+        for row in rows.lines() {
+            let cells: Vec<&str> = row.split(',').collect();
+            assert_eq!(cells.len(), table.columns.len(), "{}: {row}", table.file);
+            for (column, cell) in table.columns.iter().zip(cells) {
+                let number = cell.parse::<f64>();
+                if !column.unit.is_empty() && !cell.is_empty() {
+                    assert!(number.is_ok(), "{} {}: {cell}", table.file, column.name);
+                }
+                *sums.entry((table.file, column.name)).or_insert(0.0) += number.unwrap_or(0.0);
+            }
+        }
+    }
+    let summary = fs::read_to_string(folder.join("out/summary.json")).expect("summary");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(summary["schema_version"], 1);
+    let run = &summary["runs"][0];
+    let goodput = run["goodput_gbps"].as_f64().expect("number");
+    let near = |sum: f64, whole: f64| (sum / whole - 1.0).abs() < 1e-3;
+    assert!(near(sums[&("flows.csv", "goodput_gbps")], goodput), "{sums:?}");
+    let sent = run["measured"]["data_packets_sent"].as_f64().expect("number");
+    assert!(near(sums[&("flows.csv", "packets_sent")], sent), "{sums:?}");
+    let hops = run["cost"]["packet_hops"].as_f64().expect("number");
+    assert!(near(sums[&("ports.csv", "sent_packets")], hops), "{sums:?}");
+}
+
 /// The paper's numbers beside ours, and the tables of every variant.
 #[test]
 fn reproduce_writes_a_report_with_the_papers_numbers() {

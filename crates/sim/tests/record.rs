@@ -8,6 +8,7 @@ use apus_fabric::Topology;
 use apus_sim::Simulation;
 use apus_sim::plan::Plan;
 use apus_sim::record::{Quantity, Record, Recording};
+use apus_sim::scenario::{Options, Scenario, Source};
 use apus_sim::summary::Summary;
 use apus_units::{Rate, Span};
 use support::{connection, plan, tier};
@@ -98,4 +99,35 @@ fn totals_are_of_the_measured_phase() {
     assert_eq!(recording.ops.len() as u64, summary.measured.ops + summary.startup.ops);
     let goodput = recording.samples.iter().map(|s| s[0].get(Quantity::Goodput));
     assert!(goodput.sum::<f64>() / 200.0 > 0.99 * summary.goodput_gbps);
+}
+
+/// What a scenario asks for is recorded, and stands in its effective configuration.
+#[test]
+fn a_scenario_says_what_is_recorded() {
+    let text = "
+        duration = \"1ms\"
+        topology = { kind = \"star\", hosts = 3, rate = \"8Gbps\", delay = \"1us\", buffer = \"1MB\" }
+        algorithm = { name = \"swift\" }
+        record = { interval = \"10us\", flows = 1, ops = 7, nics = true }
+        [[workload]]
+        kind = \"incast\"
+        size = \"4kB\"
+    ";
+    let read = |text: &str| {
+        let source = Source { name: "mine.toml".to_owned(), text: text.to_owned() };
+        let testbed = |_: &str| Err("none".to_owned());
+        let scenario = Scenario::read(&source, &testbed, &Options::default());
+        scenario.unwrap_or_else(|e| panic!("{e}")).runs.remove(0).setup
+    };
+    let setup = read(text);
+    assert_eq!(setup.record(), None, "nothing is recorded unless results are written");
+    let record = setup.recorded(true).record().expect("recorded");
+    let asked = Record { interval: Span::from_us(10), flows: 1, ports: 32, ops: 7, nics: true };
+    assert_eq!(record, asked);
+    let again = read(&read(text).to_toml()).recorded(true);
+    assert_eq!(again.record(), Some(asked));
+    let plan = again.plan().expect("plan");
+    let (_, recording) = recorded(&plan, record);
+    assert_eq!(recording.times.len(), 100);
+    assert_eq!(recording.sampled_ports.len(), 6); // both directions of three links
 }
