@@ -26,7 +26,9 @@ impl Schedule for Two {
     fn at(&mut self, event: FabricEvent, time: Time) {
         match event {
             FabricEvent::Arrival(_) => self.arrival = Some(time),
-            FabricEvent::Service(_) | FabricEvent::Wake(_) => self.service = Some(time),
+            FabricEvent::Service(_) | FabricEvent::Wake(_) | FabricEvent::Held(_) => {
+                self.service = Some(time);
+            }
         }
     }
 }
@@ -97,6 +99,7 @@ impl Schedule for Heap {
             FabricEvent::Arrival(port) => (port, 0),
             FabricEvent::Service(port) => (port, 1),
             FabricEvent::Wake(port) => (port, 2),
+            FabricEvent::Held(port) => (port, 3),
         };
         self.0.push(Reverse((time, (u64::from(port.get()) << 2) | kind)));
     }
@@ -109,7 +112,8 @@ impl Heap {
         let event = match key & 3 {
             0 => FabricEvent::Arrival(port),
             1 => FabricEvent::Service(port),
-            _ => FabricEvent::Wake(port),
+            2 => FabricEvent::Wake(port),
+            _ => FabricEvent::Held(port),
         };
         Some((time, event))
     }

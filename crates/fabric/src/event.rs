@@ -19,6 +19,9 @@ pub enum FabricEvent {
     /// The rate-limited class of this class port has gathered enough tokens for its first packet.
     /// Apart from `Service`, because while the limited class waits another class may be served.
     Wake(PortId),
+    /// A packet that an [`Impairment`](crate::Impairment) of this class port's link held back enters
+    /// the link.
+    Held(PortId),
 }
 
 /// The engine's side: keeps events and gives each back to [`Network::handle`] at its time.

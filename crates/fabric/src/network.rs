@@ -136,6 +136,10 @@ impl<P> Network<P> {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_service(now, &mut env);
             }
+            FabricEvent::Held(port) => {
+                let (port, mut env) = self.class_port(port, schedule);
+                port.on_held(now, &mut env);
+            }
             FabricEvent::Wake(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_wake(now, &mut env);

@@ -58,6 +58,7 @@ impl Faults {
             FaultKind::Down => None,
             FaultKind::Loss(p) => Some(Impairment::loss(p, seed)),
             FaultKind::Corrupt(p) => Some(Impairment::corruption(p, seed)),
+            FaultKind::Reorder(p, delay) => Some(Impairment::reordering(p, delay, seed)),
         };
         let (now, is_down) = (change.at, impairment.is_none());
         let (network, mut scheduler) = world.network();

@@ -120,4 +120,6 @@ pub enum FaultKind {
     Loss(f64),
     /// It corrupts packets with this probability.
     Corrupt(f64),
+    /// It holds packets back with this probability, by this long, so that others overtake them.
+    Reorder(f64, Span),
 }

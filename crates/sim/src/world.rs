@@ -38,8 +38,8 @@ pub(crate) struct Entities {
     ports: u32,
 }
 
-/// Kinds of a port's events: arrival, service, wake.
-const PORT_KINDS: u32 = 3;
+/// Kinds of a port's events: arrival, service, wake, held.
+const PORT_KINDS: u32 = 4;
 
 /// The entity that an event belongs to.
 pub(crate) enum Entity {
@@ -62,6 +62,7 @@ impl Entities {
             FabricEvent::Arrival(port) => port.get(),
             FabricEvent::Service(port) => self.ports + port.get(),
             FabricEvent::Wake(port) => 2 * self.ports + port.get(),
+            FabricEvent::Held(port) => 3 * self.ports + port.get(),
         }
     }
 
@@ -76,8 +77,10 @@ impl Entities {
             Entity::Fabric(FabricEvent::Arrival(PortId::new(entity)))
         } else if entity < 2 * self.ports {
             Entity::Fabric(FabricEvent::Service(PortId::new(entity - self.ports)))
-        } else if entity < PORT_KINDS * self.ports {
+        } else if entity < 3 * self.ports {
             Entity::Fabric(FabricEvent::Wake(PortId::new(entity - 2 * self.ports)))
+        } else if entity < PORT_KINDS * self.ports {
+            Entity::Fabric(FabricEvent::Held(PortId::new(entity - 3 * self.ports)))
         } else {
             Entity::Host(HostId::new(entity - PORT_KINDS * self.ports))
         }

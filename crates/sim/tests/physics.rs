@@ -64,6 +64,7 @@ impl Schedule for Events {
             FabricEvent::Arrival(port) => (port, 0),
             FabricEvent::Service(port) => (port, 1),
             FabricEvent::Wake(port) => (port, 2),
+            FabricEvent::Held(port) => (port, 3),
         };
         self.0.push(Reverse((time, port.get(), kind)));
     }
@@ -80,7 +81,8 @@ impl Events {
         let event = match kind {
             0 => FabricEvent::Arrival(port),
             1 => FabricEvent::Service(port),
-            _ => FabricEvent::Wake(port),
+            2 => FabricEvent::Wake(port),
+            _ => FabricEvent::Held(port),
         };
         Some((time, event))
     }

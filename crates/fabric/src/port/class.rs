@@ -1,7 +1,9 @@
 //! A port of several classes that chooses a packet whenever the link is free.
 
+use alloc::collections::VecDeque;
+
 use apus_cc::{Ecn, PortView, SwitchHalf, Verdict};
-use apus_units::{Bytes, ClassId, PortId, Rate, SwitchId, Time};
+use apus_units::{Bytes, ClassId, PortId, Rate, Span, SwitchId, Time};
 
 use super::Env;
 use super::link::Link;
@@ -9,7 +11,7 @@ use super::queue::{Choice, Classes, Waiting};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{Count, DropReason, PortCounters, Tally};
 use crate::event::{FabricEvent, Schedule};
-use crate::impairment::Impairment;
+use crate::impairment::{Fate, Impairment};
 use crate::packet::PacketRef;
 use crate::topology::Node;
 
@@ -44,6 +46,9 @@ pub(crate) struct ClassPort {
     wake_armed: bool,
     up: bool,
     impairment: Option<Impairment>,
+    /// Packets that have departed and are held back, with the time at which each enters the link,
+    /// which never decreases. A `Held` event is pending if and only if there are any.
+    held_back: VecDeque<(Time, PacketRef, u32)>,
     queued: Count,
     /// The time integrals of the tally reach to here.
     integrated_to: Time,
@@ -76,6 +81,7 @@ impl ClassPort {
             wake_armed: false,
             up: true,
             impairment: None,
+            held_back: VecDeque::new(),
             queued: Count::default(),
             integrated_to: Time::ZERO,
             tally: Tally::default(),
@@ -248,19 +254,45 @@ impl ClassPort {
         self.integrate(now);
         self.classes.classes[served.class].bytes -= u64::from(served.bytes);
         self.leave(served.bytes, env);
-        let lost = match &mut self.impairment {
-            _ if served.lost => Some(DropReason::LinkDown),
+        let fate = match &mut self.impairment {
+            _ if served.lost => Some(Fate::Drop(DropReason::LinkDown)),
             Some(impairment) => impairment.draw(),
             None => None,
         };
-        match lost {
-            Some(reason) => self.lose(served.packet, served.bytes, reason, env),
+        match fate {
+            Some(Fate::Drop(reason)) => self.lose(served.packet, served.bytes, reason, env),
+            Some(Fate::Hold(delay)) => self.hold_back(&served, delay, env),
             None => self.link.push(served.departs, served.packet, served.bytes, env.schedule),
         }
         if self.queued.packets == 0 {
             self.classes.end_busy_period();
         } else {
             self.start_next(now, env);
+        }
+    }
+
+    /// Keeps a packet that has departed from the link for `delay`.
+    fn hold_back<P, S: Schedule>(
+        &mut self,
+        served: &InService,
+        delay: Span,
+        env: &mut Env<'_, P, S>,
+    ) {
+        let last = self.held_back.back().map_or(Time::ZERO, |held| held.0);
+        let enters = served.departs.saturating_add(delay).max(last);
+        if self.held_back.is_empty() {
+            env.schedule.at(FabricEvent::Held(self.port), enters);
+        }
+        self.held_back.push_back((enters, served.packet, served.bytes));
+    }
+
+    /// The oldest packet held back enters the link, behind those that overtook it.
+    pub(crate) fn on_held<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
+        if let Some((_, packet, bytes)) = self.held_back.pop_front() {
+            self.link.push(now, packet, bytes, env.schedule);
+        }
+        if let Some(&(enters, ..)) = self.held_back.front() {
+            env.schedule.at(FabricEvent::Held(self.port), enters);
         }
     }
 
@@ -367,6 +399,6 @@ impl ClassPort {
 
     /// Packets in the port and on the link behind it.
     pub(crate) fn held(&self) -> u64 {
-        self.queued.packets + self.link.held() as u64
+        self.queued.packets + (self.held_back.len() + self.link.held()) as u64
     }
 }

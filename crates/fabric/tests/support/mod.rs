@@ -29,6 +29,7 @@ fn parts(event: FabricEvent) -> (PortId, u8) {
         FabricEvent::Arrival(port) => (port, 0),
         FabricEvent::Service(port) => (port, 1),
         FabricEvent::Wake(port) => (port, 2),
+        FabricEvent::Held(port) => (port, 3),
     }
 }
 
@@ -110,7 +111,8 @@ impl Sim {
         let event = match kind {
             0 => FabricEvent::Arrival(port),
             1 => FabricEvent::Service(port),
-            _ => FabricEvent::Wake(port),
+            2 => FabricEvent::Wake(port),
+            _ => FabricEvent::Held(port),
         };
         match self.net.handle(time, event, &mut self.engine) {
             Outcome::Delivered { host, packet } => {

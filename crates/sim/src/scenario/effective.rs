@@ -53,6 +53,9 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
             FaultKind::Down => writeln!(out, "kind = \"down\"")?,
             FaultKind::Loss(p) => writeln!(out, "kind = \"loss\"\nprobability = {p:?}")?,
             FaultKind::Corrupt(p) => writeln!(out, "kind = \"corrupt\"\nprobability = {p:?}")?,
+            FaultKind::Reorder(p, delay) => {
+                writeln!(out, "kind = \"reorder\"\nprobability = {p:?}\ndelay = \"{delay}\"")?;
+            }
         }
     }
     if let Some(measure) = setup.measure {

@@ -1,4 +1,4 @@
-//! `[[fault]]`: links that fail, lose or corrupt packets on a schedule.
+//! `[[fault]]`: links that fail, lose, corrupt or reorder packets on a schedule.
 
 use apus_fabric::Topology;
 use apus_units::{PortId, Span, Time};
@@ -82,12 +82,13 @@ fn read_fault(table: &Section<'_>, topology: &Topology, duration: Span) -> Optio
         table.check(until < duration, "until", message);
     }
     if table.node("kind").is_none() {
-        table.missing("kind", "\"down\", \"loss\" or \"corrupt\"");
+        table.missing("kind", "\"down\", \"loss\", \"corrupt\" or \"reorder\"");
         return None;
     }
-    let kind = match table.word("kind", &["down", "loss", "corrupt"])? {
+    let kind = match table.word("kind", &["down", "loss", "corrupt", "reorder"])? {
         "down" => {
             table.no_effect("probability", "on a link that is down");
+            table.no_effect("delay", "on a link that is down");
             FaultKind::Down
         }
         word => {
@@ -96,9 +97,16 @@ fn read_fault(table: &Section<'_>, topology: &Topology, duration: Span) -> Optio
             let must =
                 format_args!("must be above 0 and at most 1 per packet, but it is {probability}");
             table.check(holds, "probability", must);
-            match word {
-                "loss" => FaultKind::Loss(probability),
-                _ => FaultKind::Corrupt(probability),
+            if word == "reorder" {
+                let delay: Span = table.require("delay")?;
+                table.check(!delay.is_zero(), "delay", "must be above 0: by how long to hold back");
+                FaultKind::Reorder(probability, delay)
+            } else {
+                table.no_effect("delay", "unless packets are reordered (kind = \"reorder\")");
+                match word {
+                    "loss" => FaultKind::Loss(probability),
+                    _ => FaultKind::Corrupt(probability),
+                }
             }
         }
     };

@@ -54,7 +54,8 @@
 //!     flow.txt of the HPCC simulator), each an op of a flow of its own. Those that start after the
 //!     end of the run are left out.
 //! * `[[fault]]`: `link` ("leaf 0 -> spine 1", or with `<->` both directions), `at` (0s), `until`,
-//!   `kind`: "down" (what waits and what comes is lost; paths stay as they are), "loss" or "corrupt",
+//!   `kind`: "down" (what waits and what comes is lost; paths stay as they are), "loss", "corrupt" or
+//!   "reorder" (held back by `delay`, so that others overtake),
 //!   each packet with `probability`, from a stream of random numbers of the fault's own.
 //! * `[measure]`: `interval` and `fair_share_after`: compare each connection's rate per interval with
 //!   its max-min share, from that long after each start or stop of a connection.
