@@ -28,7 +28,8 @@ bench: $(APUS)
 # toolchain.
 fuzz:
 	for target in $$(cd fuzz && cargo +nightly fuzz list); do \
-		(cd fuzz && cargo +nightly fuzz run $$target -- -max_total_time=300) || exit 1; \
+		(cd fuzz && mkdir -p corpus/$$target seeds/$$target && \
+		 cargo +nightly fuzz run $$target corpus/$$target seeds/$$target -- -max_total_time=300) || exit 1; \
 	done
 
 .PHONY: $(APUS)

@@ -171,22 +171,28 @@ fn table(result: &ExperimentResult) -> String {
     if let Some(error) = &result.error {
         return text + "  ERROR: " + error + "\n\n";
     }
+    text += &tables(&result.checks, &result.shown);
+    text + "\n"
+}
+
+/// The checks with their bands, why what differs may differ, and what is shown besides.
+pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
     let header = ["", "paper", "ours", "band", "", "source"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for check in &result.checks {
+    for check in checks {
         let verdict = if check.pass { "pass" } else { "FAIL" };
         rows.push(table_row(&check.shown, band(&check.shown), verdict));
     }
-    text += &columns(&rows, "  ");
-    for check in &result.checks {
+    let mut text = columns(&rows, "  ");
+    for check in checks {
         text += &difference(check);
     }
-    if !result.shown.is_empty() {
+    if !shown.is_empty() {
         text += "  Also measured:\n";
-        let rows: Vec<_> = result.shown.iter().map(shown_row).collect();
+        let rows: Vec<_> = shown.iter().map(shown_row).collect();
         text += &columns(&rows, "    ");
     }
-    text + "\n"
+    text
 }
 
 /// Why a measurement may differ from the paper's number, if it does so visibly or fails.

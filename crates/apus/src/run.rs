@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
+use crate::reproduce::tables;
 use crate::results::{Runs, keep};
 use crate::{input, library, text};
 
@@ -106,7 +107,27 @@ impl Run {
             Some(format!("{}: {why}; --watchdog sets the span", run.name))
         });
         failures.extend(stopped);
-        if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
+        if !failures.is_empty() {
+            return Err(Failure::Run(failures.join("\n")));
+        }
+        self.judge(&scenario, &runs.runs)
+    }
+
+    /// Holds the runs against the scenario's checks, which are about one seed here.
+    fn judge(&self, scenario: &Scenario, runs: &[Summary]) -> Result<(), Failure> {
+        if scenario.checks.is_empty() {
+            return Ok(());
+        }
+        let summaries = runs.iter().map(|run| vec![run.clone()]).collect();
+        let judged = apus_sim::experiment::judge(scenario, summaries);
+        let table = format!("\nchecks\n{}", tables(&judged.checks, &[]));
+        if !self.json {
+            print(&table)?;
+        } else if !judged.passes() {
+            // The JSON is the runs'; a script finds the verdict in the exit code.
+            eprint!("{table}");
+        }
+        if judged.passes() { Ok(()) } else { Err(Failure::Checks) }
     }
 
     fn open(&self, options: &Options) -> Result<Scenario, Failure> {

@@ -294,3 +294,26 @@ fn files_of_other_simulators_run_as_they_are() {
     let shown = succeeds(&apus_in(&folder, &star));
     assert!(shown.contains("1 ops done"), "{shown}");
 }
+
+/// The checks of one's own scenario are judged: exit code 1 if one fails, and the table says which.
+#[test]
+fn run_judges_the_checks_of_the_scenario() {
+    let folder = folder("run_judges");
+    let scenario = |low: f64| {
+        format!(
+            "{SCENARIO}\n[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nlow = {low:?}\nsource = \"our own goal\"\n"
+        )
+    };
+    fs::write(folder.join("good.toml"), scenario(1.0)).expect("scenario");
+    fs::write(folder.join("bad.toml"), scenario(101.0)).expect("scenario");
+    let good = succeeds(&apus_in(&folder, &["run", "good.toml"]));
+    assert!(good.contains("busy") && good.contains("pass"), "{good}");
+    let bad = apus_in(&folder, &["run", "bad.toml"]);
+    let (stdout, stderr) = texts(&bad);
+    assert_eq!(bad.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("busy FAILS"), "{stdout}");
+    let json = apus_in(&folder, &["run", "bad.toml", "--json"]);
+    let (stdout, stderr) = texts(&json);
+    assert_eq!(json.status.code(), Some(1));
+    assert!(stderr.contains("busy FAILS") && serde_json::from_str::<Value>(&stdout).is_ok());
+}

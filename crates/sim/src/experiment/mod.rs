@@ -74,11 +74,17 @@ pub fn run(
         });
         summaries.push(of_run.collect::<Result<Vec<Summary>, String>>()?);
     }
+    Ok(judge(scenario, summaries))
+}
+
+/// Holds the summaries of a scenario's runs, by run and then by seed, against its checks.
+#[must_use]
+pub fn judge(scenario: &Scenario, summaries: Vec<Vec<Summary>>) -> Experiment {
     let json: Vec<Vec<Value>> = summaries
         .iter()
         .map(|of_run| of_run.iter().map(|s| serde_json::to_value(s).unwrap_or_default()).collect())
         .collect();
     let measured = |checks| measure::measure(checks, &scenario.runs, &json);
     let checks = measured(&scenario.checks).into_iter().map(CheckResult::judge).collect();
-    Ok(Experiment { checks, shown: measured(&scenario.shown), summaries })
+    Experiment { checks, shown: measured(&scenario.shown), summaries }
 }
