@@ -3,7 +3,9 @@
 // Results go to standard output and messages to standard error: that is what a command is for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod batch;
 mod bench;
+mod chart;
 mod explain;
 mod failure;
 mod input;
@@ -17,6 +19,7 @@ mod report;
 mod reproduce;
 mod results;
 mod run;
+mod store;
 mod sweep;
 mod tables;
 mod text;

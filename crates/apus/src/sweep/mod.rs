@@ -1,31 +1,26 @@
 //! `apus sweep`: a scenario over the product of settings, on all cores, resumable.
 
-mod chart;
 mod grid;
-mod store;
-mod table;
+pub mod table;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{available_parallelism, scope};
 
 use apus_cc::suggestion;
 use apus_sim::Watch;
-use apus_sim::experiment::{Step, run_all};
 use apus_sim::scenario::METRICS;
-use apus_sim::summary::Summary;
 use clap::Args;
-use grid::{Axis, Point, read_axis};
+use grid::{Point, read_axis};
+pub use grid::Axis;
 use serde_json::{Value, json};
-use store::Store;
 use table::{DEFAULT_METRICS, Done};
 
+use crate::batch::{self, Job};
+use crate::chart;
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
-use crate::progress::Meter;
+use crate::store::Store;
 
 /// Runs a scenario for every combination of settings and puts the results into one table and one
 /// chart.
@@ -147,35 +142,16 @@ impl Sweep {
     fn run_missing(&self, runs: &mut [Done], store: &Store, watch: &Watch) -> Vec<String> {
         let missing: Vec<usize> =
             (0..runs.len()).filter(|&index| runs[index].summary.is_none()).collect();
-        let meter = Meter::new(&self.file, missing.len());
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<(usize, Value)>> = Mutex::default();
-        let failures: Mutex<Vec<(usize, String)>> = Mutex::default();
-        let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let threads = self.threads.unwrap_or(cores).get().min(missing.len());
-        let all: &[Done] = runs;
-        scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while !interrupt::interrupted(watch) {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&index) = missing.get(place) else { return };
-                        let step = |step: Step| meter.on_step(Step { run: place, ..step });
-                        match finish(&all[index].point, store, watch, &step) {
-                            Ok(Some(summary)) => keep(&done, (index, summary)),
-                            Ok(None) => {}
-                            Err(why) => keep(&failures, (index, why)),
-                        }
-                    }
-                });
-            }
-        });
-        for (index, summary) in done.into_inner().unwrap_or_default() {
-            runs[index].summary = Some(summary);
+        let job = |&index: &usize| {
+            let point = &runs[index].point;
+            Job { setup: &point.setup, settings: point.values.join(", ") }
+        };
+        let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
+        let (done, failures) = batch::run(&self.file, &jobs, Some(store), self.threads, watch);
+        for (index, summary) in missing.into_iter().zip(done) {
+            runs[index].summary = summary;
         }
-        let mut failures = failures.into_inner().unwrap_or_default();
-        failures.sort();
-        failures.into_iter().map(|(_, why)| why).collect()
+        failures
     }
 
     fn json(&self, runs: &[Done]) -> Value {
@@ -195,35 +171,4 @@ impl Sweep {
         };
         json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() })
     }
-}
-
-/// Adds to a list that several threads fill.
-fn keep<T>(list: &Mutex<Vec<T>>, value: T) {
-    if let Ok(mut list) = list.lock() {
-        list.push(value);
-    }
-}
-
-/// Runs a point to its end and keeps its summary; `None` if it was interrupted.
-fn finish(
-    point: &Point,
-    store: &Store,
-    watch: &Watch,
-    step: &(dyn Fn(Step) + Sync),
-) -> Result<Option<Value>, String> {
-    let setups = std::slice::from_ref(&point.setup);
-    let Some(result) = run_all(setups, NonZeroUsize::MIN, 1, watch, step).pop() else {
-        return Ok(None);
-    };
-    if interrupt::interrupted(watch) && !matches!(&result, Ok(Summary { interrupted: false, .. })) {
-        return Ok(None);
-    }
-    let summary = result?;
-    let settings = point.values.join(", ");
-    if let Some(why) = summary.stop_reason {
-        return Err(format!("{} ({settings}): {why}; --watchdog sets the span", summary.name));
-    }
-    let value = serde_json::to_value(&summary).map_err(|error| error.to_string())?;
-    store.save(&point.setup, &value)?;
-    Ok(Some(value))
 }

@@ -1,9 +1,9 @@
-//! The chart of a sweep: one panel per metric, one line per setting of the other axes, as SVG.
+//! The chart of a sweep or a tuning: one panel per metric, one line per setting of the other axes, as SVG.
 
 use std::fmt::Write;
 
-use super::grid::Axis;
-use super::table::{Row, heading};
+use crate::sweep::Axis;
+use crate::sweep::table::{Row, heading};
 use crate::text::number;
 
 const PANEL_WIDTH: f64 = 420.0;

@@ -1,4 +1,4 @@
-//! Finished runs of a sweep on disk, each under a name that its effective configuration decides.
+//! Finished runs on disk, each under a name that its effective configuration decides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
