@@ -23,6 +23,7 @@ mod store;
 mod sweep;
 mod tables;
 mod text;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ enum Command {
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
     Sweep(sweep::Sweep),
+    Tune(tune::Tune),
     Replay(replay::Replay),
     List(list::List),
     Explain(explain::Explain),
@@ -54,6 +56,7 @@ impl Command {
             Self::Run(command) => command.execute(),
             Self::Reproduce(command) => command.execute(),
             Self::Sweep(command) => command.execute(),
+            Self::Tune(command) => command.execute(),
             Self::Replay(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),

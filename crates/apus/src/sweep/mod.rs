@@ -10,8 +10,8 @@ use apus_cc::suggestion;
 use apus_sim::Watch;
 use apus_sim::scenario::METRICS;
 use clap::Args;
-use grid::{Point, read_axis};
 pub use grid::Axis;
+use grid::read_axis;
 use serde_json::{Value, json};
 use table::{DEFAULT_METRICS, Done};
 

@@ -86,7 +86,8 @@ pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
     groups.map(row).collect()
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median; the mean of the middle two of an even number.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

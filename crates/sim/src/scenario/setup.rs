@@ -1,6 +1,7 @@
 //! Everything that defines a run, read and checked: what a plan is made from.
 
-use apus_cc::suggestion;
+use apus_cc::registry::{AlgorithmConfig, build};
+use apus_cc::{SettingError, suggestion};
 use apus_fabric::TopologyError;
 use apus_transport::EndpointConfig;
 use apus_units::{ClassId, Span};
@@ -93,6 +94,35 @@ impl Setup {
     pub fn recorded(mut self, recorded: bool) -> Self {
         self.recorded = recorded;
         self
+    }
+
+    /// The algorithms of the run, by the labels that workloads name them by.
+    pub fn algorithms(&self) -> impl Iterator<Item = (&str, &AlgorithmConfig)> {
+        self.algorithms.iter().map(|named| (named.label.as_str(), &named.config))
+    }
+
+    /// The same run with parameters of the algorithm `label` changed: the others keep their values,
+    /// but for those of `dropped`, which get the profile's defaults.
+    ///
+    /// # Errors
+    /// As [`build`]: a value that is impossible, contradicts another or has no effect.
+    pub fn with_parameters(
+        mut self,
+        label: &str,
+        changes: &[(&str, &str)],
+        dropped: &[&str],
+    ) -> Result<Self, SettingError> {
+        for named in self.algorithms.iter_mut().filter(|named| named.label == label) {
+            let old = named.config.effective();
+            let kept = old.iter().map(|(name, value)| (*name, value.as_str()));
+            let kept = kept.filter(|(name, _)| {
+                !dropped.contains(name) && changes.iter().all(|(changed, _)| changed != name)
+            });
+            let settings: Vec<(&str, &str)> = kept.chain(changes.iter().copied()).collect();
+            let (name, profile) = (named.config.info().name, named.config.profile());
+            named.config = build(name, Some(profile), &settings)?;
+        }
+        Ok(self)
     }
 
     /// What to record of the run, if anything.

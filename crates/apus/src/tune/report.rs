@@ -1,0 +1,262 @@
+//! What `apus tune` answers: two values, the curves they were read from, and why.
+
+use apus_sim::scenario::Setup;
+use apus_units::Span;
+use serde_json::{Map, Value, json};
+
+use super::{Curve, GOODPUT, METRICS, Parameters, Sample};
+use crate::chart;
+use crate::sweep::Axis;
+use crate::sweep::table::{Row, heading};
+use crate::text::{columns, number};
+
+const P50: usize = 1;
+const P99: usize = 2;
+const LOSS: usize = 4;
+const QUEUE: usize = 6;
+/// Goodput that varies by less than this over all targets does not depend on them.
+const FLAT: f64 = 0.98;
+
+/// Everything that was found.
+pub(super) struct Report<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) label: &'a str,
+    /// Percent of the best goodput to keep.
+    pub(super) keep: f64,
+    pub(super) seeds: u64,
+    pub(super) unloaded_us: f64,
+    /// No base target below this lets a flow alone fill its link.
+    pub(super) floor: Span,
+    pub(super) parameters: Parameters,
+    pub(super) target: Curve,
+    pub(super) scaling: Option<Curve>,
+}
+
+impl Report<'_> {
+    /// The base target to set.
+    pub(super) fn base(&self) -> Option<Span> {
+        self.target.found.map(|found| found.max(self.floor))
+    }
+
+    /// The flow-scaling range to set.
+    fn range(&self) -> Option<Span> {
+        self.scaling.as_ref()?.found
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = format!(
+            "{}, {} (seeds {}..{}, medians; unloaded fabric RTT {} us)\n\n",
+            self.setup.name(),
+            self.label,
+            self.setup.seed(),
+            self.setup.seed() + self.seeds - 1,
+            number(self.unloaded_us)
+        );
+        text += &self.table(&self.target);
+        if let Some(scaling) = &self.scaling {
+            text += &format!("\nwith base_target {}:\n\n", shown(self.base()));
+            text += &self.table(scaling);
+        }
+        match self.base() {
+            Some(base) => {
+                text += &format!("\nbase_target = \"{base}\"");
+                text += &match self.range() {
+                    Some(range) => format!("\nfs_range = \"{range}\"\n\n"),
+                    None => "\nfs_range: as it is; no value that was tried keeps goodput and \
+                             fairness\n\n"
+                        .to_owned(),
+                };
+            }
+            None => text += "\nno target that was tried keeps the throughput\n\n",
+        }
+        text + &self.reasons().join("\n") + "\n"
+    }
+
+    fn table(&self, curve: &Curve) -> String {
+        let mut rows = vec![vec![curve.parameter.name().to_owned(), "keeps".to_owned()]];
+        rows[0].extend(METRICS.iter().map(|name| heading(name)));
+        for sample in &curve.samples {
+            let keeps = if curve.keeps(sample, self.keep / 100.0) { "yes" } else { "no" };
+            let mark = if Some(sample.value) == curve.found { "yes <-" } else { keeps };
+            let mut row = vec![sample.value.to_string(), mark.to_owned()];
+            row.extend(sample.medians.iter().map(|x| x.map_or("-".to_owned(), number)));
+            rows.push(row);
+        }
+        columns(&rows, "")
+    }
+
+    /// Why these values, each sentence from numbers of the curves.
+    fn reasons(&self) -> Vec<String> {
+        let curve = &self.target;
+        let best = curve.best_goodput();
+        let least = curve.samples.iter().filter_map(|s| s.medians[GOODPUT]).fold(best, f64::min);
+        if least >= FLAT * best {
+            return vec![format!(
+                "Goodput is {} Gb/s whatever the target: this traffic never needs a queue to fill \
+                 its links, so throughput does not choose a target. Take the smallest, or the one \
+                 with the lowest latency of ops.",
+                number(best)
+            )];
+        }
+        let Some(found) = curve.found else {
+            return vec![format!(
+                "The largest target tried is {}, at which goodput still grows.",
+                shown(curve.samples.last().map(|sample| sample.value))
+            )];
+        };
+        let mut reasons = Vec::new();
+        let at = |value: Span| curve.samples.iter().find(|sample| sample.value == value);
+        let below = curve.samples.iter().rev().find(|sample| sample.value < found);
+        if let Some(below) = below {
+            reasons.push(why_not(below, best));
+        }
+        if let Some(chosen) = at(found) {
+            reasons.push(cost(chosen, best, self.unloaded_us));
+            let double = curve.samples.iter().find(|s| s.value >= found.mul_f64(2.0));
+            if let Some(double) = double {
+                reasons.push(price_of_more(chosen, double));
+            }
+        }
+        if found < self.floor {
+            reasons.push(format!(
+                "Here {found} would do, because many flows share each link and flow scaling raises \
+                 their targets. A flow alone has no such help: with a target below the unloaded RTT \
+                 of {} us its window would shrink for ever. Hence {}, that RTT less one hop_scale \
+                 ({}).",
+                number(self.unloaded_us),
+                self.floor,
+                self.parameters.hop_scale
+            ));
+        }
+        if let Some(scaling) = &self.scaling {
+            reasons.push(self.why_range(scaling));
+        }
+        reasons.push(format!(
+            "The scenario has base_target {} and fs_range {}.",
+            self.parameters.base_target, self.parameters.fs_range
+        ));
+        reasons
+    }
+
+    fn why_range(&self, scaling: &Curve) -> String {
+        match scaling.found {
+            Some(Span::ZERO) => {
+                "Flow scaling can be off: without it goodput and Jain's index are as good. That \
+                 holds for this many flows; with more of them on a link it is what keeps them fair \
+                 (Swift §3.5)."
+                    .to_owned()
+            }
+            Some(range) => {
+                let less = scaling.samples.iter().rev().find(|sample| sample.value < range);
+                let of = |i: usize| less.map_or("-".to_owned(), |s| median_text(s, i));
+                format!(
+                    "Flow scaling needs {range}: with {} goodput is {} Gb/s and Jain's index {}.",
+                    shown(less.map(|sample| sample.value)),
+                    of(GOODPUT),
+                    of(super::JAIN)
+                )
+            }
+            None => {
+                "No range of flow scaling that was tried keeps goodput and fairness.".to_owned()
+            }
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let curve = |curve: &Curve| {
+            let samples = curve.samples.iter().map(|sample| {
+                let medians = METRICS.iter().zip(&sample.medians);
+                let medians: Map<String, Value> =
+                    medians.map(|(name, x)| ((*name).to_owned(), json!(x))).collect();
+                json!({
+                    "value_us": sample.value.as_us_f64(),
+                    "keeps": curve.keeps(sample, self.keep / 100.0),
+                    "medians": medians,
+                })
+            });
+            samples.collect::<Vec<Value>>()
+        };
+        let us = |span: Option<Span>| span.map(Span::as_us_f64);
+        json!({
+            "scenario": self.setup.name(),
+            "algorithm": self.label,
+            "keep": self.keep / 100.0,
+            "seeds": self.seeds,
+            "unloaded_fabric_rtt_us": self.unloaded_us,
+            "base_target_us": us(self.base()),
+            "fs_range_us": us(self.range()),
+            "base_target_floor_us": self.floor.as_us_f64(),
+            "why": self.reasons(),
+            "base_target_curve": curve(&self.target),
+            "fs_range_curve": self.scaling.as_ref().map(curve),
+        })
+    }
+
+    /// The curve of the base target.
+    pub(super) fn chart(&self) -> String {
+        let values: Vec<String> =
+            self.target.samples.iter().map(|sample| sample.value.to_string()).collect();
+        let rows: Vec<Row> = self
+            .target
+            .samples
+            .iter()
+            .zip(&values)
+            .map(|(sample, value)| Row {
+                values: vec![value.clone()],
+                variant: None,
+                medians: sample.medians.clone(),
+            })
+            .collect();
+        let axes = [Axis { key: "base_target".to_owned(), values }];
+        let title = format!("{}: tuned to {}", self.setup.name(), shown(self.base()));
+        chart::draw(&title, &axes, &rows, &METRICS.map(str::to_owned))
+    }
+}
+
+fn median_text(sample: &Sample, index: usize) -> String {
+    sample.medians[index].map_or_else(|| "-".to_owned(), number)
+}
+
+fn shown(value: Option<Span>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Why the next smaller value is too small.
+fn why_not(below: &Sample, best: f64) -> String {
+    let share = below.medians[GOODPUT].unwrap_or(0.0) / best * 100.0;
+    format!(
+        "Below it, at {}, goodput is {} % of the best: windows are cut before the queue (mean {} kB \
+         at the busiest port) can cover what hosts and bursts leave idle.",
+        below.value,
+        number(share),
+        below.medians[QUEUE].map_or("-".to_owned(), |bytes| number(bytes / 1e3))
+    )
+}
+
+/// What the chosen value costs.
+fn cost(chosen: &Sample, best: f64, unloaded_us: f64) -> String {
+    let share = chosen.medians[GOODPUT].unwrap_or(0.0) / best * 100.0;
+    let queueing = chosen.medians[P50].map_or(0.0, |p50| p50 - unloaded_us);
+    format!(
+        "At {} goodput is {} % of the best with a median fabric RTT of {} us, {} us of it queueing, \
+         p99 {} us, loss {} %.",
+        chosen.value,
+        number(share),
+        median_text(chosen, P50),
+        number(queueing),
+        median_text(chosen, P99),
+        chosen.medians[LOSS].map_or("-".to_owned(), |loss| number(loss * 100.0))
+    )
+}
+
+/// What twice as much would buy.
+fn price_of_more(chosen: &Sample, double: &Sample) -> String {
+    let of = |sample: &Sample, index: usize| sample.medians[index].unwrap_or(0.0);
+    let gain = (of(double, GOODPUT) / of(chosen, GOODPUT) - 1.0) * 100.0;
+    format!(
+        "At {} goodput is {} % higher and the p99 of the fabric RTT {} times as long.",
+        double.value,
+        number(gain),
+        number(of(double, P99) / of(chosen, P99))
+    )
+}
