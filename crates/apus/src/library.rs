@@ -22,6 +22,9 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/table3"
     "swift/fig17"
     "swift/fig20"
+    "swift/fig21"
+    "swift/fig24"
+    "swift/section-5-3"
     "bench/incast-100"
     "bench/incast-5000"
     "bench/permutation-128"
@@ -32,6 +35,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
 /// Name, path and text of each testbed.
 const TESTBEDS: &[(&str, &str, &str)] = files! {
     "testbeds/t1"
+    "testbeds/t1-quiet"
 };
 
 /// The names of the scenarios.
@@ -171,6 +175,12 @@ mod tests {
             "swift/fig17 algorithm.fs_range",
             "swift/fig17 algorithm.hop_scale",
             "swift/fig17 algorithm.base_target",
+            "swift/fig21 algorithm.fs_range",
+            "swift/fig24 algorithm.fs_range",
+            "swift/fig24 algorithm.hop_scale",
+            "swift/fig24 algorithm.base_target",
+            "swift/section-5-3 topology.buffer",
+            "swift/section-5-3 topology.buffer",
         ];
         assert_eq!(list, expected);
     }
