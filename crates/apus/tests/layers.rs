@@ -11,7 +11,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("transport", &["cc", "units", "wire"]),
     ("fabric", &["cc", "units"]),
     ("sim", &["cc", "fabric", "transport", "units", "wire"]),
-    ("apus", &["cc", "fabric", "sim", "transport", "units", "wire"]),
+    ("udp", &["cc", "transport", "units", "wire"]),
+    ("apus", &["cc", "fabric", "sim", "transport", "udp", "units", "wire"]),
 ];
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock

@@ -1,0 +1,192 @@
+//! What can go wrong, in words that say what would be right.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// An engine that could not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A setting is impossible or contradicts another.
+    Setting(String),
+    /// The socket could not be opened at this address.
+    Bind(SocketAddr, io::Error),
+    /// The operating system refused something else that the engine needs.
+    System(&'static str, io::Error),
+}
+
+/// A connection that did not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// The engine has as many connections as its configuration allows.
+    TooMany,
+    /// The peer did not answer the handshake in time.
+    NoAnswer,
+    /// The peer answered that it does not want the connection.
+    Refused,
+    /// The peer speaks something else: what it said.
+    Incompatible(String),
+    /// The engine has stopped.
+    Stopped,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// This side closed it.
+    ClosedHere,
+    /// The peer closed it.
+    ClosedByPeer,
+    /// The peer was silent for too long.
+    Silent,
+    /// The peer started anew and knows nothing of this connection.
+    PeerRestarted,
+    /// The engine has stopped.
+    Stopped,
+}
+
+/// An op that was not taken: nothing of it has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// Back-pressure: as many ops are under way, or as many bytes, as the configuration allows.
+    /// Wait for a completion, then try again.
+    Full,
+    /// It is longer than the configuration of either side allows.
+    TooLong {
+        /// The most bytes that an op of this kind may move.
+        limit: u64,
+    },
+    /// The connection has ended.
+    Ended(End),
+}
+
+/// How an op that was taken failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpError {
+    /// Nothing of it was sent: the peer has not seen it.
+    NotSent(Cause),
+    /// The peer refused it and applied nothing of it.
+    Refused(Refusal),
+    /// Parts of it, or all, may have been applied at the peer.
+    Unknown(Cause),
+}
+
+/// What ended an op before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The application cancelled it.
+    Cancelled,
+    /// Its deadline passed.
+    Deadline,
+    /// Its connection ended.
+    Ended(End),
+}
+
+/// Why a peer refuses an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No region has this key, or not any more.
+    NoRegion,
+    /// The region does not allow this kind of access.
+    NotAllowed,
+    /// The op reaches beyond the region's end.
+    OutOfBounds,
+    /// The message is longer than the peer takes.
+    TooLong,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(what) => f.write_str(what),
+            Self::Bind(address, error) => {
+                write!(f, "cannot open a UDP socket at {address}: {error}")
+            }
+            Self::System(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl Error for StartError {}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany => f.write_str(
+                "the engine has as many connections as `max_connections` allows; close one first",
+            ),
+            Self::NoAnswer => f.write_str(
+                "the peer did not answer; is it running at this address, and does it have the same key?",
+            ),
+            Self::Refused => f.write_str("the peer refused the connection"),
+            Self::Incompatible(what) => f.write_str(what),
+            Self::Stopped => f.write_str("the engine has stopped"),
+        }
+    }
+}
+
+impl Error for ConnectError {}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClosedHere => "the connection was closed here",
+            Self::ClosedByPeer => "the peer closed the connection",
+            Self::Silent => "the peer was silent for too long",
+            Self::PeerRestarted => "the peer started anew",
+            Self::Stopped => "the engine has stopped",
+        })
+    }
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str(
+                "as much is under way as the configuration allows; wait for a completion first",
+            ),
+            Self::TooLong { limit } => {
+                write!(f, "an op of this kind moves at most {limit} bytes; split it")
+            }
+            Self::Ended(end) => end.fmt(f),
+        }
+    }
+}
+
+impl Error for SubmitError {}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("it was cancelled"),
+            Self::Deadline => f.write_str("its deadline passed"),
+            Self::Ended(end) => end.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRegion => "the peer has no region with this key",
+            Self::NotAllowed => "the region does not allow this kind of access",
+            Self::OutOfBounds => "the op reaches beyond the region's end",
+            Self::TooLong => "the message is longer than the peer takes",
+        })
+    }
+}
+
+impl fmt::Display for OpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(cause) => write!(f, "nothing of the op was sent: {cause}"),
+            Self::Refused(refusal) => write!(f, "the peer refused the op: {refusal}"),
+            Self::Unknown(cause) => {
+                write!(f, "the op may have been applied in part or whole: {cause}")
+            }
+        }
+    }
+}
+
+impl Error for OpError {}
