@@ -277,15 +277,16 @@ function checks() {
   const unit = one => one.unit ? " " + one.unit : "";
   const band = one => one.low === null && one.high === null ? "shown" :
     one.low === null ? `≤ ${number(one.high)}` : one.high === null ? `≥ ${number(one.low)}` : `${number(one.low)} … ${number(one.high)}`;
+  const verdict = one => ({ pass: "pass", fail: "FAIL", differs: "differs", stale: "STALE" })[one.verdict] || "";
   const cell = (text, className) => element("td", { textContent: text, className: className || "" });
   const rows = all.map(one => element("tr", {}, cell(one.name),
     cell(one.paper === null ? "–" : number(one.paper) + unit(one), "number"),
     cell(one.measured === null ? "not measured" : number(one.measured) + unit(one), "number"),
     cell(one.spread && one.spread[0] < one.spread[1] ? `${number(one.spread[0])} … ${number(one.spread[1])}` : "", "number"),
     cell(band(one), "number"),
-    cell(one.pass === undefined ? "" : one.pass ? "pass" : "FAIL", one.pass ? "pass" : "fail"),
-    cell(one.source || ""), cell(one.why || "", "why")));
-  const head = ["", "paper", "ours (median)", "over the seeds", "accepted", "", "source", "why it may differ"];
+    cell(verdict(one), one.verdict === "pass" ? "pass" : "fail"),
+    cell(one.source || ""), cell(one.differs || one.why || "", "why")));
+  const head = ["", "paper", "ours (median)", "over the seeds", "accepted", "", "source", "why it differs or may differ"];
   $("checks").append(element("table", {}, element("thead", {}, element("tr", {}, ...head.map(text => element("th", { textContent: text })))),
     element("tbody", {}, ...rows)));
   $("checks").hidden = false;

@@ -115,17 +115,19 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
 mod tests {
     use super::*;
 
-    fn scenarios() -> Vec<Scenario> {
+    fn scenarios(quick: bool) -> Vec<Scenario> {
+        let options = Options { quick, ..Options::default() };
         let read = |name| {
             let source = find(name).expect("listed");
-            read(&source, Path::new(""), &Options::default()).unwrap_or_else(|e| panic!("{e}"))
+            read(&source, Path::new(""), &options).unwrap_or_else(|e| panic!("{e}"))
         };
         names().map(read).collect()
     }
 
     #[test]
     fn scenarios_can_be_read_and_have_their_names() {
-        for (scenario, name) in scenarios().iter().zip(names()) {
+        let both = scenarios(false).into_iter().chain(scenarios(true));
+        for (scenario, name) in both.zip(names().chain(names())) {
             assert_eq!(scenario.name, name);
             assert!(scenario.title.is_some(), "{name}");
             let experiment = experiments().any(|known| known == name);
@@ -158,7 +160,7 @@ mod tests {
     /// here, so that another override is a decision.
     #[test]
     fn overrides_are_counted() {
-        let list: Vec<String> = scenarios()
+        let list: Vec<String> = scenarios(false)
             .iter()
             .flat_map(|scenario| {
                 scenario.overrides.iter().map(|one| {

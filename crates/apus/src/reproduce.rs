@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use apus_cc::suggestion;
 use apus_sim::Watch;
-use apus_sim::experiment::{CheckResult, FULL_SEEDS, QUICK_SEEDS, Shown, run};
+use apus_sim::experiment::{CheckResult, FULL_SEEDS, QUICK_SEEDS, Shown, Verdict, run};
 use apus_sim::scenario::Options;
 use apus_sim::summary::Summary;
 use clap::{ArgGroup, Args};
@@ -31,7 +31,7 @@ pub struct Reproduce {
     /// All of them.
     #[arg(long)]
     all: bool,
-    /// One seed instead of five.
+    /// One seed instead of five, and what the scenarios shorten or leave out in quick runs.
     #[arg(long)]
     quick: bool,
     /// Writes a report with charts, and the tables of each variant's first seed, to a directory per
@@ -49,6 +49,8 @@ const VISIBLE: f64 = 0.1;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Results {
+    /// How many checks have each verdict.
+    counts: Counts,
     results: Vec<ExperimentResult>,
 }
 
@@ -62,6 +64,8 @@ struct ExperimentResult {
     /// Numbers without a band.
     shown: Vec<Shown>,
     seeds: u64,
+    /// What a quick run changes and leaves out.
+    quick: Vec<String>,
     title: Option<String>,
     /// Why there are no checks, if the status is "error".
     error: Option<String>,
@@ -93,11 +97,11 @@ impl Reproduce {
             results.push(result);
         }
         let good = results.iter().all(|result| result.status == "pass");
-        let results = Results { results };
+        let results = Results { counts: Counts::of(&results), results };
         if self.json {
             print(&(to_json(&results)? + "\n"))?;
         } else {
-            print(&format!("{}\n", verdict(&results)))?;
+            print(&format!("{}\n", last_line(&results)))?;
         }
         if interrupt::interrupted(&watch) {
             let message =
@@ -117,11 +121,13 @@ impl Reproduce {
             checks: Vec::new(),
             shown: Vec::new(),
             seeds,
+            quick: Vec::new(),
             title: None,
             error: None,
         };
         let Some(source) = library::find(name) else { return Ok(result) };
-        let mut scenario = match library::read(&source, Path::new(""), &Options::default()) {
+        let options = Options { quick: self.quick, ..Options::default() };
+        let mut scenario = match library::read(&source, Path::new(""), &options) {
             Ok(scenario) => scenario,
             Err(error) => {
                 result.error = Some(error.to_string());
@@ -129,6 +135,7 @@ impl Reproduce {
             }
         };
         result.title.clone_from(&scenario.title);
+        result.quick.clone_from(&scenario.quick);
         let out = match &self.out {
             Some(path) => {
                 for run in &mut scenario.runs {
@@ -168,6 +175,9 @@ fn table(result: &ExperimentResult) -> String {
     let (seeds, wall) = (result.seeds, number(result.wall_s));
     let plural = if seeds == 1 { "" } else { "s" };
     let mut text = format!("{}  {title}  ({seeds} seed{plural}, {wall} s)\n", result.id);
+    if !result.quick.is_empty() {
+        text += &format!("  quick: {}\n", result.quick.join("; "));
+    }
     if let Some(error) = &result.error {
         return text + "  ERROR: " + error + "\n\n";
     }
@@ -180,8 +190,7 @@ pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
     let header = ["", "paper", "ours", "band", "", "source"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for check in checks {
-        let verdict = if check.pass { "pass" } else { "FAIL" };
-        rows.push(table_row(&check.shown, band(&check.shown), verdict));
+        rows.push(table_row(&check.shown, band(&check.shown), check.verdict.word()));
     }
     let mut text = columns(&rows, "  ");
     for check in checks {
@@ -203,10 +212,15 @@ fn difference(check: &CheckResult) -> String {
         _ => false,
     };
     let why = why.as_deref().unwrap_or("the scenario gives no reason");
-    match (check.pass, apart) {
-        (false, _) => format!("  {name} FAILS; it may differ because: {why}\n"),
-        (true, true) => format!("  {name} differs: {why}\n"),
-        (true, false) => String::new(),
+    let found = check.differs.as_deref().unwrap_or(why);
+    match (check.verdict, apart) {
+        (Verdict::Differs, _) => format!("  {name} DIFFERS from the paper: {found}\n"),
+        (Verdict::Stale, _) => {
+            format!("  {name} FAILS: this check passes now: remove `differs`\n")
+        }
+        (Verdict::Fail, _) => format!("  {name} FAILS; it may differ because: {why}\n"),
+        (Verdict::Pass, true) => format!("  {name} differs: {why}\n"),
+        (Verdict::Pass, false) => String::new(),
     }
 }
 
@@ -248,13 +262,44 @@ fn band(shown: &Shown) -> String {
     }
 }
 
-fn verdict(results: &Results) -> String {
-    let checks = || results.results.iter().flat_map(|result| &result.checks);
-    let passed = checks().filter(|check| check.pass).count();
-    let mut text = format!("{passed} of {} checks pass", checks().count());
+/// How many checks have each verdict.
+#[derive(Serialize)]
+struct Counts {
+    checks: usize,
+    pass: usize,
+    fail: usize,
+    differs: usize,
+    stale: usize,
+}
+
+impl Counts {
+    fn of(results: &[ExperimentResult]) -> Self {
+        let checks = || results.iter().flat_map(|result| &result.checks);
+        let count = |verdict| checks().filter(|check| check.verdict == verdict).count();
+        Self {
+            checks: checks().count(),
+            pass: count(Verdict::Pass),
+            fail: count(Verdict::Fail),
+            differs: count(Verdict::Differs),
+            stale: count(Verdict::Stale),
+        }
+    }
+}
+
+/// The last line.
+fn last_line(results: &Results) -> String {
+    let Counts { checks, pass, fail, differs, stale } = results.counts;
+    let mut text = format!("{pass} of {checks} checks pass");
     let errors = results.results.iter().filter(|result| result.status == "error").count();
-    if errors > 0 {
-        text += &format!("; {errors} experiments could not be run");
+    for (count, what) in [
+        (differs, "differ from the paper, as their scenarios say"),
+        (fail, "FAIL"),
+        (stale, "pass though their scenarios say `differs`"),
+        (errors, "experiments could not be run"),
+    ] {
+        if count > 0 {
+            text += &format!("; {count} {what}");
+        }
     }
     text
 }

@@ -59,8 +59,12 @@ pub struct Run {
 impl Run {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
-        let options =
-            Options { set: self.set.clone(), seed: self.seed, variant: self.variant.clone() };
+        let options = Options {
+            set: self.set.clone(),
+            seed: self.seed,
+            variant: self.variant.clone(),
+            quick: false,
+        };
         let scenario = self.open(&options)?;
         let out = match &self.out {
             Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),

@@ -219,8 +219,14 @@ fn reproduce_json_has_its_schema() {
     assert!(["pass", "fail"].contains(&status), "{status}");
     assert!(result["wall_s"].as_f64().expect("wall_s") > 0.0);
     let checks = result["checks"].as_array().expect("checks");
-    let all = checks.iter().all(|check| check["pass"] == true);
-    assert_eq!(all, status == "pass");
+    let stated = |check: &Value| check["verdict"] == "pass" || check["verdict"] == "differs";
+    assert_eq!(checks.iter().all(stated), status == "pass");
+    let counts = json["counts"].as_object().expect("counts");
+    assert_eq!(counts["checks"], checks.len());
+    let verdicts = ["pass", "fail", "differs", "stale"];
+    let sum: u64 = verdicts.iter().map(|verdict| counts[*verdict].as_u64().expect("count")).sum();
+    assert_eq!(sum, checks.len() as u64);
+    assert!(result["quick"].is_array());
     for check in checks {
         assert!(check["pass"].is_boolean());
         assert!(["name", "unit", "source"].iter().all(|key| check[key].is_string()), "{check}");
@@ -312,6 +318,10 @@ fn run_judges_the_checks_of_the_scenario() {
     let (stdout, stderr) = texts(&bad);
     assert_eq!(bad.status.code(), Some(1), "{stdout}{stderr}");
     assert!(stdout.contains("busy FAILS"), "{stdout}");
+    let known = scenario(101.0) + "differs = \"a link of 100 Gb/s carries no more\"\n";
+    fs::write(folder.join("known.toml"), known).expect("scenario");
+    let known = succeeds(&apus_in(&folder, &["run", "known.toml"]));
+    assert!(known.contains("busy DIFFERS from the paper: a link of 100 Gb/s"), "{known}");
     let json = apus_in(&folder, &["run", "bad.toml", "--json"]);
     let (stdout, stderr) = texts(&json);
     assert_eq!(json.status.code(), Some(1));

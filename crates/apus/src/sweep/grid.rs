@@ -76,7 +76,7 @@ pub fn points(
         }
         let varied = axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key));
         let set = set.iter().cloned().chain(varied).collect();
-        let scenario = library::open(file, &Options { set, seed: None, variant: None })?;
+        let scenario = library::open(file, &Options { set, ..Options::default() })?;
         for run in scenario.runs {
             let first = run.setup.seed();
             for seed in first..first.saturating_add(seeds) {

@@ -28,47 +28,20 @@ pub struct Shown {
     pub why: Option<String>,
 }
 
-/// A check and whether it passes.
-#[derive(Clone, Debug, Serialize)]
-pub struct CheckResult {
-    /// The number and its band.
-    #[serde(flatten)]
-    pub shown: Shown,
-    /// Whether the median is within the band.
-    pub pass: bool,
-}
-
-impl CheckResult {
-    /// Holds the median against the band. What was not measured does not pass.
-    pub(super) fn judge(shown: Shown) -> Self {
-        let pass = shown.measured.is_some_and(|value| {
-            shown.low.is_none_or(|low| low <= value) && shown.high.is_none_or(|high| value <= high)
-        });
-        Self { shown, pass }
-    }
-}
-
-/// Measures checks over the summaries `json`, which are by run and then by seed.
-pub(super) fn measure(checks: &[Check], runs: &[Run], json: &[Vec<Value>]) -> Vec<Shown> {
+/// Measures a check over the summaries `json`, which are by run and then by seed.
+pub(super) fn measure(check: &Check, runs: &[Run], json: &[Vec<Value>]) -> Vec<Shown> {
     let data = Data { runs, json };
-    let mut shown = Vec::new();
-    for check in checks {
-        match check.reduce {
-            Some(_) => shown.push(data.measure(check, check.name.clone(), &check.runs)),
-            None => {
-                for run in &check.runs {
-                    let name = match &runs[*run].variant {
-                        Some(variant) if check.runs.len() > 1 => {
-                            format!("{}, {variant}", check.name)
-                        }
-                        _ => check.name.clone(),
-                    };
-                    shown.push(data.measure(check, name, &[*run]));
-                }
-            }
-        }
+    if check.reduce.is_some() {
+        return vec![data.measure(check, check.name.clone(), &check.runs)];
     }
-    shown
+    let one = |run: &usize| {
+        let name = match &runs[*run].variant {
+            Some(variant) if check.runs.len() > 1 => format!("{}, {variant}", check.name),
+            _ => check.name.clone(),
+        };
+        data.measure(check, name, &[*run])
+    };
+    check.runs.iter().map(one).collect()
 }
 
 struct Data<'a> {

@@ -2,16 +2,18 @@
 
 mod measure;
 mod runner;
+mod verdict;
 
 use std::num::NonZeroUsize;
 
 use serde_json::Value;
 
-pub use measure::{CheckResult, Shown};
+pub use measure::Shown;
 pub use runner::{Step, run_all};
+pub use verdict::{CheckResult, Verdict};
 
 use crate::Watch;
-use crate::scenario::Scenario;
+use crate::scenario::{Check, Scenario};
 use crate::summary::Summary;
 
 /// Seeds of an experiment in full: enough that a median is not one run's luck.
@@ -31,10 +33,10 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Whether every check passes.
+    /// Whether every check passes, but for those that the scenario says cannot.
     #[must_use]
     pub fn passes(&self) -> bool {
-        self.checks.iter().all(|check| check.pass)
+        self.checks.iter().all(|check| check.verdict.is_as_stated())
     }
 }
 
@@ -84,7 +86,12 @@ pub fn judge(scenario: &Scenario, summaries: Vec<Vec<Summary>>) -> Experiment {
         .iter()
         .map(|of_run| of_run.iter().map(|s| serde_json::to_value(s).unwrap_or_default()).collect())
         .collect();
-    let measured = |checks| measure::measure(checks, &scenario.runs, &json);
-    let checks = measured(&scenario.checks).into_iter().map(CheckResult::judge).collect();
-    Experiment { checks, shown: measured(&scenario.shown), summaries }
+    let seeds = json.first().map_or(0, Vec::len) as u64;
+    let measured = |check: &Check| measure::measure(check, &scenario.runs, &json);
+    let judged = |check: &Check| verdict::judge(measured(check), check.differs.as_ref(), seeds);
+    Experiment {
+        checks: scenario.checks.iter().flat_map(judged).collect(),
+        shown: scenario.shown.iter().flat_map(measured).collect(),
+        summaries,
+    }
 }

@@ -33,6 +33,10 @@ pub struct Check {
     pub source: String,
     /// Why the measurement may differ.
     pub why: Option<String>,
+    /// The check cannot be met honestly: what was found, and what is believed to be in the way.
+    pub differs: Option<String>,
+    /// Whether quick runs have it.
+    pub(super) quick: bool,
 }
 
 /// How the values of several runs become one.
@@ -69,6 +73,24 @@ impl Check {
     #[must_use]
     pub fn in_unit(&self, value: f64) -> f64 {
         if self.unit == "%" { value * 100.0 } else { value }
+    }
+
+    /// Keeps the runs of these indices and counts them anew; whether there is anything left to
+    /// look at.
+    pub(super) fn keep_runs(&mut self, kept: &[usize]) -> bool {
+        let place = |run: usize| kept.iter().position(|&one| one == run);
+        self.runs = self.runs.iter().filter_map(|&run| place(run)).collect();
+        let base = match &mut self.relative {
+            Some(Relative::Run { run, .. }) => match place(*run) {
+                Some(new) => {
+                    *run = new;
+                    true
+                }
+                None => false,
+            },
+            _ => true,
+        };
+        base && !self.runs.is_empty()
     }
 }
 
@@ -154,6 +176,8 @@ impl Reader<'_, '_> {
             section.missing("source", "where the number is from, like \"Swift Fig. 17\"");
         }
         let why = section.get("why");
+        let differs = self.differs(banded);
+        let quick = super::quick::is_part(section);
         if relative == Some(Relative::Value) {
             self.check_values(metric?, runs.as_deref()?);
         }
@@ -169,6 +193,8 @@ impl Reader<'_, '_> {
             high,
             source: source?,
             why,
+            differs,
+            quick,
         })
     }
 
@@ -288,6 +314,18 @@ impl Reader<'_, '_> {
             self.section.missing("low", "a number; a check needs `low`, `high` or both");
         }
         (low, high)
+    }
+
+    fn differs(&self, banded: bool) -> Option<String> {
+        let differs: Option<String> = self.section.get("differs");
+        if !banded {
+            self.section.no_effect("differs", "on what is only shown; say it in `why`");
+        }
+        if let Some(text) = &differs {
+            let message = "must say what was found and what is believed to be in the way";
+            self.section.check(text.trim().len() > 20, "differs", message);
+        }
+        differs
     }
 
     fn check_band(&self, paper: Option<f64>, low: Option<f64>, high: Option<f64>) {

@@ -71,6 +71,12 @@
 //!   ("min", "max", "mean", "median"; without it each variant is checked), `relative_to` ("max" of the
 //!   experiment, "value" of the variant, `{ variant, metric }`), `unit` ("%" for fractions), `paper`,
 //!   `low`, `high`, `source`, `why` it may differ. `[[show]]`: the same without a band.
+//! * `differs` in a check: it cannot be met honestly; what was found, and what is believed to be in
+//!   the way. It is printed as "differs" and counted apart, and fails only if all its medians lie in
+//!   the band after all.
+//! * `[quick]` with `set = { duration = "20ms" }`: what `apus reproduce --quick` sets besides.
+//!   `quick = false` in a check, show or variant leaves it out there; `[sweep] quick = ["25us"]`
+//!   lists the values that are left. Quick runs say what they leave out.
 //! * `testbed = "t1"`: another file with settings that several scenarios share. What differs from it
 //!   or from the algorithm's and host's defaults stands in `[[override]]` (`set`, `reason`) or in a
 //!   variant or sweep with its `reason`.
@@ -87,6 +93,7 @@ mod hosts;
 mod metric;
 mod one_line;
 mod poisson;
+mod quick;
 mod record;
 mod rounds;
 mod section;
@@ -107,14 +114,16 @@ pub use topology::TOPOLOGIES;
 pub use variant::Override;
 pub use workload::WORKLOADS;
 
+use quick::QuickRun;
 use section::Section;
 use source::{Place, Problems};
 use tree::{Table, Value};
 use variant::{Assignment, ReasonRule, Variant};
 
 /// The keys at the root of a scenario besides those of its run.
-const OTHER_KEYS: &[&str] =
-    &["name", "title", "source", "testbed", "override", "variant", "sweep", "check", "show"];
+const OTHER_KEYS: &[&str] = &[
+    "name", "title", "source", "testbed", "override", "variant", "sweep", "quick", "check", "show",
+];
 
 /// A scenario, read and checked.
 #[derive(Clone, Debug)]
@@ -133,6 +142,8 @@ pub struct Scenario {
     pub shown: Vec<Check>,
     /// What differs from the testbed and the algorithm's defaults, with reasons.
     pub overrides: Vec<Override>,
+    /// How it differs from a full run, in sentences, if it was read for a quick one.
+    pub quick: Vec<String>,
 }
 
 /// One run of a scenario.
@@ -155,6 +166,9 @@ pub struct Options {
     pub seed: Option<u64>,
     /// The only variant to run (`--variant`); checks are left out then.
     pub variant: Option<String>,
+    /// Read it for a quick run (`reproduce --quick`): with the settings of `[quick]`, and without
+    /// the checks and variants that say `quick = false`.
+    pub quick: bool,
 }
 
 /// Finds a testbed by name, or reads a file that a scenario names (its name has a dot or a slash; it
@@ -315,8 +329,18 @@ impl Reader<'_> {
         let longest = if variants.is_empty() { MAX_NAME } else { MAX_NAME / 2 - 1 };
         let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
         root.check(is_name(&name) && name.len() <= longest, "name", must);
-        let (checks, shown) = check::read_checks(&root, &variants, source.as_deref(), problems);
-        let runs = self.runs(&name, &table, &variants);
+        let quick = quick::read(&root, &self.rule, &table, problems);
+        let (mut checks, mut shown) =
+            check::read_checks(&root, &variants, source.as_deref(), problems);
+        let mut quick_run = QuickRun::new(&quick, &variants, &root, problems);
+        if self.options.quick {
+            checks = quick_run.narrow(checks);
+            shown = quick_run.narrow(shown);
+        } else {
+            quick_run = QuickRun::none(variants.len());
+        }
+        let quick = if self.options.quick { quick } else { Vec::new() };
+        let runs = self.runs(&name, &table, &variants, (&quick, &quick_run.variants));
         let alone = self.options.variant.is_some();
         let unless_alone = |checks| if alone { Vec::new() } else { checks };
         Some(Scenario {
@@ -327,20 +351,27 @@ impl Reader<'_> {
             checks: unless_alone(checks),
             shown: unless_alone(shown),
             overrides,
+            quick: quick_run.notes,
         })
     }
 
-    fn runs(&self, name: &str, table: &Table, variants: &[Variant]) -> Option<Vec<Run>> {
+    fn runs(
+        &self,
+        name: &str,
+        table: &Table,
+        variants: &[Variant],
+        (quick, of_quick): (&[Assignment], &[usize]),
+    ) -> Option<Vec<Run>> {
         if variants.is_empty() {
             if let Some(wanted) = &self.options.variant {
                 let message = format!("there is no variant `{wanted}`; this scenario has none");
                 self.problems.add(self.place, message);
             }
-            let setup = self.setup(name.to_owned(), table.clone(), &[])?;
+            let setup = self.setup(name.to_owned(), table.clone(), &[], quick)?;
             return Some(vec![Run { variant: None, value: None, setup }]);
         }
         let chosen: Vec<&Variant> = match &self.options.variant {
-            None => variants.iter().collect(),
+            None => of_quick.iter().map(|&index| &variants[index]).collect(),
             Some(wanted) => variants.iter().filter(|variant| variant.name == *wanted).collect(),
         };
         if let (Some(wanted), true) = (&self.options.variant, chosen.is_empty()) {
@@ -352,7 +383,15 @@ impl Reader<'_> {
             .iter()
             .map(|variant| {
                 let own = if chosen.len() > 1 { variant.settings.as_slice() } else { &[] };
-                for given in self.given.iter().filter(|g| own.iter().any(|s| s.key == g.key)) {
+                let own_key = |given: &&Assignment| own.iter().any(|s| s.key == given.key);
+                for setting in quick.iter().filter(own_key) {
+                    let message = format!(
+                        "`{}` is what the variants differ in; choose with `quick` which of them run",
+                        setting.key
+                    );
+                    self.problems.add(setting.place, message);
+                }
+                for given in self.given.iter().filter(own_key) {
                     let message = format!(
                         "`{}` is what the variants differ in; choose one with --variant",
                         given.key
@@ -360,7 +399,7 @@ impl Reader<'_> {
                     self.problems.add(given.place, message);
                 }
                 let name = format!("{name}/{}", variant.name);
-                let setup = self.setup(name, table.clone(), &variant.settings)?;
+                let setup = self.setup(name, table.clone(), &variant.settings, quick)?;
                 let value = variant.value.map(|(value, _)| value);
                 Some(Run { variant: Some(variant.name.clone()), value, setup })
             })
@@ -370,8 +409,14 @@ impl Reader<'_> {
         Some(runs)
     }
 
-    fn setup(&self, name: String, mut table: Table, settings: &[Assignment]) -> Option<Setup> {
-        for assignment in settings.iter().chain(&self.given) {
+    fn setup(
+        &self,
+        name: String,
+        mut table: Table,
+        settings: &[Assignment],
+        quick: &[Assignment],
+    ) -> Option<Setup> {
+        for assignment in settings.iter().chain(quick).chain(&self.given) {
             variant::assign(&mut table, assignment, self.problems);
             one_line::expand(&mut table, self.problems);
         }

@@ -52,6 +52,16 @@ impl Value {
         }
     }
 
+    /// It as a scenario would say it; lists and tables in short.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Integer(n) => n.to_string(),
+            Self::Float(x) => x.to_string(),
+            other => other.describe(),
+        }
+    }
+
     fn files(&self, found: &mut dyn FnMut(&str)) {
         match self {
             Self::Table(table) => table.files(found),

@@ -26,6 +26,8 @@ pub(super) struct Variant {
     /// The number that checks can compare with, and its unit.
     pub(super) value: Option<(f64, &'static str)>,
     pub(super) settings: Vec<Assignment>,
+    /// Whether quick runs have it.
+    pub(super) quick: bool,
     pub(super) place: Place,
 }
 
@@ -151,9 +153,10 @@ fn read_variant(
         let (key, reason) = (setting.key.clone(), reason.clone());
         overrides.push(Override { key, reason, variant: name.clone() });
     }
+    let quick = super::quick::is_part(&section);
     let place = section.place();
     section.finish();
-    Some(Variant { name: name?, value, settings, place })
+    Some(Variant { name: name?, value, settings, quick, place })
 }
 
 fn read_sweep(
@@ -174,6 +177,7 @@ fn read_sweep(
             &[]
         }
     };
+    let quick = read_quick_values(&section, values, problems);
     let needed = key.as_deref().is_some_and(|key| rule.applies(key));
     let reason = read_reason(&section, needed).unwrap_or_default();
     section.finish();
@@ -198,10 +202,34 @@ fn read_sweep(
             name: super::label_from(&text),
             value: value_of(&node.value),
             settings: vec![assignment],
+            quick: quick.is_empty() || quick.iter().any(|value| value.same(&node.value)),
             place: node.place,
         })
     });
     variants.collect()
+}
+
+/// The values of a sweep that quick runs have; all of them if it is empty.
+fn read_quick_values<'a>(
+    section: &Section<'a>,
+    values: &[Node],
+    problems: &Problems,
+) -> Vec<&'a Value> {
+    let Some(node) = section.node("quick") else { return Vec::new() };
+    let Value::List(list) = &node.value else {
+        section.problem("quick", "must be a list of some of the `values`, those of quick runs");
+        return Vec::new();
+    };
+    section.check(!list.is_empty(), "quick", "is empty; list some of the `values`");
+    for one in list {
+        if !values.iter().any(|value| value.value.same(&one.value)) {
+            let message = format!("{} is none of the `values`", one.value.describe());
+            problems.add(one.place, message);
+        }
+    }
+    let fewer = list.len() < values.len();
+    section.check(fewer, "quick", "has no effect if it lists all `values`; remove it");
+    list.iter().map(|one| &one.value).collect()
 }
 
 /// A value as a number with its unit: times in us, rates in Gb/s, sizes in bytes.
@@ -218,7 +246,7 @@ fn value_of(value: &Value) -> Option<(f64, &'static str)> {
 }
 
 /// Reads `set = { "algorithm.base_target" = "25us" }`, with quotes or without.
-fn read_settings(section: &Section<'_>, problems: &Problems) -> Vec<Assignment> {
+pub(super) fn read_settings(section: &Section<'_>, problems: &Problems) -> Vec<Assignment> {
     let kind = "a table of settings, like { \"algorithm.base_target\" = \"25us\" }";
     let Some(node) = section.node("set") else {
         section.missing("set", kind);

@@ -1,0 +1,125 @@
+//! Checks held against their bands.
+
+use serde::Serialize;
+
+use super::FULL_SEEDS;
+use super::measure::Shown;
+
+/// What becomes of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The median is within the band.
+    Pass,
+    /// It is not, or was not measured.
+    Fail,
+    /// It is not, which the scenario knows and says.
+    Differs,
+    /// It is, though the scenario says that it cannot be.
+    Stale,
+}
+
+/// A check and whether it passes.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckResult {
+    /// The number and its band.
+    #[serde(flatten)]
+    pub shown: Shown,
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// Whether the median is within the band.
+    pub pass: bool,
+    /// What was found and what is believed to be in the way, if the scenario says that the check
+    /// cannot be met.
+    pub differs: Option<String>,
+}
+
+/// Holds the numbers of one check against its band. That a check which `differs` passes is only
+/// believed of a full experiment, not of a single seed.
+pub(super) fn judge(numbers: Vec<Shown>, differs: Option<&String>, seeds: u64) -> Vec<CheckResult> {
+    let passing: Vec<bool> = numbers.iter().map(in_band).collect();
+    let stale = seeds >= FULL_SEEDS && passing.iter().all(|pass| *pass);
+    let result = |(shown, pass): (Shown, bool)| {
+        let verdict = match (pass, differs) {
+            (true, Some(_)) if stale => Verdict::Stale,
+            (true, _) => Verdict::Pass,
+            (false, Some(_)) if shown.measured.is_some() => Verdict::Differs,
+            (false, _) => Verdict::Fail,
+        };
+        CheckResult { shown, verdict, pass, differs: differs.cloned() }
+    };
+    numbers.into_iter().zip(passing).map(result).collect()
+}
+
+/// What was not measured is in no band.
+fn in_band(shown: &Shown) -> bool {
+    shown.measured.is_some_and(|value| {
+        shown.low.is_none_or(|low| low <= value) && shown.high.is_none_or(|high| value <= high)
+    })
+}
+
+impl Verdict {
+    /// Whether the experiment is as its scenario says.
+    #[must_use]
+    pub fn is_as_stated(self) -> bool {
+        matches!(self, Self::Pass | Self::Differs)
+    }
+
+    /// The word in tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "FAIL",
+            Self::Differs => "differs",
+            Self::Stale => "STALE",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(measured: Option<f64>) -> Shown {
+        Shown {
+            name: "rate".to_owned(),
+            paper: None,
+            measured,
+            unit: String::new(),
+            low: Some(1.0),
+            high: Some(2.0),
+            source: "by hand".to_owned(),
+            spread: None,
+            why: None,
+        }
+    }
+
+    fn verdicts(measured: &[Option<f64>], differs: bool, seeds: u64) -> Vec<Verdict> {
+        let reason = "the testbed is another".to_owned();
+        let numbers = measured.iter().map(|value| shown(*value)).collect();
+        let judged = judge(numbers, differs.then_some(&reason), seeds);
+        judged.iter().map(|check| check.verdict).collect()
+    }
+
+    #[test]
+    fn a_band_includes_its_ends() {
+        let values = [Some(0.9), Some(1.0), Some(2.0), Some(2.1), None];
+        let [f, p] = [Verdict::Fail, Verdict::Pass];
+        assert_eq!(verdicts(&values, false, FULL_SEEDS), [f, p, p, f, f]);
+    }
+
+    #[test]
+    fn what_differs_is_as_stated_until_all_of_it_passes() {
+        let [p, d, s] = [Verdict::Pass, Verdict::Differs, Verdict::Stale];
+        assert_eq!(verdicts(&[Some(1.5), Some(3.0)], true, FULL_SEEDS), [p, d]);
+        assert_eq!(verdicts(&[Some(1.5), Some(2.0)], true, FULL_SEEDS), [s, s]);
+        assert_eq!(verdicts(&[Some(1.5), Some(2.0)], true, 1), [p, p]);
+        assert!(d.is_as_stated() && !s.is_as_stated());
+    }
+
+    #[test]
+    fn what_was_not_measured_does_not_differ_but_fails() {
+        assert_eq!(verdicts(&[None], true, FULL_SEEDS), [Verdict::Fail]);
+    }
+}
