@@ -210,7 +210,8 @@ impl Tune {
 
     /// The one run to tune.
     fn setup(&self) -> Result<Setup, Failure> {
-        let options = Options { set: self.set.clone(), seed: None, variant: self.variant.clone() };
+        let options =
+            Options { set: self.set.clone(), variant: self.variant.clone(), ..Options::default() };
         let mut scenario = library::open(&self.file, &options)?;
         if scenario.runs.len() > 1 {
             let names = scenario.runs.iter().filter_map(|run| run.variant.as_deref());
