@@ -75,6 +75,7 @@ fn kind(parameter: &ParamInfo) -> String {
         ParamKind::Count => "whole number".to_owned(),
         ParamKind::Time => "time with its unit: ps, ns, us, ms, s".to_owned(),
         ParamKind::Size => "size with its unit: B, kB, KiB, ...".to_owned(),
+        ParamKind::Rate => "rate with its unit: bps, Mbps, Gbps, ...".to_owned(),
         ParamKind::Flag => "true or false".to_owned(),
         ParamKind::Choice(words) => words.join(" or "),
     }

@@ -198,8 +198,8 @@ fn run_refuses_the_corpus_of_mistakes() {
 fn reproduce_refuses_names_that_it_does_not_know() {
     let here = Path::new(".");
     refused(&apus_in(here, &["reproduce"]), "<NAME");
-    let output = apus_in(here, &["reproduce", "swift/fig71"]);
-    refused(&output, "there is no experiment `swift/fig71`; did you mean `swift/fig17`?");
+    let output = apus_in(here, &["reproduce", "swift/fig177"]);
+    refused(&output, "there is no experiment `swift/fig177`; did you mean `swift/fig17`?");
     refused(&apus_in(here, &["reproduce", "--all", "swift/fig17"]), "cannot be used with");
 }
 

@@ -201,6 +201,6 @@ algorithms! {
     Swift(crate::swift::Swift);
     /// DCTCP, as in RFC 8257 or with GCN's faster response.
     Dctcp(crate::dctcp::Dctcp);
-    /// A constant window.
+    /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt;
 
-use apus_units::{Bytes, Span};
+use apus_units::{Bytes, Rate, Span};
 
 /// What an algorithm is and which parameters it takes.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,8 @@ pub enum ParamKind {
     Time,
     /// A size with its unit: `64KiB`.
     Size,
+    /// A rate with its unit: `10Gbps`.
+    Rate,
     /// `true` or `false`.
     Flag,
     /// One of these words.
@@ -81,6 +83,7 @@ enum Value {
     Count(u32),
     Time(Span),
     Size(Bytes),
+    Rate(Rate),
     Flag(bool),
     Choice(&'static str),
 }
@@ -164,6 +167,7 @@ impl fmt::Display for Value {
             Self::Count(n) => n.fmt(f),
             Self::Time(span) => span.fmt(f),
             Self::Size(bytes) => bytes.fmt(f),
+            Self::Rate(rate) => rate.fmt(f),
             Self::Flag(on) => on.fmt(f),
             Self::Choice(word) => f.write_str(word),
         }
@@ -194,6 +198,7 @@ impl ParamInfo {
             },
             ParamKind::Time => text.parse().map(Value::Time).or_else(|e| fail(e.to_string())),
             ParamKind::Size => text.parse().map(Value::Size).or_else(|e| fail(e.to_string())),
+            ParamKind::Rate => text.parse().map(Value::Rate).or_else(|e| fail(e.to_string())),
             ParamKind::Flag => match text {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
@@ -341,6 +346,8 @@ getters! {
     time: Time(Span);
     /// The value of a [`ParamKind::Size`].
     size: Size(Bytes);
+    /// The value of a [`ParamKind::Rate`].
+    rate: Rate(Rate);
     /// The value of a [`ParamKind::Flag`].
     flag: Flag(bool);
     /// The value of a [`ParamKind::Choice`].

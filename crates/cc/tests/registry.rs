@@ -189,7 +189,7 @@ fn every_parameter_says_what_it_is_and_where_its_defaults_come_from() {
                 }
             }
             let unit = match param.kind {
-                ParamKind::Time | ParamKind::Size => {
+                ParamKind::Time | ParamKind::Size | ParamKind::Rate => {
                     param.defaults[0].value.parse::<f64>().is_err()
                 }
                 _ => true,

@@ -147,6 +147,26 @@ fn built_in_sizes_mix_with_other_workloads_in_classes_of_their_own() {
     assert_eq!(results[0], results[1]);
 }
 
+#[test]
+fn an_incast_may_have_several_receivers() {
+    let text =
+        |rest| format!("{HEAD}{STAR}[[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n{rest}\n");
+    let pairs = |rest| -> Vec<(u32, u32)> {
+        plan(&text(rest)).connections.iter().map(|c| (c.from.get(), c.to.get())).collect()
+    };
+    assert_eq!(pairs("senders = 2\nreceiver = [7, 5]"), [(0, 7), (1, 7), (0, 5), (1, 5)]);
+    assert_eq!(pairs("receiver = [0, 1, 2, 3, 4, 6, 7]"), [0, 1, 2, 3, 4, 6, 7].map(|to| (5, to)));
+    for (rest, wrong) in [
+        ("senders = 7\nreceiver = [6, 7]", "must be from 1 to 6: there are 8 hosts, 2 of which"),
+        ("senders = [1, 6]\nreceiver = [6, 7]", "holds host 6, which is the receiver"),
+        ("receiver = [0, 1, 2, 3, 4, 5, 6, 7]", "none is left to send"),
+        ("receiver = []", "at least 1 hosts"),
+    ] {
+        let error = read(&text(rest)).expect_err(rest).to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
 /// Strict priority: what travels first does not wait for the bulk behind it.
 #[test]
 fn a_class_of_higher_priority_is_not_delayed_by_another() {

@@ -8,6 +8,9 @@ pub struct EndpointConfig {
     /// Payload bytes of a full packet. deviation: Swift says
     /// "MTU-sized" (§3.4); 4096 B is the MTU of Falcon, Swift's successor (isekai v1.1).
     pub max_payload: u32,
+    /// Bytes of a data packet on the wire beside its payload: a pace that is given as a rate counts
+    /// them. deviation: as the simulator's default.
+    pub header_bytes: u32,
     /// A packet is lost once a packet sent this many numbers later is acknowledged
     /// (RFC 9002 §6.1.1: 3). Packet numbers are never reused, so this counts transmissions.
     pub reorder_threshold: u64,
@@ -30,6 +33,7 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             max_payload: 4096,
+            header_bytes: 64,
             reorder_threshold: 3,
             max_ops: 1024,
             timer_granularity_log2_ps: 17,

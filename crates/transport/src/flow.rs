@@ -124,7 +124,7 @@ impl Flow {
             Pacing::AckClocked => None,
             Pacing::Delay(gap) => Some(last.saturating_add(gap)),
             Pacing::Rate(rate) => {
-                let bytes = Bytes::new(u64::from(self.send.last_sent_length));
+                let bytes = Bytes::new(u64::from(self.send.last_sent_bytes));
                 Some(last.saturating_add(rate.serialization_time(bytes)))
             }
         }
@@ -259,7 +259,7 @@ impl Flow {
         config: &EndpointConfig,
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
-        let (seq, segment) = self.send.send_data(now, config.max_payload)?;
+        let (seq, segment) = self.send.send_data(now, config)?;
         Some(self.stamp(now, seq, segment, in_flight))
     }
 

@@ -11,6 +11,7 @@ use alloc::collections::VecDeque;
 use apus_units::{OpId, PacketNumber, Time};
 use apus_wire::{Ack, Segment, SegmentKind};
 
+use crate::config::EndpointConfig;
 use crate::op::{Op, OpKind};
 use crate::received::AckedPackets;
 use crate::streams::{Finished, Lane, Stream, Streams};
@@ -82,8 +83,8 @@ pub(crate) struct SendSide {
     reads_waiting: u32,
     /// When the last data packet left, for pacing.
     pub(crate) last_sent_at: Option<Time>,
-    /// Payload bytes of that packet.
-    pub(crate) last_sent_length: u32,
+    /// Wire bytes of that packet.
+    pub(crate) last_sent_bytes: u32,
     /// The retransmission timeout runs from here while anything is in flight.
     pub(crate) progress_at: Time,
     /// When the peer last acknowledged anything, or the wait for it began.
@@ -109,7 +110,7 @@ impl SendSide {
             requests_in_flight: 0,
             reads_waiting: 0,
             last_sent_at: None,
-            last_sent_length: 0,
+            last_sent_bytes: 0,
             progress_at: Time::ZERO,
             heard_at: Time::ZERO,
             pending: 0,
@@ -191,18 +192,18 @@ impl SendSide {
     pub(crate) fn send_data(
         &mut self,
         now: Time,
-        max_payload: u32,
+        config: &EndpointConfig,
     ) -> Option<(PacketNumber, Segment)> {
         let range = match self.retransmit.pop_front() {
             Some(range) => range,
             None => {
-                let range = self.next_range(max_payload)?;
+                let range = self.next_range(config.max_payload)?;
                 self.await_answer(now);
                 range
             }
         };
         self.last_sent_at = Some(now);
-        self.last_sent_length = range.length;
+        self.last_sent_bytes = range.length + config.header_bytes;
         self.transmit(now, range)
     }
 

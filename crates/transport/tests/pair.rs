@@ -253,6 +253,23 @@ fn swift_3_6_a_batch_gets_one_coalesced_ack() {
     assert_eq!(pair.sides[0].completions.len(), 1, "one acknowledgement covered all eight");
 }
 
+/// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave 3.328 us apart, however many are
+/// in flight (the wheel here is as fine as 1.024 ns).
+#[test]
+fn a_rate_paces_wire_bytes_whatever_is_in_flight() {
+    let rate = build("constant", Some("rate"), &[("rate", "10Gbps")]).expect("constant");
+    let config = EndpointConfig { timer_granularity_log2_ps: 10, ..EndpointConfig::default() };
+    let mut pair = Pair::new(&rate, config, 1);
+    pair.submit(0, WRITE, 4096 * 20);
+    pair.run_until(FAR);
+    let sent: Vec<_> = pair.log.iter().filter(|(_, side, _)| *side == 0).collect();
+    assert_eq!(sent.len(), 20);
+    for (number, (at, ..)) in sent.iter().enumerate() {
+        let late = at.as_ps() - 3_328_000 * number as u64;
+        assert!(late <= 1024 * number as u64, "packet {number} is {late} ps late");
+    }
+}
+
 #[test]
 fn submit__refuses_what_exceeds_the_limit_and_takes_it_later() {
     let config = EndpointConfig { max_ops: 2, ..EndpointConfig::default() };

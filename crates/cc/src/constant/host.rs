@@ -1,4 +1,4 @@
-//! The sender half of the constant window.
+//! The sender half of the constant window or rate.
 
 use alloc::sync::Arc;
 
@@ -7,12 +7,12 @@ use apus_units::Span;
 use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
-    StateOverride, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, ProfileInfo, RttEstimator,
+    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField, StateOverride,
+    TimeoutEvent,
 };
 
-/// A sender that keeps its window whatever happens.
+/// A sender that keeps its window or rate whatever happens.
 #[derive(Clone, Debug)]
 pub struct Constant {
     params: Arc<Params>,
@@ -23,9 +23,12 @@ impl Registered for Constant {
     type Params = Params;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "constant",
-        summary: "a constant window: no congestion control, for tests and as a baseline",
+        summary: "a constant window or rate: no congestion control, for tests and as a baseline",
         source: "none",
-        profiles: &[ProfileInfo { name: params::CONSTANT, doc: "the only one" }],
+        profiles: &[
+            ProfileInfo { name: params::CONSTANT, doc: "a window of packets, clocked by ACKs" },
+            ProfileInfo { name: params::RATE, doc: "a rate, whatever is in flight" },
+        ],
         parameters: params::TABLE,
     };
 
@@ -53,7 +56,7 @@ impl Sender for Constant {
 
     #[inline]
     fn allowance(&self) -> Allowance {
-        Allowance { window: self.params.window, pacing: Pacing::AckClocked }
+        self.params.allowance
     }
 
     #[inline]
@@ -63,7 +66,7 @@ impl Sender for Constant {
 
     fn snapshot(&self) -> Snapshot {
         Snapshot {
-            cwnd: self.params.window,
+            cwnd: self.params.allowance.window,
             smoothed_rtt: self.rtt.smoothed(),
             ..Snapshot::default()
         }

@@ -1,4 +1,4 @@
-//! A constant window: no congestion control, for tests and as a baseline.
+//! A constant window or rate: no congestion control, for tests and as a baseline.
 
 mod host;
 mod params;

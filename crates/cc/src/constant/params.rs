@@ -1,13 +1,18 @@
-//! The parameters of the constant window.
+//! The parameters of a constant window or rate.
+
+use apus_units::Rate;
 
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::{Allowance, Pacing};
 
-/// The only profile.
+/// The profile of a window.
 pub(super) const CONSTANT: &str = "constant";
+/// The profile of a rate.
+pub(super) const RATE: &str = "rate";
 
-const fn only(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[CONSTANT], value, source }
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[CONSTANT, RATE], value, source }
 }
 
 /// Every parameter.
@@ -16,19 +21,33 @@ pub(super) const TABLE: &[ParamInfo] = &[
         name: "window",
         kind: ParamKind::Number,
         doc: "window in packets",
-        defaults: &[only("1", "deviation: no paper; one packet per RTT is the smallest window")],
+        defaults: &[ParamDefault {
+            profiles: &[CONSTANT],
+            value: "1",
+            source: "deviation: no paper; one packet per RTT is the smallest window",
+        }],
     },
-    rtt::rto_gain(&[only("0.25", "deviation: no paper; as Swift's, so that runs compare")]),
-    rtt::rto_multiplier(&[only("2", "deviation: no paper; as Swift's, so that runs compare")]),
-    rtt::min_rto(&[only("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
-    rtt::initial_rto(&[only("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
+    ParamInfo {
+        name: "rate",
+        kind: ParamKind::Rate,
+        doc: "rate of wire bytes at which the flow is paced, whatever is in flight",
+        defaults: &[ParamDefault {
+            profiles: &[RATE],
+            value: "1Gbps",
+            source: "deviation: no paper; Swift §3.5 takes each flow's fair share, to be set",
+        }],
+    },
+    rtt::rto_gain(&[both("0.25", "deviation: no paper; as Swift's, so that runs compare")]),
+    rtt::rto_multiplier(&[both("2", "deviation: no paper; as Swift's, so that runs compare")]),
+    rtt::min_rto(&[both("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
+    rtt::initial_rto(&[both("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
 ];
 
-/// The parameters of a constant window.
+/// The parameters of a constant window or rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Window in packets, at least 1.
-    pub window: f64,
+    /// What the flow may send at any time.
+    pub allowance: Allowance,
     /// The retransmission timeout.
     pub rto: RtoRule,
 }
@@ -39,9 +58,16 @@ impl Params {
     /// # Errors
     /// If a value is impossible.
     pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
-        let params =
-            Self { window: settings.number("window"), rto: RtoRule::from_settings(settings) };
-        require(params.window >= 1.0, "window", "at least 1 packet", params.window)?;
+        let allowance = if settings.profile() == RATE {
+            let rate = settings.rate("rate");
+            require(rate > Rate::from_bps(0), "rate", "above 0", rate)?;
+            Allowance { window: f64::INFINITY, pacing: Pacing::Rate(rate) }
+        } else {
+            let window = settings.number("window");
+            require(window >= 1.0, "window", "at least 1 packet", window)?;
+            Allowance { window, pacing: Pacing::AckClocked }
+        };
+        let params = Self { allowance, rto: RtoRule::from_settings(settings) };
         params.rto.validate()?;
         Ok(params)
     }

@@ -164,9 +164,11 @@ fn op_kind(word: &str) -> OpKind {
 fn pairs(workload: &Workload, loops: &ClosedLoops, random: &mut Stream) -> Vec<FlowSpec> {
     let pair = |from, to| FlowSpec { from, to, start: workload.start, stop: workload.stop };
     match &loops.pattern {
-        Pattern::Incast { senders, receiver } => {
-            senders.iter().map(|sender| pair(*sender, *receiver)).collect()
-        }
+        Pattern::Incast { senders, receivers } => receivers
+            .iter()
+            .flat_map(|receiver| senders.iter().map(move |sender| (*sender, *receiver)))
+            .map(|(sender, receiver)| pair(sender, receiver))
+            .collect(),
         Pattern::Permutation { hosts } => {
             // A random order, each host to the next one: nobody sends to itself.
             let order = random.permutation(hosts.len() as u32);

@@ -224,8 +224,8 @@ fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::
 
 fn write_closed(out: &mut String, loops: &ClosedLoops) -> fmt::Result {
     match &loops.pattern {
-        Pattern::Incast { senders, receiver } => {
-            writeln!(out, "kind = \"incast\"\nsenders = {senders:?}\nreceiver = {receiver}")?;
+        Pattern::Incast { senders, receivers } => {
+            writeln!(out, "kind = \"incast\"\nsenders = {senders:?}\nreceiver = {receivers:?}")?;
         }
         Pattern::Permutation { hosts } => {
             writeln!(out, "kind = \"permutation\"\nhosts = {hosts:?}")?;

@@ -141,8 +141,12 @@ fn parse_drift(text: &str) -> Option<i32> {
 }
 
 /// Reads `[transport]`.
-pub(super) fn read_transport(section: Option<Section<'_>>, payload: u32) -> EndpointConfig {
-    let mut config = EndpointConfig { max_payload: payload, ..EndpointConfig::default() };
+pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) -> EndpointConfig {
+    let mut config = EndpointConfig {
+        max_payload: sizes.payload,
+        header_bytes: sizes.header,
+        ..EndpointConfig::default()
+    };
     let Some(section) = section else { return config };
     if let Some(threshold) = section.get("reorder_threshold") {
         config.reorder_threshold = threshold;

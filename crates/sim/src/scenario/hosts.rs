@@ -5,39 +5,48 @@ use super::tree::{Node, Value};
 use super::workload::Pattern;
 
 pub(super) fn read_incast(section: &Section<'_>, hosts: u32) -> Option<Pattern> {
-    let receiver = match section.node("receiver") {
-        Some(node) => read_host(section, "receiver", node, hosts)?,
-        None => hosts - 1,
+    let receivers = match section.node("receiver") {
+        Some(Node { value: Value::List(list), .. }) => {
+            read_host_list(section, "receiver", list, hosts, 1)?
+        }
+        Some(node) => vec![read_host(section, "receiver", node, hosts)?],
+        None => vec![hosts - 1],
     };
-    let senders = read_senders(section, "senders", receiver, hosts)?;
-    Some(Pattern::Incast { senders, receiver })
+    let senders = read_senders(section, "senders", &receivers, hosts)?;
+    Some(Pattern::Incast { senders, receivers })
 }
 
-/// Hosts other than `receiver`: all of them by default.
+/// Hosts other than `receivers`: all of them by default.
 pub(super) fn read_senders(
     section: &Section<'_>,
     key: &'static str,
-    receiver: u32,
+    receivers: &[u32],
     hosts: u32,
 ) -> Option<Vec<u32>> {
-    let others = || (0..hosts).filter(|host| *host != receiver);
+    let others = || (0..hosts).filter(|host| !receivers.contains(host));
     match section.node(key) {
+        None if others().next().is_none() => {
+            section.problem("receiver", "holds every host, so that none is left to send");
+            None
+        }
         None => Some(others().collect()),
         Some(Node { value: Value::List(list), .. }) => {
             let senders = read_host_list(section, key, list, hosts, 1)?;
-            if senders.contains(&receiver) {
-                let message = format!("holds host {receiver}, which is the receiver");
-                section.problem(key, message);
+            if let Some(both) = receivers.iter().find(|receiver| senders.contains(receiver)) {
+                section.problem(key, format!("holds host {both}, which is the receiver"));
                 return None;
             }
             Some(senders)
         }
         Some(_) => {
             let count: u32 = section.get(key)?;
-            let holds = (1..hosts).contains(&count);
+            let (most, receive) = match receivers.len() {
+                1 => (hosts - 1, "one of which receives".to_owned()),
+                several => (hosts - several as u32, format!("{several} of which receive")),
+            };
+            let holds = (1..=most).contains(&count);
             let message = format!(
-                "must be from 1 to {}: there are {hosts} hosts, one of which receives; it is {count}",
-                hosts - 1
+                "must be from 1 to {most}: there are {hosts} hosts, {receive}; it is {count}"
             );
             section.check(holds, key, message);
             holds.then(|| others().take(count as usize).collect())

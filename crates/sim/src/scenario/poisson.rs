@@ -107,5 +107,5 @@ fn read_pairs(section: &Section<'_>, hosts: u32) -> Option<Pairs> {
     };
     section.no_effect("hosts", "with a `receiver`; name the `senders`");
     let receiver = read_host(section, "receiver", node, hosts)?;
-    Some(Pairs::To { senders: read_senders(section, "senders", receiver, hosts)?, receiver })
+    Some(Pairs::To { senders: read_senders(section, "senders", &[receiver], hosts)?, receiver })
 }

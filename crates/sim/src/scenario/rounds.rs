@@ -22,7 +22,7 @@ impl Rounds {
             Some(node) => read_host(section, "master", node, frame.hosts)?,
             None => frame.hosts - 1,
         };
-        let workers = read_senders(section, "workers", master, frame.hosts);
+        let workers = read_senders(section, "workers", &[master], frame.hosts);
         let (request, answer) = (read_op_size(section, "request"), read_op_size(section, "answer"));
         Some(Self { master, workers: workers?, request: request?, answer: answer? })
     }

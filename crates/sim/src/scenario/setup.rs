@@ -8,7 +8,7 @@ use apus_units::{ClassId, Span};
 
 use super::algorithm::{self, NEEDS_ECN, NamedAlgorithm};
 use super::fault::FaultSpec;
-use super::host::{HostSpec, read_host, read_packets, read_transport};
+use super::host::{DEFAULT_SIZES, HostSpec, read_host, read_packets, read_transport};
 use super::section::Section;
 use super::source::{Place, Problems};
 use super::topology::TopologySpec;
@@ -196,8 +196,7 @@ impl Setup {
             }
         };
         let host = read_host(root.section("host"));
-        let endpoint =
-            read_transport(root.section("transport"), sizes.map_or(1, |sizes| sizes.payload));
+        let endpoint = read_transport(root.section("transport"), &sizes.unwrap_or(DEFAULT_SIZES));
         let algorithms = algorithm::read(&root, problems);
         if let (Some(topology), Some(duration)) = (&topology, duration) {
             check_delays(&root, topology, duration);

@@ -11,7 +11,7 @@ use super::trace::Trace;
 
 /// The kinds of workload by name, with what they are.
 pub const WORKLOADS: [(&str, &str); 7] = [
-    ("incast", "`senders` hosts to one `receiver`"),
+    ("incast", "`senders` hosts to one `receiver`, or to each of a list of them"),
     ("permutation", "every host to one other, every host from one other; drawn from the seed"),
     ("all-to-all", "every host to every other"),
     ("flows", "the pairs listed as `[[workload.flow]]` with `from` and `to`"),
@@ -65,7 +65,7 @@ pub(super) struct ClosedLoops {
 
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
-    Incast { senders: Vec<u32>, receiver: u32 },
+    Incast { senders: Vec<u32>, receivers: Vec<u32> },
     Permutation { hosts: Vec<u32> },
     AllToAll { hosts: Vec<u32> },
     Flows(Vec<FlowSpec>),
@@ -166,7 +166,7 @@ impl ClosedLoops {
 
     fn connections(&self) -> u64 {
         let pairs = match &self.pattern {
-            Pattern::Incast { senders, .. } => senders.len() as u64,
+            Pattern::Incast { senders, receivers } => senders.len() as u64 * receivers.len() as u64,
             Pattern::Permutation { hosts } => hosts.len() as u64,
             Pattern::AllToAll { hosts } => hosts.len() as u64 * (hosts.len() as u64 - 1),
             Pattern::Flows(flows) => flows.len() as u64,
