@@ -52,8 +52,8 @@ pub(crate) struct EventQueue {
     summary: u64,
     /// The slot being worked off; the circle holds the `SLOTS` slots from here on.
     cursor: u64,
-    /// What is left of it, latest first.
-    batch: Vec<(u64, u32)>,
+    /// What is left of it, latest first: [`key`]s.
+    batch: Vec<u64>,
     far: TimingWheel<6>,
     /// A lower bound of the earliest event in `far`.
     far_next: u64,
@@ -62,6 +62,12 @@ pub(crate) struct EventQueue {
 
 const fn slot_of(at: u64) -> u64 {
     at >> SLOT_LOG2_PS
+}
+
+/// An event of the cursor's slot as one number that orders it: the time within the slot, then the
+/// entity.
+const fn key(at: u64, entity: u32) -> u64 {
+    (at % (1 << SLOT_LOG2_PS)) << u32::BITS | entity as u64
 }
 
 impl EventQueue {
@@ -90,7 +96,8 @@ impl EventQueue {
         if node.place != Place::Nowhere {
             self.remove(entity);
         }
-        let ahead = slot_of(at).saturating_sub(self.cursor);
+        debug_assert!(slot_of(at) >= self.cursor, "an event lies before the one popped last");
+        let ahead = slot_of(at) - self.cursor;
         if ahead.wrapping_sub(1) < SLOTS as u64 - 1 {
             self.push_into_circle(entity, at);
         } else if ahead == 0 {
@@ -113,8 +120,9 @@ impl EventQueue {
 
     fn push_into_batch(&mut self, entity: u32, at: u64) {
         self.nodes[entity as usize] = Node { at, next: NIL, place: Place::Batch };
-        let place = self.batch.partition_point(|&event| event > (at, entity));
-        self.batch.insert(place, (at, entity));
+        let key = key(at, entity);
+        let place = self.batch.partition_point(|&event| event > key);
+        self.batch.insert(place, key);
     }
 
     fn push_far(&mut self, entity: u32, at: u64) {
@@ -127,7 +135,7 @@ impl EventQueue {
         let Node { at, next, place } = self.nodes[entity as usize];
         match place {
             Place::Nowhere => {}
-            Place::Batch => self.batch.retain(|&(_, other)| other != entity),
+            Place::Batch => self.batch.retain(|&key| key as u32 != entity),
             Place::Far => _ = self.far.cancel(entity),
             Place::Circle => {
                 let index = slot_of(at) as usize % SLOTS;
@@ -182,7 +190,7 @@ impl EventQueue {
     /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
     pub(crate) fn next_at(&self) -> Time {
         let near = match self.batch.last() {
-            Some(&(at, _)) => at,
+            Some(&key) => self.time_of(key),
             None => self.next_slot().map_or(u64::MAX, |slot| slot << SLOT_LOG2_PS),
         };
         Time::from_ps(near.min(self.far_next))
@@ -208,7 +216,8 @@ impl EventQueue {
             self.cursor = slot_of(starts);
             self.open_slot();
         }
-        let &(at, entity) = self.batch.last()?;
+        let &key = self.batch.last()?;
+        let (at, entity) = (self.time_of(key), key as u32);
         if at >= limit {
             return None;
         }
@@ -221,7 +230,13 @@ impl EventQueue {
     #[inline]
     pub(crate) fn upcoming(&self, n: usize) -> Option<u32> {
         let index = self.batch.len().checked_sub(1 + n)?;
-        Some(self.batch[index].1)
+        Some(self.batch[index] as u32)
+    }
+
+    /// When an event of the batch happens.
+    #[inline]
+    fn time_of(&self, key: u64) -> u64 {
+        (self.cursor << SLOT_LOG2_PS) | (key >> u32::BITS)
     }
 
     /// Makes the list of the cursor's slot the batch.
@@ -233,12 +248,10 @@ impl EventQueue {
         while entity != NIL {
             let node = &mut self.nodes[entity as usize];
             node.place = Place::Batch;
-            self.batch.push((node.at, entity));
+            self.batch.push(key(node.at, entity));
             entity = node.next;
         }
-        if self.batch.len() > 1 {
-            self.batch.sort_unstable_by(|a, b| b.cmp(a));
-        }
+        sort_descending(&mut self.batch);
     }
 
     /// Moves what is due next in the wheel into the circle, whose first list starts at `starts`.
@@ -256,6 +269,25 @@ impl EventQueue {
             self.push(entity, at);
         }
         self.moved = moved;
+    }
+}
+
+/// Slots hold a handful of events, for which nothing beats sorting by insertion.
+#[inline]
+fn sort_descending(keys: &mut [u64]) {
+    const FEW: usize = 16;
+    if keys.len() > FEW {
+        keys.sort_unstable_by(|a, b| b.cmp(a));
+        return;
+    }
+    for end in 1..keys.len() {
+        let key = keys[end];
+        let mut place = end;
+        while place > 0 && keys[place - 1] < key {
+            keys[place] = keys[place - 1];
+            place -= 1;
+        }
+        keys[place] = key;
     }
 }
 
