@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::{Algorithm, build};
 use apus_sim::replay::{HEADER, ReplayError, Row, replay};
 use clap::Args;
@@ -71,7 +72,7 @@ impl Replay {
         let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;
         let config = build(&self.algorithm, self.profile.as_deref(), &pairs)
             .map_err(|error| Failure::Input(error.to_string()))?;
-        Ok(config.sender())
+        Ok(config.sender(&FlowInfo::default()))
     }
 }
 

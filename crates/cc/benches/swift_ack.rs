@@ -7,7 +7,7 @@
 use core::hint::black_box;
 
 use apus_cc::registry::{Algorithm, build};
-use apus_cc::{AckEvent, Sender};
+use apus_cc::{AckEvent, FlowInfo, Sender};
 use apus_units::{PacketNumber, Span, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -31,7 +31,7 @@ fn ack(n: u64) -> AckEvent {
 }
 
 fn sender(name: &str, profile: &str) -> Algorithm {
-    build(name, Some(profile), &[]).expect("the defaults are sound").sender()
+    build(name, Some(profile), &[]).expect("the defaults are sound").sender(&FlowInfo::default())
 }
 
 fn cost_per_ack(c: &mut Criterion) {
@@ -54,7 +54,8 @@ fn cost_per_ack(c: &mut Criterion) {
         });
     }
     let config = build("swift", None, &[]).expect("the defaults are sound");
-    let mut flows: Vec<Algorithm> = (0..1_000_000).map(|_| config.sender()).collect();
+    let mut flows: Vec<Algorithm> =
+        (0..1_000_000).map(|_| config.sender(&FlowInfo::default())).collect();
     let mut n = 0;
     c.bench_function("swift paper: many flows", |b| {
         b.iter(|| {

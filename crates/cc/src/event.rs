@@ -54,6 +54,46 @@ pub struct TimeoutEvent {
     pub next_seq: PacketNumber,
 }
 
+/// A credit as a data packet echoes it to the receiver that sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditEcho {
+    /// Its number; a receiver numbers its credits from 0, modulo 2^32.
+    pub number: u32,
+    /// From the credit's departure to the data's arrival.
+    pub rtt: Span,
+}
+
+/// A data packet arrived: what a receiver half may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct DataEvent {
+    /// Arrival, on the clock of the transport.
+    pub now: Time,
+    /// Whether it carries an ECN mark.
+    pub marked: bool,
+    /// The credit that it was sent for, if any.
+    pub credit: Option<CreditEcho>,
+}
+
+/// A credit arrived at the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct CreditEvent {
+    /// Arrival, on the clock of the transport.
+    pub now: Time,
+    /// Whether there was a packet to send for it; if not, the credit is wasted.
+    pub used: bool,
+    /// What is left to send, that packet excluded.
+    pub backlog: Backlog,
+}
+
+/// What a flow has to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Data packets that have not left or must leave again.
+    pub packets: u64,
+    /// Data packets that left and are not acknowledged.
+    pub in_flight: u32,
+}
+
 /// What a sender half may look at when it stamps an outgoing data packet.
 #[derive(Clone, Copy, Debug)]
 pub struct SendInfo {

@@ -1,7 +1,7 @@
 //! Congestion control algorithms as state machines: events in, allowances out.
 //!
 //! An algorithm has up to three halves, one per place where it acts: the sending host
-//! ([`Sender`]), the switch ([`SwitchHalf`]) and the receiver. Each half is plain data with
+//! ([`Sender`]), the switch ([`SwitchHalf`]) and the receiver ([`Receiver`]). Each half is plain data with
 //! methods; none does I/O, reads a clock or draws a random number. Time is an argument.
 //!
 //! To add an algorithm, write one folder and add one line to the table in [`registry`].
@@ -12,7 +12,9 @@ extern crate alloc;
 pub mod constant;
 pub mod dctcp;
 mod event;
+mod flow;
 mod header;
+mod receiver;
 pub mod registry;
 mod rtt;
 mod sender;
@@ -21,10 +23,14 @@ mod state;
 pub mod swift;
 mod switch;
 
-pub use event::{AckEvent, LossEvent, SendInfo, TimeoutEvent};
+pub use event::{
+    AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, SendInfo, TimeoutEvent,
+};
+pub use flow::FlowInfo;
 pub use header::{CongestionHeader, Ecn};
+pub use receiver::{MAX_CREDIT_PADDING, Receiver, ReceiverAlgorithm, ReceiverControl};
 pub use rtt::{RtoRule, RttEstimator};
-pub use sender::{Allowance, Pacing, Sender, Snapshot};
+pub use sender::{Allowance, Pacing, Sender, SenderControl, Snapshot};
 pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
     suggestion,

@@ -12,8 +12,9 @@ use apus_units::{Span, Time};
 
 use crate::settings::suggestion;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, SendInfo, Sender,
-    SettingError, Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
+    LossEvent, ReceiverAlgorithm, SendInfo, Sender, SenderControl, SettingError, Settings,
+    Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 
 /// A sender half that the table can build by name.
@@ -30,7 +31,13 @@ pub trait Registered: Sender + Sized {
     fn params(settings: &mut Settings) -> Result<Self::Params, SettingError>;
 
     /// The sender half of a new flow.
-    fn new(params: Arc<Self::Params>) -> Self;
+    fn new(params: Arc<Self::Params>, flow: &FlowInfo) -> Self;
+
+    /// The receiver half of a new flow; the default acknowledges all data.
+    #[must_use]
+    fn receiver(_params: &Arc<Self::Params>, _flow: &FlowInfo) -> ReceiverAlgorithm {
+        ReceiverAlgorithm::Acknowledging
+    }
 }
 
 /// Every algorithm of the table.
@@ -73,8 +80,14 @@ pub struct AlgorithmConfig {
 impl AlgorithmConfig {
     /// The sender half of a new flow.
     #[must_use]
-    pub fn sender(&self) -> Algorithm {
-        self.params.sender()
+    pub fn sender(&self, flow: &FlowInfo) -> Algorithm {
+        self.params.sender(flow)
+    }
+
+    /// The receiver half of a new flow.
+    #[must_use]
+    pub fn receiver(&self, flow: &FlowInfo) -> ReceiverAlgorithm {
+        self.params.receiver(flow)
     }
 
     /// What the algorithm is.
@@ -122,11 +135,17 @@ macro_rules! algorithms {
                 readers[index](settings)
             }
 
-            fn sender(&self) -> Algorithm {
+            fn sender(&self, flow: &FlowInfo) -> Algorithm {
                 match self {
                     $(Self::$variant(params) => {
-                        Algorithm::$variant(<$sender as Registered>::new(Arc::clone(params)))
+                        Algorithm::$variant(<$sender as Registered>::new(Arc::clone(params), flow))
                     })+
+                }
+            }
+
+            fn receiver(&self, flow: &FlowInfo) -> ReceiverAlgorithm {
+                match self {
+                    $(Self::$variant(params) => <$sender as Registered>::receiver(params, flow),)+
                 }
             }
         }
@@ -170,6 +189,21 @@ macro_rules! algorithms {
             #[inline]
             fn on_timer(&mut self, now: Time) {
                 match self { $(Self::$variant(sender) => sender.on_timer(now),)+ }
+            }
+
+            #[inline]
+            fn on_credit(&mut self, event: &CreditEvent) {
+                match self { $(Self::$variant(sender) => sender.on_credit(event),)+ }
+            }
+
+            #[inline]
+            fn on_notification(&mut self, now: Time) {
+                match self { $(Self::$variant(sender) => sender.on_notification(now),)+ }
+            }
+
+            #[inline]
+            fn poll_control(&mut self, now: Time, backlog: &Backlog) -> Option<SenderControl> {
+                match self { $(Self::$variant(sender) => sender.poll_control(now, backlog),)+ }
             }
 
             #[inline]

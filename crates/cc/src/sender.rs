@@ -3,7 +3,8 @@
 use apus_units::{Rate, Span, Time};
 
 use crate::{
-    AckEvent, CongestionHeader, LossEvent, SendInfo, StateError, StateOverride, TimeoutEvent,
+    AckEvent, Backlog, CongestionHeader, CreditEvent, LossEvent, SendInfo, StateError,
+    StateOverride, TimeoutEvent,
 };
 
 /// How fast a flow may send: a window, and a pace within it.
@@ -38,6 +39,17 @@ pub enum Pacing {
     Delay(Span),
     /// Packets leave at this rate of wire bytes.
     Rate(Rate),
+    /// Each packet needs a credit of the receiver.
+    Credits,
+}
+
+/// A control packet that a sender half of credits sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderControl {
+    /// There is data to send: credits, please.
+    CreditRequest,
+    /// There is none any more.
+    CreditStop,
 }
 
 /// The sender half: takes events, answers with an [`Allowance`].
@@ -57,6 +69,15 @@ pub trait Sender {
     fn allowance(&self) -> Allowance;
     /// The retransmission timeout to arm now, from the last progress of the flow.
     fn rto(&self) -> Span;
+    /// A credit arrived; the transport sends a packet for it if it has one.
+    fn on_credit(&mut self, _event: &CreditEvent) {}
+    /// The receiver saw marked packets (DCQCN's congestion notification packet).
+    fn on_notification(&mut self, _now: Time) {}
+    /// The control packet to send at `now`, given what there is to send. Asked of algorithms that are
+    /// paced by [`Pacing::Credits`], after every event of the flow.
+    fn poll_control(&mut self, _now: Time, _backlog: &Backlog) -> Option<SenderControl> {
+        None
+    }
     /// When [`Sender::on_timer`] is due, if the algorithm keeps a timer of its own.
     fn next_timer(&self) -> Option<Time> {
         None

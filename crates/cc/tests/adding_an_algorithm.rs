@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use apus_cc::registry::Registered;
 use apus_cc::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, Pacing, ParamDefault,
-    ParamInfo, ParamKind, ProfileInfo, RtoRule, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, Snapshot, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    ParamDefault, ParamInfo, ParamKind, ProfileInfo, RtoRule, RttEstimator, SendInfo, Sender,
+    SettingError, Settings, Snapshot, TimeoutEvent,
 };
 use apus_units::{PacketNumber, Span, Time};
 
@@ -56,7 +56,7 @@ impl Registered for Aimd {
         Ok(Params { decrease, rto })
     }
 
-    fn new(params: Arc<Params>) -> Self {
+    fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
         Self { params, cwnd: 1.0, rtt: RttEstimator::default() }
     }
 }
@@ -92,7 +92,7 @@ impl Sender for Aimd {
 
 fn flow(settings: &[(&str, &str)]) -> Result<Aimd, SettingError> {
     let mut settings = Settings::read(&Aimd::INFO, None, settings)?;
-    Ok(Aimd::new(Arc::new(Aimd::params(&mut settings)?)))
+    Ok(Aimd::new(Arc::new(Aimd::params(&mut settings)?), &FlowInfo::default()))
 }
 
 /// Chiu and Jain: one more packet per RTT, a fraction of the window after a loss.

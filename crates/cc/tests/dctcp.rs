@@ -8,14 +8,14 @@ use alloc::sync::Arc;
 
 use apus_cc::dctcp::{Dctcp, Params};
 use apus_cc::registry::Registered;
-use apus_cc::{CongestionHeader, Ecn, Pacing, SendInfo, Sender, Settings};
+use apus_cc::{CongestionHeader, Ecn, FlowInfo, Pacing, SendInfo, Sender, Settings};
 use apus_units::{Bytes, PacketNumber, Span};
 use common::{assert_close, at};
 
 fn dctcp(profile: &str, settings: &[(&str, &str)]) -> Dctcp {
     static INFO: apus_cc::AlgorithmInfo = <Dctcp as Registered>::INFO;
     let settings = Settings::read(&INFO, Some(profile), settings).unwrap();
-    Dctcp::new(Arc::new(Params::from_settings(&settings).unwrap()))
+    Dctcp::new(Arc::new(Params::from_settings(&settings).unwrap()), &FlowInfo::default())
 }
 
 /// Acknowledges `acked` packets up to `seq`, `marked` of them marked, while `next` is to be sent.

@@ -3,7 +3,7 @@
 mod common;
 
 use apus_cc::registry::{Algorithm, build};
-use apus_cc::{AckEvent, LossEvent, Pacing, Sender, TimeoutEvent};
+use apus_cc::{AckEvent, FlowInfo, LossEvent, Pacing, Sender, TimeoutEvent};
 use apus_units::{PacketNumber, Span, Time};
 use common::fabric_cwnd;
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ proptest! {
         let (name, profile) = PROFILES[which];
         let config = build(name, Some(profile), &[]).unwrap();
         let bounds = number(&config, "min_cwnd")..=number(&config, "max_cwnd");
-        run(&mut config.sender(), &steps, |_, flow, _, step| {
+        run(&mut config.sender(&FlowInfo::default()), &steps, |_, flow, _, step| {
             let state = flow.snapshot();
             let windows = [Some(state.cwnd), state.fabric_cwnd, state.endpoint_cwnd];
             for window in windows.into_iter().flatten() {
@@ -105,7 +105,7 @@ proptest! {
         let mut rtt = Span::from_us(25);
         let steps: Vec<_> =
             steps.into_iter().filter(|(_, step)| !matches!(step, Step::Timeout)).collect();
-        run(&mut config.sender(), &steps, |before, flow, now, step| {
+        run(&mut config.sender(&FlowInfo::default()), &steps, |before, flow, now, step| {
             if let Step::Ack { fabric_ns, endpoint_ns, .. } = step {
                 rtt = Span::from_ns(fabric_ns + endpoint_ns);
             }
@@ -122,7 +122,7 @@ proptest! {
     fn a_decrease_takes_at_most_max_mdf_unless_timeouts_pile_up(steps in steps()) {
         let config = build("swift", None, &[]).unwrap();
         let mut timeouts = 0;
-        run(&mut config.sender(), &steps, |before, flow, _, step| {
+        run(&mut config.sender(&FlowInfo::default()), &steps, |before, flow, _, step| {
             timeouts = if matches!(step, Step::Timeout) { timeouts + 1 } else { 0 };
             if timeouts < 3 {
                 assert!(fabric_cwnd(flow) >= 0.5 * fabric_cwnd(before));
@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn the_target_stays_within_its_range(steps in steps()) {
         let config = build("swift", None, &[]).unwrap();
-        run(&mut config.sender(), &steps, |_, flow, _, step| {
+        run(&mut config.sender(&FlowInfo::default()), &steps, |_, flow, _, step| {
             if let Step::Ack { hops, .. } = step {
                 let target = flow.snapshot().target_delay.unwrap();
                 let least = Span::from_us(25 + u64::from(*hops));
@@ -147,7 +147,7 @@ proptest! {
     #[test]
     fn delays_below_the_target_never_shrink_and_above_never_grow(steps in steps()) {
         let config = build("swift", None, &[]).unwrap();
-        run(&mut config.sender(), &steps, |before, flow, _, step| {
+        run(&mut config.sender(&FlowInfo::default()), &steps, |before, flow, _, step| {
             if let Step::Ack { fabric_ns, acked, .. } = step {
                 let delay = Span::from_ns(*fabric_ns);
                 let target = flow.snapshot().target_delay.unwrap();
@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn packets_are_paced_exactly_below_one(steps in steps()) {
         let config = build("swift", None, &[]).unwrap();
-        run(&mut config.sender(), &steps, |_, flow, _, _| {
+        run(&mut config.sender(&FlowInfo::default()), &steps, |_, flow, _, _| {
             let allowance = flow.allowance();
             assert_eq!(allowance.window < 1.0, allowance.pacing != Pacing::AckClocked);
         });
@@ -178,7 +178,7 @@ proptest! {
         let config = build(name, Some(profile), &[]).unwrap();
         let trace = || {
             let mut states = Vec::new();
-            run(&mut config.sender(), &steps, |_, flow, _, _| {
+            run(&mut config.sender(&FlowInfo::default()), &steps, |_, flow, _, _| {
                 states.push((flow.snapshot(), flow.allowance(), flow.rto(), flow.path_label()));
             });
             states

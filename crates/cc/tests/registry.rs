@@ -1,7 +1,7 @@
 //! The table of algorithms: building by name, and errors that say what would be right.
 
 use apus_cc::registry::{AlgorithmConfig, algorithms, build};
-use apus_cc::{ParamKind, Sender, SettingError};
+use apus_cc::{FlowInfo, ParamKind, Sender, SettingError};
 use apus_units::Span;
 
 #[track_caller]
@@ -34,7 +34,7 @@ fn every_profile_of_every_algorithm_builds() {
         for profile in info.profiles {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
             assert_eq!((config.info().name, config.profile()), (info.name, profile.name));
-            assert!(config.sender().allowance().window > 0.0);
+            assert!(config.sender(&FlowInfo::default()).allowance().window > 0.0);
             let in_profile = |param: &&apus_cc::ParamInfo| param.default_in(profile.name).is_some();
             let listed = info.parameters.iter().filter(in_profile).count();
             assert_eq!(config.effective().len(), listed);
@@ -50,10 +50,17 @@ fn the_first_profile_is_the_default() {
 #[test]
 fn settings_overlay_the_defaults() {
     let config = build("swift", None, &[("initial_cwnd", "4"), ("initial_rto", "2ms")]).unwrap();
-    let flow = config.sender();
+    let flow = config.sender(&FlowInfo::default());
     assert_eq!(flow.allowance().window, 4.0);
     assert_eq!(flow.rto(), Span::from_ms(2));
-    assert_eq!(build("constant", None, &[("window", "7")]).unwrap().sender().snapshot().cwnd, 7.0);
+    assert_eq!(
+        build("constant", None, &[("window", "7")])
+            .unwrap()
+            .sender(&FlowInfo::default())
+            .snapshot()
+            .cwnd,
+        7.0
+    );
 }
 
 #[test]

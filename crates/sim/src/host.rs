@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use apus_cc::FlowInfo;
+use apus_cc::registry::AlgorithmConfig;
 use apus_fabric::{Packet, PacketRef, RouteId};
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Transmit};
 use apus_units::{Bytes, ClassId, FlowId, HostId, Rate, Span, Time, prefetch};
@@ -339,11 +341,12 @@ impl Host {
     pub(crate) fn add_flow(
         &mut self,
         peer_flow: FlowId,
-        algorithm: apus_cc::registry::Algorithm,
+        algorithm: &AlgorithmConfig,
+        info: &FlowInfo,
         flow: HostFlow,
     ) -> FlowId {
         self.flows.push(flow);
-        self.endpoint.open(peer_flow, algorithm)
+        self.endpoint.open(peer_flow, algorithm, info)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
+use apus_cc::FlowInfo;
 use apus_fabric::{FabricEvent, Outcome, RouteError};
 use apus_transport::Endpoint;
 use apus_units::{FlowId, HostId, PortId, Time};
@@ -84,8 +85,15 @@ impl Part {
             .collect();
         let mut flows = vec![0; plan.topology.hosts as usize];
         for (index, connection) in plan.connections.iter().enumerate() {
-            open(&mut world, &mut hosts, first_host, &mut flows, index as u32, connection)
-                .map_err(PlanError::Route)?;
+            open(
+                &mut world,
+                &mut hosts,
+                first_host,
+                &mut flows,
+                (plan.seed, index as u32),
+                connection,
+            )
+            .map_err(PlanError::Route)?;
         }
         for host in &mut hosts {
             host.start(&mut world);
@@ -243,7 +251,7 @@ fn open(
     hosts: &mut [Host],
     first_host: u32,
     flows: &mut [u32],
-    connection: u32,
+    (seed, connection): (u64, u32),
     plan: &ConnectionPlan,
 ) -> Result<(), RouteError> {
     let key = u64::from(connection);
@@ -258,7 +266,13 @@ fn open(
         let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
         if let Some(local) = local {
             let flow = HostFlow { connection, peer, route, path_label: 0, class: plan.class };
-            local.add_flow(ids[1], plan.algorithm.sender(), flow);
+            let side = u64::from(host != plan.from);
+            let info = FlowInfo {
+                line_rate: world.network.rate(world.network.host_port(host)),
+                seed: Stream::new(seed, Purpose::Flow, 2 * key + side).bits(),
+                ..world.sizes.flow_info()
+            };
+            local.add_flow(ids[1], &plan.algorithm, &info, flow);
             if host == plan.from {
                 local.application.add(Source::of(plan, ids[0]));
             } else if let Some(source) = Source::of_peer(plan, ids[0]) {

@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     Clock = 4,
     /// What a faulty link does to its packets.
     Fault = 5,
+    /// What the algorithm of a flow draws.
+    Flow = 6,
 }
 
 /// A stream of random numbers.
@@ -31,6 +33,11 @@ impl Stream {
             state = mix(state ^ mix(part.wrapping_add(0x9e37_79b9_7f4a_7c15)));
         }
         Self(Xoshiro256PlusPlus::seed_from_u64(state))
+    }
+
+    /// 64 bits: the seed of a stream further down.
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0.next_u64()
     }
 
     /// Uniform in [0, 1), with 53 bits.

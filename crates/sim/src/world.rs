@@ -1,8 +1,9 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
+use apus_cc::FlowInfo;
 use apus_fabric::{FabricEvent, Network, Packet, Schedule};
 use apus_transport::Completion;
-use apus_units::{ClassId, HostId, PortId, Time};
+use apus_units::{Bytes, ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
 
 use crate::host::HostFlow;
@@ -22,6 +23,17 @@ pub struct PacketSizes {
 }
 
 impl PacketSizes {
+    /// What a flow knows of them.
+    pub(crate) fn flow_info(&self) -> FlowInfo {
+        let bytes = |n: u32| Bytes::new(u64::from(n));
+        FlowInfo {
+            payload: bytes(self.payload),
+            packet: bytes(self.payload + self.header),
+            control: bytes(self.control),
+            ..FlowInfo::default()
+        }
+    }
+
     /// Wire bytes of a packet.
     #[inline]
     pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {

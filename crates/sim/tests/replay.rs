@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::build;
 use apus_sim::replay::{ReplayError, replay};
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ const HEADER: &str = "time_ps,event,rtt_ps,fabric_delay_ps,endpoint_delay_ps,hop
 
 /// Replays `input` and returns the number of rows or the message.
 fn run(algorithm: &str, profile: Option<&str>, input: impl BufRead) -> Result<u64, String> {
-    let sender = build(algorithm, profile, &[]).expect("algorithm").sender();
+    let sender = build(algorithm, profile, &[]).expect("algorithm").sender(&FlowInfo::default());
     let mut rows = 0;
     let result = replay("log.csv", input, sender, |row| {
         rows += 1;

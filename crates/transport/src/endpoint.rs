@@ -14,8 +14,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use apus_cc::registry::Algorithm;
-use apus_cc::{CongestionHeader, Sender, Snapshot};
+use apus_cc::registry::AlgorithmConfig;
+use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot};
 use apus_units::{FlowId, OpId, Time, prefetch};
 use apus_wire::{Body, Header, Segment, SegmentKind};
 
@@ -96,11 +96,11 @@ impl Endpoint {
         }
     }
 
-    /// Opens a flow to the peer that knows it as `peer`.
-    pub fn open(&mut self, peer: FlowId, algorithm: Algorithm) -> FlowId {
+    /// Opens a flow to the peer that knows it as `peer`, with both halves of `algorithm`.
+    pub fn open(&mut self, peer: FlowId, algorithm: &AlgorithmConfig, info: &FlowInfo) -> FlowId {
         // 2^32 flows would need terabytes of memory first.
         let id = FlowId::new(self.flows.len() as u32);
-        self.flows.push(Flow::new(peer, algorithm));
+        self.flows.push(Flow::new(peer, algorithm.sender(info), algorithm.receiver(info)));
         id
     }
 
@@ -136,7 +136,9 @@ impl Endpoint {
                 if handled == Handled::Refused {
                     return handled;
                 }
-                if !flow.in_acks {
+                let (now, marked) = (arrival.now, arrival.marked);
+                let due = flow.receiver.on_data(&DataEvent { now, marked, credit: None });
+                if due && !flow.in_acks {
                     flow.in_acks = true;
                     self.acks.push_back(id);
                 }

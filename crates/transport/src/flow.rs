@@ -2,7 +2,8 @@
 
 use apus_cc::registry::Algorithm;
 use apus_cc::{
-    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, SendInfo, Sender, TimeoutEvent,
+    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
+    TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, Segment};
@@ -68,6 +69,7 @@ pub(crate) struct Flow {
     /// The flow's index at the peer.
     pub(crate) peer: FlowId,
     pub(crate) algorithm: Algorithm,
+    pub(crate) receiver: ReceiverAlgorithm,
     pub(crate) send: SendSide,
     pub(crate) receive: ReceiveSide,
     pub(crate) counters: FlowCounters,
@@ -84,10 +86,11 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(peer: FlowId, algorithm: Algorithm) -> Self {
+    pub(crate) fn new(peer: FlowId, algorithm: Algorithm, receiver: ReceiverAlgorithm) -> Self {
         Self {
             peer,
             algorithm,
+            receiver,
             send: SendSide::new(),
             receive: ReceiveSide::default(),
             counters: FlowCounters::default(),
@@ -121,7 +124,7 @@ impl Flow {
     fn paced_until(&self, allowance: &Allowance) -> Option<Time> {
         let last = self.send.last_sent_at?;
         match allowance.pacing {
-            Pacing::AckClocked => None,
+            Pacing::AckClocked | Pacing::Credits => None,
             Pacing::Delay(gap) => Some(last.saturating_add(gap)),
             Pacing::Rate(rate) => {
                 let bytes = Bytes::new(u64::from(self.send.last_sent_bytes));

@@ -3,6 +3,7 @@
 
 mod support;
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{
     Arrival, Endpoint, EndpointConfig, Handled, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError,
@@ -26,7 +27,7 @@ fn pair(window: &str, config: EndpointConfig) -> Pair {
 
 fn endpoint() -> Endpoint {
     let mut endpoint = Endpoint::new(EndpointConfig::default());
-    endpoint.open(FlowId::new(0), constant("1").sender());
+    endpoint.open(FlowId::new(0), &constant("1"), &FlowInfo::default());
     endpoint
 }
 

@@ -7,9 +7,9 @@ use apus_units::Span;
 use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, ProfileInfo, RttEstimator,
-    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField, StateOverride,
-    TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, ProfileInfo,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
+    StateOverride, TimeoutEvent,
 };
 
 /// A sender that keeps its window or rate whatever happens.
@@ -36,7 +36,7 @@ impl Registered for Constant {
         Params::from_settings(settings)
     }
 
-    fn new(params: Arc<Params>) -> Self {
+    fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
         Self { params, rtt: RttEstimator::default() }
     }
 }

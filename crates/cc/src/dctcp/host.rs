@@ -7,9 +7,9 @@ use apus_units::{PacketNumber, Span};
 use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
-    StateOverride, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
+    ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
+    StateField, StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
@@ -61,7 +61,7 @@ impl Registered for Dctcp {
         Params::from_settings(settings)
     }
 
-    fn new(params: Arc<Params>) -> Self {
+    fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
         Self {
             cwnd: params.initial_cwnd,
             // RFC 5681 §3.1: "the initial value of ssthresh SHOULD be set arbitrarily high".

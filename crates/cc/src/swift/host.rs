@@ -11,9 +11,9 @@ use super::window::Window;
 use crate::registry::Registered;
 use crate::rtt::ewma;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, LossEvent, Pacing, RttEstimator,
-    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField, StateOverride,
-    TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
+    StateOverride, TimeoutEvent,
 };
 
 /// The sender half of Swift: one per flow, 96 bytes on a 64-bit machine; the parameters are
@@ -51,7 +51,7 @@ impl Registered for Swift {
         Params::new(Config::from_settings(settings)?)
     }
 
-    fn new(params: Arc<Params>) -> Self {
+    fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
         let config = &params.config;
         let endpoint = match config.host {
             HostSignal::EndToEnd => config.max_cwnd,

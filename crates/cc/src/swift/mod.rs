@@ -9,14 +9,14 @@
 //! ```
 //! use apus_cc::registry::Registered;
 //! use apus_cc::swift::{Config, Params, Swift};
-//! use apus_cc::{Pacing, Sender};
+//! use apus_cc::{FlowInfo, Pacing, Sender};
 //! use apus_units::Span;
 //!
 //! let mut config = Config::paper();
 //! config.target.base_target = Span::from_us(15);
 //! config.initial_cwnd = 0.5;
 //! let params = Params::new(config)?;
-//! let flow = Swift::new(params.into());
+//! let flow = Swift::new(params.into(), &FlowInfo::default());
 //! // Half a packet per RTT is one packet every two RTTs (§3.4).
 //! assert_eq!(flow.allowance().pacing, Pacing::Delay(Span::from_us(30)));
 //! # Ok::<(), apus_cc::SettingError>(())

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 
 use apus_cc::registry::Registered;
 use apus_cc::swift::{Config, Params, Swift};
-use apus_cc::{AckEvent, LossEvent, TimeoutEvent};
+use apus_cc::{AckEvent, FlowInfo, LossEvent, TimeoutEvent};
 use apus_units::{PacketNumber, Span, Time};
 
 pub fn us(us: f64) -> Span {
@@ -64,7 +64,8 @@ pub fn plain_falcon() -> Config {
 }
 
 pub fn swift(config: Config) -> Swift {
-    Swift::new(Arc::new(Params::new(config).expect("the test's parameters are sound")))
+    let params = Arc::new(Params::new(config).expect("the test's parameters are sound"));
+    Swift::new(params, &FlowInfo::default())
 }
 
 #[track_caller]

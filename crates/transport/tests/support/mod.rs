@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::AlgorithmConfig;
 use apus_transport::{
     Arrival, Completion, Endpoint, EndpointConfig, Handled, Op, OpKind, RttSample,
@@ -102,7 +103,7 @@ impl Pair {
         let mut sides = [Side::new(config), Side::new(config)];
         let flow = FlowId::new(0);
         for side in &mut sides {
-            assert_eq!(side.endpoint.open(flow, algorithm.sender()), flow);
+            assert_eq!(side.endpoint.open(flow, algorithm, &FlowInfo::default()), flow);
         }
         Self {
             now: Time::ZERO,

@@ -1,0 +1,32 @@
+//! What a flow knows of its host.
+
+use apus_units::{Bytes, Rate};
+
+/// What a flow knows of its host and of its packets, beyond the algorithm's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowInfo {
+    /// Rate of the host's link.
+    pub line_rate: Rate,
+    /// Payload bytes of a full data packet.
+    pub payload: Bytes,
+    /// Wire bytes of a full data packet: everything that occupies the link.
+    pub packet: Bytes,
+    /// Wire bytes of a control packet: an acknowledgement, a credit, a request.
+    pub control: Bytes,
+    /// Of the flow's own stream of random numbers. An algorithm draws from nothing else.
+    pub seed: u64,
+}
+
+impl Default for FlowInfo {
+    /// A flow without a host, for replays and tests: 100 Gb/s, packets of 4096 B of payload and 64 B
+    /// of headers, control packets of a minimum Ethernet frame, seed 0.
+    fn default() -> Self {
+        Self {
+            line_rate: Rate::from_gbps(100),
+            payload: Bytes::new(4096),
+            packet: Bytes::new(4160),
+            control: Bytes::new(84),
+            seed: 0,
+        }
+    }
+}

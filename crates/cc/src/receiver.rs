@@ -1,0 +1,71 @@
+//! The receiver half of an algorithm.
+
+use apus_units::Time;
+
+use crate::DataEvent;
+
+/// A control packet that a receiver half sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiverControl {
+    /// One credit: the sender may send one data packet for it, which echoes the credit's number and
+    /// the time at which it left. The transport numbers credits.
+    Credit {
+        /// Bytes that it is longer than the shortest credit, at most [`MAX_CREDIT_PADDING`].
+        padding: u8,
+    },
+    /// Packets arrived marked (DCQCN's congestion notification packet).
+    Notification,
+}
+
+/// The most bytes by which one credit is longer than another. ExpressPass: 76 to 92 B on the wire.
+pub const MAX_CREDIT_PADDING: u8 = 16;
+
+/// The receiver half: hears of data, decides what goes back besides what the transport itself says.
+///
+/// Reliability is part of an algorithm's contract: each data packet is acknowledged only if
+/// [`Receiver::on_data`] asks for it.
+pub trait Receiver {
+    /// A data packet arrived. Whether an acknowledgement is due.
+    fn on_data(&mut self, event: &DataEvent) -> bool;
+    /// The sender asks for credits, as it has data to send.
+    fn on_credit_request(&mut self, _now: Time) {}
+    /// The sender has no more data: no more credits. An acknowledgement is then due.
+    fn on_credit_stop(&mut self, _now: Time) {}
+    /// When [`Receiver::poll_control`] will have something to send; [`Time::MAX`] if nothing is due
+    /// unless something arrives.
+    fn next_control(&self) -> Time {
+        Time::MAX
+    }
+    /// The control packet that is due at `now`. Called again until it returns `None`.
+    fn poll_control(&mut self, _now: Time) -> Option<ReceiverControl> {
+        None
+    }
+}
+
+/// The receiver halves by kind: dispatch on an event is one branch.
+#[derive(Clone, Debug, Default)]
+pub enum ReceiverAlgorithm {
+    /// Every data packet is acknowledged, and nothing else is sent.
+    #[default]
+    Acknowledging,
+}
+
+impl ReceiverAlgorithm {
+    /// Whether flows of this receiver take turns by credits: data waits for them, and is not
+    /// acknowledged packet by packet.
+    #[must_use]
+    pub fn gives_credits(&self) -> bool {
+        match self {
+            Self::Acknowledging => false,
+        }
+    }
+}
+
+impl Receiver for ReceiverAlgorithm {
+    #[inline]
+    fn on_data(&mut self, _event: &DataEvent) -> bool {
+        match self {
+            Self::Acknowledging => true,
+        }
+    }
+}
