@@ -165,7 +165,7 @@ impl Replay {
         let snapshot = self.sender.snapshot();
         let pacing_delay = match self.sender.allowance().pacing {
             Pacing::Delay(delay) => delay,
-            Pacing::AckClocked | Pacing::Rate(_) => Span::ZERO,
+            Pacing::AckClocked | Pacing::Rate(_) | Pacing::Credits => Span::ZERO,
         };
         Row {
             time: record.time,
