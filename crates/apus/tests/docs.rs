@@ -56,9 +56,9 @@ fn check(document: &str) -> usize {
             (Some(kind), Some(file)) => {
                 let file = file.strip_prefix("file=").expect("file=");
                 fs::write(folder.join(file), &body).expect(file);
-                if kind == "toml" && !body.contains("[[check]]") {
-                    // Read as it is; what it does is what the commands show. A check would fail in a
-                    // run this short, so a scenario with checks must have a command of its own.
+                // Read as it is; what it does is what the commands show. A run this short fails a
+                // check and ends before a fault, so such a scenario must have a command of its own.
+                if kind == "toml" && !body.contains("[[check]]") && !body.contains("[[fault]]") {
                     run(
                         document,
                         &folder,
