@@ -6,6 +6,7 @@ use std::path::Path;
 
 use apus_cc::registry::algorithms;
 use apus_sim::scenario::{METRICS, TOPOLOGIES, WORKLOADS, unit_of};
+use apus_sim::sizes::BUILT_IN;
 
 /// The documentation of the reader itself.
 const READER: &str = include_str!("../../sim/src/scenario/mod.rs");
@@ -28,6 +29,11 @@ fn document() -> String {
     text += "\n## Workloads\n\n| `kind` | what |\n|---|---|\n";
     for (name, doc) in WORKLOADS {
         let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
+    }
+    text += "\n## Size distributions\n\n| `sizes` | source |\n|---|---|\n";
+    for (name, file) in BUILT_IN {
+        let source = file.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+        let _ = writeln!(text, "| `{name}` | {} |", cell(source));
     }
     text += "\n## Algorithms\n";
     for info in algorithms() {
