@@ -1,0 +1,33 @@
+//! The insecure mode's guard against damage: CRC-32C, as `apus_wire`'s plain datagrams have it.
+
+use crc_fast::{CrcAlgorithm, checksum};
+
+/// Bytes of the checksum.
+pub(crate) const CHECKSUM_BYTES: usize = 4;
+
+/// CRC-32C of these bytes, in network byte order.
+#[inline]
+pub(crate) fn crc_32c(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    // A 32-bit checksum in the low half.
+    (checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 3720, App. B.4, whose bytes are in the order of transmission (least significant first).
+    #[test]
+    fn rfc_3720_b_4_examples() {
+        let ascending: [u8; 32] = core::array::from_fn(|i| i as u8);
+        let descending: [u8; 32] = core::array::from_fn(|i| 31 - i as u8);
+        for (bytes, crc) in [
+            ([0; 32], 0x8a91_36aa_u32),
+            ([0xff; 32], 0x62a8_ab43),
+            (ascending, 0x46dd_794e),
+            (descending, 0x113f_db5c),
+        ] {
+            assert_eq!(crc_32c(&bytes), crc.to_be_bytes());
+        }
+    }
+}

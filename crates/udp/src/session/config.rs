@@ -1,0 +1,78 @@
+//! Settings of a session table.
+
+use apus_units::Span;
+
+/// Settings of a [`Sessions`](super::Sessions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Sessions at a time, those being opened included, 1 to 2^20. Bounds the memory (a few kilobytes
+    /// per session). deviation: no source; 4096 peers of one engine are many.
+    pub max_sessions: u32,
+    /// Sessions that peers have asked for and not confirmed yet. deviation: no source; 256 handshakes
+    /// of a millisecond each are more than one core computes.
+    pub max_pending: u32,
+    /// How long a handshake may take. Source: WireGuard's REKEY_TIMEOUT (§6.1): 5 s.
+    pub handshake_timeout: Span,
+    /// First wait before a packet of the handshake, or a ping, is sent again; doubled each time up to
+    /// 10 times this. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a
+    /// hundred times a datacenter's worst.
+    pub retry: Span,
+    /// Silence after which the peer is pinged. deviation: WireGuard's KEEPALIVE_TIMEOUT (§6.1) is 10 s;
+    /// 5 s, so that a peer that is gone is known within `idle_timeout`.
+    pub keepalive: Span,
+    /// Silence after which the peer is gone. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT +
+    /// REKEY_TIMEOUT: 15 s.
+    pub idle_timeout: Span,
+    /// How long a peer that says it does not know the session may take to prove the contrary.
+    /// deviation: no source; 500 ms are three pings.
+    pub suspect_timeout: Span,
+    /// Age at which a key is replaced, besides the replacement by count. Source: WireGuard's
+    /// REKEY_AFTER_TIME (§6.1): 120 s.
+    pub key_life: Span,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_sessions: 4096,
+            max_pending: 256,
+            handshake_timeout: Span::from_secs(5),
+            retry: Span::from_ms(100),
+            keepalive: Span::from_secs(5),
+            idle_timeout: Span::from_secs(15),
+            suspect_timeout: Span::from_ms(500),
+            key_life: Span::from_secs(120),
+        }
+    }
+}
+
+/// Most sessions that numbers of sessions can tell apart.
+pub(crate) const MAX_SESSIONS: u32 = 1 << 20;
+
+impl Config {
+    /// What is wrong with these settings, if anything.
+    ///
+    /// # Errors
+    /// A sentence that names the setting and what it must be.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if !(1..=MAX_SESSIONS).contains(&self.max_sessions) {
+            return Err("max_sessions must be 1 to 1048576");
+        }
+        if !(1..=self.max_sessions).contains(&self.max_pending) {
+            return Err("max_pending must be at least 1 and at most max_sessions");
+        }
+        if self.retry.is_zero() || self.retry > self.handshake_timeout {
+            return Err("retry must be above 0 and at most handshake_timeout");
+        }
+        if self.keepalive.is_zero() || self.keepalive >= self.idle_timeout {
+            return Err("keepalive must be above 0 and below idle_timeout");
+        }
+        if self.suspect_timeout < self.retry {
+            return Err("suspect_timeout must be at least retry");
+        }
+        if self.key_life.is_zero() {
+            return Err("key_life must be above 0");
+        }
+        Ok(())
+    }
+}

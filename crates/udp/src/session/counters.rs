@@ -1,0 +1,68 @@
+//! What a session table has counted.
+
+use super::event::Dropped;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts since the table was made.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// Each count with its name, in a fixed order.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets sealed.
+    sealed,
+    /// Packets opened, control packets included.
+    opened,
+    /// Sessions connected.
+    connected,
+    /// Sessions that had been connected and ended.
+    ended,
+    /// Handshakes that ended without a session.
+    failed,
+    /// Changes of key, both directions counted.
+    key_changes,
+    /// Answers not sent because too many wait.
+    replies_dropped,
+    /// Dropped: not a packet of this protocol, or not of this mode.
+    dropped_malformed,
+    /// Dropped: for a session that is not known.
+    dropped_unknown,
+    /// Dropped: not from the session's address.
+    dropped_address,
+    /// Dropped: seen before, or too late to tell.
+    dropped_replay,
+    /// Dropped: not authentic, or damaged.
+    dropped_forged,
+    /// Dropped: a handshake that does not prove a key that is known.
+    dropped_unproven,
+    /// Dropped: a handshake packet that fits nothing under way.
+    dropped_stray,
+    /// Dropped: no room for another session.
+    dropped_full,
+}
+
+impl Counters {
+    pub(crate) fn count(&mut self, dropped: Dropped) {
+        *match dropped {
+            Dropped::Malformed => &mut self.dropped_malformed,
+            Dropped::UnknownSession => &mut self.dropped_unknown,
+            Dropped::Address => &mut self.dropped_address,
+            Dropped::Replay => &mut self.dropped_replay,
+            Dropped::Forged => &mut self.dropped_forged,
+            Dropped::Unproven => &mut self.dropped_unproven,
+            Dropped::Stray => &mut self.dropped_stray,
+            Dropped::Full => &mut self.dropped_full,
+        } += 1;
+    }
+}

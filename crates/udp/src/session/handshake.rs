@@ -1,0 +1,371 @@
+//! Opening sessions, from both sides. See the module's documentation for the messages.
+
+use std::net::SocketAddr;
+
+use apus_units::Time;
+use zeroize::Zeroizing;
+
+use super::cookie::Cookie;
+use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, SessionId};
+use super::key::{Credential, KeyId, KeyRing};
+use super::noise::{NOISE_OVERHEAD, Noise, Prologue};
+use super::packet::{Handshake, Message, Refusal, proven};
+use super::session::{Doubt, Session, Stage, want};
+use super::table::{Reply, Sessions};
+
+/// Most bytes of an application's words in a handshake.
+pub const MAX_HELLO_BYTES: usize = 256;
+
+/// Bytes of the longest packet that [`Sessions::poll_transmit`] writes: an Init.
+pub const MAX_HANDSHAKE_BYTES: usize = 16 + 16 + NOISE_OVERHEAD + PROCESS_BYTES + MAX_HELLO_BYTES + 16;
+
+/// The sender's process and number for the session, before the hello in a Noise message.
+const PROCESS_BYTES: usize = 20;
+
+/// What a Noise message carries: process, session, hello.
+fn payload(instance: &[u8; 16], session: SessionId, hello: &[u8]) -> Vec<u8> {
+    [&instance[..], &session.get().to_be_bytes(), hello].concat()
+}
+
+fn parse_payload(payload: &[u8]) -> Option<([u8; 16], u32, &[u8])> {
+    let (instance, rest) = payload.split_first_chunk::<16>()?;
+    let (session, hello) = rest.split_first_chunk::<4>()?;
+    (hello.len() <= MAX_HELLO_BYTES).then(|| (*instance, u32::from_be_bytes(*session), hello))
+}
+
+/// Writes the packet of the handshake that a session wants to send.
+pub(crate) fn write(
+    session: &Session,
+    keys: &KeyRing,
+    wanted: u8,
+    out: &mut [u8],
+) -> Option<usize> {
+    let (initiator, message) = match &session.stage {
+        Stage::Asking if wanted == want::HELLO => (session.id.get(), Message::Hello),
+        Stage::Opening { message, cookie, .. } if wanted == want::INIT => {
+            (session.id.get(), Message::Init { cookie: *cookie, noise: message })
+        }
+        Stage::Answered { response } if wanted == want::RESPONSE => {
+            (session.initiator, Message::Response { noise: response })
+        }
+        _ => return None, // the stage has changed since
+    };
+    let packet = Handshake { sealed: !keys.is_insecure(), key: session.key, initiator, message };
+    packet.write(keys.get(session.key)?, out)
+}
+
+impl Sessions {
+    /// Asks `peer` for a session under a key of the ring. [`Event::Connected`] or [`Event::Ended`]
+    /// follows. `hello` is handed to the peer's application, authenticated and, if sealed, encrypted.
+    ///
+    /// # Errors
+    /// If the key is not in the ring, the hello too long, the table full, or there is a session with
+    /// this address.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        key: KeyId,
+        hello: &[u8],
+    ) -> Result<SessionId, ConnectError> {
+        if hello.len() > MAX_HELLO_BYTES {
+            return Err(ConnectError::HelloTooLong);
+        }
+        if self.keys.get(key).is_none() {
+            return Err(ConnectError::NoKey(key));
+        }
+        if let Some(&session) = self.by_peer.get(&peer) {
+            return Err(ConnectError::Exists(session));
+        }
+        let id = self.insert(now, peer, key, Stage::Asking).ok_or(ConnectError::Full)?;
+        if let Some(session) = self.get_mut(id) {
+            session.hello = hello.into();
+        }
+        self.by_peer.insert(peer, id);
+        self.want(id, want::HELLO);
+        self.set_timer(id, now.saturating_add(self.config.retry));
+        Ok(id)
+    }
+
+    /// Accepts a session that came in. [`Event::Connected`] follows with the peer's first packet
+    /// under the new keys, or [`Event::Ended`].
+    ///
+    /// # Errors
+    /// If the session does not wait for an answer, or the hello is too long.
+    pub fn accept(&mut self, now: Time, id: SessionId, hello: &[u8]) -> Result<(), AcceptError> {
+        if hello.len() > MAX_HELLO_BYTES {
+            return Err(AcceptError::HelloTooLong);
+        }
+        let payload = payload(&self.instance, id, hello);
+        let session = self.get_mut(id).ok_or(AcceptError::NotWaiting)?;
+        let Stage::Offered { noise } = &mut session.stage else {
+            return Err(AcceptError::NotWaiting);
+        };
+        let response = noise.write(&payload).ok_or(AcceptError::NotWaiting)?;
+        let stage = core::mem::replace(&mut session.stage, Stage::Answered { response });
+        if let Stage::Offered { noise } = stage
+            && let Some(secrets) = noise.finish()
+        {
+            let guard = self.make_guard(now, &secrets, false);
+            if let Some(session) = self.get_mut(id) {
+                session.guard = Some(guard);
+                session.since = now;
+            }
+            self.want(id, want::RESPONSE);
+            self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
+        }
+        Ok(())
+    }
+
+    /// Refuses a session that came in, and tells the peer.
+    pub fn refuse(&mut self, id: SessionId) {
+        let Some(session) = self.get(id) else { return };
+        if matches!(session.stage, Stage::Offered { .. }) {
+            let (to, key, initiator) = (session.peer, session.key, session.initiator);
+            self.reply(Reply::Refused { to, key, initiator, why: Refusal::Application });
+            self.counters.failed += 1;
+            self.remove(id);
+        }
+    }
+
+    /// Takes in a handshake packet.
+    pub(crate) fn on_handshake(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Received<'static> {
+        let Some(packet) = Handshake::parse(datagram) else {
+            return self.drop(Dropped::Malformed);
+        };
+        if packet.sealed != self.is_sealed() {
+            return self.drop(Dropped::Malformed);
+        }
+        if !self.keys.get(packet.key).is_some_and(|credential| proven(datagram, credential)) {
+            return self.drop(Dropped::Unproven);
+        }
+        let done = match packet.message {
+            Message::Hello => {
+                let (key, initiator) = (packet.key, packet.initiator);
+                let cookie = self.baker.make(now, from, key, initiator);
+                self.reply(Reply::Cookie { to: from, key, initiator, cookie });
+                Ok(())
+            }
+            Message::Cookie(cookie) => self.on_cookie(now, from, &packet, cookie),
+            Message::Init { cookie, noise } => self.on_init(now, from, &packet, cookie, noise),
+            Message::Response { noise } => self.on_response(now, from, &packet, noise),
+            Message::Refused(why) => self.on_refused(from, &packet, why),
+        };
+        match done {
+            Ok(()) => Received::Own,
+            Err(why) => self.drop(why),
+        }
+    }
+
+    /// The session of ours that an answer belongs to.
+    fn ours(&mut self, from: SocketAddr, packet: &Handshake<'_>) -> Result<&mut Session, Dropped> {
+        self.get_mut(SessionId(packet.initiator))
+            .filter(|s| s.peer == from && s.key == packet.key)
+            .ok_or(Dropped::Stray)
+    }
+
+    fn on_cookie(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        packet: &Handshake<'_>,
+        cookie: Cookie,
+    ) -> Result<(), Dropped> {
+        let (instance, retry) = (self.instance, self.config.retry);
+        let entropy = Zeroizing::new(self.random.bytes());
+        let credential: Credential = self.keys.get(packet.key).ok_or(Dropped::Stray)?.clone();
+        let session = self.ours(from, packet)?;
+        if !matches!(session.stage, Stage::Asking) {
+            return Err(Dropped::Stray);
+        }
+        let prologue = prologue(packet, cookie);
+        let mut noise =
+            Noise::initiator(&credential, &prologue, *entropy).ok_or(Dropped::Stray)?;
+        let payload = payload(&instance, session.id, &session.hello);
+        let message = noise.write(&payload).ok_or(Dropped::Stray)?;
+        session.stage = Stage::Opening { noise, message, cookie };
+        session.tries = 0;
+        let id = session.id;
+        self.want(id, want::INIT);
+        self.set_timer(id, now.saturating_add(retry));
+        Ok(())
+    }
+
+    fn on_init(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        packet: &Handshake<'_>,
+        cookie: Cookie,
+        message: &[u8],
+    ) -> Result<(), Dropped> {
+        let (key, initiator) = (packet.key, packet.initiator);
+        if !self.baker.is_good(now, from, key, initiator, cookie) {
+            return Err(Dropped::Unproven);
+        }
+        if self.is_again(from, initiator, cookie) {
+            return Ok(());
+        }
+        let entropy = Zeroizing::new(self.random.bytes());
+        let credential = self.keys.get(key).ok_or(Dropped::Unproven)?;
+        let mut noise = Noise::responder(credential, &prologue(packet, cookie), *entropy)
+            .ok_or(Dropped::Unproven)?;
+        let text = noise.read(message).ok_or(Dropped::Unproven)?;
+        let (instance, _, hello) = parse_payload(&text).ok_or(Dropped::Malformed)?;
+        self.yield_to(from, &instance)?;
+
+        let full = self.pending.len() >= self.config.max_pending as usize;
+        let stage = Stage::Offered { noise };
+        let Some(id) = (!full).then(|| self.insert(now, from, key, stage)).flatten() else {
+            self.reply(Reply::Refused { to: from, key, initiator, why: Refusal::Full });
+            return Err(Dropped::Full);
+        };
+        if let Some(session) = self.get_mut(id) {
+            session.initiator = initiator;
+            session.remote = initiator;
+            session.shown = Some(cookie);
+            session.instance = instance;
+            session.hello = hello.into();
+        }
+        self.pending.insert((from, initiator), id);
+        self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
+        self.events.push_back(Event::Incoming { session: id, from, key, hello: hello.into() });
+        Ok(())
+    }
+
+    /// Whether an Init was seen before: then it is answered as before, if it is answered already. A
+    /// new Init of the same initiator takes the old one's place.
+    fn is_again(&mut self, from: SocketAddr, initiator: u32, cookie: Cookie) -> bool {
+        let connected = self.by_peer.get(&from).and_then(|&id| self.get(id));
+        if connected.is_some_and(|s| s.initiator == initiator && s.shown == Some(cookie)) {
+            return true;
+        }
+        let Some(&id) = self.pending.get(&(from, initiator)) else { return false };
+        let Some(session) = self.get(id) else { return false };
+        if session.shown != Some(cookie) {
+            self.end(id, End::Replaced);
+            return false;
+        }
+        if matches!(session.stage, Stage::Answered { .. }) {
+            self.want(id, want::RESPONSE);
+        }
+        true
+    }
+
+    /// Both sides asking at once must not yield two sessions: the smaller process number opens.
+    /// And nobody talks to itself: a packet of our own that comes back proves nothing.
+    fn yield_to(&mut self, from: SocketAddr, instance: &[u8; 16]) -> Result<(), Dropped> {
+        if *instance == self.instance {
+            return Err(Dropped::Stray);
+        }
+        let Some(&id) = self.by_peer.get(&from) else { return Ok(()) };
+        let opening = self
+            .get(id)
+            .is_some_and(|s| matches!(s.stage, Stage::Asking | Stage::Opening { .. }));
+        if opening && *instance > self.instance {
+            return Err(Dropped::Stray);
+        }
+        if opening {
+            self.end(id, End::Crossed);
+        }
+        Ok(())
+    }
+
+    fn on_response(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        packet: &Handshake<'_>,
+        message: &[u8],
+    ) -> Result<(), Dropped> {
+        let own = self.instance;
+        let session = self.ours(from, packet)?;
+        let Stage::Opening { noise, .. } = &mut session.stage else {
+            return Err(Dropped::Stray);
+        };
+        let text = noise.read(message).ok_or(Dropped::Unproven)?;
+        let (instance, remote, hello) = parse_payload(&text).ok_or(Dropped::Malformed)?;
+        if instance == own {
+            return Err(Dropped::Stray);
+        }
+        let id = session.id;
+        session.instance = instance;
+        session.remote = remote;
+        session.hello = hello.into();
+        let stage = core::mem::replace(&mut session.stage, Stage::Connected);
+        if let Stage::Opening { noise, .. } = stage
+            && let Some(secrets) = noise.finish()
+        {
+            let guard = self.make_guard(now, &secrets, true);
+            if let Some(session) = self.get_mut(id) {
+                session.guard = Some(guard);
+                session.last_received = now;
+            }
+        }
+        self.connected(id);
+        // The responder waits for the first packet under the new keys.
+        let until = now.saturating_add(self.config.handshake_timeout);
+        self.ping(now, id, Doubt { until, reason: End::NoAnswer, tries: 0 });
+        Ok(())
+    }
+
+    fn on_refused(
+        &mut self,
+        from: SocketAddr,
+        packet: &Handshake<'_>,
+        why: Refusal,
+    ) -> Result<(), Dropped> {
+        let session = self.ours(from, packet)?;
+        if !matches!(session.stage, Stage::Opening { .. }) {
+            return Err(Dropped::Stray);
+        }
+        let id = session.id;
+        self.end(
+            id,
+            match why {
+                Refusal::Full => End::PeerFull,
+                Refusal::Application => End::Refused,
+            },
+        );
+        Ok(())
+    }
+
+    /// The first packet of the initiator under the new keys has come: the session counts, and an older
+    /// one with the same address does not.
+    pub(crate) fn confirm(&mut self, now: Time, id: SessionId) {
+        let Some(session) = self.get_mut(id) else { return };
+        session.stage = Stage::Connected;
+        let (peer, asked, instance) =
+            (session.peer, (session.peer, session.initiator), session.instance);
+        self.pending.remove(&asked);
+        if let Some(&old) = self.by_peer.get(&peer) {
+            let same = self.get(old).is_some_and(|s| s.instance == instance);
+            self.end(old, if same { End::Replaced } else { End::Restarted });
+        }
+        self.by_peer.insert(peer, id);
+        self.connected(id);
+        self.set_timer(id, now.saturating_add(self.config.keepalive));
+    }
+
+    fn connected(&mut self, id: SessionId) {
+        self.counters.connected += 1;
+        if let Some(session) = self.get_mut(id) {
+            let hello = core::mem::take(&mut session.hello);
+            self.events.push_back(Event::Connected { session: id, hello });
+        }
+    }
+
+    pub(crate) fn drop(&mut self, why: Dropped) -> Received<'static> {
+        self.counters.count(why);
+        Received::Dropped(why)
+    }
+}
+
+fn prologue(packet: &Handshake<'_>, cookie: Cookie) -> Prologue {
+    Prologue { sealed: packet.sealed, key: packet.key, initiator: packet.initiator, cookie }
+}

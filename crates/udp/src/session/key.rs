@@ -1,0 +1,306 @@
+//! Shared secrets: who holds one may open sessions under it.
+//!
+//! A key file is text. Lines that are empty or begin with `#` are skipped; every other line is
+//! `apus-key-1 SECRET`, the secret being 32 bytes as 64 hexadecimal digits. A server may hold many
+//! (one per client or group, so that one can be withdrawn); a client usually holds one.
+
+use std::error::Error;
+use std::fmt;
+
+use aws_lc_rs::{constant_time, hmac};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Begins the line of a key; its number is the version of the format.
+const MARK: &str = "apus-key-1";
+
+/// Most keys of one ring: they are searched one by one.
+/// deviation: no source; a thousand groups of peers are many.
+pub const MAX_KEYS: usize = 1024;
+
+/// The public name of a key: a hash of its secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(u64);
+
+impl KeyId {
+    /// The name under which the key of the insecure mode goes.
+    pub const INSECURE: Self = Self(0);
+
+    /// Its value, as it travels.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn new(id: u64) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A secret that two or more peers share.
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub struct SharedKey([u8; 32]);
+
+impl SharedKey {
+    /// The key made of these bytes, which must be random (a generated key) or a secret with as much
+    /// entropy, never a password.
+    #[must_use]
+    pub const fn new(secret: [u8; 32]) -> Self {
+        Self(secret)
+    }
+
+    /// The line of a key file that says this key. Keep it from others.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let mut line = format!("{MARK} ");
+        for byte in self.0 {
+            line.push_str(&format!("{byte:02x}"));
+        }
+        line
+    }
+
+    /// Its public name.
+    #[must_use]
+    pub fn id(&self) -> KeyId {
+        let hash = self.derive(b"apus key id");
+        let id = u64::from_be_bytes([
+            hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7],
+        ]);
+        // 0 names the insecure mode.
+        KeyId(id.max(1))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    fn derive(&self, label: &[u8]) -> [u8; 32] {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), label);
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(tag.as_ref());
+        bytes
+    }
+}
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedKey({})", self.id())
+    }
+}
+
+/// A key in use: the secret for the handshake, and what proves each handshake packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Credential {
+    pub(crate) id: KeyId,
+    pub(crate) secret: SharedKey,
+    mac: hmac::Key,
+}
+
+/// Bytes of the proof behind every handshake packet.
+pub(crate) const MAC_BYTES: usize = 16;
+
+impl Credential {
+    fn new(id: KeyId, secret: SharedKey) -> Self {
+        let mac = hmac::Key::new(hmac::HMAC_SHA256, &secret.derive(b"apus handshake mac"));
+        Self { id, secret, mac }
+    }
+
+    pub(crate) fn mac(&self, bytes: &[u8]) -> [u8; MAC_BYTES] {
+        let tag = hmac::sign(&self.mac, bytes);
+        let mut mac = [0; MAC_BYTES];
+        mac.copy_from_slice(&tag.as_ref()[..MAC_BYTES]);
+        mac
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn proves(&self, bytes: &[u8], mac: &[u8]) -> bool {
+        constant_time::verify_slices_are_equal(&self.mac(bytes), mac).is_ok()
+    }
+}
+
+/// The keys that a process accepts and offers, or the explicit lack of any.
+#[derive(Clone, Debug)]
+pub struct KeyRing {
+    credentials: Vec<Credential>,
+    insecure: bool,
+}
+
+impl KeyRing {
+    /// A ring of these keys.
+    ///
+    /// # Errors
+    /// If there are none, too many, or two that are the same.
+    pub fn new(keys: impl IntoIterator<Item = SharedKey>) -> Result<Self, KeyError> {
+        let mut credentials: Vec<Credential> = Vec::new();
+        for secret in keys {
+            let id = secret.id();
+            if credentials.iter().any(|c| c.id == id) {
+                return Err(KeyError::Twice(id));
+            }
+            if credentials.len() == MAX_KEYS {
+                return Err(KeyError::TooMany);
+            }
+            credentials.push(Credential::new(id, secret));
+        }
+        if credentials.is_empty() {
+            return Err(KeyError::None);
+        }
+        Ok(Self { credentials, insecure: false })
+    }
+
+    /// No keys: packets carry a checksum against damage, and anybody may be a peer. For benchmarks
+    /// on a network that is trusted as a whole.
+    #[must_use]
+    pub fn insecure() -> Self {
+        let secret = SharedKey::new([0; 32]);
+        Self { credentials: vec![Credential::new(KeyId::INSECURE, secret)], insecure: true }
+    }
+
+    /// Reads a key file's text; its format stands at the top of this file.
+    ///
+    /// # Errors
+    /// The line that is not as it should be; a file without a key.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let mut keys = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let secret = line.strip_prefix(MARK).map(str::trim).and_then(secret_of);
+            keys.push(secret.ok_or(KeyError::Line(index + 1))?);
+        }
+        Self::new(keys)
+    }
+
+    /// Whether this is the insecure mode.
+    #[must_use]
+    pub fn is_insecure(&self) -> bool {
+        self.insecure
+    }
+
+    /// The public names of the keys, the first being the one to offer by default.
+    pub fn ids(&self) -> impl Iterator<Item = KeyId> + '_ {
+        self.credentials.iter().map(|c| c.id)
+    }
+
+    pub(crate) fn get(&self, id: KeyId) -> Option<&Credential> {
+        self.credentials.iter().find(|c| c.id == id)
+    }
+}
+
+/// 64 hexadecimal digits as 32 bytes. Not all zero, which is the insecure mode's.
+fn secret_of(digits: &str) -> Option<SharedKey> {
+    let digits = digits.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut secret = [0; 32];
+    for (byte, pair) in secret.iter_mut().zip(digits.chunks_exact(2)) {
+        let nibble = |digit: u8| char::from(digit).to_digit(16);
+        // Two hexadecimal digits are below 256.
+        *byte = (nibble(pair[0])? << 4 | nibble(pair[1])?) as u8;
+    }
+    (secret != [0; 32]).then_some(SharedKey::new(secret))
+}
+
+/// Why there is no ring of keys. Never says a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// This line, counted from 1, is no key.
+    Line(usize),
+    /// There is none.
+    None,
+    /// The same key twice.
+    Twice(KeyId),
+    /// More than [`MAX_KEYS`].
+    TooMany,
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(
+                f,
+                "line {line} is no key: write `{MARK}` and 64 hexadecimal digits, not all 0"
+            ),
+            Self::None => {
+                write!(f, "there is no key: write a line of `{MARK}` and 64 hexadecimal digits")
+            }
+            Self::Twice(id) => write!(f, "key {id} is there twice; leave one"),
+            Self::TooMany => write!(f, "more than {MAX_KEYS} keys"),
+        }
+    }
+}
+
+impl Error for KeyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGITS: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+    #[test]
+    fn a_key_file_is_read_and_written_back() {
+        let secret = core::array::from_fn(|i| i as u8);
+        let text = format!("# the storage group\n\n  apus-key-1   {}\n", DIGITS.to_uppercase());
+        let ring = KeyRing::parse(&text).unwrap();
+        assert_eq!(ring.credentials[0].secret.bytes(), &secret);
+        assert_eq!(SharedKey::new(secret).to_line(), format!("apus-key-1 {DIGITS}"));
+        assert!(!ring.is_insecure());
+        assert!(KeyRing::insecure().is_insecure());
+    }
+
+    #[test]
+    fn what_is_no_key_is_named_by_its_line() {
+        let zeros = "0".repeat(64);
+        let bad = [
+            "apus-key-1".to_owned(),
+            format!("apus-key-2 {DIGITS}"),
+            format!("apus-key-1 {}", &DIGITS[1..]),
+            format!("apus-key-1 {DIGITS}0"),
+            format!("apus-key-1 {}", DIGITS.replace('f', "g")),
+            format!("apus-key-1 {}", DIGITS.replace("0f", "+f")),
+            format!("apus-key-1 {}", DIGITS.replace("0f1", "\u{fc}1")),
+            format!("apus-key-1 {zeros}"),
+        ];
+        for line in bad {
+            let error = KeyRing::parse(&format!("# a comment\n{line}\n")).unwrap_err();
+            assert_eq!(error, KeyError::Line(2), "{line}");
+        }
+        assert_eq!(KeyRing::parse("# nothing\n").unwrap_err(), KeyError::None);
+        let line = format!("apus-key-1 {DIGITS}\n");
+        let twice = KeyRing::parse(&line.repeat(2)).unwrap_err();
+        assert!(matches!(twice, KeyError::Twice(_)));
+        assert!(!twice.to_string().contains(&DIGITS[..8]));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let ring = KeyRing::parse(&format!("apus-key-1 {DIGITS}")).unwrap();
+        let shown = format!("{ring:?}");
+        assert!(!shown.contains(&DIGITS[..8]) && !shown.contains("1, 2, 3"), "{shown}");
+    }
+
+    /// RFC 4231, test case 1 to 4 check HMAC-SHA256 itself; this one our truncation.
+    #[test]
+    fn rfc_4231_the_proof_is_an_hmac_cut_to_16_bytes() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[0x0b; 20]);
+        let credential =
+            Credential { id: KeyId::new(1), secret: SharedKey::new([1; 32]), mac: key };
+        let expected = [
+            0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53, 0x5c, 0xa8, 0xaf, 0xce, 0xaf, 0x0b,
+            0xf1, 0x2b,
+        ];
+        assert_eq!(credential.mac(b"Hi There"), expected);
+        assert!(credential.proves(b"Hi There", &expected));
+        assert!(!credential.proves(b"Hi There!", &expected));
+        assert!(!credential.proves(b"Hi There", &expected[..15]));
+    }
+}

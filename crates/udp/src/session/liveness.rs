@@ -1,0 +1,98 @@
+//! Timers of a session: what is sent again, when the peer is pinged, when it is given up.
+
+use apus_units::{Span, Time};
+
+use super::event::{Dropped, End, Received, SessionId};
+use super::packet;
+use super::session::{Doubt, Stage, want};
+use super::table::Sessions;
+
+/// Times that an Init goes unanswered before a new cookie is asked for: the responder may have been
+/// restarted, and then knows neither the cookie nor the session.
+const INIT_TRIES: u32 = 3;
+
+/// The longest wait between two tries, in first waits.
+const LONGEST_WAIT: u64 = 10;
+
+/// The wait after `tries` tries: doubled each time.
+fn backoff(retry: Span, tries: u32) -> Span {
+    retry * (1u64 << tries.min(16)).min(LONGEST_WAIT)
+}
+
+impl Sessions {
+    /// The timer of a session has expired.
+    pub(crate) fn on_timer(&mut self, now: Time, id: SessionId) {
+        let (timeout, retry) = (self.config.handshake_timeout, self.config.retry);
+        let Some(session) = self.get_mut(id) else { return };
+        let late = session.since.saturating_add(timeout) <= now;
+        match session.stage {
+            Stage::Connected => return self.on_silence(now, id),
+            Stage::Closing => return self.remove(id),
+            _ if late => return self.end(id, End::NoAnswer),
+            Stage::Offered { .. } | Stage::Answered { .. } => return,
+            Stage::Opening { .. } if session.tries >= INIT_TRIES => {
+                session.stage = Stage::Asking;
+                session.tries = 0;
+            }
+            Stage::Asking | Stage::Opening { .. } => {}
+        }
+        session.tries += 1;
+        let what = if matches!(session.stage, Stage::Asking) { want::HELLO } else { want::INIT };
+        let next = now.saturating_add(backoff(retry, session.tries));
+        let next = next.min(session.since.saturating_add(timeout));
+        self.want(id, what);
+        self.set_timer(id, next);
+    }
+
+    /// The timer of a connected session: most often the peer has been heard since.
+    fn on_silence(&mut self, now: Time, id: SessionId) {
+        let config = self.config;
+        let Some(session) = self.get_mut(id) else { return };
+        let quiet_until = session.last_received.saturating_add(config.keepalive);
+        let doubt = match session.doubt {
+            Some(doubt) if doubt.until <= now => return self.end(id, doubt.reason),
+            Some(doubt) => doubt,
+            None if quiet_until > now => return self.set_timer(id, quiet_until),
+            None => Doubt {
+                until: session.last_received.saturating_add(config.idle_timeout),
+                reason: End::Idle,
+                tries: 0,
+            },
+        };
+        self.ping(now, id, doubt);
+    }
+
+    /// Pings the peer, which has until `doubt.until` to show itself.
+    pub(crate) fn ping(&mut self, now: Time, id: SessionId, doubt: Doubt) {
+        let next = now.saturating_add(backoff(self.config.retry, doubt.tries)).min(doubt.until);
+        let Some(session) = self.get_mut(id) else { return };
+        session.doubt = Some(Doubt { tries: doubt.tries + 1, ..doubt });
+        self.want(id, want::PING);
+        self.set_timer(id, next);
+    }
+
+    /// The peer says that it does not know a session: anybody can say so, so it is asked.
+    pub(crate) fn on_unknown(
+        &mut self,
+        now: Time,
+        from: std::net::SocketAddr,
+        datagram: &[u8],
+    ) -> Received<'static> {
+        let Some((remote, _)) = packet::parse_unknown(datagram) else {
+            return self.drop(Dropped::Malformed);
+        };
+        let until = now.saturating_add(self.config.suspect_timeout);
+        let id = self.by_peer.get(&from).copied();
+        let Some(session) = id.and_then(|id| self.get_mut(id)) else {
+            return self.drop(Dropped::Stray);
+        };
+        if !session.is_connected() || session.remote != remote {
+            return self.drop(Dropped::Stray);
+        }
+        if session.doubt.is_none_or(|doubt| doubt.reason == End::Idle) {
+            let id = session.id;
+            self.ping(now, id, Doubt { until, reason: End::Forgotten, tries: 0 });
+        }
+        Received::Own
+    }
+}

@@ -1,0 +1,71 @@
+//! Sessions: a peer proves a key before it can cost memory or touch a region.
+//!
+//! A state machine without sockets and clocks: time, addresses and randomness are arguments. One
+//! [`Sessions`] serves one engine; each session belongs to one peer address and carries any number of
+//! flows.
+//!
+//! # Handshake
+//!
+//! ```text
+//! initiator                                   responder
+//!     | Hello (proof)                  ------------> |  nothing is stored
+//!     | <------------ Cookie (proof)                 |  for the address that asked
+//!     | Init (proof, cookie, Noise 1)  ------------> |  key and return path proven: a session is
+//!     |                                              |  offered to the application
+//!     | <------------ Response (proof, Noise 2)      |  after `accept`
+//!     | ping, or data (sealed)         ------------> |  the session is connected
+//! ```
+//!
+//! The proof is an HMAC under the shared key, so that who has no key costs a hash and no more; the
+//! cookie is bound into the Noise transcript, so that an old Init cannot be sent again later.
+//!
+//! # Packets
+//!
+//! Header and payload as `apus_wire` has them, then the guard:
+//!
+//! ```text
+//! sealed:   congestion extension | header | payload, encrypted | tag 16      | session 4 | number 4
+//! insecure: congestion extension | header | payload            | session 4 | number 4 | CRC-32C 4
+//! ```
+//!
+//! The header stays readable and is authenticated with the payload (Bolt §4.3's crypt offset); the
+//! congestion extension, which switches change, is not. `session` is the receiver's number for the
+//! session, `number` the low half of the packet's number in it. Each packet of a session has a fresh
+//! number, from which come the nonce, the epoch of the key and the protection against replays. It is
+//! the session's own count because a transport packet number is unique in one lane of one flow only,
+//! and all flows share the keys.
+//!
+//! # When the peer goes
+//!
+//! A silent peer is pinged and given up after [`Config::idle_timeout`]. A peer that has forgotten the
+//! session (it was restarted, say) answers with an unproven Unknown: that starts pings, and only if
+//! none is answered the session ends. A new handshake from the same address ends the old session
+//! once it is confirmed. In each case ops under way end as `unknown`.
+
+mod checksum;
+mod config;
+mod cookie;
+mod counters;
+mod event;
+mod guard;
+mod handshake;
+mod key;
+mod liveness;
+mod noise;
+mod packet;
+mod protect;
+mod random;
+mod session;
+mod table;
+mod traffic;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+pub use counters::Counters;
+pub use event::{AcceptError, ConnectError, Dropped, End, Event, Received, SealError, SessionId};
+pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
+pub use key::{KeyError, KeyId, KeyRing, MAX_KEYS, SharedKey};
+pub use table::Sessions;

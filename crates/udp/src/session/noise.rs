@@ -1,0 +1,238 @@
+//! The handshake itself: Noise pattern NNpsk0, by `snow`.
+//!
+//! Why this pattern: who asks must show the shared key in the first message already (psk0), and a
+//! packet can be proven by an HMAC under that key before any Diffie-Hellman is computed, which
+//! patterns with public keys (IK, KK) cannot; fresh keys of both sides (NN) give forward secrecy;
+//! and identity is the key itself, so a server tells its peers apart by giving them different keys.
+//! Who holds a key can pose as either end of it: give each pair its own where that matters.
+
+use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
+use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
+
+use super::cookie::Cookie;
+use super::key::{Credential, KeyId};
+
+const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
+
+/// Bytes that a Noise message adds to its payload: an ephemeral key and a tag.
+pub(crate) const NOISE_OVERHEAD: usize = 48;
+
+/// Two secrets: for what the initiator sends and for what the responder sends.
+pub(crate) struct Secrets {
+    pub(crate) initiator: [u8; 32],
+    pub(crate) responder: [u8; 32],
+}
+
+/// One side of a handshake under way.
+pub(crate) struct Noise(HandshakeState);
+
+/// What both sides must agree on, and what the first message answers.
+pub(crate) struct Prologue {
+    pub(crate) sealed: bool,
+    pub(crate) key: KeyId,
+    pub(crate) initiator: u32,
+    pub(crate) cookie: Cookie,
+}
+
+impl Noise {
+    pub(crate) fn initiator(
+        credential: &Credential,
+        prologue: &Prologue,
+        entropy: [u8; 32],
+    ) -> Option<Self> {
+        Self::build(credential, prologue, entropy, true)
+    }
+
+    pub(crate) fn responder(
+        credential: &Credential,
+        prologue: &Prologue,
+        entropy: [u8; 32],
+    ) -> Option<Self> {
+        Self::build(credential, prologue, entropy, false)
+    }
+
+    /// `None` only if the library refuses its own pattern.
+    fn build(
+        credential: &Credential,
+        prologue: &Prologue,
+        entropy: [u8; 32],
+        initiator: bool,
+    ) -> Option<Self> {
+        let params: NoiseParams = PATTERN.parse().ok()?;
+        let resolver = Box::new(Seeded { seed: Zeroizing::new(entropy) });
+        let mut text = Vec::with_capacity(48);
+        text.extend_from_slice(b"apus session 1");
+        text.push(u8::from(prologue.sealed));
+        text.extend_from_slice(&prologue.key.get().to_be_bytes());
+        text.extend_from_slice(&prologue.initiator.to_be_bytes());
+        text.extend_from_slice(&prologue.cookie.0);
+        let builder = Builder::with_resolver(params, resolver)
+            .psk(0, credential.secret.bytes())
+            .and_then(|builder| builder.prologue(&text))
+            .ok()?;
+        let state = if initiator { builder.build_initiator() } else { builder.build_responder() };
+        state.ok().map(Self)
+    }
+
+    /// The next message, carrying `payload`.
+    pub(crate) fn write(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
+        let mut message = vec![0; payload.len() + NOISE_OVERHEAD];
+        let length = self.0.write_message(payload, &mut message).ok()?;
+        message.truncate(length);
+        Some(message)
+    }
+
+    /// The payload of the peer's message; `None` if it is not authentic.
+    pub(crate) fn read(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        let mut payload = vec![0; message.len()];
+        let length = self.0.read_message(message, &mut payload).ok()?;
+        payload.truncate(length);
+        Some(payload)
+    }
+
+    /// The secrets of the finished handshake.
+    pub(crate) fn finish(mut self) -> Option<Secrets> {
+        self.0.is_handshake_finished().then(|| {
+            let (initiator, responder) = self.0.dangerously_get_raw_split();
+            Secrets { initiator, responder }
+        })
+    }
+}
+
+/// The library's primitives, with the ephemeral key taken from the caller's randomness.
+struct Seeded {
+    seed: Zeroizing<[u8; 32]>,
+}
+
+impl CryptoResolver for Seeded {
+    fn resolve_rng(&self) -> Option<Box<dyn NoiseRandom>> {
+        Some(Box::new(Once(Some(self.seed.clone()))))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+/// Gives its bytes once: an ephemeral key is drawn once per side.
+struct Once(Option<Zeroizing<[u8; 32]>>);
+
+impl NoiseRandom for Once {
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
+        let seed = self.0.take().ok_or(snow::Error::Rng)?;
+        if dest.len() != seed.len() {
+            return Err(snow::Error::Rng);
+        }
+        dest.copy_from_slice(&seed[..]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::key::{KeyRing, SharedKey};
+
+    fn hex(digits: &str) -> Vec<u8> {
+        let byte = |i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
+        (0..digits.len()).step_by(2).map(byte).collect()
+    }
+
+    fn array(digits: &str) -> [u8; 32] {
+        hex(digits).try_into().unwrap()
+    }
+
+    /// The published vectors of cacophony (an implementation in Haskell) for this pattern: our way
+    /// of giving the ephemeral keys and of taking the secrets out must yield its bytes.
+    #[test]
+    fn cacophony_vector_of_nnpsk0_25519_aesgcm_sha256() {
+        let psk = array("54686973206973206d7920417573747269616e20706572737065637469766521");
+        let ephemerals = [
+            array("893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a"),
+            array("bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b"),
+        ];
+        let side = |initiator: bool| {
+            let seed = Zeroizing::new(ephemerals[usize::from(!initiator)]);
+            let builder = Builder::with_resolver(PATTERN.parse().unwrap(), Box::new(Seeded { seed }))
+                .psk(0, &psk)
+                .unwrap()
+                .prologue(b"John Galt")
+                .unwrap();
+            Noise(if initiator {
+                builder.build_initiator().unwrap()
+            } else {
+                builder.build_responder().unwrap()
+            })
+        };
+        let (mut initiator, mut responder) = (side(true), side(false));
+        let first = initiator.write(&hex("4c756477696720766f6e204d69736573")).unwrap();
+        assert_eq!(
+            first,
+            hex(concat!(
+                "ca35def5ae56cec33dc2036731ab14896bc4c75dbb07a61f879f8e3afa4c7944",
+                "7c37a89fc17813788d30df2d59501d6066f5f8aecc3406bbd9829f2d24a531b1"
+            ))
+        );
+        assert_eq!(responder.read(&first).unwrap(), b"Ludwig von Mises");
+        let second = responder.write(b"Murray Rothbard").unwrap();
+        assert_eq!(
+            second,
+            hex(concat!(
+                "95ebc60d2b1fa672c1f46a8aa265ef51bfe38e7ccb39ec5be34069f144808843",
+                "2f29d79368ef9de4e1ae7a362fb05bf0ad668e026bf5714554497b3a720461"
+            ))
+        );
+        assert_eq!(initiator.read(&second).unwrap(), b"Murray Rothbard");
+        let (ours, theirs) = (initiator.finish().unwrap(), responder.finish().unwrap());
+        assert_eq!((ours.initiator, ours.responder), (theirs.initiator, theirs.responder));
+        // The vector's transport messages, under the raw secrets with nonce 0.
+        for (secret, sealed, plain) in [
+            (ours.initiator, "7c01e898a6201f36aecee532e29cd0b7f8ffa29d3366ad0dce39a6", "F. A. Hayek"),
+            (ours.responder, "a9ff535aace3db6a1da1a7fb00fe2de2622bb373abad9fb42c00e0", "Carl Menger"),
+        ] {
+            use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+            let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &secret).unwrap());
+            let mut bytes = hex(sealed);
+            let nonce = Nonce::assume_unique_for_key([0; 12]);
+            assert_eq!(key.open_in_place(nonce, Aad::empty(), &mut bytes).unwrap(), plain.as_bytes());
+        }
+    }
+
+    #[test]
+    fn both_sides_must_agree_on_everything() {
+        let ring = KeyRing::new([SharedKey::new([1; 32]), SharedKey::new([2; 32])]).unwrap();
+        let [one, two] = [0, 1].map(|i| ring.get(ring.ids().nth(i).unwrap()).unwrap());
+        let prologue = |sealed, key, initiator, cookie| Prologue {
+            sealed,
+            key: KeyId::new(key),
+            initiator,
+            cookie: Cookie([cookie; 16]),
+        };
+        let agreed = prologue(true, 1, 2, 3);
+        let message = Noise::initiator(one, &agreed, [9; 32]).unwrap().write(b"hi").unwrap();
+        let reads = |credential, prologue: &Prologue| {
+            Noise::responder(credential, prologue, [8; 32]).unwrap().read(&message)
+        };
+        assert_eq!(reads(one, &agreed).as_deref(), Some(&b"hi"[..]));
+        assert_eq!(reads(two, &agreed), None);
+        for other in [
+            prologue(false, 1, 2, 3),
+            prologue(true, 0, 2, 3),
+            prologue(true, 1, 0, 3),
+            prologue(true, 1, 2, 0),
+        ] {
+            assert_eq!(reads(one, &other), None);
+        }
+    }
+}

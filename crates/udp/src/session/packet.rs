@@ -1,0 +1,285 @@
+//! The session's own packets as bytes. Their kinds lie above those of `apus_wire`.
+//!
+//! ```text
+//! offset size
+//!      0    1  congestion extension = 0
+//!      1    1  version, as `apus_wire`'s
+//!      2    1  kind: 0x40 Hello, 0x41 Cookie, 0x42 Init, 0x43 Response, 0x44 Refused
+//!      3    1  mode: 0 insecure, 1 sealed
+//!      4    8  key: the public name of the shared key
+//!     12    4  session: the initiator's number for it
+//!     16    .  Hello: 32 zeros, so that it is longer than its answer
+//!              Cookie, Init: 16 of cookie
+//!              Init, Response: the Noise message
+//!              Refused: 1 of reason
+//!      .   16  proof: HMAC-SHA256 under the shared key of all before, cut to 16 bytes
+//! ```
+//!
+//! Two kinds have another shape: 0x45 Unknown (16 bytes: the first 4, then session and number of the
+//! packet whose session is not known, then 4 zeros), which nothing proves; and 0x46 Control: 3 bytes
+//! and 1 of command (1 ping, 2 pong, 3 close), guarded as a data packet is.
+
+use apus_wire::{AUTHENTICATED_FROM, VERSION};
+
+use super::cookie::Cookie;
+use super::key::{Credential, KeyId, MAC_BYTES};
+
+/// Kind bytes.
+pub(crate) mod kind {
+    pub(crate) const HELLO: u8 = 0x40;
+    pub(crate) const COOKIE: u8 = 0x41;
+    pub(crate) const INIT: u8 = 0x42;
+    pub(crate) const RESPONSE: u8 = 0x43;
+    pub(crate) const REFUSED: u8 = 0x44;
+    pub(crate) const UNKNOWN: u8 = 0x45;
+    pub(crate) const CONTROL: u8 = 0x46;
+}
+
+/// Whether a kind byte is one of the session's own packets.
+#[inline]
+pub(crate) fn is_own(kind: u8) -> bool {
+    (kind::HELLO..=kind::CONTROL).contains(&kind)
+}
+
+/// Where the kind byte stands.
+pub(crate) const KIND_AT: usize = AUTHENTICATED_FROM + 1;
+/// Bytes before a control packet's guard.
+pub(crate) const CONTROL_BYTES: usize = 4;
+/// Bytes of an Unknown.
+pub(crate) const UNKNOWN_BYTES: usize = 16;
+
+const COMMON_BYTES: usize = 16;
+const HELLO_PADDING: usize = 32;
+const COOKIE_BYTES: usize = 16;
+
+/// Says that the peer may not open a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No room.
+    Full,
+    /// The application does not want it.
+    Application,
+}
+
+/// What only some kinds of handshake packet have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message<'a> {
+    Hello,
+    Cookie(Cookie),
+    Init { cookie: Cookie, noise: &'a [u8] },
+    Response { noise: &'a [u8] },
+    Refused(Refusal),
+}
+
+/// A handshake packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handshake<'a> {
+    pub(crate) sealed: bool,
+    pub(crate) key: KeyId,
+    /// The initiator's number for the session.
+    pub(crate) initiator: u32,
+    pub(crate) message: Message<'a>,
+}
+
+impl<'a> Handshake<'a> {
+    /// Reads a packet whose kind is one of the handshake's; `None` if it is not well formed. Nothing
+    /// is proven yet: see [`proven`].
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let body = bytes.len().checked_sub(MAC_BYTES)?;
+        let (common, rest) = bytes[..body].split_first_chunk::<COMMON_BYTES>()?;
+        let &[0, VERSION, kind, mode @ (0 | 1), ..] = common else { return None };
+        let message = match kind {
+            kind::HELLO => (rest == [0; HELLO_PADDING]).then_some(Message::Hello)?,
+            kind::COOKIE => Message::Cookie(Cookie(rest.try_into().ok()?)),
+            kind::INIT => {
+                let (cookie, noise) = rest.split_first_chunk::<COOKIE_BYTES>()?;
+                Message::Init { cookie: Cookie(*cookie), noise }
+            }
+            kind::RESPONSE => Message::Response { noise: rest },
+            kind::REFUSED => Message::Refused(match rest {
+                [1] => Refusal::Full,
+                [2] => Refusal::Application,
+                _ => return None,
+            }),
+            _ => return None,
+        };
+        let key = u64::from_be_bytes(common[4..12].try_into().ok()?);
+        let initiator = u32::from_be_bytes(common[12..16].try_into().ok()?);
+        Some(Self { sealed: mode == 1, key: KeyId::new(key), initiator, message })
+    }
+
+    /// Writes the packet to the start of `out` and returns its length; `None` if `out` is too short.
+    pub(crate) fn write(&self, credential: &Credential, out: &mut [u8]) -> Option<usize> {
+        let (kind, parts): (u8, [&[u8]; 2]) = match &self.message {
+            Message::Hello => (kind::HELLO, [&[0; HELLO_PADDING], &[]]),
+            Message::Cookie(cookie) => (kind::COOKIE, [&cookie.0, &[]]),
+            Message::Init { cookie, noise } => (kind::INIT, [&cookie.0, noise]),
+            Message::Response { noise } => (kind::RESPONSE, [noise, &[]]),
+            Message::Refused(Refusal::Full) => (kind::REFUSED, [&[1], &[]]),
+            Message::Refused(Refusal::Application) => (kind::REFUSED, [&[2], &[]]),
+        };
+        let body = COMMON_BYTES + parts[0].len() + parts[1].len();
+        let out = out.get_mut(..body + MAC_BYTES)?;
+        out[..4].copy_from_slice(&[0, VERSION, kind, u8::from(self.sealed)]);
+        out[4..12].copy_from_slice(&self.key.get().to_be_bytes());
+        out[12..16].copy_from_slice(&self.initiator.to_be_bytes());
+        out[COMMON_BYTES..][..parts[0].len()].copy_from_slice(parts[0]);
+        out[COMMON_BYTES + parts[0].len()..body].copy_from_slice(parts[1]);
+        let (proven, mac) = out.split_at_mut(body);
+        mac.copy_from_slice(&credential.mac(proven));
+        Some(body + MAC_BYTES)
+    }
+}
+
+/// Whether a handshake packet was made by a holder of the key.
+pub(crate) fn proven(bytes: &[u8], credential: &Credential) -> bool {
+    let Some((body, mac)) = bytes.split_last_chunk::<MAC_BYTES>() else { return false };
+    credential.proves(body, mac)
+}
+
+/// What a control packet wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Answer with a pong.
+    Ping,
+    /// Says no more than that the peer is there.
+    Pong,
+    /// The session is over.
+    Close,
+}
+
+impl Command {
+    pub(crate) fn header(self) -> [u8; CONTROL_BYTES] {
+        let command = match self {
+            Self::Ping => 1,
+            Self::Pong => 2,
+            Self::Close => 3,
+        };
+        [0, VERSION, kind::CONTROL, command]
+    }
+
+    pub(crate) fn parse(header: &[u8]) -> Option<Self> {
+        match header {
+            [0, VERSION, kind::CONTROL, 1] => Some(Self::Ping),
+            [0, VERSION, kind::CONTROL, 2] => Some(Self::Pong),
+            [0, VERSION, kind::CONTROL, 3] => Some(Self::Close),
+            _ => None,
+        }
+    }
+}
+
+/// "I know no such session": the id and the short number of the packet that it answers.
+pub(crate) fn write_unknown(sealed: bool, session: u32, number: u32) -> [u8; UNKNOWN_BYTES] {
+    let mut bytes = [0; UNKNOWN_BYTES];
+    bytes[..4].copy_from_slice(&[0, VERSION, kind::UNKNOWN, u8::from(sealed)]);
+    bytes[4..8].copy_from_slice(&session.to_be_bytes());
+    bytes[8..12].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// Session and short number of an Unknown.
+pub(crate) fn parse_unknown(bytes: &[u8]) -> Option<(u32, u32)> {
+    let bytes: &[u8; UNKNOWN_BYTES] = bytes.try_into().ok()?;
+    let [0, VERSION, kind::UNKNOWN, 0 | 1, a, b, c, d, e, f, g, h, 0, 0, 0, 0] = *bytes else {
+        return None;
+    };
+    Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::session::key::{KeyRing, SharedKey};
+
+    fn ring() -> KeyRing {
+        KeyRing::new([SharedKey::new([7; 32])]).unwrap()
+    }
+
+    fn packets() -> Vec<Handshake<'static>> {
+        let cookie = Cookie([0xc0; 16]);
+        [
+            Message::Hello,
+            Message::Cookie(cookie),
+            Message::Init { cookie, noise: &[1; 48] },
+            Message::Response { noise: &[2; 50] },
+            Message::Refused(Refusal::Full),
+            Message::Refused(Refusal::Application),
+        ]
+        .map(|message| Handshake {
+            sealed: true,
+            key: KeyId::new(0x0102_0304_0506_0708),
+            initiator: 0xaabb_ccdd,
+            message,
+        })
+        .to_vec()
+    }
+
+    #[test]
+    fn the_layout_is_the_one_drawn_above() {
+        let ring = ring();
+        let credential = ring.get(ring.ids().next().unwrap()).unwrap();
+        let mut bytes = [0xee; 128];
+        let cookie = packets()[1];
+        let length = cookie.write(credential, &mut bytes).unwrap();
+        let drawn = [
+            &[0, 1, 0x41, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xaa, 0xbb, 0xcc, 0xdd][..],
+            &[0xc0; 16],
+        ]
+        .concat();
+        assert_eq!((length, &bytes[..32]), (48, &drawn[..]));
+        assert_eq!(bytes[32..48], credential.mac(&drawn));
+        let hello = packets()[0].write(credential, &mut bytes).unwrap();
+        assert!(hello >= length, "an answer is never longer than what asks for it");
+        assert_eq!(bytes[48], credential.mac(&bytes[..48])[0]);
+    }
+
+    #[test]
+    fn every_kind_survives_the_round_trip_and_nothing_else_is_read() {
+        let ring = ring();
+        let credential = ring.get(ring.ids().next().unwrap()).unwrap();
+        for packet in packets() {
+            let mut bytes = [0; 128];
+            let length = packet.write(credential, &mut bytes).unwrap();
+            let bytes = &bytes[..length];
+            assert_eq!(Handshake::parse(bytes), Some(packet));
+            assert!(is_own(bytes[KIND_AT]) && proven(bytes, credential));
+            assert!(packet.write(credential, &mut vec![0; length - 1]).is_none());
+            for bit in 0..length * 8 {
+                let mut changed = bytes.to_vec();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert!(!proven(&changed, credential), "bit {bit}");
+            }
+            for cut in 0..length {
+                assert!(!proven(&bytes[..cut], credential));
+            }
+        }
+        for command in [Command::Ping, Command::Pong, Command::Close] {
+            assert_eq!(Command::parse(&command.header()), Some(command));
+        }
+        let unknown = write_unknown(true, 0x0102_0304, 0x0506_0708);
+        assert_eq!(unknown, [0, 1, 0x45, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]);
+        assert_eq!(parse_unknown(&unknown), Some((0x0102_0304, 0x0506_0708)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_read_is_written_to_the_same_bytes(
+            kind in 0x3fu8..0x48, mode in 0u8..3, rest in prop::collection::vec(any::<u8>(), 0..90),
+        ) {
+            let ring = ring();
+            let credential = ring.get(ring.ids().next().unwrap()).unwrap();
+            let bytes = [&[0, 1, kind, mode], &rest[..]].concat();
+            let _ = (parse_unknown(&bytes), Command::parse(&bytes), proven(&bytes, credential));
+            if let Some(packet) = Handshake::parse(&bytes) {
+                let mut out = [0; 128];
+                let length = packet.write(credential, &mut out).unwrap();
+                prop_assert_eq!(length, bytes.len());
+                prop_assert_eq!(&out[..length - MAC_BYTES], &bytes[..length - MAC_BYTES]);
+            }
+        }
+    }
+}

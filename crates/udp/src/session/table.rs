@@ -1,0 +1,392 @@
+//! The table of sessions: who is in it, what is due when, and what is to be sent.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use apus_units::{Span, Time};
+
+use super::config::{Config, MAX_SESSIONS};
+use super::cookie::{Baker, Cookie};
+use super::counters::Counters;
+use super::event::{End, Event, SessionId};
+use super::guard::{Guard, guard_bytes};
+use super::handshake;
+use super::key::{KeyId, KeyRing};
+use super::packet::{self, Command, Handshake, Message, Refusal};
+use super::random::Random;
+use super::session::{Session, Stage, want};
+
+/// Answers that wait to be sent and belong to no session. deviation: no source; one batch of
+/// datagrams, as 256 are taken from a socket at most.
+const MAX_REPLIES: usize = 256;
+
+/// Least time between two Unknowns, so that a flood of strange packets draws at most 10,000 answers a
+/// second (no longer than what they answer). deviation: no source.
+const UNKNOWN_EVERY: Span = Span::from_us(100);
+
+/// An answer that costs no session.
+pub(crate) enum Reply {
+    Cookie { to: SocketAddr, key: KeyId, initiator: u32, cookie: Cookie },
+    Refused { to: SocketAddr, key: KeyId, initiator: u32, why: Refusal },
+    Unknown { to: SocketAddr, session: u32, number: u32 },
+}
+
+struct Slot {
+    /// Changes with each session that takes the place; above the index in a session's number.
+    generation: u32,
+    session: Option<Box<Session>>,
+}
+
+/// All sessions of one engine.
+///
+/// Feed every datagram to [`Sessions::receive`]; after any call that takes `&mut self`, poll events and
+/// packets to send until there are none, and call [`Sessions::handle_timeout`] at
+/// [`Sessions::next_timeout`].
+pub struct Sessions {
+    pub(crate) config: Config,
+    pub(crate) keys: KeyRing,
+    pub(crate) random: Random,
+    pub(crate) baker: Baker,
+    /// Tells this process from one that had the same address before.
+    pub(crate) instance: [u8; 16],
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// The one session of an address that is being opened from here, or connected.
+    pub(crate) by_peer: BTreeMap<SocketAddr, SessionId>,
+    /// Sessions that peers have asked for, by address and initiator's number, until confirmed.
+    pub(crate) pending: BTreeMap<(SocketAddr, u32), SessionId>,
+    timers: BTreeSet<(Time, SessionId)>,
+    outbox: VecDeque<SessionId>,
+    replies: VecDeque<Reply>,
+    next_unknown: Time,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) counters: Counters,
+}
+
+impl Sessions {
+    /// An empty table. `seed` must come from the system's randomness, fresh for each table: keys,
+    /// cookies and the process's identity are drawn from it.
+    ///
+    /// # Errors
+    /// What is wrong with the settings.
+    pub fn new(config: Config, keys: KeyRing, seed: [u8; 32]) -> Result<Self, &'static str> {
+        config.check()?;
+        let mut random = Random::new(&seed);
+        let baker = Baker::new(&random.bytes());
+        let mut instance = [0; 16];
+        instance.copy_from_slice(&random.bytes()[..16]);
+        Ok(Self {
+            config,
+            keys,
+            random,
+            baker,
+            instance,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_peer: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            outbox: VecDeque::new(),
+            replies: VecDeque::new(),
+            next_unknown: Time::from_ps(0),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Whether packets are sealed, and not only guarded against damage.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        !self.keys.is_insecure()
+    }
+
+    /// Bytes that the guard adds behind header and payload.
+    #[must_use]
+    pub fn overhead(&self) -> usize {
+        guard_bytes(self.is_sealed())
+    }
+
+    /// Counts since the table was made.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Sessions in the table, those being opened included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The peer of a session that is in the table.
+    #[must_use]
+    pub fn peer(&self, id: SessionId) -> Option<SocketAddr> {
+        self.get(id).map(|s| s.peer)
+    }
+
+    /// The key of a session that is in the table.
+    #[must_use]
+    pub fn key(&self, id: SessionId) -> Option<KeyId> {
+        self.get(id).map(|s| s.key)
+    }
+
+    /// Whether a session is connected.
+    #[must_use]
+    pub fn is_connected(&self, id: SessionId) -> bool {
+        self.get(id).is_some_and(Session::is_connected)
+    }
+
+    /// What has happened since the last call, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Closes a session: tells the peer, and forgets it. No event follows.
+    pub fn close(&mut self, now: Time, id: SessionId) {
+        let Some(session) = self.get(id) else { return };
+        if session.guard.is_some() && !matches!(session.stage, Stage::Closing) {
+            self.count_end(id);
+            self.last_words(now, id);
+        } else {
+            self.remove(id);
+        }
+    }
+
+    /// When to call [`Sessions::handle_timeout`] at the latest; `None` if nothing is timed. The answer
+    /// changes with every call that takes `&mut self`, and may be early, never late.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.first().map(|&(at, _)| at)
+    }
+
+    /// Does what is due at `now`: sends handshakes and pings again, and gives peers up.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(&(at, id)) = self.timers.first() {
+            if at > now {
+                return;
+            }
+            self.timers.pop_first();
+            if let Some(session) = self.get_mut(id) {
+                session.timer = Time::MAX;
+                self.on_timer(now, id);
+            }
+        }
+    }
+
+    /// Writes the next packet of the session layer's own to `out` ([`handshake::MAX_HANDSHAKE_BYTES`]
+    /// suffice), and returns where it goes and its length. A packet that does not fit is dropped.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
+        while let Some(reply) = self.replies.pop_front() {
+            if let Some(sent) = self.write_reply(&reply, out) {
+                return Some(sent);
+            }
+        }
+        while let Some(id) = self.outbox.pop_front() {
+            if let Some(sent) = self.write_wanted(now, id, out) {
+                return Some(sent);
+            }
+        }
+        None
+    }
+
+    fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
+        let sealed = self.is_sealed();
+        let (to, key, initiator, message) = match *reply {
+            Reply::Cookie { to, key, initiator, cookie } => {
+                (to, key, initiator, Message::Cookie(cookie))
+            }
+            Reply::Refused { to, key, initiator, why } => {
+                (to, key, initiator, Message::Refused(why))
+            }
+            Reply::Unknown { to, session, number } => {
+                let bytes = packet::write_unknown(sealed, session, number);
+                out.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+                return Some((to, bytes.len()));
+            }
+        };
+        let credential = self.keys.get(key)?;
+        let packet = Handshake { sealed, key, initiator, message };
+        Some((to, packet.write(credential, out)?))
+    }
+
+    fn write_wanted(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        out: &mut [u8],
+    ) -> Option<(SocketAddr, usize)> {
+        let session = self.slots.get_mut(id.index())?.session.as_deref_mut()?;
+        if session.id != id || session.wants == 0 {
+            return None;
+        }
+        let wanted = session.wants & session.wants.wrapping_neg();
+        session.wants &= !wanted;
+        if session.wants != 0 {
+            self.outbox.push_back(id);
+        }
+        let to = session.peer;
+        let length = match wanted {
+            want::PING => self.write_control(now, id, Command::Ping, out),
+            want::PONG => self.write_control(now, id, Command::Pong, out),
+            want::CLOSE => {
+                let length = self.write_control(now, id, Command::Close, out);
+                self.remove(id);
+                length
+            }
+            _ => handshake::write(session, &self.keys, wanted, out),
+        };
+        length.map(|length| (to, length))
+    }
+
+    /// Puts an answer without session into the queue, or drops it.
+    pub(crate) fn reply(&mut self, reply: Reply) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(reply);
+        } else {
+            self.counters.replies_dropped += 1;
+        }
+    }
+
+    /// Tells a peer that its session is not known, unless many were told just now.
+    pub(crate) fn reply_unknown(&mut self, now: Time, to: SocketAddr, session: u32, number: u32) {
+        if now >= self.next_unknown {
+            self.next_unknown = now.saturating_add(UNKNOWN_EVERY);
+            self.reply(Reply::Unknown { to, session, number });
+        }
+    }
+
+    /// Makes a session send a packet, a bit of [`want`].
+    pub(crate) fn want(&mut self, id: SessionId, what: u8) {
+        if let Some(session) = self.get_mut(id) {
+            let queued = session.wants != 0;
+            session.wants |= what;
+            if !queued {
+                self.outbox.push_back(id);
+            }
+        }
+    }
+
+    /// Sets the timer of a session, in place of the one it had.
+    pub(crate) fn set_timer(&mut self, id: SessionId, at: Time) {
+        let Some(session) = self.get_mut(id) else { return };
+        let before = core::mem::replace(&mut session.timer, at);
+        self.timers.remove(&(before, id));
+        if at != Time::MAX {
+            self.timers.insert((at, id));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
+        self.slots.get(id.index())?.session.as_deref().filter(|s| s.id == id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.slots.get_mut(id.index())?.session.as_deref_mut().filter(|s| s.id == id)
+    }
+
+    /// Puts a session into the table; `None` if it is full.
+    pub(crate) fn insert(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        key: KeyId,
+        stage: Stage,
+    ) -> Option<SessionId> {
+        let index = self.free.pop().or_else(|| {
+            let index = self.slots.len() as u32; // at most MAX_SESSIONS
+            (index < self.config.max_sessions).then(|| {
+                // A random start, so that packets to a process before find no session.
+                let generation = self.random.u32();
+                self.slots.push(Slot { generation, session: None });
+                index
+            })
+        })?;
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        let id = SessionId(slot.generation.wrapping_mul(MAX_SESSIONS) | index);
+        slot.session = Some(Box::new(Session::new(id, peer, key, stage, now)));
+        Some(id)
+    }
+
+    /// Forgets a session at once.
+    pub(crate) fn remove(&mut self, id: SessionId) {
+        self.set_timer(id, Time::MAX);
+        let Some(slot) = self.slots.get_mut(id.index()) else { return };
+        let Some(session) = slot.session.take_if(|s| s.id == id) else { return };
+        self.free.push(id.index() as u32);
+        if self.by_peer.get(&session.peer) == Some(&id) {
+            self.by_peer.remove(&session.peer);
+        }
+        let asked = (session.peer, session.initiator);
+        if self.pending.get(&asked) == Some(&id) {
+            self.pending.remove(&asked);
+        }
+    }
+
+    /// Ends a session for `reason` and says so.
+    pub(crate) fn end(&mut self, id: SessionId, reason: End) {
+        if self.get(id).is_some() {
+            self.count_end(id);
+            self.remove(id);
+            self.events.push_back(Event::Ended { session: id, reason });
+        }
+    }
+
+    fn count_end(&mut self, id: SessionId) {
+        if self.is_connected(id) {
+            self.counters.ended += 1;
+        } else {
+            self.counters.failed += 1;
+        }
+    }
+
+    /// Leaves only the packet that closes the session.
+    fn last_words(&mut self, now: Time, id: SessionId) {
+        let timeout = self.config.handshake_timeout;
+        let Some(session) = self.get_mut(id) else { return };
+        session.stage = Stage::Closing;
+        // Queued already if it wanted anything.
+        let queued = session.wants != 0;
+        session.wants = want::CLOSE;
+        let peer = session.peer;
+        if !queued {
+            self.outbox.push_back(id);
+        }
+        if self.by_peer.get(&peer) == Some(&id) {
+            self.by_peer.remove(&peer);
+        }
+        self.set_timer(id, now.saturating_add(timeout));
+    }
+
+    /// A guard for a session that has just got its secrets.
+    pub(crate) fn make_guard(
+        &self,
+        now: Time,
+        secrets: &super::noise::Secrets,
+        initiator: bool,
+    ) -> Guard {
+        if self.is_sealed() {
+            Guard::sealed(secrets, initiator, now.saturating_add(self.config.key_life))
+        } else {
+            Guard::Insecure { next: 0 }
+        }
+    }
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions")
+            .field("config", &self.config)
+            .field("sessions", &self.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

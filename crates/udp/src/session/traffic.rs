@@ -1,0 +1,190 @@
+//! Packets of the transport, and control packets: sealed and opened in place.
+
+use std::net::SocketAddr;
+
+use apus_units::Time;
+use apus_wire::{EncodeError, Header, decode, encode};
+
+use super::event::{Dropped, End, Received, SealError, SessionId};
+use super::guard::{guard_bytes, numbers};
+use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
+use super::session::{Session, Stage, want};
+use super::table::Sessions;
+use super::window::expand;
+
+/// What an authentic packet asks of the table, beyond being delivered.
+struct Opened {
+    id: SessionId,
+    /// It is the first of a session that was answered.
+    confirms: bool,
+}
+
+impl Sessions {
+    /// Takes in one datagram, which is opened where it lies. Poll events and packets to send
+    /// afterwards. A datagram that is dropped may be overwritten.
+    #[inline]
+    pub fn receive<'d>(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &'d mut [u8],
+    ) -> Received<'d> {
+        if datagram.get(KIND_AT).copied().is_some_and(is_own) {
+            return self.receive_own(now, from, datagram);
+        }
+        let Ok((header, header_end)) = decode(datagram) else {
+            return self.drop(Dropped::Malformed);
+        };
+        let payload_end = header_end + header.payload_len();
+        if datagram.len() != payload_end + self.overhead() {
+            return self.drop(Dropped::Malformed);
+        }
+        match self.open(now, from, header_end, datagram) {
+            Err(why) => self.drop(why),
+            Ok(opened) => {
+                if opened.confirms {
+                    self.confirm(now, opened.id);
+                }
+                Received::Packet {
+                    session: opened.id,
+                    header,
+                    payload: &datagram[header_end..payload_end],
+                }
+            }
+        }
+    }
+
+    /// Seals a packet in place: writes the header to the start of `buffer`, where its payload follows
+    /// already (at [`Header::encoded_len`]), and the guard ([`Sessions::overhead`] bytes) behind.
+    /// Returns the length of the datagram.
+    ///
+    /// # Errors
+    /// If the session is not connected, the header is illegal, or the buffer too short.
+    #[inline]
+    pub fn seal(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        header: &Header,
+        buffer: &mut [u8],
+    ) -> Result<usize, SealError> {
+        let needed = header.encoded_len() + header.payload_len() + self.overhead();
+        let available = buffer.len();
+        let Some(packet) = buffer.get_mut(..needed) else {
+            return Err(EncodeError::BufferTooSmall { needed, available }.into());
+        };
+        let life = self.config.key_life;
+        let session =
+            self.get_mut(id).filter(|s| s.is_connected()).ok_or(SealError::NotConnected)?;
+        let remote = session.remote;
+        let guard = session.guard.as_mut().ok_or(SealError::NotConnected)?;
+        let header_end = encode(header, packet)?;
+        let renewed = guard.renew(now, life);
+        if !guard.seal(remote, header_end, packet) {
+            return Err(SealError::Exhausted);
+        }
+        self.counters.sealed += 1;
+        self.counters.key_changes += u64::from(renewed);
+        Ok(needed)
+    }
+
+    /// A packet whose kind is the session layer's.
+    #[cold]
+    fn receive_own(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Received<'static> {
+        match datagram[KIND_AT] {
+            kind::CONTROL => self.on_control(now, from, datagram),
+            kind::UNKNOWN => self.on_unknown(now, from, datagram),
+            _ => self.on_handshake(now, from, datagram),
+        }
+    }
+
+    fn on_control(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Received<'static> {
+        let whole = datagram.len() == CONTROL_BYTES + self.overhead();
+        let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);
+        let Some(command) = command.filter(|_| whole) else {
+            return self.drop(Dropped::Malformed);
+        };
+        let opened = match self.open(now, from, CONTROL_BYTES, datagram) {
+            Err(why) => return self.drop(why),
+            Ok(opened) => opened,
+        };
+        if opened.confirms {
+            self.confirm(now, opened.id);
+        }
+        match command {
+            Command::Ping => self.want(opened.id, want::PONG),
+            Command::Pong => {}
+            Command::Close => self.end(opened.id, End::Closed),
+        }
+        Received::Own
+    }
+
+    /// Finds the session of a well-formed packet and opens it.
+    #[inline]
+    fn open(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        header_end: usize,
+        datagram: &mut [u8],
+    ) -> Result<Opened, Dropped> {
+        let (id, short) = numbers(self.is_sealed(), datagram).ok_or(Dropped::Malformed)?;
+        let Some(session) = self.get_mut(SessionId(id)) else {
+            self.reply_unknown(now, from, id, short);
+            return Err(Dropped::UnknownSession);
+        };
+        if session.peer != from {
+            return Err(Dropped::Address);
+        }
+        let Some(guard) = session.guard.as_mut() else { return Err(Dropped::UnknownSession) };
+        let number = expand(short, session.window.largest());
+        if !session.window.is_new(number) {
+            return Err(Dropped::Replay);
+        }
+        if !guard.open(number, header_end, datagram) {
+            return Err(Dropped::Forged);
+        }
+        session.window.accept(number);
+        session.last_received = now;
+        session.doubt = None;
+        let opened = Opened {
+            id: session.id,
+            confirms: matches!(session.stage, Stage::Answered { .. }),
+        };
+        if matches!(session.stage, Stage::Closing) {
+            return Err(Dropped::UnknownSession);
+        }
+        self.counters.opened += 1;
+        Ok(opened)
+    }
+
+    /// Writes a control packet of a session that has keys.
+    pub(crate) fn write_control(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        command: Command,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let (life, sealed) = (self.config.key_life, self.is_sealed());
+        let packet = out.get_mut(..CONTROL_BYTES + guard_bytes(sealed))?;
+        packet[..CONTROL_BYTES].copy_from_slice(&command.header());
+        let Session { guard, remote, .. } = self.get_mut(id)?;
+        let guard = guard.as_mut()?;
+        let renewed = guard.renew(now, life);
+        let sent = guard.seal(*remote, CONTROL_BYTES, packet);
+        self.counters.key_changes += u64::from(sent && renewed);
+        self.counters.sealed += u64::from(sent);
+        sent.then_some(packet.len())
+    }
+}
