@@ -4,5 +4,6 @@
 //! transport and the algorithms are the code that the simulator runs.
 
 mod error;
+pub mod session;
 
 pub use error::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};

@@ -212,7 +212,9 @@ impl fmt::Display for SealError {
         match self {
             Self::NotConnected => f.write_str("the session is not connected"),
             Self::Encode(error) => error.fmt(f),
-            Self::Exhausted => f.write_str("the session's packet numbers are used up; open another"),
+            Self::Exhausted => {
+                f.write_str("the session's packet numbers are used up; open another")
+            }
         }
     }
 }

@@ -21,11 +21,13 @@ pub(crate) const fn guard_bytes(sealed: bool) -> usize {
 pub(crate) fn numbers(sealed: bool, packet: &[u8]) -> Option<(u32, u32)> {
     let end = packet.len().checked_sub(if sealed { 0 } else { CHECKSUM_BYTES })?;
     let bytes = packet.get(end.checked_sub(NUMBERS_BYTES)?..end)?;
-    let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let word =
+        |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     Some((word(0), word(4)))
 }
 
 /// What one session guards its packets with.
+#[expect(clippy::large_enum_variant, reason = "sessions are boxed, and almost all are sealed")]
 pub(crate) enum Guard {
     /// Keys of both directions.
     Sealed {

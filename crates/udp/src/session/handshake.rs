@@ -10,14 +10,15 @@ use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, Ses
 use super::key::{Credential, KeyId, KeyRing};
 use super::noise::{NOISE_OVERHEAD, Noise, Prologue};
 use super::packet::{Handshake, Message, Refusal, proven};
-use super::session::{Doubt, Session, Stage, want};
+use super::state::{Doubt, Session, Stage, want};
 use super::table::{Reply, Sessions};
 
 /// Most bytes of an application's words in a handshake.
 pub const MAX_HELLO_BYTES: usize = 256;
 
 /// Bytes of the longest packet that [`Sessions::poll_transmit`] writes: an Init.
-pub const MAX_HANDSHAKE_BYTES: usize = 16 + 16 + NOISE_OVERHEAD + PROCESS_BYTES + MAX_HELLO_BYTES + 16;
+pub const MAX_HANDSHAKE_BYTES: usize =
+    16 + 16 + NOISE_OVERHEAD + PROCESS_BYTES + MAX_HELLO_BYTES + 16;
 
 /// The sender's process and number for the session, before the hello in a Noise message.
 const PROCESS_BYTES: usize = 20;
@@ -184,8 +185,7 @@ impl Sessions {
             return Err(Dropped::Stray);
         }
         let prologue = prologue(packet, cookie);
-        let mut noise =
-            Noise::initiator(&credential, &prologue, *entropy).ok_or(Dropped::Stray)?;
+        let mut noise = Noise::initiator(&credential, &prologue, *entropy).ok_or(Dropped::Stray)?;
         let payload = payload(&instance, session.id, &session.hello);
         let message = noise.write(&payload).ok_or(Dropped::Stray)?;
         session.stage = Stage::Opening { noise, message, cookie };
@@ -264,9 +264,8 @@ impl Sessions {
             return Err(Dropped::Stray);
         }
         let Some(&id) = self.by_peer.get(&from) else { return Ok(()) };
-        let opening = self
-            .get(id)
-            .is_some_and(|s| matches!(s.stage, Stage::Asking | Stage::Opening { .. }));
+        let opening =
+            self.get(id).is_some_and(|s| matches!(s.stage, Stage::Asking | Stage::Opening { .. }));
         if opening && *instance > self.instance {
             return Err(Dropped::Stray);
         }

@@ -4,7 +4,7 @@ use apus_units::{Span, Time};
 
 use super::event::{Dropped, End, Received, SessionId};
 use super::packet;
-use super::session::{Doubt, Stage, want};
+use super::state::{Doubt, Stage, want};
 use super::table::Sessions;
 
 /// Times that an Init goes unanswered before a new cookie is asked for: the responder may have been

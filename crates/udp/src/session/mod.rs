@@ -55,7 +55,7 @@ mod noise;
 mod packet;
 mod protect;
 mod random;
-mod session;
+mod state;
 mod table;
 mod traffic;
 mod window;

@@ -164,11 +164,12 @@ mod tests {
         ];
         let side = |initiator: bool| {
             let seed = Zeroizing::new(ephemerals[usize::from(!initiator)]);
-            let builder = Builder::with_resolver(PATTERN.parse().unwrap(), Box::new(Seeded { seed }))
-                .psk(0, &psk)
-                .unwrap()
-                .prologue(b"John Galt")
-                .unwrap();
+            let builder =
+                Builder::with_resolver(PATTERN.parse().unwrap(), Box::new(Seeded { seed }))
+                    .psk(0, &psk)
+                    .unwrap()
+                    .prologue(b"John Galt")
+                    .unwrap();
             Noise(if initiator {
                 builder.build_initiator().unwrap()
             } else {
@@ -198,14 +199,25 @@ mod tests {
         assert_eq!((ours.initiator, ours.responder), (theirs.initiator, theirs.responder));
         // The vector's transport messages, under the raw secrets with nonce 0.
         for (secret, sealed, plain) in [
-            (ours.initiator, "7c01e898a6201f36aecee532e29cd0b7f8ffa29d3366ad0dce39a6", "F. A. Hayek"),
-            (ours.responder, "a9ff535aace3db6a1da1a7fb00fe2de2622bb373abad9fb42c00e0", "Carl Menger"),
+            (
+                ours.initiator,
+                "7c01e898a6201f36aecee532e29cd0b7f8ffa29d3366ad0dce39a6",
+                "F. A. Hayek",
+            ),
+            (
+                ours.responder,
+                "a9ff535aace3db6a1da1a7fb00fe2de2622bb373abad9fb42c00e0",
+                "Carl Menger",
+            ),
         ] {
             use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
             let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &secret).unwrap());
             let mut bytes = hex(sealed);
             let nonce = Nonce::assume_unique_for_key([0; 12]);
-            assert_eq!(key.open_in_place(nonce, Aad::empty(), &mut bytes).unwrap(), plain.as_bytes());
+            assert_eq!(
+                key.open_in_place(nonce, Aad::empty(), &mut bytes).unwrap(),
+                plain.as_bytes()
+            );
         }
     }
 

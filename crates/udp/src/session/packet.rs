@@ -223,11 +223,9 @@ mod tests {
         let mut bytes = [0xee; 128];
         let cookie = packets()[1];
         let length = cookie.write(credential, &mut bytes).unwrap();
-        let drawn = [
-            &[0, 1, 0x41, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xaa, 0xbb, 0xcc, 0xdd][..],
-            &[0xc0; 16],
-        ]
-        .concat();
+        let drawn =
+            [&[0, 1, 0x41, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xaa, 0xbb, 0xcc, 0xdd][..], &[0xc0; 16]]
+                .concat();
         assert_eq!((length, &bytes[..32]), (48, &drawn[..]));
         assert_eq!(bytes[32..48], credential.mac(&drawn));
         let hello = packets()[0].write(credential, &mut bytes).unwrap();

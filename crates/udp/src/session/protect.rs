@@ -1,6 +1,6 @@
 //! Packets under a session's keys: sealed and opened where they lie.
 //!
-//! AES-256-GCM; every [`EPOCH_PACKETS`] packets the key is replaced by one derived from it, and the
+//! AES-256-GCM; every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the
 //! old one is forgotten. A packet's number says its epoch, so that a change of key needs no message
 //! and loses nothing: the receiver holds the key before, the present one and the next.
 
@@ -14,9 +14,6 @@ pub(crate) const TAG_BYTES: usize = 16;
 /// Packets under one key, as log2: 2^22 packets of 2^16 bytes are 2^34 blocks, which keeps an
 /// adversary's advantage below 2^-60 (RFC 9001, App. B.1: l^2 q^2 / 2^129 with the blocks in all).
 const EPOCH_PACKETS_LOG2: u32 = 22;
-
-/// Packets under one key.
-pub(crate) const EPOCH_PACKETS: u64 = 1 << EPOCH_PACKETS_LOG2;
 
 /// The epoch of a packet's number.
 pub(crate) const fn epoch_of(number: u64) -> u64 {
@@ -154,13 +151,7 @@ impl Opener {
     pub(crate) fn new(secret: [u8; 32]) -> Self {
         let secret = EpochSecret(Zeroizing::new(secret));
         let next_secret = secret.next();
-        Self {
-            before: None,
-            present: secret.key(),
-            next: next_secret.key(),
-            next_secret,
-            epoch: 0,
-        }
+        Self { before: None, present: secret.key(), next: next_secret.key(), next_secret, epoch: 0 }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -170,7 +161,12 @@ impl Opener {
     /// Opens a packet in place. False if it is not authentic: then the payload is not to be used
     /// (it may be overwritten), and nothing else has changed.
     #[inline]
-    pub(crate) fn open(&mut self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
+    pub(crate) fn open(
+        &mut self,
+        number: u64,
+        readable: &[u8],
+        payload_and_tag: &mut [u8],
+    ) -> bool {
         let epoch = epoch_of(number);
         if epoch == self.epoch {
             return self.present.open(number, readable, payload_and_tag);
@@ -194,6 +190,8 @@ impl Opener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EPOCH_PACKETS: u64 = 1 << EPOCH_PACKETS_LOG2;
 
     fn hex<const N: usize>(digits: &str) -> [u8; N] {
         core::array::from_fn(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
@@ -246,8 +244,8 @@ mod tests {
     #[test]
     fn rfc_5869_expand() {
         let prk = "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5";
-        let okm = EpochSecret(Zeroizing::new(hex(prk)))
-            .expand::<42>(&hex::<10>("f0f1f2f3f4f5f6f7f8f9"));
+        let okm =
+            EpochSecret(Zeroizing::new(hex(prk))).expand::<42>(&hex::<10>("f0f1f2f3f4f5f6f7f8f9"));
         let expected = hex(concat!(
             "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf",
             "34007208d5b887185865"

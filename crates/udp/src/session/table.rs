@@ -14,7 +14,7 @@ use super::handshake;
 use super::key::{KeyId, KeyRing};
 use super::packet::{self, Command, Handshake, Message, Refusal};
 use super::random::Random;
-use super::session::{Session, Stage, want};
+use super::state::{Session, Stage, want};
 
 /// Answers that wait to be sent and belong to no session. deviation: no source; one batch of
 /// datagrams, as 256 are taken from a socket at most.

@@ -8,7 +8,7 @@ use apus_wire::{EncodeError, Header, decode, encode};
 use super::event::{Dropped, End, Received, SealError, SessionId};
 use super::guard::{guard_bytes, numbers};
 use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
-use super::session::{Session, Stage, want};
+use super::state::{Session, Stage, want};
 use super::table::Sessions;
 use super::window::expand;
 
@@ -157,10 +157,8 @@ impl Sessions {
         session.window.accept(number);
         session.last_received = now;
         session.doubt = None;
-        let opened = Opened {
-            id: session.id,
-            confirms: matches!(session.stage, Stage::Answered { .. }),
-        };
+        let opened =
+            Opened { id: session.id, confirms: matches!(session.stage, Stage::Answered { .. }) };
         if matches!(session.stage, Stage::Closing) {
             return Err(Dropped::UnknownSession);
         }

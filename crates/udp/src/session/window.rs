@@ -1,5 +1,7 @@
 //! Numbers of a session's packets: short on the wire, whole in the nonce, each accepted once.
 
+use super::protect::epoch_of;
+
 /// Packets behind the newest that are still told apart; older ones are refused.
 /// deviation: RFC 4303 §3.4.3 recommends at least 64; 2048 packets of 9000 B are 1.5 ms at 100 Gb/s,
 /// far more than paths of one fabric reorder.
@@ -79,6 +81,53 @@ impl ReplayWindow {
     }
 }
 
+/// The windows of the present epoch of keys and of the one before: a change of key may skip numbers,
+/// and packets of the old key that were overtaken still count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Accepted {
+    epoch: u64,
+    present: ReplayWindow,
+    before: ReplayWindow,
+}
+
+impl Accepted {
+    /// The largest number accepted.
+    #[inline]
+    pub(crate) fn largest(&self) -> Option<u64> {
+        self.present.largest()
+    }
+
+    /// Whether `number` was not accepted before and is recent enough to tell.
+    #[inline]
+    pub(crate) fn is_new(&self, number: u64) -> bool {
+        let epoch = epoch_of(number);
+        if epoch == self.epoch {
+            self.present.is_new(number)
+        } else if epoch + 1 == self.epoch {
+            self.before.is_new(number)
+        } else {
+            epoch > self.epoch
+        }
+    }
+
+    /// Notes that `number` was accepted; only for numbers that [`Self::is_new`] and whose packet is
+    /// authentic.
+    #[inline]
+    pub(crate) fn accept(&mut self, number: u64) {
+        let epoch = epoch_of(number);
+        if epoch > self.epoch {
+            let last = core::mem::take(&mut self.present);
+            self.before = if epoch == self.epoch + 1 { last } else { ReplayWindow::default() };
+            self.epoch = epoch;
+        }
+        if epoch == self.epoch {
+            self.present.accept(number);
+        } else {
+            self.before.accept(number);
+        }
+    }
+}
+
 fn word(number: u64) -> usize {
     (number % WINDOW / 64) as usize
 }
@@ -94,6 +143,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn numbers_skipped_at_a_change_of_key_cost_nothing() {
+        let next = 1 << 22;
+        let mut accepted = Accepted::default();
+        for number in [0, 5, next + 3, 7, next] {
+            assert!(accepted.is_new(number));
+            accepted.accept(number);
+            assert!(!accepted.is_new(number));
+        }
+        assert_eq!(accepted.largest(), Some(next + 3));
+        assert!(!accepted.is_new(5) && accepted.is_new(6));
+        accepted.accept(2 * next);
+        assert!(!accepted.is_new(6), "its key is forgotten");
+        assert!(accepted.is_new(next + 1) && !accepted.is_new(next));
+        accepted.accept(5 * next);
+        assert!(!accepted.is_new(2 * next) && accepted.is_new(4 * next));
+    }
 
     /// The examples of RFC 9000, App. A.3 and of its text, taken to 32 bits.
     #[test]

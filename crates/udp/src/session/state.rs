@@ -9,7 +9,7 @@ use super::event::{End, SessionId};
 use super::guard::Guard;
 use super::key::KeyId;
 use super::noise::Noise;
-use super::window::ReplayWindow;
+use super::window::Accepted;
 
 /// Where a session stands.
 pub(crate) enum Stage {
@@ -56,7 +56,7 @@ pub(crate) struct Session {
     pub(crate) stage: Stage,
     /// Present from the Response on.
     pub(crate) guard: Option<Guard>,
-    pub(crate) window: ReplayWindow,
+    pub(crate) window: Accepted,
     /// The peer's number for the session, once known.
     pub(crate) remote: u32,
     /// The peer's process, once known.
@@ -78,14 +78,20 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, peer: SocketAddr, key: KeyId, stage: Stage, now: Time) -> Self {
+    pub(crate) fn new(
+        id: SessionId,
+        peer: SocketAddr,
+        key: KeyId,
+        stage: Stage,
+        now: Time,
+    ) -> Self {
         Self {
             id,
             peer,
             key,
             stage,
             guard: None,
-            window: ReplayWindow::default(),
+            window: Accepted::default(),
             remote: 0,
             instance: [0; 16],
             hello: Box::default(),
@@ -98,11 +104,6 @@ impl Session {
             wants: 0,
             timer: Time::MAX,
         }
-    }
-
-    /// Whether it is the peer's and not confirmed.
-    pub(crate) fn is_pending(&self) -> bool {
-        matches!(self.stage, Stage::Offered { .. } | Stage::Answered { .. })
     }
 
     /// Whether packets of the transport can go.

@@ -1,0 +1,199 @@
+//! Who has no key, or sends what others sent: no crash, no memory, no packet delivered.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// An address that is neither host's.
+fn elsewhere() -> SocketAddr {
+    "10.6.6.6:666".parse().unwrap()
+}
+
+#[test]
+fn a_replayed_init_opens_nothing() {
+    let (mut world, ..) = World::connected();
+    let init = world.seen.iter().find(|d| d.bytes[2] == 0x42).unwrap().clone();
+    // While the session lives it is known; from elsewhere the cookie is wrong.
+    assert_eq!(world.deliver(&init), None);
+    let moved = Datagram { from: elsewhere(), ..init.clone() };
+    assert_eq!(world.deliver(&moved), Some(Dropped::Unproven));
+    assert_eq!(world.hosts[1].table.len(), 1);
+    world.settle();
+    // After the cookie's life it is nothing, even with a fresh cookie put in.
+    world.run(10_000);
+    assert_eq!(world.deliver(&init), Some(Dropped::Unproven));
+    assert!(world.hosts[1].events.is_empty());
+}
+
+#[test]
+fn an_init_replayed_after_the_end_ends_unconfirmed() {
+    let (mut world, ours, _) = World::connected();
+    let init = world.seen.iter().find(|d| d.bytes[2] == 0x42).unwrap().clone();
+    world.hosts[0].table.close(world.now, ours);
+    world.settle();
+    world.hosts[1].events.clear();
+    for _ in 0..100 {
+        world.deliver(&init);
+    }
+    assert_eq!(world.hosts[1].table.len(), 1, "one at most");
+    assert!(world.hosts[1].session().is_none(), "never connected");
+    world.run(6_000);
+    assert!(world.hosts[1].table.is_empty());
+}
+
+#[test]
+fn a_replayed_init_does_not_end_the_session_in_use() {
+    let (mut world, ours, theirs) = World::connected();
+    let inits: Vec<Datagram> = world.seen.iter().filter(|d| d.bytes[2] < 0x44).cloned().collect();
+    for datagram in inits.iter().cycle().take(1_000) {
+        world.deliver(datagram);
+    }
+    world.settle();
+    let datagram = world.sealed(0, ours, 0, b"still there");
+    assert_eq!(world.deliver(&datagram), None);
+    assert!(world.hosts[1].table.is_connected(theirs));
+    assert!(world.hosts[0].ends().is_empty() && world.hosts[1].ends().is_empty());
+}
+
+#[test]
+fn packets_sent_back_to_their_sender_open_nothing() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    // The adversary answers every packet of host 0 by the packet itself, as if from host 1.
+    for _ in 0..200 {
+        world.transmit();
+        let Some(datagram) = world.wire.pop_front() else { break };
+        let back = Datagram { from: datagram.to, to: datagram.from, bytes: datagram.bytes };
+        world.deliver(&back);
+    }
+    assert!(world.hosts[0].session().is_none());
+    world.run_cut(6_000);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
+
+    let (mut world, ours, _) = World::connected();
+    let datagram = world.sealed(0, ours, 0, b"mine");
+    let back = Datagram { from: datagram.to, to: datagram.from, bytes: datagram.bytes };
+    assert!(world.deliver(&back).is_some());
+}
+
+#[test]
+fn a_forged_unknown_ends_nothing_while_the_peer_answers() {
+    let (mut world, ours, theirs) = World::connected();
+    let bytes = packet::write_unknown(true, theirs.get(), 0).to_vec();
+    let forged = Datagram { from: world.address(1), to: world.address(0), bytes };
+    for _ in 0..1_000 {
+        world.deliver(&forged);
+        world.run(1);
+    }
+    assert!(world.hosts[0].table.is_connected(ours));
+    assert!(world.hosts[0].events.is_empty());
+    let from_elsewhere = Datagram { from: elsewhere(), ..forged.clone() };
+    assert_eq!(world.deliver(&from_elsewhere), Some(Dropped::Stray));
+    let other = packet::write_unknown(true, theirs.get() ^ 1, 0).to_vec();
+    assert_eq!(world.deliver(&Datagram { bytes: other, ..forged }), Some(Dropped::Stray));
+}
+
+#[test]
+fn packets_from_another_address_or_session_are_not_opened() {
+    let (mut world, ours, _) = World::connected();
+    let datagram = world.sealed(0, ours, 0, b"from here");
+    let moved = Datagram { from: elsewhere(), ..datagram.clone() };
+    assert_eq!(world.deliver(&moved), Some(Dropped::Address));
+    let end = datagram.bytes.len() - 8;
+    let mut other = datagram.clone();
+    other.bytes[end] ^= 0x80;
+    assert_eq!(world.deliver(&other), Some(Dropped::UnknownSession));
+    let mut later = datagram.clone();
+    later.bytes[end + 7] ^= 64;
+    assert_eq!(world.deliver(&later), Some(Dropped::Forged));
+    assert_eq!(world.deliver(&datagram), None);
+    assert_eq!(world.deliver(&datagram), Some(Dropped::Replay));
+}
+
+#[test]
+fn who_holds_one_key_cannot_use_the_session_of_another() {
+    let server = KeyRing::new([SharedKey::new([1; 32]), SharedKey::new([2; 32])]).unwrap();
+    let one = KeyRing::new([SharedKey::new([1; 32])]).unwrap();
+    let two = KeyRing::new([SharedKey::new([2; 32])]).unwrap();
+    let mut world = World::with(one, server);
+    world.hosts.push(host(3, two, Config::default()));
+    let sessions = [world.connect(0, 1), world.connect(2, 1)];
+    world.settle();
+    let mut datagram = world.sealed(2, sessions[1], 0, b"mine");
+    let theirs = world.sealed(0, sessions[0], 0, b"theirs");
+    // The packet of the one, with session and even address of the other.
+    let end = datagram.bytes.len() - 8;
+    let theirs_end = theirs.bytes.len() - 8;
+    datagram.bytes[end..end + 4].copy_from_slice(&theirs.bytes[theirs_end..theirs_end + 4]);
+    assert_eq!(world.deliver(&datagram), Some(Dropped::Address));
+    datagram.from = theirs.from;
+    assert_eq!(world.deliver(&datagram), Some(Dropped::Forged));
+}
+
+/// Bytes of memory that a table holds on to, as far as floods could make them grow.
+fn held(host: &Host) -> [usize; 3] {
+    [host.table.len(), host.table.pending.len(), host.table.events.len()]
+}
+
+#[test]
+fn floods_cost_no_memory() {
+    let (mut world, ours, theirs) = World::connected();
+    let good = world.sealed(0, ours, 0, b"something to take apart");
+    let mut samples: Vec<Datagram> = world.seen.clone();
+    samples.push(good);
+    let before = held(&world.hosts[1]);
+    let mut random = random::Random::new(&[3; 32]);
+    let mut replies = 0;
+    for n in 0..100_000usize {
+        let noise = random.bytes();
+        let mut datagram = samples[noise[0] as usize % samples.len()].clone();
+        match noise[1] % 4 {
+            0 => datagram.bytes = noise.repeat(1 + noise[2] as usize % 40),
+            1 => datagram.bytes.truncate(noise[2] as usize % datagram.bytes.len()),
+            2 => {
+                let at = noise[2] as usize % datagram.bytes.len();
+                datagram.bytes[at] ^= noise[3] | 1;
+            }
+            _ => {} // as it was: a replay
+        }
+        datagram.to = world.address(1);
+        datagram.from = match noise[4] % 3 {
+            0 => world.address(0),
+            1 => SocketAddr::from(([noise[5], noise[6], noise[7], noise[8]], n as u16)),
+            _ => elsewhere(),
+        };
+        world.now += Span::from_us(10);
+        world.deliver(&datagram);
+        if n % 1_000 == 0 {
+            let mut out = [0; MAX_HANDSHAKE_BYTES];
+            while world.hosts[1].table.poll_transmit(world.now, &mut out).is_some() {
+                replies += 1;
+            }
+        }
+    }
+    assert!(world.hosts[1].delivered.len() <= 1, "the good packet, once at most");
+    assert_eq!(held(&world.hosts[1]), before);
+    assert!(world.hosts[1].table.is_connected(theirs));
+    assert!(replies <= 100 * 300, "answers are bounded: {replies}");
+    let counters = *world.hosts[1].table.counters();
+    assert!(counters.dropped_malformed > 0 && counters.dropped_unproven > 0);
+    assert!(counters.dropped_unknown > 0 && counters.dropped_replay > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_bytes_never_panic_and_are_never_delivered(
+        sealed in any::<bool>(),
+        start in prop::sample::select(vec![vec![], vec![0, 1, 2], vec![0, 1, 0x42, 1], vec![0, 1, 0x46, 1]]),
+        rest in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let ring = if sealed { ring() } else { KeyRing::insecure() };
+        let mut host = host(1, ring, Config::default());
+        let mut bytes = [start, rest].concat();
+        let received = host.table.receive(at(5), elsewhere(), &mut bytes);
+        prop_assert!(matches!(received, Received::Dropped(_)));
+        prop_assert!(host.table.is_empty());
+    }
+}

@@ -1,0 +1,240 @@
+//! Two tables, or more, over a link in virtual time.
+
+mod adversary;
+mod opening;
+mod traffic;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
+use apus_wire::{Body, Header, Segment, SegmentKind};
+
+use super::*;
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A process with its socket.
+pub(super) struct Host {
+    pub(super) address: SocketAddr,
+    pub(super) table: Sessions,
+    pub(super) events: Vec<Event>,
+    /// Packets delivered: their number in the flow, and payload.
+    pub(super) delivered: Vec<(u64, Vec<u8>)>,
+    /// Whether sessions that come in are accepted at once.
+    pub(super) accepts: bool,
+}
+
+/// Hosts and what is between them.
+pub(super) struct World {
+    pub(super) now: Time,
+    pub(super) hosts: Vec<Host>,
+    pub(super) wire: VecDeque<Datagram>,
+    /// Everything that was ever sent.
+    pub(super) seen: Vec<Datagram>,
+}
+
+pub(super) fn ring() -> KeyRing {
+    KeyRing::new([SharedKey::new([42; 32])]).unwrap()
+}
+
+pub(super) fn at(ms: u64) -> Time {
+    Time::from_ps(0) + Span::from_ms(ms)
+}
+
+pub(super) fn host(n: u8, ring: KeyRing, config: Config) -> Host {
+    Host {
+        address: SocketAddr::from(([10, 0, 0, n], 7000)),
+        table: Sessions::new(config, ring, [n; 32]).unwrap(),
+        events: Vec::new(),
+        delivered: Vec::new(),
+        accepts: true,
+    }
+}
+
+/// A message segment of so many bytes, numbered `seq` in its flow.
+pub(super) fn message(seq: u64, length: usize) -> Header {
+    Header {
+        flow: FlowId::new(3),
+        seq: PacketNumber::new(seq),
+        body: Body::Data(Segment {
+            op: OpId::new(0),
+            kind: SegmentKind::Message,
+            offset: 0,
+            length: length as u32,
+            op_length: length as u64,
+        }),
+    }
+}
+
+impl World {
+    /// Host 0 and host 1, with one key.
+    pub(super) fn new() -> Self {
+        Self::with(ring(), ring())
+    }
+
+    pub(super) fn with(a: KeyRing, b: KeyRing) -> Self {
+        let config = Config::default();
+        Self {
+            now: at(1_000_000),
+            hosts: vec![host(1, a, config), host(2, b, config)],
+            wire: VecDeque::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    pub(super) fn address(&self, host: usize) -> SocketAddr {
+        self.hosts[host].address
+    }
+
+    pub(super) fn connect(&mut self, from: usize, to: usize) -> SessionId {
+        let (now, to) = (self.now, self.address(to));
+        let table = &mut self.hosts[from].table;
+        let key = table.keys.ids().next().unwrap();
+        table.connect(now, to, key, b"hello").unwrap()
+    }
+
+    /// Takes everything that the hosts have to send.
+    pub(super) fn transmit(&mut self) {
+        let mut fresh = Vec::new();
+        for host in &mut self.hosts {
+            let mut out = [0; MAX_HANDSHAKE_BYTES];
+            while let Some((to, length)) = host.table.poll_transmit(self.now, &mut out) {
+                let bytes = out[..length].to_vec();
+                fresh.push(Datagram { from: host.address, to, bytes });
+            }
+        }
+        self.wire.extend(fresh.iter().cloned());
+        self.seen.extend(fresh);
+    }
+
+    /// Delivers a datagram; events are taken, and sessions accepted if the host accepts.
+    pub(super) fn deliver(&mut self, datagram: &Datagram) -> Option<Dropped> {
+        let now = self.now;
+        let host = self.hosts.iter_mut().find(|h| h.address == datagram.to)?;
+        let mut bytes = datagram.bytes.clone();
+        let dropped = match host.table.receive(now, datagram.from, &mut bytes) {
+            Received::Packet { header, payload, .. } => {
+                host.delivered.push((header.seq.get(), payload.to_vec()));
+                None
+            }
+            Received::Own => None,
+            Received::Dropped(why) => Some(why),
+        };
+        host.take_events(now);
+        dropped
+    }
+
+    /// Lets everything arrive until nothing is under way.
+    pub(super) fn settle(&mut self) {
+        loop {
+            self.transmit();
+            let Some(datagram) = self.wire.pop_front() else { return };
+            self.deliver(&datagram);
+        }
+    }
+
+    /// Lets `ms` milliseconds pass, timers included; everything arrives.
+    pub(super) fn run(&mut self, ms: u64) {
+        let end = self.now + Span::from_ms(ms);
+        loop {
+            self.settle();
+            let next = self.hosts.iter().filter_map(|h| h.table.next_timeout()).min();
+            let Some(next) = next.filter(|&at| at <= end) else { break };
+            self.now = self.now.max(next);
+            for host in &mut self.hosts {
+                host.table.handle_timeout(self.now);
+                host.take_events(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    /// Like [`World::run`], but nothing arrives.
+    pub(super) fn run_cut(&mut self, ms: u64) {
+        let end = self.now + Span::from_ms(ms);
+        loop {
+            self.transmit();
+            self.wire.clear();
+            let next = self.hosts.iter().filter_map(|h| h.table.next_timeout()).min();
+            let Some(next) = next.filter(|&at| at <= end) else { break };
+            self.now = self.now.max(next);
+            for host in &mut self.hosts {
+                host.table.handle_timeout(self.now);
+                host.take_events(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    /// Seals a message on a session of a host, not yet sent.
+    pub(super) fn sealed(
+        &mut self,
+        from: usize,
+        id: SessionId,
+        seq: u64,
+        payload: &[u8],
+    ) -> Datagram {
+        let (now, host) = (self.now, &mut self.hosts[from]);
+        let header = message(seq, payload.len());
+        let start = header.encoded_len();
+        let mut bytes = vec![0; start + payload.len() + host.table.overhead()];
+        bytes[start..][..payload.len()].copy_from_slice(payload);
+        let length = host.table.seal(now, id, &header, &mut bytes).unwrap();
+        assert_eq!(length, bytes.len());
+        Datagram { from: host.address, to: host.table.peer(id).unwrap(), bytes }
+    }
+
+    /// A world in which host 0 has connected to host 1, with both sides' sessions.
+    pub(super) fn connected() -> (Self, SessionId, SessionId) {
+        Self::new().join()
+    }
+
+    pub(super) fn join(mut self) -> (Self, SessionId, SessionId) {
+        let ours = self.connect(0, 1);
+        self.settle();
+        let theirs = self.hosts[1].session().expect("connected");
+        assert!(self.hosts[0].table.is_connected(ours));
+        assert!(self.hosts[1].table.is_connected(theirs));
+        for host in &mut self.hosts {
+            host.events.clear();
+        }
+        (self, ours, theirs)
+    }
+}
+
+impl Host {
+    pub(super) fn take_events(&mut self, now: Time) {
+        while let Some(event) = self.table.poll_event() {
+            if let Event::Incoming { session, .. } = event
+                && self.accepts
+            {
+                self.table.accept(now, session, b"welcome").unwrap();
+            }
+            self.events.push(event);
+        }
+    }
+
+    /// The session of the last `Connected`.
+    pub(super) fn session(&self) -> Option<SessionId> {
+        self.events.iter().rev().find_map(|e| match e {
+            Event::Connected { session, .. } => Some(*session),
+            _ => None,
+        })
+    }
+
+    /// Why sessions ended, oldest first.
+    pub(super) fn ends(&self) -> Vec<(SessionId, End)> {
+        let end = |e: &Event| match e {
+            Event::Ended { session, reason } => Some((*session, *reason)),
+            _ => None,
+        };
+        self.events.iter().filter_map(end).collect()
+    }
+}

@@ -1,0 +1,255 @@
+//! Handshakes: how sessions come about, and how they do not.
+
+use super::*;
+
+#[test]
+fn four_messages_open_a_session_and_carry_both_hellos() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    world.settle();
+    let theirs = world.hosts[1].session().expect("connected");
+    let key = ring().ids().next().unwrap();
+    let from = world.address(0);
+    let hello = Box::from(*b"hello");
+    assert_eq!(
+        world.hosts[1].events,
+        [
+            Event::Incoming { session: theirs, from, key, hello },
+            Event::Connected { session: theirs, hello: Box::from(*b"hello") },
+        ]
+    );
+    let welcome = Box::from(*b"welcome");
+    assert_eq!(world.hosts[0].events, [Event::Connected { session: ours, hello: welcome }]);
+    let kinds: Vec<u8> = world.seen.iter().map(|d| d.bytes[2]).collect();
+    // Hello, Cookie, Init, Response; then a ping confirms, and a pong answers.
+    assert_eq!(kinds, [0x40, 0x41, 0x42, 0x43, 0x46, 0x46]);
+    assert_eq!(world.hosts[0].table.peer(ours), Some(world.address(1)));
+    assert_eq!(world.hosts[1].table.key(theirs), Some(key));
+}
+
+#[test]
+fn the_peer_pays_nothing_before_the_cookie_is_shown() {
+    let mut world = World::new();
+    for n in 0..200 {
+        world.hosts[0] = host(n, ring(), Config::default());
+        world.connect(0, 1);
+        world.transmit();
+        let hello = world.wire.pop_back().unwrap();
+        world.deliver(&hello);
+        assert_eq!(world.hosts[1].table.len(), 0);
+        assert_eq!(world.hosts[1].table.next_timeout(), None);
+    }
+}
+
+#[test]
+fn a_session_is_not_usable_before_it_is_connected() {
+    let mut world = World::new();
+    world.hosts[1].accepts = false;
+    let ours = world.connect(0, 1);
+    let mut buffer = [0; 100];
+    let now = world.now;
+    let refused = world.hosts[0].table.seal(now, ours, &message(0, 0), &mut buffer);
+    assert_eq!(refused, Err(SealError::NotConnected));
+    world.settle();
+    let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("it came in") };
+    let refused = world.hosts[1].table.seal(now, session, &message(0, 0), &mut buffer);
+    assert_eq!(refused, Err(SealError::NotConnected));
+    assert_eq!(
+        world.hosts[1].table.accept(now, session, &[0; 257]),
+        Err(AcceptError::HelloTooLong)
+    );
+    world.hosts[1].table.accept(now, session, b"").unwrap();
+    assert_eq!(world.hosts[1].table.accept(now, session, b""), Err(AcceptError::NotWaiting));
+    world.settle();
+    assert!(world.hosts[1].table.is_connected(session));
+}
+
+#[test]
+fn any_message_may_be_lost() {
+    for lost in 0..6 {
+        let mut world = World::new();
+        let ours = world.connect(0, 1);
+        let mut count = 0;
+        for _ in 0..20 {
+            world.transmit();
+            while let Some(datagram) = world.wire.pop_front() {
+                if count != lost {
+                    world.deliver(&datagram);
+                }
+                count += 1;
+                world.transmit();
+            }
+            world.run(0);
+            world.now += Span::from_ms(100);
+            for host in &mut world.hosts {
+                host.table.handle_timeout(world.now);
+                host.take_events(world.now);
+            }
+        }
+        assert!(world.hosts[0].table.is_connected(ours), "lost {lost}");
+        let theirs = world.hosts[1].session().expect("connected");
+        assert!(world.hosts[1].table.is_connected(theirs), "lost {lost}");
+        assert_eq!((world.hosts[0].table.len(), world.hosts[1].table.len()), (1, 1));
+    }
+}
+
+#[test]
+fn nobody_there_another_key_or_another_mode_is_no_answer() {
+    let other = || KeyRing::new([SharedKey::new([1; 32])]).unwrap();
+    for (a, b) in [(ring(), other()), (KeyRing::insecure(), ring()), (ring(), KeyRing::insecure())]
+    {
+        let mut world = World::with(a, b);
+        let ours = world.connect(0, 1);
+        world.run(4_999);
+        assert!(world.hosts[0].events.is_empty());
+        world.run(1);
+        assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
+        assert!(world.hosts[0].table.is_empty() && world.hosts[1].table.is_empty());
+        assert!(world.hosts[1].events.is_empty());
+    }
+}
+
+#[test]
+fn the_insecure_mode_opens_sessions_too() {
+    let world = World::with(KeyRing::insecure(), KeyRing::insecure());
+    let (mut world, ours, theirs) = world.join();
+    assert!(!world.hosts[0].table.is_sealed());
+    let datagram = world.sealed(0, ours, 9, b"plain");
+    assert!(datagram.bytes.windows(5).any(|w| w == b"plain"));
+    assert_eq!(world.deliver(&datagram), None);
+    assert_eq!(world.deliver(&datagram), Some(Dropped::Replay));
+    assert_eq!(world.hosts[1].delivered, [(9, b"plain".to_vec())]);
+    let mut damaged = world.sealed(1, theirs, 9, b"plain");
+    damaged.bytes[45] ^= 1;
+    assert_eq!(world.deliver(&damaged), Some(Dropped::Forged));
+}
+
+#[test]
+fn the_application_may_refuse() {
+    let mut world = World::new();
+    world.hosts[1].accepts = false;
+    let ours = world.connect(0, 1);
+    world.settle();
+    let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("it came in") };
+    world.hosts[1].table.refuse(session);
+    assert!(world.hosts[1].table.is_empty());
+    world.settle();
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Refused)]);
+}
+
+#[test]
+fn an_application_that_does_not_answer_costs_memory_for_the_timeout_only() {
+    let mut world = World::new();
+    world.hosts[1].accepts = false;
+    let ours = world.connect(0, 1);
+    world.run(6_000);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
+    assert!(matches!(world.hosts[1].ends()[..], [(_, End::NoAnswer)]));
+    assert!(world.hosts[1].table.is_empty());
+    assert_eq!(world.hosts[1].table.next_timeout(), None);
+}
+
+#[test]
+fn a_full_table_refuses_by_name() {
+    let config = Config { max_sessions: 3, max_pending: 2, ..Config::default() };
+    let mut world = World::new();
+    world.hosts[1] = host(2, ring(), config);
+    world.hosts[1].accepts = false;
+    world.hosts.extend((3..6).map(|n| host(n, ring(), Config::default())));
+    for from in [0, 2, 3] {
+        world.connect(from, 1);
+    }
+    world.settle();
+    assert!(matches!(world.hosts[3].ends()[..], [(_, End::PeerFull)]), "two may be pending");
+    let waiting: Vec<SessionId> = world.hosts[1]
+        .events
+        .iter()
+        .map(|e| match e {
+            Event::Incoming { session, .. } => *session,
+            _ => panic!("only requests"),
+        })
+        .collect();
+    for session in waiting {
+        world.hosts[1].table.accept(world.now, session, b"").unwrap();
+    }
+    world.hosts[1].accepts = true;
+    world.settle();
+    world.connect(3, 1);
+    world.settle();
+    assert_eq!(world.hosts[1].table.len(), 3);
+    world.connect(4, 1);
+    world.settle();
+    assert!(matches!(world.hosts[4].ends()[..], [(_, End::PeerFull)]), "three may be open");
+    let (now, key) = (world.now, ring().ids().next().unwrap());
+    let nowhere: SocketAddr = "10.9.9.9:1".parse().unwrap();
+    let table = &mut world.hosts[1].table;
+    assert_eq!(table.connect(now, nowhere, key, b""), Err(ConnectError::Full));
+}
+
+#[test]
+fn what_cannot_be_asked_is_an_error() {
+    let (mut world, ours, _) = World::connected();
+    let (now, to) = (world.now, world.address(1));
+    let key = ring().ids().next().unwrap();
+    let table = &mut world.hosts[0].table;
+    assert_eq!(table.connect(now, to, key, b""), Err(ConnectError::Exists(ours)));
+    let stranger = SharedKey::new([9; 32]).id();
+    let other: SocketAddr = "10.0.0.9:7000".parse().unwrap();
+    assert_eq!(table.connect(now, other, stranger, b""), Err(ConnectError::NoKey(stranger)));
+    assert_eq!(table.connect(now, other, key, &[0; 257]), Err(ConnectError::HelloTooLong));
+    assert!(table.connect(now, other, key, &[0; 256]).is_ok());
+    let wrong = Config { idle_timeout: Span::from_secs(1), ..Config::default() };
+    assert_eq!(
+        Sessions::new(wrong, ring(), [0; 32]).unwrap_err(),
+        "keepalive must be above 0 and below idle_timeout"
+    );
+}
+
+#[test]
+fn both_asking_at_once_get_one_session() {
+    let mut world = World::new();
+    let asked = [world.connect(0, 1), world.connect(1, 0)];
+    world.settle();
+    assert_eq!((world.hosts[0].table.len(), world.hosts[1].table.len()), (1, 1));
+    let crossed: Vec<usize> =
+        (0..2).filter(|&h| world.hosts[h].ends() == [(asked[h], End::Crossed)]).collect();
+    assert_eq!(crossed.len(), 1, "one of them yields");
+    let sessions = [0, 1].map(|h| world.hosts[h].session().expect("connected"));
+    let datagram = world.sealed(0, sessions[0], 0, b"works");
+    assert_eq!(world.deliver(&datagram), None);
+}
+
+#[test]
+fn a_peer_that_comes_again_ends_its_old_session() {
+    // Another process at the same address.
+    let (mut world, _, theirs) = World::connected();
+    let lost = world.sealed(1, theirs, 0, b"for the old one");
+    world.hosts[0] = host(1, ring(), Config::default());
+    world.hosts[0].table = Sessions::new(Config::default(), ring(), [77; 32]).unwrap();
+    let again = world.connect(0, 1);
+    world.settle();
+    assert!(world.hosts[0].table.is_connected(again));
+    assert_eq!(world.hosts[1].ends(), [(theirs, End::Restarted)]);
+    assert_eq!(world.deliver(&lost), Some(Dropped::UnknownSession));
+
+    // The same process, which has forgotten its session without a word.
+    let (mut world, ours, theirs) = World::connected();
+    world.hosts[0].table.remove(ours);
+    world.connect(0, 1);
+    world.settle();
+    assert_eq!(world.hosts[1].ends(), [(theirs, End::Replaced)]);
+}
+
+#[test]
+fn a_responder_that_restarts_in_the_handshake_is_asked_anew() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    for _ in 0..2 {
+        world.transmit();
+        let datagram = world.wire.pop_front().unwrap();
+        world.deliver(&datagram);
+    }
+    world.hosts[1].table = Sessions::new(Config::default(), ring(), [78; 32]).unwrap();
+    world.run(3_000);
+    assert!(world.hosts[0].table.is_connected(ours));
+}

@@ -1,0 +1,190 @@
+//! Sessions that are connected: packets, keys, silence and ends.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn packets_pass_both_ways_readable_header_and_hidden_payload() {
+    let (mut world, ours, theirs) = World::connected();
+    let secret = b"a payload that nobody reads";
+    let datagram = world.sealed(0, ours, 5, secret);
+    let (header, start) = apus_wire::decode(&datagram.bytes).unwrap();
+    assert_eq!(header, message(5, secret.len()), "Bolt §4.3: the header stays readable");
+    assert!(!datagram.bytes.windows(6).any(|w| secret.windows(6).any(|s| s == w)));
+    assert_eq!(datagram.bytes.len(), start + secret.len() + 24);
+    assert_eq!(world.deliver(&datagram), None);
+    let back = world.sealed(1, theirs, 0, b"");
+    assert_eq!(world.deliver(&back), None);
+    assert_eq!(world.hosts[1].delivered, [(5, secret.to_vec())]);
+    assert_eq!(world.hosts[0].delivered, [(0, vec![])]);
+}
+
+#[test]
+fn bolt_4_3_switches_may_write_into_the_extension_only() {
+    let (mut world, ours, _) = World::connected();
+    let datagram = world.sealed(0, ours, 5, b"payload");
+    for bit in 8..datagram.bytes.len() * 8 {
+        let mut changed = datagram.clone();
+        changed.bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(world.deliver(&changed).is_some(), "bit {bit}");
+    }
+    assert!(world.hosts[1].delivered.is_empty());
+    assert_eq!(world.deliver(&datagram), None, "nothing of that has hurt the session");
+}
+
+#[test]
+fn a_short_buffer_uses_nothing_up() {
+    let (mut world, ours, _) = World::connected();
+    let now = world.now;
+    let header = message(0, 10);
+    let needed = header.encoded_len() + 10 + 24;
+    let error = world.hosts[0].table.seal(now, ours, &header, &mut vec![0; needed - 1]);
+    let available = needed - 1;
+    let short = apus_wire::EncodeError::BufferTooSmall { needed, available };
+    assert_eq!(error, Err(SealError::Encode(short)));
+    let mut longer = vec![0xee; needed + 3];
+    assert_eq!(world.hosts[0].table.seal(now, ours, &header, &mut longer), Ok(needed));
+    assert_eq!(longer[needed..], [0xee; 3]);
+}
+
+#[test]
+fn keys_change_with_age_and_nothing_is_lost() {
+    let (mut world, ours, theirs) = World::connected();
+    for round in 0..2_000u64 {
+        // Overtaking within each round, across the change of keys.
+        let first = world.sealed(0, ours, 2 * round, b"a");
+        world.now += Span::from_ms(600);
+        let second = world.sealed(0, ours, 2 * round + 1, b"b");
+        let back = world.sealed(1, theirs, round, b"c");
+        for datagram in [&second, &first, &back] {
+            assert_eq!(world.deliver(datagram), None, "round {round}");
+        }
+        world.settle();
+    }
+    assert_eq!(world.hosts[1].delivered.len(), 4_000);
+    // 1200 s: the sender's key changes every 120 s, the peer's follows.
+    let changes = [0, 1].map(|h| world.hosts[h].table.counters().key_changes);
+    assert!((9..=11).contains(&changes[0]) && (9..=11).contains(&changes[1]), "{changes:?}");
+}
+
+#[test]
+fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
+    let (mut world, ours, theirs) = World::connected();
+    world.run(3_600_000);
+    assert!(world.hosts[0].table.is_connected(ours) && world.hosts[1].table.is_connected(theirs));
+    let since = world.now;
+    world.run_cut(9_000);
+    assert!(world.hosts[0].events.is_empty(), "only given up after 15 s");
+    world.run_cut(21_000 - 9_000);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Idle)]);
+    assert_eq!(world.hosts[1].ends(), [(theirs, End::Idle)]);
+    assert!(world.hosts[0].table.is_empty());
+    assert!(world.now.since(since) <= Span::from_secs(21));
+}
+
+#[test]
+fn a_peer_that_forgot_the_session_is_found_out_at_once() {
+    let (mut world, ours, _) = World::connected();
+    world.hosts[1].table = Sessions::new(Config::default(), ring(), [79; 32]).unwrap();
+    let datagram = world.sealed(0, ours, 0, b"anybody?");
+    assert_eq!(world.deliver(&datagram), Some(Dropped::UnknownSession));
+    world.run(499);
+    assert!(world.hosts[0].table.is_connected(ours));
+    world.run(1);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Forgotten)]);
+}
+
+#[test]
+fn a_close_is_told_and_if_lost_found_out() {
+    let (mut world, ours, theirs) = World::connected();
+    world.hosts[0].table.close(world.now, ours);
+    let mut buffer = [0; 100];
+    let sealed = world.hosts[0].table.seal(world.now, ours, &message(0, 0), &mut buffer);
+    assert_eq!(sealed, Err(SealError::NotConnected));
+    let again = world.connect(0, 1); // at once
+    world.settle();
+    assert_eq!(world.hosts[1].ends()[0], (theirs, End::Closed));
+    assert!(world.hosts[0].table.is_connected(again));
+
+    let (mut world, ours, theirs) = World::connected();
+    world.hosts[0].table.close(world.now, ours);
+    world.transmit();
+    world.wire.clear();
+    world.run(21_000);
+    assert_eq!(world.hosts[1].ends(), [(theirs, End::Forgotten)]);
+    assert!(world.hosts.iter().all(|h| h.table.is_empty() && h.table.next_timeout().is_none()));
+}
+
+#[test]
+fn a_session_number_that_is_used_again_is_another() {
+    let (mut world, ours, theirs) = World::connected();
+    let old = world.sealed(0, ours, 0, b"old");
+    world.hosts[0].table.close(world.now, ours);
+    world.settle();
+    let again = world.connect(0, 1);
+    world.settle();
+    let new = world.hosts[1].session().unwrap();
+    assert_eq!((again.index(), new.index()), (ours.index(), theirs.index()), "the same places");
+    assert!(again != ours && new != theirs);
+    assert_eq!(world.deliver(&old), Some(Dropped::UnknownSession));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None, cases: 64, ..ProptestConfig::default()
+    })]
+
+    /// A link that loses, repeats, reorders and damages: each packet arrives once or not at all, whole.
+    #[test]
+    fn whatever_the_link_does_each_packet_arrives_at_most_once_and_whole(
+        sealed in any::<bool>(),
+        fates in prop::collection::vec((0u8..10, 0usize..40, any::<u16>()), 1..400),
+    ) {
+        let ring = || if sealed { ring() } else { KeyRing::insecure() };
+        let (mut world, ours, _) = World::with(ring(), ring()).join();
+        let payload = |n: u64| n.to_be_bytes().repeat(1 + n as usize % 9);
+        let mut waiting: Vec<Datagram> = Vec::new();
+        let mut damaged = 0;
+        for (n, &(fate, place, bit)) in fates.iter().enumerate() {
+            let datagram = world.sealed(0, ours, n as u64, &payload(n as u64));
+            match fate {
+                0 => continue,
+                1 => waiting.push(datagram.clone()),
+                2 => {
+                    let mut datagram = datagram.clone();
+                    let bit = 8 + bit as usize % (datagram.bytes.len() * 8 - 8);
+                    datagram.bytes[bit / 8] ^= 1 << (bit % 8);
+                    damaged += 1;
+                    waiting.push(datagram);
+                    continue;
+                }
+                3 => {
+                    let mut datagram = datagram.clone();
+                    datagram.bytes.truncate(bit as usize % datagram.bytes.len());
+                    damaged += 1;
+                    waiting.push(datagram);
+                    continue;
+                }
+                _ => {}
+            }
+            waiting.insert(waiting.len().saturating_sub(place), datagram);
+            if waiting.len() > 50 {
+                let next = waiting.remove(0);
+                world.deliver(&next);
+            }
+        }
+        for datagram in waiting {
+            world.deliver(&datagram);
+        }
+        let lost = fates.iter().filter(|f| f.0 == 0).count();
+        let mut delivered = world.hosts[1].delivered.clone();
+        prop_assert_eq!(delivered.len(), fates.len() - lost - damaged);
+        delivered.sort();
+        delivered.dedup();
+        prop_assert_eq!(delivered.len(), fates.len() - lost - damaged);
+        for (n, bytes) in delivered {
+            prop_assert_eq!(bytes, payload(n));
+        }
+    }
+}
