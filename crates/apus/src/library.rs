@@ -24,7 +24,10 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/fig20"
     "swift/fig21"
     "swift/fig24"
+    "swift/section-4-6"
     "swift/section-5-3"
+    "swift/appendix-a"
+    "swift/appendix-e"
     "bench/incast-100"
     "bench/incast-5000"
     "bench/permutation-128"
@@ -181,8 +184,28 @@ mod tests {
             "swift/fig24 algorithm.fs_range",
             "swift/fig24 algorithm.hop_scale",
             "swift/fig24 algorithm.base_target",
+            "swift/section-4-6 topology.buffer",
+            "swift/section-4-6 algorithm.base_target",
+            "swift/section-4-6 algorithm.min_cwnd",
+            "swift/section-4-6 algorithm.min_cwnd",
+            "swift/section-4-6 algorithm.min_rto",
+            "swift/section-4-6 algorithm.rto_multiplier",
+            "swift/section-4-6 algorithm.base_target",
+            "swift/section-4-6 algorithm.min_cwnd",
+            "swift/section-4-6 algorithm.min_rto",
+            "swift/section-4-6 algorithm.rto_multiplier",
             "swift/section-5-3 topology.buffer",
             "swift/section-5-3 topology.buffer",
+            "swift/appendix-a host.clock_drift",
+            "swift/appendix-a host.clock_offset",
+            "swift/appendix-a host.clock_drift",
+            "swift/appendix-a host.clock_offset",
+            "swift/appendix-a host.clock_reading_interval",
+            "swift/appendix-a host.clock_drift",
+            "swift/appendix-a host.clock_offset",
+            "swift/appendix-a host.clock_reading_interval",
+            "swift/appendix-e algorithm.fs_range",
+            "swift/appendix-e algorithm.fs_range",
         ];
         assert_eq!(list, expected);
     }
