@@ -90,6 +90,31 @@ pub struct PortCounters {
     pub packet_time: u128,
 }
 
+/// What one class of an egress port has counted up to some instant.
+///
+/// `offered = dropped + sent + queued` at any instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounters {
+    /// Packets of the class that were to go out through the port.
+    pub offered: Count,
+    /// Those dropped at the port, for whatever reason.
+    pub dropped: Count,
+    /// Those whose last bit has left.
+    pub sent: Count,
+    /// Those in the port, a packet in service included.
+    pub queued: Count,
+}
+
+impl ClassCounters {
+    pub(crate) fn new(offered: Count, dropped: Count, queued: Count) -> Self {
+        let sent = Count {
+            packets: offered.packets - dropped.packets - queued.packets,
+            bytes: offered.bytes - dropped.bytes - queued.bytes,
+        };
+        Self { offered, dropped, sent, queued }
+    }
+}
+
 /// What a port keeps; the rest of [`PortCounters`] follows from its state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {

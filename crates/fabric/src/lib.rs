@@ -81,7 +81,7 @@ mod routing;
 mod topology;
 
 pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
-pub use counters::{Count, Counters, DropReason, PortCounters};
+pub use counters::{ClassCounters, Count, Counters, DropReason, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
 pub use network::{ControlError, Network, Outcome, Sent};

@@ -195,6 +195,28 @@ fn a_class_limit_holds_within_the_buffer() {
     assert_eq!(send(&mut sim, 1, 9000, 9), Sent::Accepted);
 }
 
+/// Of eight 1500 B packets a limit of 4500 B drops five; those of the other class are not its own.
+#[test]
+fn each_class_counts_what_it_was_offered_dropped_and_sent() {
+    let small = ClassConfig { limit: Bytes::new(4500), ..level(1) };
+    let mut sim = Sim::build(&wire(with_classes(vec![small, level(0)])));
+    for id in 0..8 {
+        send(&mut sim, 0, 1500, id);
+    }
+    send(&mut sim, 1, 1500, 10);
+    let counted = |sim: &Sim, class, at| {
+        let c = sim.net.class_counters(PORT, ClassId::new(class), ps(at));
+        [c.offered, c.dropped, c.sent, c.queued].map(|count| (count.packets, count.bytes / 1500))
+    };
+    assert_eq!(counted(&sim, 0, 0), [(8, 8), (5, 5), (0, 0), (3, 3)]);
+    assert_eq!(counted(&sim, 1, 0), [(1, 1), (0, 0), (0, 0), (1, 1)]);
+    // The first packet was in service already when the higher level's came.
+    assert_eq!(counted(&sim, 0, T), [(8, 8), (5, 5), (1, 1), (2, 2)]);
+    sim.run();
+    assert_eq!(counted(&sim, 0, 9 * T), [(8, 8), (5, 5), (3, 3), (0, 0)]);
+    assert_eq!(counted(&sim, 1, 9 * T), [(1, 1), (0, 0), (1, 1), (0, 0)]);
+}
+
 #[test]
 fn a_paused_class_finishes_its_packet_and_waits() {
     let mut sim = Sim::build(&wire(with_classes(vec![level(0), level(1)])));
@@ -304,6 +326,8 @@ fn a_failing_link_loses_what_waits_and_delivers_what_has_left() {
     assert_eq!((counters.offered.packets, counters.dropped.packets), (6, 4));
     assert_eq!(counters.sent.packets, 2);
     assert_eq!(sim.net.counters().dropped_for(DropReason::LinkDown), 4);
+    let class = sim.net.class_counters(PORT, ClassId::new(0), sim.now());
+    assert_eq!((class.dropped.packets, class.sent.packets), (4, 2));
     assert_eq!(sim.net.check_conservation(), Ok(()));
 }
 

@@ -8,7 +8,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
 
 use super::Network;
 use crate::config::PortKind;
-use crate::counters::{Counters, PortCounters};
+use crate::counters::{ClassCounters, Counters, PortCounters};
 use crate::port::Port;
 use crate::routing::{RouteError, RouteId, opposite};
 use crate::topology::Node;
@@ -155,6 +155,21 @@ impl<P> Network<P> {
     #[must_use]
     pub fn port_counters(&self, port: PortId, now: Time) -> PortCounters {
         self.ports[port.index()].counters(now)
+    }
+
+    /// What one class of a port has counted up to `now`. Takes a step per packet in the port.
+    ///
+    /// # Panics
+    /// If a class port has no such class. A FIFO port has one class, whatever it is called.
+    #[must_use]
+    pub fn class_counters(&self, port: PortId, class: ClassId, now: Time) -> ClassCounters {
+        match &self.ports[port.index()] {
+            Port::Fifo(port) => {
+                let all = port.counters(now);
+                ClassCounters::new(all.offered, all.dropped, all.queued)
+            }
+            Port::Class(port) => port.class_counters(class, now),
+        }
     }
 
     /// Lets every port's largest occupancy count from `now` on, as the end of a warm-up needs.

@@ -9,7 +9,7 @@ use super::Env;
 use super::link::Link;
 use super::queue::{Choice, Classes, Waiting};
 use crate::config::{Buffer, PortConfig};
-use crate::counters::{Count, DropReason, PortCounters, Tally};
+use crate::counters::{ClassCounters, Count, DropReason, PortCounters, Tally};
 use crate::event::{FabricEvent, Schedule};
 use crate::impairment::{Fate, Impairment};
 use crate::packet::PacketRef;
@@ -108,9 +108,11 @@ impl ClassPort {
         let bytes = fields.wire_bytes;
         self.tally.offered.add(bytes);
         let index = fields.class.index().min(self.class_count() - 1);
+        self.classes.classes[index].offered.add(bytes);
         let verdict = self.admit(now, index, fields, env.shared);
         if let Err(reason) = verdict {
             self.tally.dropped.add(bytes);
+            self.classes.classes[index].dropped.add(bytes);
             return Err(reason);
         }
         self.integrate(now);
@@ -227,9 +229,9 @@ impl ClassPort {
             served.lost = true;
         }
         self.integrate(now);
-        while let Some(waiting) = self.classes.pop_any() {
+        while let Some((class, waiting)) = self.classes.pop_any() {
             self.leave(waiting.bytes, env);
-            self.lose(waiting.packet, waiting.bytes, DropReason::LinkDown, env);
+            self.lose(class, waiting, DropReason::LinkDown, env);
         }
     }
 
@@ -260,7 +262,10 @@ impl ClassPort {
             None => None,
         };
         match fate {
-            Some(Fate::Drop(reason)) => self.lose(served.packet, served.bytes, reason, env),
+            Some(Fate::Drop(reason)) => {
+                let lost = Waiting { packet: served.packet, bytes: served.bytes };
+                self.lose(served.class, lost, reason, env);
+            }
             Some(Fate::Hold(delay)) => self.hold_back(&served, delay, env),
             None => self.link.push(served.departs, served.packet, served.bytes, env.schedule),
         }
@@ -336,14 +341,15 @@ impl ClassPort {
     /// A packet that had been accepted is dropped because of what the link does.
     fn lose<P, S>(
         &mut self,
-        packet: PacketRef,
-        bytes: u32,
+        class: usize,
+        lost: Waiting,
         reason: DropReason,
         env: &mut Env<'_, P, S>,
     ) {
-        self.tally.dropped.add(bytes);
+        self.tally.dropped.add(lost.bytes);
+        self.classes.classes[class].dropped.add(lost.bytes);
         env.counters.note_drop(reason);
-        env.pool.take(packet);
+        env.pool.take(lost.packet);
     }
 
     /// Brings the time integrals up to now; called before every change of the occupancy.
@@ -387,6 +393,17 @@ impl ClassPort {
             .filter(|served| served.departs <= now && served.class == class.index())
             .map_or(0, |served| u64::from(served.bytes));
         self.classes.classes[class.index()].bytes - due
+    }
+
+    /// What one class has counted.
+    pub(crate) fn class_counters(&self, class: ClassId, now: Time) -> ClassCounters {
+        let own = &self.classes.classes[class.index()];
+        let served = self.in_service.filter(|s| s.departs > now && s.class == class.index());
+        let queued = Count {
+            packets: own.waiting_packets() + u64::from(served.is_some()),
+            bytes: self.class_bytes(class, now),
+        };
+        ClassCounters::new(own.offered, own.dropped, queued)
     }
 
     pub(crate) fn counters(&self, now: Time) -> PortCounters {

@@ -8,6 +8,7 @@ use apus_cc::SwitchAlgorithm;
 use apus_units::{Bytes, Rate, Span, Time};
 
 use crate::config::{ClassConfig, RateLimit};
+use crate::counters::Count;
 use crate::packet::PacketRef;
 
 /// A packet that waits for service.
@@ -55,6 +56,10 @@ pub(super) struct Class {
     /// Bytes of the class in the port, a packet in service included.
     pub(super) bytes: u64,
     pub(super) limit: u64,
+    /// Packets of the class that were to go out through the port.
+    pub(super) offered: Count,
+    /// Those dropped at the port.
+    pub(super) dropped: Count,
     pub(super) paused: bool,
     pub(super) algorithm: SwitchAlgorithm,
     /// Index of its priority level, 0 served first.
@@ -63,6 +68,13 @@ pub(super) struct Class {
     /// Start-time fair queueing: finish tag of its packet served last.
     finish: u64,
     bucket: Option<TokenBucket>,
+}
+
+impl Class {
+    /// How many packets wait, the one in service not included.
+    pub(super) fn waiting_packets(&self) -> u64 {
+        self.waiting.len() as u64
+    }
 }
 
 /// What the scheduler decided.
@@ -99,6 +111,8 @@ impl Classes {
             waiting: VecDeque::new(),
             bytes: 0,
             limit: config.limit.get(),
+            offered: Count::default(),
+            dropped: Count::default(),
             paused: false,
             algorithm: config.algorithm.clone(),
             level: priorities.partition_point(|p| *p < config.priority),
@@ -165,11 +179,12 @@ impl Classes {
         self.classes.iter().flat_map(|class| class.waiting.iter())
     }
 
-    /// Takes out a packet that waits, of any class.
-    pub(super) fn pop_any(&mut self) -> Option<Waiting> {
-        let class = self.classes.iter_mut().find(|class| !class.waiting.is_empty())?;
+    /// Takes out a packet that waits, of any class, with the index of its class.
+    pub(super) fn pop_any(&mut self) -> Option<(usize, Waiting)> {
+        let index = self.classes.iter().position(|class| !class.waiting.is_empty())?;
+        let class = &mut self.classes[index];
         let waiting = class.waiting.pop_front()?;
         class.bytes -= u64::from(waiting.bytes);
-        Some(waiting)
+        Some((index, waiting))
     }
 }
