@@ -354,8 +354,9 @@ impl Host {
 pub(crate) fn begins_op(header: &Header) -> bool {
     match &header.body {
         Body::Data(segment) => {
-            segment.offset == 0 && !matches!(segment.kind, SegmentKind::ReadRequest { .. })
+            segment.offset == 0
+                && !matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel)
         }
-        Body::Ack(_) => false,
+        Body::Ack(_) | Body::Reject(_) => false,
     }
 }

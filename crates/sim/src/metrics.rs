@@ -189,7 +189,7 @@ impl Metrics {
     pub(crate) fn on_sent(&mut self, body: &Body) {
         match body {
             Body::Data(_) => self.warm.data_packets += 1,
-            Body::Ack(_) => self.warm.acks += 1,
+            Body::Ack(_) | Body::Reject(_) => self.warm.acks += 1,
         }
     }
 
@@ -215,7 +215,8 @@ impl Metrics {
                 self.end_to_end_rtt.record(sample.end_to_end_rtt);
                 self.endpoint_delay.record(sample.endpoint_delay);
             }
-            Handled::Ack(_) | Handled::Refused => {}
+            // Applications of the simulator neither cancel nor refuse ops.
+            Handled::Ack(_) | Handled::Refused | Handled::Cancelled | Handled::Rejected => {}
         }
     }
 

@@ -39,7 +39,7 @@ impl PacketSizes {
     pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {
         match body {
             Body::Data(segment) if segment.length > 0 => segment.length + self.header,
-            Body::Data(_) | Body::Ack(_) => self.control,
+            Body::Data(_) | Body::Ack(_) | Body::Reject(_) => self.control,
         }
     }
 }

@@ -16,15 +16,17 @@ use alloc::vec::Vec;
 
 use apus_cc::registry::AlgorithmConfig;
 use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot};
-use apus_units::{FlowId, OpId, Time, prefetch};
-use apus_wire::{Body, Header, Segment, SegmentKind};
+use apus_units::{FlowId, OpId, PacketNumber, Time, prefetch};
+use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
-use crate::op::{Completion, MAX_OP_BYTES, Op, Outcome, SubmitError};
+use crate::op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 use crate::receive::{Accepted, Arrival};
 use crate::streams::Finished;
 use crate::wheel::TimingWheel;
+
+mod control;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +53,10 @@ pub enum Handled {
     },
     /// Data that had arrived before: acknowledged, not stored.
     Duplicate,
+    /// The peer gave up an op that is not complete: what of it is kept can be dropped.
+    Cancelled,
+    /// The peer refused an op, which ends here with [`Outcome::Rejected`].
+    Rejected,
     /// An acknowledgement; the delays of the packet it echoes, if they are known.
     Ack(Option<RttSample>),
     /// A packet for a flow that is not open, or beyond what a peer may have under way: no effect,
@@ -68,6 +74,10 @@ const WHEEL_LOG2_SLOTS: u32 = 6;
 pub struct Endpoint {
     config: EndpointConfig,
     flows: Vec<Flow>,
+    /// Places of flows that were released.
+    free: Vec<FlowId>,
+    /// Refusals due.
+    rejects: VecDeque<(FlowId, Reject)>,
     /// Flows with an acknowledgement due, with read requests, and with data that may go: in turn.
     acks: VecDeque<FlowId>,
     requests: VecDeque<FlowId>,
@@ -86,6 +96,8 @@ impl Endpoint {
         Self {
             config,
             flows: Vec::new(),
+            free: Vec::new(),
+            rejects: VecDeque::new(),
             acks: VecDeque::new(),
             requests: VecDeque::new(),
             ready: VecDeque::new(),
@@ -98,9 +110,19 @@ impl Endpoint {
 
     /// Opens a flow to the peer that knows it as `peer`, with both halves of `algorithm`.
     pub fn open(&mut self, peer: FlowId, algorithm: &AlgorithmConfig, info: &FlowInfo) -> FlowId {
+        let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
+        let flow = Flow::new(peer, sender, receiver, self.config.max_payload);
+        if let Some(id) = self.free.pop() {
+            let place = &mut self.flows[id.index()];
+            // It may still stand in the queues.
+            let queued = (place.in_ready, place.in_requests, place.in_acks);
+            *place = flow;
+            (place.in_ready, place.in_requests, place.in_acks) = queued;
+            return id;
+        }
         // 2^32 flows would need terabytes of memory first.
         let id = FlowId::new(self.flows.len() as u32);
-        self.flows.push(Flow::new(peer, algorithm.sender(info), algorithm.receiver(info)));
+        self.flows.push(flow);
         id
     }
 
@@ -131,6 +153,13 @@ impl Endpoint {
         let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
         let handled = match &header.body {
             Body::Ack(ack) => Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish)),
+            Body::Reject(reject) => {
+                let outcome = Outcome::Rejected(reject.reason);
+                if self.end_op(arrival.now, id, reject.op, outcome) {
+                    return Handled::Rejected;
+                }
+                return Handled::Duplicate;
+            }
             Body::Data(segment) => {
                 let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
                 if handled == Handled::Refused {
@@ -200,6 +229,9 @@ impl Endpoint {
 
     /// The next packet that neither window nor pace delays: an acknowledgement or a read request.
     pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(transmit) = self.poll_reject() {
+            return Some(transmit);
+        }
         while let Some(id) = self.acks.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_acks = false;
@@ -246,7 +278,7 @@ impl Endpoint {
     /// Whether `poll_ack` may have something to return.
     #[must_use]
     pub fn has_ack(&self) -> bool {
-        !(self.acks.is_empty() && self.requests.is_empty())
+        !(self.acks.is_empty() && self.requests.is_empty() && self.rejects.is_empty())
     }
 
     /// Whether `poll_transmit` may have something to return.
@@ -378,14 +410,25 @@ fn handle_data(
             bytes => Handled::Data { bytes: bytes.unwrap_or(0), finished },
         };
     }
+    if segment.kind == SegmentKind::Cancel {
+        // A read is done for the receiving side once its request is here; its answer is not.
+        flow.send.drop_response(segment.op);
+    }
     match flow.receive.accept(segment) {
         Accepted::Duplicate => Handled::Duplicate,
         Accepted::New { bytes, finished } => {
             if finished && request {
-                flow.send.respond(arrival.now, segment.op, segment.op_length);
+                let kind = match segment.kind {
+                    SegmentKind::ReadRequest { region, address } => {
+                        OpKind::Read { region, address }
+                    }
+                    _ => OpKind::Message,
+                };
+                flow.send.respond(arrival.now, segment.op, kind, segment.op_length);
             }
             Handled::Data { bytes, finished }
         }
+        Accepted::Cancelled => Handled::Cancelled,
     }
 }
 

@@ -73,6 +73,8 @@ pub(crate) struct Flow {
     pub(crate) send: SendSide,
     pub(crate) receive: ReceiveSide,
     pub(crate) counters: FlowCounters,
+    /// Payload bytes of a full packet.
+    pub(crate) max_payload: u32,
     pub(crate) open: bool,
     /// Memberships of the endpoint's queues.
     pub(crate) in_ready: bool,
@@ -86,7 +88,12 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(peer: FlowId, algorithm: Algorithm, receiver: ReceiverAlgorithm) -> Self {
+    pub(crate) fn new(
+        peer: FlowId,
+        algorithm: Algorithm,
+        receiver: ReceiverAlgorithm,
+        max_payload: u32,
+    ) -> Self {
         Self {
             peer,
             algorithm,
@@ -94,6 +101,7 @@ impl Flow {
             send: SendSide::new(),
             receive: ReceiveSide::default(),
             counters: FlowCounters::default(),
+            max_payload,
             open: true,
             in_ready: false,
             in_requests: false,
@@ -262,7 +270,7 @@ impl Flow {
         config: &EndpointConfig,
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
-        let (seq, segment) = self.send.send_data(now, config)?;
+        let (seq, segment) = self.send.send_data(now, self.max_payload, config)?;
         Some(self.stamp(now, seq, segment, in_flight))
     }
 

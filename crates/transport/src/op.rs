@@ -3,7 +3,7 @@
 //! As in Pony Express (Swift §3, Fig. 1): applications submit ops and poll completions.
 
 use apus_units::{FlowId, OpId, Time};
-use apus_wire::RegionKey;
+use apus_wire::{RegionKey, RejectReason};
 use core::error::Error;
 use core::fmt;
 
@@ -49,7 +49,9 @@ pub enum Outcome {
     Done,
     /// It was not applied: nothing of it was ever sent.
     Failed,
-    /// The flow ended after parts of it may have been applied.
+    /// The peer refused it and applied nothing of it, unless the reason is `Withdrawn`.
+    Rejected(RejectReason),
+    /// The flow ended, or the op was cancelled, after parts of it may have been applied.
     Unknown,
 }
 

@@ -3,7 +3,7 @@
 
 use alloc::collections::VecDeque;
 
-use apus_units::{PacketNumber, Span, Time};
+use apus_units::{OpId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Segment, SegmentKind};
 
 use crate::ranges::RangeSet;
@@ -23,6 +23,8 @@ struct Inbound {
 pub(crate) enum Accepted {
     /// New bytes of an op, `finished` if these were the last ones missing.
     New { bytes: u64, finished: bool },
+    /// The peer gave the op up before its end.
+    Cancelled,
     /// Nothing new.
     Duplicate,
 }
@@ -87,6 +89,9 @@ impl ReceiveSide {
         }
         // `max_ops` is a u32, so the index fits.
         let Some(op) = self.inbound.get(index as usize) else { return true };
+        if segment.kind == SegmentKind::Cancel {
+            return true;
+        }
         op.received.has_room_for(segment.offset)
             && op.first.is_none_or(|first| first == (segment.kind, segment.op_length))
     }
@@ -104,16 +109,18 @@ impl ReceiveSide {
         if op.done {
             return Accepted::Duplicate;
         }
+        if segment.kind == SegmentKind::Cancel {
+            op.done = true;
+            self.drop_done();
+            return Accepted::Cancelled;
+        }
         op.first = Some((segment.kind, segment.op_length));
         let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
         let bytes = op.received.insert(segment.offset, u64::from(segment.length));
         let finished = request || op.received.is_complete(segment.op_length);
         if finished {
             op.done = true;
-            while self.inbound.front().is_some_and(|i| i.done) {
-                self.inbound.pop_front();
-                self.first_op += 1;
-            }
+            self.drop_done();
         }
         if bytes == 0 && !finished {
             Accepted::Duplicate
@@ -122,13 +129,41 @@ impl ReceiveSide {
         }
     }
 
+    fn drop_done(&mut self) {
+        while self.inbound.front().is_some_and(|i| i.done) {
+            self.inbound.pop_front();
+            self.first_op += 1;
+        }
+    }
+
+    /// Whether op `id` of the peer has ended here: done, or given up by the peer.
+    pub(crate) fn has_ended(&self, id: OpId) -> bool {
+        match id.get().checked_sub(self.first_op) {
+            None => true,
+            Some(index) => self.inbound.get(index as usize).is_some_and(|op| op.done),
+        }
+    }
+
+    /// Whether anything of op `id` of the peer was accepted and more is missing.
+    pub(crate) fn has_begun(&self, id: OpId) -> bool {
+        let index = id.get().checked_sub(self.first_op);
+        let op = index.and_then(|index| self.inbound.get(index as usize));
+        op.is_some_and(|op| op.first.is_some())
+    }
+
+    /// A number in the lane of the acknowledgements.
+    pub(crate) fn next_control(&mut self) -> PacketNumber {
+        let seq = PacketNumber::new(self.next_ack);
+        self.next_ack += 1;
+        seq
+    }
+
     /// The acknowledgement of all that has arrived, with the timing of the newest packet
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let (echo, arrival) = self.newest?;
         self.ack_has_new = false;
-        let seq = PacketNumber::new(self.next_ack);
-        self.next_ack += 1;
+        let seq = self.next_control();
         let ack = Ack {
             largest: self.packets.largest()?,
             bitmap: self.packets.bitmap(),

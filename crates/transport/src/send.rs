@@ -16,6 +16,8 @@ use crate::op::{Op, OpKind};
 use crate::received::AckedPackets;
 use crate::streams::{Finished, Lane, Stream, Streams};
 
+mod give_up;
+
 /// Read requests that a flow may have in flight. They wait for neither window nor pace, as ACKs
 /// do not (Swift §3.6), so this bounds what a flow can send unasked, and send again at a timeout.
 /// deviation: the papers give none; 64 small packets are 1.3 packets of data.
@@ -25,7 +27,9 @@ const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     lane: Lane,
+    /// Of a read, or to cancel an op: waits for no window.
     request: bool,
+    cancel: bool,
     length: u32,
     stream: u64,
     offset: u64,
@@ -141,6 +145,7 @@ impl SendSide {
             self.requests.push_back(Range {
                 lane: Lane::Ops,
                 request: true,
+                cancel: false,
                 length: 0,
                 stream: number,
                 offset: 0,
@@ -153,9 +158,9 @@ impl SendSide {
         id
     }
 
-    /// Queues the answer to the peer's read `id`.
-    pub(crate) fn respond(&mut self, now: Time, id: OpId, length: u64) {
-        let op = Op { kind: OpKind::Message, length, user: 0 };
+    /// Queues the answer to the peer's read `id` of `kind`.
+    pub(crate) fn respond(&mut self, now: Time, id: OpId, kind: OpKind, length: u64) {
+        let op = Op { kind, length, user: 0 };
         self.responses.push(Stream::new(now, op, id));
         self.pending += length;
     }
@@ -192,12 +197,13 @@ impl SendSide {
     pub(crate) fn send_data(
         &mut self,
         now: Time,
+        max_payload: u32,
         config: &EndpointConfig,
     ) -> Option<(PacketNumber, Segment)> {
         let range = match self.retransmit.pop_front() {
-            Some(range) => range,
+            Some(range) => self.cut(range, max_payload),
             None => {
-                let range = self.next_range(config.max_payload)?;
+                let range = self.next_range(max_payload)?;
                 self.await_answer(now);
                 range
             }
@@ -205,6 +211,18 @@ impl SendSide {
         self.last_sent_at = Some(now);
         self.last_sent_bytes = range.length + config.header_bytes;
         self.transmit(now, range)
+    }
+
+    /// The part of `range` that a packet carries now; the rest waits in front. A range is too long if
+    /// the path's packets have become smaller since it was cut.
+    fn cut(&mut self, range: Range, max_payload: u32) -> Range {
+        if range.length <= max_payload {
+            return range;
+        }
+        let offset = range.offset + u64::from(max_payload);
+        let length = range.length - max_payload;
+        self.retransmit.push_front(Range { offset, length, ..range });
+        Range { length: max_payload, ..range }
     }
 
     /// The next range of an op or an answer, the two lanes in turn.
@@ -225,13 +243,14 @@ impl SendSide {
         stream.started = true;
         self.pending -= u64::from(length);
         streams.skip_sent();
-        Some(Range { lane, request: false, length, stream: number, offset })
+        Some(Range { lane, request: false, cancel: false, length, stream: number, offset })
     }
 
     fn transmit(&mut self, now: Time, range: Range) -> Option<(PacketNumber, Segment)> {
         let seq = self.next_seq();
         let stream = self.streams(range.lane).get_mut(range.stream)?;
         let kind = match (range.lane, stream.op.kind) {
+            _ if range.cancel => SegmentKind::Cancel,
             (Lane::Responses, _) => SegmentKind::ReadResponse,
             (Lane::Ops, OpKind::Write { region, address }) => {
                 SegmentKind::Write { region, address }
@@ -334,8 +353,15 @@ impl SendSide {
     fn settle_range(&mut self, range: Range, finish: &mut impl FnMut(Finished)) {
         let streams = self.streams(range.lane);
         let Some(stream) = streams.get_mut(range.stream) else { return };
-        if range.request {
-            return; // the answer ends a read, not the request's acknowledgement
+        if range.cancel {
+            stream.done = true;
+            streams.drop_done();
+            return;
+        }
+        if range.request || stream.cancelled {
+            // The answer ends a read, not the request's acknowledgement; and the completion of an op
+            // that was given up is reported.
+            return;
         }
         stream.settled += u64::from(range.length);
         if stream.settled == stream.op.length && !stream.has_unsent() && !stream.done {
@@ -357,13 +383,14 @@ impl SendSide {
         record.fate = Fate::Lost;
         let range = record.range;
         self.leave_flight(range);
-        if range.request {
-            // A read whose answer is here already needs no second request.
-            if self.ops.get_mut(range.stream).is_some_and(|s| !s.done) {
+        // A read whose answer is here already needs no second request, nor a cancelled op its bytes.
+        let stream = self.streams(range.lane).get(range.stream);
+        if stream.is_some_and(|s| s.is_live() || (range.cancel && !s.done)) {
+            if range.request {
                 self.requests.push_back(range);
+            } else {
+                self.retransmit.push_back(range);
             }
-        } else {
-            self.retransmit.push_back(range);
         }
         true
     }
@@ -411,7 +438,7 @@ impl SendSide {
         };
         matches!(stream.op.kind, OpKind::Read { .. })
             && segment.op_length == stream.op.length
-            && (stream.done || stream.answer.has_room_for(segment.offset))
+            && (!stream.is_live() || stream.answer.has_room_for(segment.offset))
     }
 
     /// Takes in bytes of the answer to our read `op`: how many were new, and the read if it is
@@ -424,7 +451,7 @@ impl SendSide {
     ) -> Option<u64> {
         self.heard_at = now;
         // Ops are numbered as their streams are.
-        let stream = self.ops.get_mut(segment.op.get()).filter(|s| !s.done)?;
+        let stream = self.ops.get_mut(segment.op.get()).filter(|s| s.is_live())?;
         let new = stream.answer.insert(segment.offset, u64::from(segment.length));
         if stream.answer.is_complete(stream.op.length) {
             stream.done = true;
@@ -441,7 +468,8 @@ impl SendSide {
     fn settle_request(&mut self, number: u64) {
         self.requests.retain(|r| r.stream != number);
         let request = |sent: &&mut Sent| {
-            sent.fate == Fate::InFlight && sent.range.request && sent.range.stream == number
+            let range = &sent.range;
+            sent.fate == Fate::InFlight && range.request && !range.cancel && range.stream == number
         };
         if let Some(sent) = self.sent.iter_mut().find(request) {
             sent.fate = Fate::Acked;
@@ -453,20 +481,6 @@ impl SendSide {
     fn leave_flight(&mut self, range: Range) {
         self.in_flight -= 1;
         self.requests_in_flight -= u32::from(range.request);
-    }
-
-    /// Ends every op: calls `end` with each and whether anything of it was ever sent.
-    pub(crate) fn abort(&mut self, mut end: impl FnMut(Finished, bool)) {
-        for stream in self.ops.queue.iter().filter(|s| !s.done) {
-            let waiting = self.requests.iter().any(|r| r.stream == stream.id.get());
-            let sent = match stream.op.kind {
-                OpKind::Read { .. } => !waiting,
-                _ => stream.started,
-            };
-            end(stream.finished(), sent);
-        }
-        let first_pn = self.next_seq().get();
-        *self = Self { next_op: self.next_op, first_pn, loss_floor: first_pn, ..Self::new() };
     }
 
     /// Since when the peer has been silent, if it owes us anything.

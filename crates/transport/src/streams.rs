@@ -19,7 +19,7 @@ pub(crate) enum Lane {
 /// The bytes of one op, or of the answer to a peer's read, on their way out.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    /// The op as submitted; for an answer, its kind says `Message` and only `length` counts.
+    /// The op as submitted; for an answer, the read that the peer asked for.
     pub(crate) op: Op,
     /// The number on the wire: ours for an op, the peer's for an answer.
     pub(crate) id: OpId,
@@ -33,6 +33,9 @@ pub(crate) struct Stream {
     /// Whether a packet has left; tells a zero-length stream that is still to be sent.
     pub(crate) started: bool,
     pub(crate) done: bool,
+    /// Given up before its end: nothing of it is sent any more, and its completion was reported. It
+    /// keeps its number until the peer has acknowledged that.
+    pub(crate) cancelled: bool,
 }
 
 impl Stream {
@@ -46,6 +49,7 @@ impl Stream {
             answer: RangeSet::default(),
             started: false,
             done: false,
+            cancelled: false,
         }
     }
 
@@ -55,6 +59,19 @@ impl Stream {
 
     pub(crate) fn has_unsent(&self) -> bool {
         !self.started || self.next_offset < self.op.length
+    }
+
+    /// Whether bytes of it still matter.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.done && !self.cancelled
+    }
+
+    /// Marks all of it as handed to packets; returns how many bytes had not been.
+    pub(crate) fn skip_unsent(&mut self) -> u64 {
+        let unsent = self.op.length - self.next_offset;
+        self.next_offset = self.op.length;
+        self.started = true;
+        unsent
     }
 }
 

@@ -3,7 +3,7 @@
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
 use crate::error::{DecodeError, EncodeError, Illegal};
-use crate::header::{Ack, Body, Header, RegionKey, Segment, SegmentKind};
+use crate::header::{Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 /// The version of the layout.
 pub const VERSION: u8 = 1;
@@ -22,6 +22,7 @@ const COMMON_BYTES: usize = 15;
 const SEGMENT_BYTES: usize = 26;
 const REGION_BYTES: usize = 16;
 const ACK_BYTES: usize = 42;
+const REJECT_BYTES: usize = 9;
 
 /// The kind byte. None is 0, so that a packet of zeros is refused.
 mod kind {
@@ -30,6 +31,8 @@ mod kind {
     pub(super) const READ_REQUEST: u8 = 3;
     pub(super) const READ_RESPONSE: u8 = 4;
     pub(super) const ACK: u8 = 5;
+    pub(super) const CANCEL: u8 = 6;
+    pub(super) const REJECT: u8 = 7;
 }
 
 /// The kind byte of a body.
@@ -40,8 +43,10 @@ fn kind_of(body: &Body) -> u8 {
             SegmentKind::Message => kind::MESSAGE,
             SegmentKind::ReadRequest { .. } => kind::READ_REQUEST,
             SegmentKind::ReadResponse => kind::READ_RESPONSE,
+            SegmentKind::Cancel => kind::CANCEL,
         },
         Body::Ack(_) => kind::ACK,
+        Body::Reject(_) => kind::REJECT,
     }
 }
 
@@ -49,8 +54,9 @@ fn kind_of(body: &Body) -> u8 {
 fn header_bytes(kind: u8) -> Option<usize> {
     match kind {
         kind::WRITE | kind::READ_REQUEST => Some(COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES),
-        kind::MESSAGE | kind::READ_RESPONSE => Some(COMMON_BYTES + SEGMENT_BYTES),
+        kind::MESSAGE | kind::READ_RESPONSE | kind::CANCEL => Some(COMMON_BYTES + SEGMENT_BYTES),
         kind::ACK => Some(COMMON_BYTES + ACK_BYTES),
+        kind::REJECT => Some(COMMON_BYTES + REJECT_BYTES),
         _ => None,
     }
 }
@@ -62,10 +68,12 @@ impl Header {
     pub fn encoded_len(&self) -> usize {
         match &self.body {
             Body::Data(Segment {
-                kind: SegmentKind::Message | SegmentKind::ReadResponse, ..
+                kind: SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel,
+                ..
             }) => COMMON_BYTES + SEGMENT_BYTES,
             Body::Data(_) => COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES,
             Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
+            Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,
         }
     }
 
@@ -74,7 +82,7 @@ impl Header {
     pub fn payload_len(&self) -> usize {
         match &self.body {
             Body::Data(segment) => segment.length as usize,
-            Body::Ack(_) => 0,
+            Body::Ack(_) | Body::Reject(_) => 0,
         }
     }
 }
@@ -87,6 +95,7 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
     match &header.body {
         Body::Data(segment) => segment.check()?,
         Body::Ack(ack) => ack.check()?,
+        Body::Reject(_) => {}
     }
     let (needed, available) = (header.encoded_len(), out.len());
     let Some(out) = out.get_mut(..needed) else {
@@ -99,6 +108,7 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
     match &header.body {
         Body::Data(segment) => write_segment(&mut writer, segment),
         Body::Ack(ack) => write_ack(&mut writer, ack),
+        Body::Reject(reject) => write_reject(&mut writer, reject),
     }
     debug_assert!(writer.0.is_empty(), "encoded_len says what is written");
     Ok(needed)
@@ -115,7 +125,7 @@ fn write_segment(writer: &mut Writer<'_>, segment: &Segment) {
             writer.put(region.get().to_be_bytes());
             writer.put(address.to_be_bytes());
         }
-        SegmentKind::Message | SegmentKind::ReadResponse => {}
+        SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => {}
     }
 }
 
@@ -127,6 +137,17 @@ fn write_ack(writer: &mut Writer<'_>, ack: &Ack) {
     writer.put([ack.hops]);
     writer.put(ack.marked.to_be_bytes());
     writer.put([ack.receiver_level]);
+}
+
+fn write_reject(writer: &mut Writer<'_>, reject: &Reject) {
+    writer.put(reject.op.get().to_be_bytes());
+    writer.put([match reject.reason {
+        RejectReason::NoRegion => 1,
+        RejectReason::NotAllowed => 2,
+        RejectReason::OutOfBounds => 3,
+        RejectReason::TooLong => 4,
+        RejectReason::Withdrawn => 5,
+    }]);
 }
 
 /// Swift App. B: 4 bytes of remote queuing. Rounded to the nearest nanosecond, so that no bias is
@@ -161,13 +182,14 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
     let seq = PacketNumber::new(reader.u64());
     let body = match kind {
         kind::ACK => Body::Ack(read_ack(&mut reader)?),
+        kind::REJECT => Body::Reject(read_reject(&mut reader)?),
         _ => Body::Data(read_segment(&mut reader, kind)?),
     };
     debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
     Ok((Header { flow, seq, body }, length))
 }
 
-/// `kind` is one of the four data kinds.
+/// `kind` is one of the five data kinds.
 fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
     let op = OpId::new(reader.u64());
     let offset = reader.u64();
@@ -184,6 +206,7 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
             SegmentKind::ReadRequest { region, address }
         }
         kind::MESSAGE => SegmentKind::Message,
+        kind::CANCEL => SegmentKind::Cancel,
         _ => SegmentKind::ReadResponse,
     };
     let segment = Segment { op, kind, offset, length, op_length };
@@ -203,6 +226,19 @@ fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Illegal> {
     };
     ack.check()?;
     Ok(ack)
+}
+
+fn read_reject(reader: &mut Reader<'_>) -> Result<Reject, Illegal> {
+    let op = OpId::new(reader.u64());
+    let reason = match u8::from_be_bytes(reader.take()) {
+        1 => RejectReason::NoRegion,
+        2 => RejectReason::NotAllowed,
+        3 => RejectReason::OutOfBounds,
+        4 => RejectReason::TooLong,
+        5 => RejectReason::Withdrawn,
+        _ => return Err(Illegal::RejectReason),
+    };
+    Ok(Reject { op, reason })
 }
 
 /// Fills a buffer whose length the caller has checked.

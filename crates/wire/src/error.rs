@@ -12,6 +12,10 @@ pub enum Illegal {
     PayloadTooLong,
     /// A read request says that it carries payload.
     PayloadInReadRequest,
+    /// A cancel says that it carries payload.
+    PayloadInCancel,
+    /// A rejection gives a reason that does not exist.
+    RejectReason,
     /// `address + op_length` is beyond 2^64.
     AddressOverflow,
     /// Bit 0 of an ACK's bitmap, which stands for `largest` itself, is clear.
@@ -30,6 +34,8 @@ impl fmt::Display for Illegal {
             Self::RangeBeyondOp => "offset + length must not exceed op_length",
             Self::PayloadTooLong => "length must be at most 65535 bytes",
             Self::PayloadInReadRequest => "a read request must have length 0",
+            Self::PayloadInCancel => "a cancel must have length 0",
+            Self::RejectReason => "the reason of a rejection must be 1 to 5",
             Self::AddressOverflow => "address + op_length must be below 2^64",
             Self::BitmapWithoutLargest => "bit 0 of the bitmap, for the largest, must be set",
             Self::BitmapBelowZero => "the bitmap must have no bit below packet number 0",
@@ -137,7 +143,7 @@ impl fmt::Display for DecodeError {
             Self::Version(version) => {
                 write!(f, "version {version}; this library speaks {}", crate::VERSION)
             }
-            Self::Kind(kind) => write!(f, "unknown packet kind {kind}; kinds are 1 to 5"),
+            Self::Kind(kind) => write!(f, "unknown packet kind {kind}; kinds are 1 to 7"),
             Self::Illegal(rule) => write!(f, "illegal header: {rule}"),
             Self::TrailingBytes { expected, available } => {
                 write!(f, "the packet ends after {expected} bytes, but {available} are there")

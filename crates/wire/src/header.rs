@@ -18,17 +18,44 @@ pub struct Header {
     /// The number of this transmission, fresh for each. Data packets and ACKs of a flow's direction
     /// are two lanes with a sequence of their own.
     pub seq: PacketNumber,
-    /// Data or acknowledgement.
+    /// What it is.
     pub body: Body,
 }
 
-/// The two lanes of a flow.
+/// The two lanes of a flow: data, and what answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A range of an op.
     Data(Segment),
     /// An acknowledgement of the other direction's data packets.
     Ack(Ack),
+    /// A refusal of an op of the other direction; counted in the lane of the ACKs. It is sent again
+    /// for every packet of that op, so it needs no acknowledgement.
+    Reject(Reject),
+}
+
+/// The receiver applies nothing more of an op, and says why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reject {
+    /// The op, numbered by its initiator.
+    pub op: OpId,
+    /// Why.
+    pub reason: RejectReason,
+}
+
+/// Why a receiver refuses an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectReason {
+    /// No region has this key.
+    NoRegion,
+    /// The region does not allow this kind of access.
+    NotAllowed,
+    /// The op reaches beyond the region's end.
+    OutOfBounds,
+    /// The message is longer than the receiver takes.
+    TooLong,
+    /// The region was withdrawn while the op was under way: parts of it may have been applied.
+    Withdrawn,
 }
 
 /// A range of an op's bytes, or a request for them.
@@ -40,7 +67,7 @@ pub struct Segment {
     pub kind: SegmentKind,
     /// Where this range starts in the op's bytes, in bytes.
     pub offset: u64,
-    /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request.
+    /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request and a cancel.
     pub length: u32,
     /// Bytes of the whole op; in a read request, how many are asked for.
     pub op_length: u64,
@@ -67,6 +94,8 @@ pub enum SegmentKind {
     },
     /// Part of the answer to a read; `op` is the request's.
     ReadResponse,
+    /// The initiator gives the op up: nothing more of it will come. Carries no payload.
+    Cancel,
 }
 
 /// Names a registered memory region to the peer.
@@ -126,6 +155,7 @@ impl Segment {
             SegmentKind::ReadRequest { .. } if self.length != 0 => {
                 Err(Illegal::PayloadInReadRequest)
             }
+            SegmentKind::Cancel if self.length != 0 => Err(Illegal::PayloadInCancel),
             SegmentKind::Write { address, .. } | SegmentKind::ReadRequest { address, .. }
                 if address.checked_add(self.op_length).is_none() =>
             {

@@ -14,11 +14,12 @@
 //!              (a kind's own fields would follow here, before the version)
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      1    1  version = 1                                                   authenticated
-//!      2    1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack     |
+//!      2    1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
+//!              6 Cancel, 7 Reject                                                 |
 //!      3    4  flow: index in the receiver's flow table                           |
 //!      7    8  seq: packet number, data and ACKs counted apart                    |
 //!     15    .  body, below                                                        |
-//!      .    .  payload, `length` bytes; none after an ACK                         |
+//!      .    .  payload, `length` bytes; none in kinds 5 and 7                     |
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      .    4  plain mode: CRC-32C (Castagnoli) of the authenticated bytes
 //! ```
@@ -27,7 +28,8 @@
 //! AEAD's tag, starts behind it, at [`AUTHENTICATED_FROM`]. What a forged extension can do is the
 //! algorithm's to bound. Unknown extensions are refused, because their length is unknown.
 //!
-//! The body of a data packet, 42 bytes (kinds 1 and 3) or 26 bytes (kinds 2 and 4):
+//! The body of a data packet, 42 bytes (kinds 1 and 3) or 26 bytes (kinds 2, 4
+//! and 6):
 //!
 //! ```text
 //!     15    8  op
@@ -49,6 +51,14 @@
 //!     52    4  marked: ECN-marked packets received in this flow, modulo 2^32
 //!     56    1  receiver_level, 0 to 31
 //! ```
+//!
+//! The body of a Reject, 9 bytes:
+//!
+//! ```text
+//!     15    8  op
+//!     23    1  reason: 1 no such region, 2 not allowed, 3 out of bounds, 4 too long,
+//!              5 region withdrawn under way
+//! ```
 #![no_std]
 
 mod codec;
@@ -59,6 +69,7 @@ mod sealed;
 pub use codec::{AUTHENTICATED_FROM, MAX_HEADER_BYTES, VERSION, decode, encode};
 pub use error::{DecodeError, EncodeError, Illegal};
 pub use header::{
-    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, RegionKey, Segment, SegmentKind,
+    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, RegionKey, Reject, RejectReason, Segment,
+    SegmentKind,
 };
 pub use sealed::{CHECKSUM_BYTES, open, seal};

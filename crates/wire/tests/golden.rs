@@ -2,8 +2,8 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    Ack, Body, DecodeError, EncodeError, Header, Illegal, RegionKey, Segment, SegmentKind, decode,
-    encode, open, seal,
+    Ack, Body, DecodeError, EncodeError, Header, Illegal, RegionKey, Reject, RejectReason, Segment,
+    SegmentKind, decode, encode, open, seal,
 };
 
 /// What precedes every body: flow 0x01020304, packet number 0x1122334455667788.
@@ -131,7 +131,7 @@ fn swift_app_b_remote_queuing_is_4_bytes_of_nanoseconds() {
         encode(&with_body(body), &mut bytes).unwrap();
         match decode(&bytes).unwrap().0.body {
             Body::Ack(ack) => ack.remote_queuing,
-            Body::Data(_) => unreachable!("an ACK was sent"),
+            Body::Data(_) | Body::Reject(_) => unreachable!("an ACK was sent"),
         }
     };
     let most = Span::from_ns(u64::from(u32::MAX));
@@ -186,7 +186,7 @@ fn foreign_packets_are_named() {
     assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Extension(9)));
     assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
     assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
-    assert_eq!(decode(&[0, 1, 6]), Err(DecodeError::Kind(6)));
+    assert_eq!(decode(&[0, 1, 8]), Err(DecodeError::Kind(8)));
     assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
     let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
     assert_eq!(text, "truncated: at least 57 bytes needed, 3 there");
@@ -229,6 +229,42 @@ fn illegal_segments_are_refused_both_ways() {
 
     let long = with(Segment { length: 65_536, ..data });
     assert_eq!(encode(&long, &mut [0; 64]), Err(Illegal::PayloadTooLong.into()));
+}
+
+#[test]
+fn reject_names_op_and_reason() {
+    #[rustfmt::skip]
+    let golden = [
+        0, 1, 7,
+        0x01, 0x02, 0x03, 0x04,
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+        0, 0, 0, 0, 0, 0, 0, 0x0a,                          // op
+        3,                                                  // reason
+    ];
+    let reject = Reject { op: OpId::new(0x0a), reason: RejectReason::OutOfBounds };
+    let header = with_body(Body::Reject(reject));
+    let mut out = [0; 24];
+    assert_eq!(encode(&header, &mut out), Ok(24));
+    assert_eq!(out, golden);
+    assert_eq!(decode(&golden), Ok((header, 24)));
+    for reason in [0, 6, 255] {
+        let mut bytes = golden;
+        bytes[23] = reason;
+        assert_eq!(decode(&bytes), Err(DecodeError::Illegal(Illegal::RejectReason)));
+    }
+}
+
+#[test]
+fn cancel_is_laid_out_as_a_message_and_carries_nothing() {
+    let cancel = segment(SegmentKind::Cancel, 0);
+    let mut golden = MESSAGE;
+    (golden[2], golden[40]) = (6, 0);
+    let mut out = [0; 41];
+    assert_eq!(encode(&cancel, &mut out), Ok(41));
+    assert_eq!(out, golden);
+    assert_eq!(decode(&golden), Ok((cancel, 41)));
+    let loaded = segment(SegmentKind::Cancel, 3);
+    refused(loaded, &MESSAGE, |b| b[2] = 6, Illegal::PayloadInCancel);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    AUTHENTICATED_FROM, Ack, Body, Header, MAX_HEADER_BYTES, RegionKey, Segment, SegmentKind,
-    decode, encode, open, seal,
+    AUTHENTICATED_FROM, Ack, Body, Header, MAX_HEADER_BYTES, RegionKey, Reject, RejectReason,
+    Segment, SegmentKind, decode, encode, open, seal,
 };
 use proptest::prelude::*;
 
@@ -14,6 +14,7 @@ fn kind() -> impl Strategy<Value = SegmentKind> {
         Just(SegmentKind::Message),
         target().prop_map(|(region, address)| SegmentKind::ReadRequest { region, address }),
         Just(SegmentKind::ReadResponse),
+        Just(SegmentKind::Cancel),
     ]
 }
 
@@ -25,7 +26,8 @@ prop_compose! {
         offset in 0..1u64 << 62,
         rest in 0..1u64 << 32,
     ) -> Segment {
-        let length = if matches!(kind, SegmentKind::ReadRequest { .. }) { 0 } else { length };
+        let empty = matches!(kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
+        let length = if empty { 0 } else { length };
         let op_length = offset + u64::from(length) + rest;
         Segment { op: OpId::new(op), kind, offset, length, op_length }
     }
@@ -53,8 +55,23 @@ prop_compose! {
     }
 }
 
+fn reject() -> impl Strategy<Value = Reject> {
+    let reason = prop_oneof![
+        Just(RejectReason::NoRegion),
+        Just(RejectReason::NotAllowed),
+        Just(RejectReason::OutOfBounds),
+        Just(RejectReason::TooLong),
+        Just(RejectReason::Withdrawn),
+    ];
+    (any::<u64>(), reason).prop_map(|(op, reason)| Reject { op: OpId::new(op), reason })
+}
+
 fn header() -> impl Strategy<Value = Header> {
-    let body = prop_oneof![segment().prop_map(Body::Data), ack().prop_map(Body::Ack)];
+    let body = prop_oneof![
+        segment().prop_map(Body::Data),
+        ack().prop_map(Body::Ack),
+        reject().prop_map(Body::Reject)
+    ];
     (any::<u32>(), any::<u64>(), body).prop_map(|(flow, seq, body)| Header {
         flow: FlowId::new(flow),
         seq: PacketNumber::new(seq),

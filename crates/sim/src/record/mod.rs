@@ -83,6 +83,7 @@ impl OpRecord {
         match self.outcome {
             Outcome::Done => "done",
             Outcome::Failed => "failed",
+            Outcome::Rejected(_) => "rejected",
             Outcome::Unknown => "unknown",
         }
     }

@@ -10,7 +10,7 @@ use apus_transport::{
     Arrival, Completion, Endpoint, EndpointConfig, Handled, Op, OpKind, RttSample,
 };
 use apus_units::{FlowId, Span, Time};
-use apus_wire::{Body, Header, SegmentKind};
+use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind};
 
 /// SplitMix64: every run is a function of its seed.
 pub struct Random(pub u64);
@@ -56,6 +56,10 @@ pub struct Side {
     pub data_sent: u64,
     pub duplicates: u64,
     pub refused: u64,
+    /// What its runtime refuses.
+    pub rejects: fn(&Segment) -> Option<RejectReason>,
+    /// Ops that the peer gave up.
+    pub cancelled: BTreeMap<u64, u32>,
 }
 
 impl Side {
@@ -70,6 +74,8 @@ impl Side {
             data_sent: 0,
             duplicates: 0,
             refused: 0,
+            rejects: |_| None,
+            cancelled: BTreeMap::new(),
         }
     }
 }
@@ -139,7 +145,7 @@ impl Pair {
         self.log.push((self.now, side, *header));
         let mut payload = Vec::new();
         match &header.body {
-            Body::Ack(_) => self.sides[side].acks_sent += 1,
+            Body::Ack(_) | Body::Reject(_) => self.sides[side].acks_sent += 1,
             Body::Data(segment) => {
                 self.sides[side].data_sent += 1;
                 let answer = segment.kind == SegmentKind::ReadResponse;
@@ -206,6 +212,12 @@ impl Pair {
             receiver_level: 0,
         };
         let side = &mut self.sides[to];
+        if let Body::Data(segment) = &header.body
+            && let Some(reason) = (side.rejects)(segment)
+            && side.endpoint.reject(header.flow, segment.op, reason)
+        {
+            return;
+        }
         match side.endpoint.handle_packet(&arrival, &header) {
             Handled::Data { bytes, finished } => {
                 let Body::Data(segment) = header.body else { unreachable!() };
@@ -224,6 +236,11 @@ impl Pair {
             Handled::Ack(sample) => side.samples.extend(sample),
             Handled::Duplicate => side.duplicates += 1,
             Handled::Refused => side.refused += 1,
+            Handled::Cancelled => {
+                let Body::Data(segment) = header.body else { unreachable!() };
+                *side.cancelled.entry(segment.op.get()).or_default() += 1;
+            }
+            Handled::Rejected => {}
         }
     }
 

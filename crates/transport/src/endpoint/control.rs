@@ -1,0 +1,121 @@
+//! What a runtime does with flows and ops besides moving their bytes: refuse, cancel, release.
+
+use super::{
+    Body, Completion, CongestionHeader, Endpoint, FlowId, Header, Op, OpId, Outcome, PacketNumber,
+    RegionKey, Reject, RejectReason, Segment, SegmentKind, Sender, Time, Transmit,
+};
+
+/// Refusals that wait to be sent, at most: a peer provokes one with every packet, and every further
+/// packet provokes it anew.
+const MAX_REJECTS: usize = 64;
+
+impl Endpoint {
+    /// Refuses an op of the peer instead of handing its packet to [`Endpoint::handle_packet`]: nothing
+    /// of it is noted or acknowledged, and the peer is told why. False if the op has ended here:
+    /// then the packet is a repeated one, to be handed in as usual.
+    pub fn reject(&mut self, id: FlowId, op: OpId, reason: RejectReason) -> bool {
+        let Some(flow) = self.flows.get(id.index()).filter(|f| f.open) else { return false };
+        if flow.receive.has_ended(op) {
+            return false;
+        }
+        let reason = match reason {
+            RejectReason::NoRegion if flow.receive.has_begun(op) => RejectReason::Withdrawn,
+            reason => reason,
+        };
+        let reject = (id, Reject { op, reason });
+        if self.rejects.len() < MAX_REJECTS && !self.rejects.contains(&reject) {
+            self.rejects.push_back(reject);
+        }
+        true
+    }
+
+    /// Has no room for a data packet now, and so drops it: the peer hears again what has arrived
+    /// before, which tells it that this side lives, and sends the packet again in time.
+    pub fn not_ready(&mut self, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
+        if !flow.in_acks {
+            flow.in_acks = true;
+            self.acks.push_back(id);
+        }
+    }
+
+    /// Gives up an op of this side: it ends now, as `Failed` if nothing of it was sent, otherwise as
+    /// `Unknown`, and the peer is told. False if it has ended already.
+    pub fn cancel(&mut self, now: Time, id: FlowId, op: OpId) -> bool {
+        self.end_op(now, id, op, Outcome::Unknown)
+    }
+
+    /// Ends an op with `outcome`, or `Failed` if nothing of it was sent.
+    pub(super) fn end_op(&mut self, now: Time, id: FlowId, op: OpId, outcome: Outcome) -> bool {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some((finished, sent)) = flow.send.cancel(now, op) else { return false };
+        let outcome = if sent { outcome } else { Outcome::Failed };
+        self.completions.push_back(Completion { outcome, ..finished.completion(id, now) });
+        self.update(now, id);
+        true
+    }
+
+    /// Whether an answer to a read of this region is under way, so that its bytes are still needed.
+    #[must_use]
+    pub fn answers_from(&self, region: RegionKey) -> bool {
+        self.flows.iter().any(|flow| flow.send.answers_from(region))
+    }
+
+    /// The op that the bytes of a packet of this side belong to: an op submitted here, or the peer's
+    /// read that a `ReadResponse` answers. `None` if it has ended.
+    #[must_use]
+    pub fn source(&self, id: FlowId, segment: &Segment) -> Option<&Op> {
+        let flow = self.flows.get(id.index())?;
+        match segment.kind {
+            SegmentKind::ReadResponse => flow.send.response(segment.op),
+            _ => flow.send.op(segment.op),
+        }
+    }
+
+    /// The op of this side with that number, while it is under way.
+    #[must_use]
+    pub fn op(&self, id: FlowId, op: OpId) -> Option<&Op> {
+        self.flows.get(id.index())?.send.op(op)
+    }
+
+    /// Corrects when a data packet left (t1), from a timestamp taken later in the stack or by the NIC.
+    pub fn on_sent(&mut self, id: FlowId, seq: PacketNumber, at: Time) {
+        if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) {
+            flow.send.correct_sent_at(seq.get(), at);
+        }
+    }
+
+    /// Sets the payload bytes of a flow's full packets, for a path of another MTU than
+    /// [`EndpointConfig::max_payload`](crate::EndpointConfig::max_payload). Ranges that were lost are
+    /// cut anew.
+    ///
+    /// # Panics
+    /// If `bytes` is 0.
+    pub fn set_max_payload(&mut self, id: FlowId, bytes: u32) {
+        assert!(bytes > 0, "a packet carries at least one byte");
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.max_payload = bytes;
+        }
+    }
+
+    /// Forgets a flow, which is aborted if it is still open; its number will be used again.
+    pub fn release(&mut self, now: Time, id: FlowId) {
+        if id.index() < self.flows.len() && !self.free.contains(&id) {
+            self.abort(now, id);
+            self.rejects.retain(|(flow, _)| *flow != id);
+            self.free.push(id);
+        }
+    }
+
+    pub(super) fn poll_reject(&mut self) -> Option<Transmit> {
+        let (id, reject) = self.rejects.pop_front()?;
+        let flow = &mut self.flows[id.index()];
+        let seq = flow.receive.next_control();
+        Some(Transmit {
+            flow: id,
+            header: Header { flow: flow.peer, seq, body: Body::Reject(reject) },
+            congestion: CongestionHeader::default(),
+            path_label: flow.algorithm.path_label(),
+        })
+    }
+}
