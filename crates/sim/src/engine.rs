@@ -29,6 +29,8 @@ pub(crate) struct Engine {
     send_free_at: Time,
     /// Work left until the next stall.
     until_stall: Span,
+    /// Work done since it was last counted, stalls apart.
+    worked: Span,
 }
 
 impl Engine {
@@ -41,6 +43,7 @@ impl Engine {
             free_at: Time::ZERO,
             send_free_at: Time::ZERO,
             until_stall,
+            worked: Span::ZERO,
         }
     }
 
@@ -51,6 +54,7 @@ impl Engine {
         if noise > 0.0 {
             spent = cost.mul_f64(1.0 - noise + noise * self.random.exponential());
         }
+        self.worked += spent;
         if self.costs.stall_every.is_zero() {
             return spent;
         }
@@ -102,6 +106,7 @@ impl Host {
         if !engine.costs.shared && engine.send_free_at <= now {
             engine.send_free_at = self.send_round(&mut engine, now, world);
         }
+        world.metrics.warm.engine_time += core::mem::take(&mut engine.worked);
         self.engine = Some(engine);
     }
 

@@ -105,6 +105,8 @@ pub(crate) struct Counts {
     /// Ops that completed, and those that did not succeed.
     pub(crate) ops: u64,
     pub(crate) ops_failed: u64,
+    /// Work of the hosts' engines, stalls apart.
+    pub(crate) engine_time: Span,
 }
 
 impl Counts {
@@ -117,6 +119,7 @@ impl Counts {
         self.delivered_packets += other.delivered_packets;
         self.ops += other.ops;
         self.ops_failed += other.ops_failed;
+        self.engine_time += other.engine_time;
     }
 }
 

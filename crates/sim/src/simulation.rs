@@ -405,6 +405,10 @@ impl Simulation {
             throughput_gbps: port.throughput_gbps,
             goodput_gbps: gbps(metrics.warm.new_bytes),
             duplicate_gbps: gbps(metrics.warm.duplicate_bytes),
+            engine_ns_per_kb: (plan.host.engine.is_some() && metrics.warm.new_bytes > 0)
+                .then(|| metrics.warm.engine_time.as_ps_f64() / metrics.warm.new_bytes as f64),
+            acks_per_packet: (metrics.warm.delivered_packets > 0)
+                .then(|| ratio(metrics.warm.acks, metrics.warm.delivered_packets)),
             loss_rate: port.loss_rate,
             fabric_rtt_us: DistributionSummary::from(&metrics.fabric_rtt),
             end_to_end_rtt_us: DistributionSummary::from(&metrics.end_to_end_rtt),

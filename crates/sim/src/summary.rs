@@ -136,6 +136,11 @@ pub struct Summary {
     pub goodput_gbps: f64,
     /// Payload bytes delivered again per time, Gb/s.
     pub duplicate_gbps: f64,
+    /// Work of all hosts' engines per 1000 payload bytes delivered once, nanoseconds, stalls apart;
+    /// `null` if engines cost nothing or nothing was delivered.
+    pub engine_ns_per_kb: Option<f64>,
+    /// Acknowledgements sent over data packets that reached a stack; `null` without any.
+    pub acks_per_packet: Option<f64>,
     /// Drops over packets sent into the busiest port's queue.
     pub loss_rate: f64,
     /// Drops over packets sent into switch ports' queues, before the end of the warm-up.

@@ -62,6 +62,7 @@ fn names_carry_their_units() {
             "B" => assert!(last.ends_with("_bytes"), "{whole}"),
             "packets" => assert!(last.ends_with("_packets"), "{whole}"),
             "s" => assert!(last.ends_with("_s") || last == "seconds", "{whole}"),
+            "ns/kB" => assert!(last.ends_with("_ns_per_kb"), "{whole}"),
             "" | "of the column" => assert!(!last.ends_with("_us"), "{whole}"),
             other => panic!("{whole}: unit {other}"),
         }

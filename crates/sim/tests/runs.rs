@@ -112,6 +112,26 @@ fn swift_3_3_fabric_and_endpoint_delay_make_up_the_rtt() {
     assert!(mean(&summary.endpoint_delay_us) > 0.5, "the engine takes time");
 }
 
+/// One write of one packet at a time: what the engines' work comes to can be counted by hand. The
+/// sender pays for packet, op and acknowledgement, the receiver for packet, its bytes, op and
+/// acknowledgement, and each turns its loop once.
+#[test]
+fn engines_work_as_much_as_their_costs_add_up_to() {
+    let costs = EngineCosts { noise: 0.0, ..EngineCosts::T1_QUIET };
+    let host = HostModel { engine: Some(costs), ..HostModel::preset("t1-quiet").expect("preset") };
+    let mut plan = incast(1, 1 << 20, host);
+    let bytes = f64::from(plan.endpoint.max_payload);
+    plan.connections = vec![connection(SWIFT, 0, 8, u64::from(plan.endpoint.max_payload))];
+    let summary = run(&plan);
+    let sender = costs.send_packet + costs.send_op + costs.receive_ack + costs.round;
+    let copy = costs.copy_kib.mul_f64(bytes / 1024.0);
+    let receiver = costs.receive_packet + copy + costs.receive_op + costs.send_ack + costs.round;
+    let per_op = (sender + receiver).as_ps_f64() / bytes;
+    let measured = summary.engine_ns_per_kb.unwrap();
+    assert!((measured / per_op - 1.0).abs() < 0.01, "{measured} ns/kB, {per_op} expected");
+    assert!((summary.acks_per_packet.unwrap() - 1.0).abs() < 0.01);
+}
+
 /// An ideal host takes no time at all.
 #[test]
 fn ideal_hosts_have_no_endpoint_delay() {

@@ -145,6 +145,24 @@ fn hosts_and_transport_read_back() {
     assert_reads_back(&scenario);
 }
 
+#[test]
+fn an_engines_scale_multiplies_what_work_costs_and_nothing_else() {
+    let engine = |more: &str| {
+        let text = format!("{FIRST}[host]\nmodel = \"t1\"\n[host.engine]\n{more}");
+        let scenario = good(&text);
+        assert_reads_back(&scenario);
+        scenario.runs[0].setup.plan().expect("plan").host.engine.expect("engine")
+    };
+    let (one, double) = (engine("scale = 1"), engine("scale = 2\nsend_ack = \"1us\""));
+    assert_eq!(double.receive_packet, one.receive_packet * 2);
+    assert_eq!((double.round, double.copy_kib), (one.round * 2, one.copy_kib * 2));
+    assert_eq!((double.stall, double.stall_every), (one.stall, one.stall_every));
+    assert_eq!(double.send_ack, Span::from_us(1));
+    let text = format!("{FIRST}[host]\nmodel = \"t1\"\n[host.engine]\nscale = 0\n");
+    let error = read(&text).expect_err("no engine works for nothing").to_string();
+    assert!(error.contains("`host.engine.scale` must be from 0.1 to 10, but it is 0"), "{error}");
+}
+
 fn assert_reads_back(scenario: &Scenario) {
     for run in &scenario.runs {
         let text = run.setup.to_toml();
@@ -261,7 +279,8 @@ fn metrics_are_the_numbers_of_a_summary() {
             _ => {}
         }
     }
-    let measure = "[measure]\ninterval = \"1ms\"\nfair_share_after = \"1ms\"\n";
+    let measure =
+        "[measure]\ninterval = \"1ms\"\nfair_share_after = \"1ms\"\n[host]\nmodel = \"t1\"\n";
     let text = format!("warmup = \"1ms\"\n{FIRST}{measure}").replace("20ms", "5ms");
     let plan = good(&text).runs[0].setup.plan().expect("plan");
     let run = Simulation::new(&plan).expect("plan").run("metrics", &mut |_| {}).expect("run");

@@ -52,6 +52,19 @@ const NUMBERS: &[Column] = &[
         "sum over all flows",
     ),
     number(
+        "engine_ns_per_kb",
+        "ns/kB",
+        "work of the hosts' engines, stalls apart / payload bytes delivered once, times 1000; null \
+         if engines cost nothing",
+        "all hosts, over the measured phase",
+    ),
+    number(
+        "acks_per_packet",
+        "",
+        "acknowledgements sent / data packets that reached a stack",
+        "all hosts, over the measured phase",
+    ),
+    number(
         "loss_rate",
         "",
         "packets dropped / packets sent into the queue of the busiest switch port",

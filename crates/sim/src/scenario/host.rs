@@ -91,7 +91,19 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     Some(HostSpec { preset, model })
 }
 
+/// Reads `[host.engine]`. `scale` multiplies what the preset's work costs, not its stalls; a cost
+/// that is given counts as it stands.
 fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
+    if let Some(scale) = section.get::<f64>("scale") {
+        let must = format_args!("must be from 0.1 to 10, but it is {scale}");
+        let sound = (0.1..=10.0).contains(&scale);
+        section.check(sound, "scale", must);
+        for (key, field) in spans_of(costs) {
+            if sound && !["stall", "stall_every"].contains(&key) {
+                *field = field.mul_f64(scale);
+            }
+        }
+    }
     for (key, field) in spans_of(costs) {
         if let Some(value) = section.get(key) {
             *field = value;

@@ -6,6 +6,8 @@ pub const METRICS: &[&str] = &[
     "throughput_gbps",
     "goodput_gbps",
     "duplicate_gbps",
+    "engine_ns_per_kb",
+    "acks_per_packet",
     "loss_rate",
     "startup_loss_rate",
     "jain",
@@ -76,6 +78,8 @@ pub fn unit_of(metric: &str) -> &'static str {
         ""
     } else if metric.contains("_us.") {
         "us"
+    } else if last.ends_with("_ns_per_kb") {
+        "ns/kB"
     } else if last.ends_with("_gbps") {
         "Gb/s"
     } else if last.ends_with("_bytes") {

@@ -33,7 +33,8 @@
 //! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
 //! * `[host]`: `model` ("ideal", "t1", "t1-quiet") and what differs from it: `jitter`, `clock_offset`,
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
-//!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts).
+//!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts), or a `scale` by
+//!   which the model's costs are multiplied.
 //! * `[transport]`: `reorder_threshold`, `max_ops`, `timer_granularity`, `local_rx_is_endpoint`.
 //! * `[algorithm]`: `name`, `profile` and parameters. Several are `[algorithm.LABEL]`, which workloads
 //!   name.
