@@ -94,6 +94,11 @@ impl Sessions {
         })
     }
 
+    /// The public names of the keys, the first being the one to offer by default.
+    pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
+        self.keys.ids()
+    }
+
     /// Whether packets are sealed, and not only guarded against damage.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
