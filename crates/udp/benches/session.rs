@@ -88,7 +88,9 @@ fn cost_per_packet(c: &mut Criterion) {
                         }
                         spent += start.elapsed();
                     }
-                    spent.mul_f64(count as f64 / (count.div_ceil(BATCH as u64) * BATCH as u64) as f64)
+                    spent.mul_f64(
+                        count as f64 / (count.div_ceil(BATCH as u64) * BATCH as u64) as f64,
+                    )
                 });
             });
         }
