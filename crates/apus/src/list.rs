@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apus_cc::registry::algorithms;
-use apus_sim::scenario::{METRICS, Options, TOPOLOGIES, WORKLOADS, unit_of};
+use apus_sim::scenario::{METRICS, Options, SCOPED, TOPOLOGIES, WORKLOADS, unit_of};
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
@@ -54,7 +54,8 @@ impl List {
             What::Topologies => TOPOLOGIES.iter().map(|(name, doc)| pair(name, doc)).collect(),
             What::Workloads => WORKLOADS.iter().map(|(name, doc)| pair(name, doc)).collect(),
             What::Metrics => {
-                METRICS.iter().map(|name| pair(name, unit_of(name))).collect::<Vec<_>>()
+                let all = METRICS.iter().chain(SCOPED);
+                all.map(|name| pair(name, unit_of(name))).collect::<Vec<_>>()
             }
         };
         print(&columns(&rows, ""))

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use apus_sim::measure::WorkloadSummary;
 use apus_sim::summary::{DistributionSummary, PhaseSummary, Summary};
 
 /// A number to four significant digits.
@@ -90,6 +91,9 @@ pub fn summary(summary: &Summary) -> String {
         rows.push(row("start-up", phase(startup)));
     }
     let packets = &summary.packets;
+    for (name, workload) in &summary.workload {
+        rows.push(row(&format!("workload {name}"), of_workload(workload)));
+    }
     rows.push(row(
         "packets",
         format!(
@@ -138,6 +142,24 @@ fn distribution(d: &DistributionSummary) -> String {
         number(p99),
         number(p99_9),
         number(max)
+    )
+}
+
+fn of_workload(workload: &WorkloadSummary) -> String {
+    let late = workload
+        .late
+        .map_or_else(String::new, |late| format!(" ({} % of them late)", number(late * 100.0)));
+    let slowdown = match (workload.slowdown.p50, workload.slowdown.p99) {
+        (Some(p50), Some(p99)) => {
+            format!("; slowdown: median {}, 99 % {}", number(p50), number(p99))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "goodput {} Gb/s, {} ops{late}: latency {}{slowdown}",
+        number(workload.goodput_gbps),
+        workload.ops,
+        distribution(&workload.op_latency_us)
     )
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use apus_cc::registry::algorithms;
-use apus_sim::scenario::{METRICS, TOPOLOGIES, WORKLOADS, unit_of};
+use apus_sim::scenario::{METRICS, SCOPED, STATS, TOPOLOGIES, WORKLOADS, unit_of};
 use apus_sim::sizes::BUILT_IN;
 
 /// The documentation of the reader itself.
@@ -57,8 +57,11 @@ fn document() -> String {
             }
         }
     }
-    text += "\n## Metrics that checks can name\n\n| metric | unit |\n|---|---|\n";
-    for name in METRICS {
+    text += "\n## Metrics that checks can name\n\n`<name>` is what the scenario calls a part of its runs, \
+             `<stat>` one of `";
+    text += &STATS.join("`, `");
+    text += "`, `<n>` a number from 0.\n\n| metric | unit |\n|---|---|\n";
+    for name in METRICS.iter().chain(SCOPED) {
         let _ = writeln!(text, "| `{name}` | {} |", unit_of(name));
     }
     text

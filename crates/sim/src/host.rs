@@ -191,6 +191,11 @@ impl Host {
         let handled = self.endpoint.handle_packet(&arrival, &header);
         let connection = self.flows[header.flow.index()].connection;
         world.metrics.on_handled(connection, &handled, &header);
+        if let Some(workloads) = &mut world.workloads {
+            let bytes = world.sizes.wire_bytes(&header.body);
+            let state = || self.endpoint.snapshot(header.flow);
+            workloads.on_handled(connection, &handled, bytes, state);
+        }
         if let Some(recorder) = &mut world.recorder {
             recorder.on_handled(connection, &handled);
         }
@@ -295,6 +300,9 @@ impl Host {
             payload: transmit.header,
         };
         world.metrics.on_sent(&transmit.header.body);
+        if let Some(workloads) = &mut world.workloads {
+            workloads.on_sent(flow.connection, &transmit.header.body);
+        }
         self.nic_drained = self.nic_drained.max(now)
             + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
         if at <= world.now && self.on_the_way.is_empty() {

@@ -15,6 +15,7 @@ mod faults;
 mod host;
 pub mod host_model;
 pub mod import;
+pub mod measure;
 mod metrics;
 mod parallel;
 mod part;

@@ -6,43 +6,72 @@ use apus_units::{Span, Time};
 use apus_wire::{Body, Header};
 use hdrhistogram::Histogram;
 
-/// Values of one kind: exact count, sum and extremes, percentiles to 0.1 %.
+/// Values of one kind in millionths of their unit (times in picoseconds): exact count, sum and
+/// extremes, percentiles to 0.1 %.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
-    /// In nanoseconds.
+    /// Of values over `divisor`.
     histogram: Histogram<u64>,
+    divisor: u64,
     count: u64,
-    sum_ps: u128,
-    min: Span,
-    max: Span,
+    sum: u128,
+    min: u64,
+    max: u64,
 }
 
-/// Longest value that percentiles resolve: 10 s in nanoseconds.
-const LONGEST_NS: u64 = 10_000_000_000;
+/// Largest value over the divisor that percentiles resolve.
+const LARGEST: u64 = 10_000_000_000;
 
 impl Distribution {
-    fn new() -> Self {
+    fn new(divisor: u64) -> Self {
         // Lower bound 1 and three digits are within the library's limits, so this cannot fail.
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+        let histogram = Histogram::new_with_bounds(1, LARGEST, 3)
             .unwrap_or_else(|e| unreachable!("histogram bounds are valid: {e}"));
-        Self { histogram, count: 0, sum_ps: 0, min: Span::MAX, max: Span::ZERO }
+        Self { histogram, divisor, count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+
+    /// Times in microseconds: percentiles from 1 ns to 10 s.
+    pub(crate) fn of_times() -> Self {
+        Self::new(1_000)
+    }
+
+    /// Windows in packets: percentiles from a millionth to 10 000.
+    pub(crate) fn of_windows() -> Self {
+        Self::new(1)
+    }
+
+    /// Ratios from 1 on: percentiles up to ten million.
+    pub(crate) fn of_ratios() -> Self {
+        Self::new(1_000)
     }
 
     #[inline]
     pub(crate) fn record(&mut self, value: Span) {
-        self.histogram.saturating_record(value.as_ps() / 1_000);
+        self.record_millionths(value.as_ps());
+    }
+
+    /// A number of the unit itself; what is negative counts as 0.
+    #[inline]
+    pub(crate) fn record_number(&mut self, value: f64) {
+        // `as` saturates, and an infinite window is the largest that can be noted.
+        self.record_millionths((value * 1e6) as u64);
+    }
+
+    #[inline]
+    fn record_millionths(&mut self, value: u64) {
+        self.histogram.saturating_record(value / self.divisor);
         self.count += 1;
-        self.sum_ps += u128::from(value.as_ps());
+        self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         // Both were made with the same bounds, so this cannot fail.
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok(), "{added:?}");
         self.count += other.count;
-        self.sum_ps += other.sum_ps;
+        self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -51,19 +80,24 @@ impl Distribution {
         self.count
     }
 
-    /// Mean in microseconds; `None` without values.
-    pub(crate) fn mean_us(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-6)
+    /// A value of the histogram in the unit.
+    fn in_unit(&self, value: u64) -> f64 {
+        value as f64 * (self.divisor as f64 * 1e-6)
     }
 
-    /// Points of the distribution function: a value in microseconds, and the fraction of values at
-    /// or below it. Denser towards the tail.
-    pub(crate) fn cdf_us(&self) -> Vec<(f64, f64)> {
+    /// Mean; `None` without values.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64 * 1e-6)
+    }
+
+    /// Points of the distribution function: a value, and the fraction of values at or below it.
+    /// Denser towards the tail.
+    pub(crate) fn cdf(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::new();
         for step in self
             .histogram
             .iter_quantiles(20)
-            .map(|step| (step.value_iterated_to() as f64 * 1e-3, step.quantile_iterated_to()))
+            .map(|step| (self.in_unit(step.value_iterated_to()), step.quantile_iterated_to()))
         {
             if points.last() != Some(&step) {
                 points.push(step);
@@ -72,19 +106,19 @@ impl Distribution {
         points
     }
 
-    pub(crate) fn max_us(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.max.as_us_f64())
+    pub(crate) fn max(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.max as f64 * 1e-6)
     }
 
-    pub(crate) fn min_us(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.min.as_us_f64())
+    pub(crate) fn min(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.min as f64 * 1e-6)
     }
 
-    /// The value that `percent` of all values do not exceed, in microseconds.
-    pub(crate) fn percentile_us(&self, percent: f64) -> Option<f64> {
+    /// The value that `percent` of all values do not exceed.
+    pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         // The histogram answers with the end of a bucket, which may lie beyond the largest value.
-        let value = || self.histogram.value_at_percentile(percent) as f64 * 1e-3;
-        (self.count > 0).then(|| value().min(self.max.as_us_f64()))
+        let value = || self.in_unit(self.histogram.value_at_percentile(percent));
+        (self.count > 0).then(|| value().min(self.max as f64 * 1e-6))
     }
 }
 
@@ -155,10 +189,10 @@ impl Metrics {
             startup: Counts::default(),
             nic_drops: 0,
             connections: vec![Connection::default(); connections],
-            fabric_rtt: Distribution::new(),
-            end_to_end_rtt: Distribution::new(),
-            endpoint_delay: Distribution::new(),
-            op_latency: Distribution::new(),
+            fabric_rtt: Distribution::of_times(),
+            end_to_end_rtt: Distribution::of_times(),
+            endpoint_delay: Distribution::of_times(),
+            op_latency: Distribution::of_times(),
             warmup_end,
             in_warmup: warmup_end > Time::ZERO,
         }

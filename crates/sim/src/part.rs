@@ -71,6 +71,7 @@ impl Part {
             ack_class: plan.ack_class,
             now: Time::ZERO,
             to_hand_over: Vec::new(),
+            workloads: None,
             recorder: None,
             network,
         };

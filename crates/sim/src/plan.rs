@@ -8,6 +8,7 @@ use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
 use crate::host_model::HostModel;
+use crate::measure::Measures;
 use crate::world::PacketSizes;
 
 /// A run.
@@ -38,6 +39,8 @@ pub struct Plan {
     /// Compare rates with the fair share from this long after each change of the set of active
     /// connections.
     pub fair_share_after: Option<Span>,
+    /// What is measured of parts of the run.
+    pub measures: Measures,
     /// Fixes everything that is random.
     pub seed: u64,
 }
@@ -61,6 +64,21 @@ pub struct ConnectionPlan {
     pub algorithm: AlgorithmConfig,
     /// Traffic class.
     pub class: ClassId,
+    /// Which of [`Measures::workloads`] it belongs to, if any.
+    pub workload: Option<u32>,
+}
+
+impl ConnectionPlan {
+    /// Its hosts in the direction of its data: that of a read's answer, and of the larger half of a
+    /// round.
+    pub(crate) fn data_ends(&self) -> (HostId, HostId) {
+        let answered = match (&self.load, self.kind) {
+            (Load::Round { request, answer, .. }, _) => answer > request,
+            (_, OpKind::Read { .. }) => true,
+            (_, OpKind::Write { .. } | OpKind::Message) => false,
+        };
+        if answered { (self.to, self.from) } else { (self.from, self.to) }
+    }
 }
 
 /// Which ops a connection submits.

@@ -10,6 +10,7 @@ use apus_wire::Header;
 
 use crate::fairness::FairShare;
 use crate::faults::Faults;
+use crate::measure::{self, WorkloadMetrics};
 use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
@@ -109,9 +110,11 @@ impl Simulation {
         let lookahead = partition.lookahead(&network);
         let parts: Result<_, _> =
             (0..partition.parts()).map(|id| Part::new(plan, &partition, id)).collect();
+        let mut parts: Vec<Part> = parts?;
+        WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
         Ok(Self {
-            parts: parts?,
+            parts,
             partition,
             lookahead,
             fair_share,
@@ -166,6 +169,9 @@ impl Simulation {
         }
         for part in &mut self.parts {
             part.world.metrics.end_warmup();
+            if let Some(workloads) = &mut part.world.workloads {
+                workloads.end_warmup();
+            }
             if let Some(recorder) = &mut part.world.recorder {
                 recorder.end_warmup();
             }
@@ -194,15 +200,19 @@ impl Simulation {
         let (first, others) = self.parts.split_at_mut(1);
         for part in others {
             first[0].world.metrics.add(&part.world.metrics);
+            let theirs = part.world.workloads.as_deref();
+            if let Some((ours, theirs)) = first[0].world.workloads.as_deref_mut().zip(theirs) {
+                ours.add(theirs);
+            }
         }
         let mut summary = self.sum_up(name, &ports_at_warmup, &counters, cost);
         summary.interrupted = stopped.is_some();
         summary.stop_reason = stopped;
         if let Some(recording) = &mut recording {
             let metrics = &self.parts[0].world.metrics;
-            recording.fabric_rtt = metrics.fabric_rtt.cdf_us();
-            recording.end_to_end_rtt = metrics.end_to_end_rtt.cdf_us();
-            recording.op_latency = metrics.op_latency.cdf_us();
+            recording.fabric_rtt = metrics.fabric_rtt.cdf();
+            recording.end_to_end_rtt = metrics.end_to_end_rtt.cdf();
+            recording.op_latency = metrics.op_latency.cdf();
         }
         if let Some(recording) = recording {
             summary.notes.clone_from(&recording.notes);
@@ -417,6 +427,12 @@ impl Simulation {
             jain: jain(&rates),
             fair_share_deviation: self.fair_share.worst(),
             busiest_port: port,
+            workload: measure::summarize(
+                self.parts[0].world.workloads.as_deref(),
+                plan,
+                &metrics.connections,
+                seconds,
+            ),
             packets: Conservation {
                 sent: counters.sent,
                 delivered: counters.delivered,

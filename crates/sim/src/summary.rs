@@ -1,13 +1,15 @@
 //! The results of a run, as they are printed and written.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::measure::WorkloadSummary;
 use crate::metrics::{Counts, Distribution};
 use crate::record::Recording;
 
-/// A distribution in microseconds. `null` where nothing was measured.
+/// A distribution in the unit that its name says. `null` where nothing was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct DistributionSummary {
     /// Number of values.
@@ -16,8 +18,14 @@ pub struct DistributionSummary {
     pub mean: Option<f64>,
     /// Exact minimum.
     pub min: Option<f64>,
+    /// 1st percentile, to 0.1 %.
+    pub p1: Option<f64>,
+    /// 10th percentile, to 0.1 %.
+    pub p10: Option<f64>,
     /// Median, to 0.1 %.
     pub p50: Option<f64>,
+    /// 90th percentile, to 0.1 %.
+    pub p90: Option<f64>,
     /// 99th percentile, to 0.1 %.
     pub p99: Option<f64>,
     /// 99.9th percentile, to 0.1 %.
@@ -30,12 +38,15 @@ impl From<&Distribution> for DistributionSummary {
     fn from(d: &Distribution) -> Self {
         Self {
             count: d.count(),
-            mean: d.mean_us(),
-            min: d.min_us(),
-            p50: d.percentile_us(50.0),
-            p99: d.percentile_us(99.0),
-            p99_9: d.percentile_us(99.9),
-            max: d.max_us(),
+            mean: d.mean(),
+            min: d.min(),
+            p1: d.percentile(1.0),
+            p10: d.percentile(10.0),
+            p50: d.percentile(50.0),
+            p90: d.percentile(90.0),
+            p99: d.percentile(99.0),
+            p99_9: d.percentile(99.9),
+            max: d.max(),
         }
     }
 }
@@ -160,6 +171,9 @@ pub struct Summary {
     pub fair_share_deviation: Option<f64>,
     /// The switch port that carried most.
     pub busiest_port: PortSummary,
+    /// Named workloads.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub workload: BTreeMap<String, WorkloadSummary>,
     /// Packets of the whole run.
     pub packets: Conservation,
     /// What it took.

@@ -7,6 +7,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
 
 use crate::host::HostFlow;
+use crate::measure::WorkloadMetrics;
 use crate::metrics::Metrics;
 use crate::queue::EventQueue;
 use crate::record::Recorder;
@@ -131,6 +132,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     /// Ports with packets for other parts of the network.
     pub(crate) to_hand_over: Vec<PortId>,
+    /// Measures workloads that have a name, if any has.
+    pub(crate) workloads: Option<Box<WorkloadMetrics>>,
     /// Notes what becomes of ops and packets, if the run is recorded.
     pub(crate) recorder: Option<Box<Recorder>>,
 }
@@ -150,6 +153,9 @@ impl World {
     /// An op of `connection` completed at the true time `now`.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         self.metrics.on_completion(now, completion);
+        if let Some(workloads) = &mut self.workloads {
+            workloads.on_completion(now, connection, completion);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.on_completion(now, connection, completion);
         }

@@ -4,8 +4,9 @@ mod support;
 
 use apus_fabric::Topology;
 use apus_sim::columns::{TABLES, document, explain, names};
-use apus_sim::scenario::{METRICS, unit_of};
-use apus_units::{Rate, Span};
+use apus_sim::measure::{NamedWorkload, SizeRange};
+use apus_sim::scenario::{METRICS, SCOPED, STATS, unit_of};
+use apus_units::{Bytes, Rate, Span};
 use support::{connection, plan, run, tier};
 
 /// Run with `APUS_WRITE_DOCS=1` to write the page anew.
@@ -21,10 +22,11 @@ fn docs_outputs_md_is_generated() {
 
 #[test]
 fn every_metric_is_explained_with_its_unit() {
-    for metric in METRICS {
-        let column = TABLES[0].columns.iter().find(|column| column.name == *metric);
+    for metric in METRICS.iter().chain(SCOPED) {
+        let column = TABLES[0].columns.iter().find(|column| column.explains(metric));
         let column = column.unwrap_or_else(|| panic!("{metric} is not explained"));
-        assert_eq!(column.unit, unit_of(metric), "{metric}");
+        let unit = if metric.ends_with(".count") { "" } else { column.unit };
+        assert_eq!(unit, unit_of(metric), "{metric}");
     }
 }
 
@@ -33,13 +35,32 @@ fn every_metric_is_explained_with_its_unit() {
 fn the_summary_is_what_is_explained() {
     let star = Topology::star(3, &tier(Rate::from_gbps(8), Span::from_us(1)));
     let connections = vec![connection(("swift", &[]), 0, 2, 10_000)];
-    let summary = run(&plan(star, connections, Span::from_us(1000)));
+    let mut plan = plan(star, connections, Span::from_us(1000));
+    plan.connections[0].workload = Some(0);
+    let deadline = Some(Span::from_us(100));
+    plan.measures.workloads = vec![NamedWorkload { name: "only".to_owned(), deadline }];
+    plan.measures.sizes = vec![SizeRange { from: Bytes::new(1), to: None }];
+    let summary = run(&plan);
     let mut leaves = Vec::new();
     collect("", &serde_json::to_value(&summary).expect("summary"), &mut leaves);
     leaves.push("schema_version".to_owned());
     let mut explained: Vec<_> = TABLES[0].columns.iter().map(|column| column.name).collect();
     explained.sort_unstable();
+    for leaf in &mut leaves {
+        let mut words: Vec<&str> = leaf.split('.').collect();
+        if words.len() > 1 && STATS.iter().any(|stat| words.last() == Some(stat)) {
+            words.pop();
+            words.push("<stat>");
+        }
+        let part = |word: &str| match word {
+            "only" => "<name>".to_owned(),
+            "0" => "<n>".to_owned(),
+            word => word.to_owned(),
+        };
+        *leaf = words.into_iter().map(part).collect::<Vec<_>>().join(".");
+    }
     leaves.sort();
+    leaves.dedup();
     assert_eq!(leaves, explained);
 }
 
@@ -58,9 +79,12 @@ fn names_carry_their_units() {
         let whole = column.name;
         match column.unit {
             "us" => assert!(last.ends_with("_us") || whole.contains("_us."), "{whole}"),
+            "1/s" => assert!(last.ends_with("_per_s"), "{whole}"),
             "Gb/s" => assert!(last.ends_with("_gbps"), "{whole}"),
             "B" => assert!(last.ends_with("_bytes"), "{whole}"),
-            "packets" => assert!(last.ends_with("_packets"), "{whole}"),
+            "packets" => {
+                assert!(last.ends_with("_packets") || whole.contains("_packets."), "{whole}");
+            }
             "s" => assert!(last.ends_with("_s") || last == "seconds", "{whole}"),
             "ns/kB" => assert!(last.ends_with("_ns_per_kb"), "{whole}"),
             "" | "of the column" => assert!(!last.ends_with("_us"), "{whole}"),

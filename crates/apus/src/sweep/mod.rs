@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use apus_cc::suggestion;
 use apus_sim::Watch;
-use apus_sim::scenario::METRICS;
+use apus_sim::scenario::{METRICS, SCOPED, pattern_of};
 use clap::Args;
 pub use grid::Axis;
 use grid::read_axis;
@@ -125,8 +125,8 @@ impl Sweep {
 
     fn metrics(&self) -> Result<Vec<String>, Failure> {
         for name in &self.metric {
-            if !METRICS.contains(&name.as_str()) {
-                let hint = suggestion(name, METRICS.iter().copied());
+            if pattern_of(name).is_none() {
+                let hint = suggestion(name, METRICS.iter().chain(SCOPED).copied());
                 let message = format!("--metric {name}: there is no such metric{hint}");
                 return Err(Failure::Input(message));
             }

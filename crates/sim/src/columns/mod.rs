@@ -6,6 +6,8 @@ mod tables;
 
 use std::fmt::Write;
 
+use crate::scenario::fits;
+
 pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
 
 /// A column of a table, or a number of a summary.
@@ -59,26 +61,39 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What a column is, in every table that has it; `None` if there is none of this name.
+/// What a column is, in every table that has it; `None` if there is none of this name. A number of
+/// a distribution or of a part of a run is explained by what stands for it.
 #[must_use]
 pub fn explain(name: &str) -> Option<String> {
     let mut text = String::new();
     for table in TABLES {
-        for column in table.columns.iter().filter(|column| column.name == name) {
+        for column in table.columns.iter().filter(|column| column.explains(name)) {
             if text.is_empty() {
                 // Writing to a String cannot fail.
                 let _ = writeln!(text, "{name}");
             }
             let _ = writeln!(text, "  in {}: {}", table.file, column.definition);
-            let _ = writeln!(text, "    unit: {}", unit(column));
+            let _ = writeln!(text, "    unit: {}", unit(column, name));
             let _ = writeln!(text, "    taken over: {}", column.reducer);
         }
     }
     (!text.is_empty()).then_some(text)
 }
 
-fn unit(column: &Column) -> &'static str {
-    if column.unit.is_empty() { "none (a count, a fraction or a word)" } else { column.unit }
+impl Column {
+    /// Whether it stands for this name.
+    #[must_use]
+    pub fn explains(&self, name: &str) -> bool {
+        fits(name, self.name) || name == self.name
+    }
+}
+
+fn unit(column: &Column, name: &str) -> &'static str {
+    if column.unit.is_empty() || name.ends_with(".count") {
+        "none (a count, a fraction or a word)"
+    } else {
+        column.unit
+    }
 }
 
 /// The reference of all results, as `docs/outputs.md` has it.

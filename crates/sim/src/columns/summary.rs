@@ -16,7 +16,9 @@ pub(super) const SUMMARY: Table = Table {
     file: "summary.json",
     row: "`{ \"schema_version\": 1, \"runs\": [...] }`, one object per run (variant); a name with dots \
           is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` is what was not \
-          measured.",
+          measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
+          `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run; \
+          numbers of parts are only there if the scenario names them.",
     columns: NUMBERS,
 };
 
@@ -89,172 +91,28 @@ const NUMBERS: &[Column] = &[
         "maximum over flows and intervals that no start or stop disturbs",
     ),
     number(
-        "fabric_rtt_us.count",
-        "",
-        "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "number of values over acknowledgements of the measured phase",
-    ),
-    number(
-        "fabric_rtt_us.mean",
+        "fabric_rtt_us.<stat>",
         "us",
         "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "mean over acknowledgements of the measured phase",
+        "over acknowledgements of the measured phase",
     ),
     number(
-        "fabric_rtt_us.min",
-        "us",
-        "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "minimum over acknowledgements of the measured phase",
-    ),
-    number(
-        "fabric_rtt_us.p50",
-        "us",
-        "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "median over acknowledgements of the measured phase",
-    ),
-    number(
-        "fabric_rtt_us.p99",
-        "us",
-        "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "99th percentile over acknowledgements of the measured phase",
-    ),
-    number(
-        "fabric_rtt_us.p99_9",
-        "us",
-        "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "99.9th percentile over acknowledgements of the measured phase",
-    ),
-    number(
-        "fabric_rtt_us.max",
-        "us",
-        "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",
-        "maximum over acknowledgements of the measured phase",
-    ),
-    number(
-        "end_to_end_rtt_us.count",
-        "",
-        "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "number of values over acknowledgements of the measured phase",
-    ),
-    number(
-        "end_to_end_rtt_us.mean",
+        "end_to_end_rtt_us.<stat>",
         "us",
         "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "mean over acknowledgements of the measured phase",
+        "over acknowledgements of the measured phase",
     ),
     number(
-        "end_to_end_rtt_us.min",
-        "us",
-        "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "minimum over acknowledgements of the measured phase",
-    ),
-    number(
-        "end_to_end_rtt_us.p50",
-        "us",
-        "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "median over acknowledgements of the measured phase",
-    ),
-    number(
-        "end_to_end_rtt_us.p99",
-        "us",
-        "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "99th percentile over acknowledgements of the measured phase",
-    ),
-    number(
-        "end_to_end_rtt_us.p99_9",
-        "us",
-        "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "99.9th percentile over acknowledgements of the measured phase",
-    ),
-    number(
-        "end_to_end_rtt_us.max",
-        "us",
-        "t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)",
-        "maximum over acknowledgements of the measured phase",
-    ),
-    number(
-        "endpoint_delay_us.count",
-        "",
-        "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "number of values over acknowledgements of the measured phase",
-    ),
-    number(
-        "endpoint_delay_us.mean",
+        "endpoint_delay_us.<stat>",
         "us",
         "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "mean over acknowledgements of the measured phase",
+        "over acknowledgements of the measured phase",
     ),
     number(
-        "endpoint_delay_us.min",
-        "us",
-        "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "minimum over acknowledgements of the measured phase",
-    ),
-    number(
-        "endpoint_delay_us.p50",
-        "us",
-        "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "median over acknowledgements of the measured phase",
-    ),
-    number(
-        "endpoint_delay_us.p99",
-        "us",
-        "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "99th percentile over acknowledgements of the measured phase",
-    ),
-    number(
-        "endpoint_delay_us.p99_9",
-        "us",
-        "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "99.9th percentile over acknowledgements of the measured phase",
-    ),
-    number(
-        "endpoint_delay_us.max",
-        "us",
-        "remote_queuing + (t6 - t5) (Swift §3.3)",
-        "maximum over acknowledgements of the measured phase",
-    ),
-    number(
-        "op_latency_us.count",
-        "",
-        "submission to completion, of ops submitted after the warm-up",
-        "number of values over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.mean",
+        "op_latency_us.<stat>",
         "us",
         "submission to completion, of ops submitted after the warm-up",
-        "mean over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.min",
-        "us",
-        "submission to completion, of ops submitted after the warm-up",
-        "minimum over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.p50",
-        "us",
-        "submission to completion, of ops submitted after the warm-up",
-        "median over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.p99",
-        "us",
-        "submission to completion, of ops submitted after the warm-up",
-        "99th percentile over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.p99_9",
-        "us",
-        "submission to completion, of ops submitted after the warm-up",
-        "99.9th percentile over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.max",
-        "us",
-        "submission to completion, of ops submitted after the warm-up",
-        "maximum over ops of the measured phase",
+        "over ops of the measured phase",
     ),
     number(
         "busiest_port.throughput_gbps",
@@ -405,4 +263,84 @@ const NUMBERS: &[Column] = &[
         "hash of when each entity had an event: equal for any number of threads",
         "-",
     ),
+    number("workload.<name>.throughput_gbps", "Gb/s", THROUGHPUT, "sum over its flows"),
+    number("workload.<name>.goodput_gbps", "Gb/s", GOODPUT, "sum over its flows"),
+    number("workload.<name>.ops", "", "ops of the workload that completed", "sum over its flows"),
+    number("workload.<name>.ops_per_s", "1/s", "`ops` / length of the measured phase", "-"),
+    number("workload.<name>.ops_failed", "", "`ops` that did not succeed", "sum over its flows"),
+    number("workload.<name>.late", "", LATE, "over its ops submitted after the warm-up"),
+    number(
+        "workload.<name>.data_packets_sent",
+        "",
+        "data packets that hosts sent, retransmissions included",
+        "sum over its flows",
+    ),
+    number(
+        "workload.<name>.acks_sent",
+        "",
+        "acknowledgements that hosts sent",
+        "sum over its flows",
+    ),
+    number(
+        "workload.<name>.jain",
+        "",
+        "Jain's index of goodput, as `jain`",
+        "over its flows, measured phase",
+    ),
+    number("workload.<name>.op_latency_us.<stat>", "us", "as `op_latency_us`", ITS_OPS),
+    number("workload.<name>.slowdown.<stat>", "", "latency / ideal completion time", ITS_OPS),
+    number("workload.<name>.fabric_rtt_us.<stat>", "us", "as `fabric_rtt_us`", ITS_ACKS),
+    number("workload.<name>.end_to_end_rtt_us.<stat>", "us", "as `end_to_end_rtt_us`", ITS_ACKS),
+    number("workload.<name>.endpoint_delay_us.<stat>", "us", "as `endpoint_delay_us`", ITS_ACKS),
+    number(
+        "workload.<name>.target_delay_us.<stat>",
+        "us",
+        "fabric target (Swift §3.5), as the algorithm shows it",
+        ITS_ACKS,
+    ),
+    number(
+        "workload.<name>.cwnd_packets.<stat>",
+        "packets",
+        "window in force, as the algorithm shows it",
+        ITS_ACKS,
+    ),
+    number(
+        "workload.<name>.fabric_cwnd_packets.<stat>",
+        "packets",
+        "window that follows the fabric delay, as the algorithm shows it",
+        ITS_ACKS,
+    ),
+    number(
+        "workload.<name>.endpoint_cwnd_packets.<stat>",
+        "packets",
+        "window that follows the endpoint delay, as the algorithm shows it",
+        ITS_ACKS,
+    ),
+    number(
+        "workload.<name>.endpoint_limited",
+        "",
+        "share of acknowledgements after which the endpoint's window was the smaller of both",
+        ITS_ACKS,
+    ),
+    number(
+        "workload.<name>.size.<n>.op_latency_us.<stat>",
+        "us",
+        "as `op_latency_us`, of ops in the range `n` (from 0) of `sizes` in `[measure]`",
+        ITS_OPS,
+    ),
+    number(
+        "workload.<name>.size.<n>.slowdown.<stat>",
+        "",
+        "as `slowdown`, of ops in the range `n` (from 0) of `sizes` in `[measure]`",
+        ITS_OPS,
+    ),
 ];
+
+const THROUGHPUT: &str = "wire bytes of the workload's data packets that reached a stack, resent \
+                          ones included, * 8 / length of the measured phase";
+const GOODPUT: &str =
+    "payload bytes of the workload delivered once * 8 / length of the measured phase";
+const LATE: &str = "ops that failed or took longer than the workload's `deadline` / all; null \
+                    without a deadline";
+const ITS_OPS: &str = "over its ops submitted after the warm-up";
+const ITS_ACKS: &str = "over its acknowledgements of the measured phase";

@@ -73,12 +73,12 @@ impl Data<'_> {
         let values: Option<Vec<f64>> = runs
             .iter()
             .map(|&run| {
-                let value = self.metric(run, seed, check.metric)?;
+                let value = self.metric(run, seed, &check.metric)?;
                 let Some(relative) = &check.relative else { return Some(value) };
                 let base = match relative {
                     Relative::Largest => {
                         let all: Option<Vec<f64>> = (0..self.runs.len())
-                            .map(|run| self.metric(run, seed, check.metric))
+                            .map(|run| self.metric(run, seed, &check.metric))
                             .collect();
                         largest(&all?)?
                     }

@@ -1,7 +1,7 @@
 //! Samples at fixed intervals, and the tables at the end of a run.
 
 use apus_fabric::{Network, Node, PortCounters};
-use apus_transport::{FlowCounters, OpKind};
+use apus_transport::FlowCounters;
 use apus_units::{FlowId, HostId, PortId, Span, SwitchId, Time};
 use apus_wire::Header;
 
@@ -10,7 +10,7 @@ use super::{
     Quantity, Record, Recording, RttSum,
 };
 use crate::part::Part;
-use crate::plan::{ConnectionPlan, Load, Plan};
+use crate::plan::Plan;
 use crate::simulation::PlanError;
 use crate::slowdown::Ideal;
 
@@ -51,17 +51,6 @@ pub(crate) struct Sampler {
     notes: Vec<String>,
 }
 
-/// The hosts of a connection in the direction of its data: that of a read's answer, and of the
-/// larger half of a round.
-fn data_ends(connection: &ConnectionPlan) -> (HostId, HostId) {
-    let answered = match (&connection.load, connection.kind) {
-        (Load::Round { request, answer, .. }, _) => answer > request,
-        (_, OpKind::Read { .. }) => true,
-        (_, OpKind::Write { .. } | OpKind::Message) => false,
-    };
-    if answered { (connection.to, connection.from) } else { (connection.from, connection.to) }
-}
-
 /// `count` of `of` things, spread evenly.
 fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
     let count = count.min(of);
@@ -73,7 +62,7 @@ impl Sampler {
         let connections = plan.connections.len();
         let mut network = crate::simulation::build_network(plan)?;
         let ideals = plan.connections.iter().enumerate().map(|(index, connection)| {
-            Ideal::of(&mut network, data_ends(connection), index as u64, plan.sizes)
+            Ideal::of(&mut network, connection.data_ends(), index as u64, plan.sizes)
         });
         let ideals = ideals.collect::<Result<_, _>>().map_err(PlanError::Route)?;
         let mut notes = Vec::new();
@@ -356,7 +345,7 @@ fn find_seats(plan: &Plan, parts: &[Part]) -> Vec<(Seat, Seat)> {
                 if of_host.id == connection.from {
                     place.0 = seat;
                 }
-                if of_host.id == data_ends(connection).0 {
+                if of_host.id == connection.data_ends().0 {
                     place.1 = seat;
                 }
             }

@@ -2,7 +2,7 @@
 
 use apus_cc::suggestion;
 
-use super::metric::{METRICS, is_fraction, unit_of};
+use super::metric::{METRICS, Names, is_fraction, unit_of};
 use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Value};
@@ -13,8 +13,8 @@ use super::variant::Variant;
 pub struct Check {
     /// What it is.
     pub name: String,
-    /// Path into the summary's JSON, one of [`METRICS`].
-    pub metric: &'static str,
+    /// Path into the summary's JSON, one of [`METRICS`](super::METRICS) or of [`SCOPED`](super::SCOPED).
+    pub metric: String,
     /// The runs that it looks at, by index.
     pub runs: Vec<usize>,
     /// How the values of several runs become one. `None`: each run is a check of its own.
@@ -64,7 +64,7 @@ pub enum Relative {
         /// Its index.
         run: usize,
         /// The metric.
-        metric: &'static str,
+        metric: String,
     },
 }
 
@@ -98,13 +98,15 @@ impl Check {
 pub(super) fn read_checks(
     root: &Section<'_>,
     variants: &[Variant],
+    names: &Names,
     default_source: Option<&str>,
     problems: &Problems,
 ) -> (Vec<Check>, Vec<Check>) {
+    let scoped = names.metrics();
     let read = |key, banded| -> Vec<Check> {
         let sections = root.sections(key).into_iter();
         let checks = sections.filter_map(|s| {
-            let reader = Reader { section: &s, variants, problems };
+            let reader = Reader { section: &s, variants, scoped: &scoped, problems };
             let check = reader.check(default_source, banded);
             s.finish();
             check
@@ -146,6 +148,8 @@ fn check_use<'a>(
 struct Reader<'a, 'b> {
     section: &'b Section<'a>,
     variants: &'b [Variant],
+    /// The numbers of parts of the runs.
+    scoped: &'b [String],
     problems: &'b Problems,
 }
 
@@ -161,12 +165,12 @@ impl Reader<'_, '_> {
             }
         };
         let runs = self.runs();
-        let relative = match (section.node("relative_to"), metric) {
+        let relative = match (section.node("relative_to"), metric.as_deref()) {
             (Some(node), Some(metric)) => Some(self.relative(node, metric)?),
             _ => None,
         };
         let reduce = self.reduce(runs.as_deref());
-        let unit = metric.map(|metric| self.unit(metric, relative.is_some()));
+        let unit = metric.as_ref().map(|metric| self.unit(metric, relative.is_some()));
         let (low, high) = self.band(banded);
         let paper = section.get("paper");
         self.check_band(paper, low, high);
@@ -179,7 +183,7 @@ impl Reader<'_, '_> {
         let differs = self.differs(banded);
         let quick = super::quick::is_part(section);
         if relative == Some(Relative::Value) {
-            self.check_values(metric?, runs.as_deref()?);
+            self.check_values(metric.as_deref()?, runs.as_deref()?);
         }
         Some(Check {
             name: name?,
@@ -198,14 +202,21 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn metric(&self, key: &str, node: &Node) -> Option<&'static str> {
+    fn metric(&self, key: &str, node: &Node) -> Option<String> {
         let path: String = self.section.read_node(key, node)?;
-        let found = METRICS.iter().find(|metric| **metric == path).copied();
-        if found.is_none() {
-            let hint = suggestion(&path, METRICS.iter().copied());
-            self.problems.add(node.place, format!("there is no metric \"{path}\"{hint}"));
+        let known = || METRICS.iter().copied().chain(self.scoped.iter().map(String::as_str));
+        if known().any(|metric| metric == path) {
+            return Some(path);
         }
-        found
+        // A part is more often forgotten than a number misspelled.
+        let lacks = |part: &str| path.starts_with(part) && !known().any(|m| m.starts_with(part));
+        let hint = if lacks("workload.") {
+            "; no workload of this scenario has a `name`".to_owned()
+        } else {
+            suggestion(&path, known())
+        };
+        self.problems.add(node.place, format!("there is no metric \"{path}\"{hint}"));
+        None
     }
 
     fn runs(&self) -> Option<Vec<usize>> {
@@ -250,7 +261,7 @@ impl Reader<'_, '_> {
         }))
     }
 
-    fn relative(&self, node: &Node, metric: &'static str) -> Option<Relative> {
+    fn relative(&self, node: &Node, metric: &str) -> Option<Relative> {
         match &node.value {
             Value::Text(text) if text == "max" => Some(Relative::Largest),
             Value::Text(text) if text == "value" => Some(Relative::Value),
@@ -265,11 +276,11 @@ impl Reader<'_, '_> {
                 };
                 let other = match inner.node("metric") {
                     Some(node) => self.metric("relative_to.metric", node),
-                    None => Some(metric),
+                    None => Some(metric.to_owned()),
                 };
                 inner.finish();
                 let other = other?;
-                if unit_of(other) != unit_of(metric) {
+                if unit_of(&other) != unit_of(metric) {
                     let message = format!("`{metric}` and `{other}` have different units");
                     self.problems.add(node.place, message);
                 }

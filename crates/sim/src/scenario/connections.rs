@@ -24,6 +24,7 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
             load: Load::Closed { size: Bytes::ZERO, outstanding: 0 },
             algorithm: setup.algorithms[workload.algorithm].config.clone(),
             class: ClassId::new(workload.class),
+            workload: workload.named.as_ref().map(|_| named_before(setup, index)),
         };
         match &workload.demand {
             Demand::Closed(loops) => closed(workload, loops, &template, random, &mut connections),
@@ -59,6 +60,11 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
         }
     }
     connections
+}
+
+/// How many of the workloads before this one have a name.
+fn named_before(setup: &Setup, index: usize) -> u32 {
+    setup.workloads[..index].iter().filter(|workload| workload.named.is_some()).count() as u32
 }
 
 fn closed(

@@ -58,10 +58,7 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
             }
         }
     }
-    if let Some(measure) = setup.measure {
-        writeln!(out, "\n[measure]\ninterval = \"{}\"", measure.interval)?;
-        writeln!(out, "fair_share_after = \"{}\"", measure.fair_share_after)?;
-    }
+    super::measure::write(out, &setup.measure)?;
     if let Some(record) = &setup.record {
         super::record::write(out, record)?;
     }
@@ -184,6 +181,12 @@ fn write_algorithm(out: &mut String, named: &NamedAlgorithm) -> fmt::Result {
 
 fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::Result {
     writeln!(out, "\n[[workload]]")?;
+    if let Some(named) = &workload.named {
+        writeln!(out, "name = \"{}\"", named.name)?;
+        if let Some(deadline) = named.deadline {
+            writeln!(out, "deadline = \"{deadline}\"")?;
+        }
+    }
     match &workload.demand {
         Demand::Closed(loops) => write_closed(out, loops)?,
         Demand::Poisson(poisson) => write_poisson(out, poisson)?,

@@ -15,28 +15,40 @@ pub const METRICS: &[&str] = &[
     "fabric_rtt_us.count",
     "fabric_rtt_us.mean",
     "fabric_rtt_us.min",
+    "fabric_rtt_us.p1",
+    "fabric_rtt_us.p10",
     "fabric_rtt_us.p50",
+    "fabric_rtt_us.p90",
     "fabric_rtt_us.p99",
     "fabric_rtt_us.p99_9",
     "fabric_rtt_us.max",
     "end_to_end_rtt_us.count",
     "end_to_end_rtt_us.mean",
     "end_to_end_rtt_us.min",
+    "end_to_end_rtt_us.p1",
+    "end_to_end_rtt_us.p10",
     "end_to_end_rtt_us.p50",
+    "end_to_end_rtt_us.p90",
     "end_to_end_rtt_us.p99",
     "end_to_end_rtt_us.p99_9",
     "end_to_end_rtt_us.max",
     "endpoint_delay_us.count",
     "endpoint_delay_us.mean",
     "endpoint_delay_us.min",
+    "endpoint_delay_us.p1",
+    "endpoint_delay_us.p10",
     "endpoint_delay_us.p50",
+    "endpoint_delay_us.p90",
     "endpoint_delay_us.p99",
     "endpoint_delay_us.p99_9",
     "endpoint_delay_us.max",
     "op_latency_us.count",
     "op_latency_us.mean",
     "op_latency_us.min",
+    "op_latency_us.p1",
+    "op_latency_us.p10",
     "op_latency_us.p50",
+    "op_latency_us.p90",
     "op_latency_us.p99",
     "op_latency_us.p99_9",
     "op_latency_us.max",
@@ -70,29 +82,143 @@ pub const METRICS: &[&str] = &[
     "packets.dropped_at_nic",
 ];
 
+/// The numbers of parts of a run: `<name>` stands for what a scenario calls the part, `<stat>` for
+/// one of [`STATS`], `<n>` for the number of an entry, from 0.
+pub const SCOPED: &[&str] = &[
+    "workload.<name>.throughput_gbps",
+    "workload.<name>.goodput_gbps",
+    "workload.<name>.ops",
+    "workload.<name>.ops_per_s",
+    "workload.<name>.ops_failed",
+    "workload.<name>.late",
+    "workload.<name>.data_packets_sent",
+    "workload.<name>.acks_sent",
+    "workload.<name>.jain",
+    "workload.<name>.op_latency_us.<stat>",
+    "workload.<name>.slowdown.<stat>",
+    "workload.<name>.fabric_rtt_us.<stat>",
+    "workload.<name>.end_to_end_rtt_us.<stat>",
+    "workload.<name>.endpoint_delay_us.<stat>",
+    "workload.<name>.target_delay_us.<stat>",
+    "workload.<name>.cwnd_packets.<stat>",
+    "workload.<name>.fabric_cwnd_packets.<stat>",
+    "workload.<name>.endpoint_cwnd_packets.<stat>",
+    "workload.<name>.endpoint_limited",
+    "workload.<name>.size.<n>.op_latency_us.<stat>",
+    "workload.<name>.size.<n>.slowdown.<stat>",
+];
+
+/// What is known of a distribution.
+pub const STATS: [&str; 10] =
+    ["count", "mean", "min", "p1", "p10", "p50", "p90", "p99", "p99_9", "max"];
+
+/// What a scenario calls the parts of its runs that have numbers of their own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub(super) workloads: Vec<String>,
+    /// How many ranges of sizes there are.
+    pub(super) sizes: usize,
+}
+
+impl Names {
+    /// All numbers that these parts have.
+    pub(super) fn metrics(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for pattern in SCOPED {
+            let names = &self.workloads;
+            let numbers: Vec<String> = (0..self.sizes).map(|n| n.to_string()).collect();
+            let stats = STATS.map(str::to_owned);
+            let mut some = vec![(*pattern).to_owned()];
+            for (place, values) in
+                [("<name>", &names[..]), ("<n>", &numbers[..]), ("<stat>", &stats[..])]
+            {
+                if pattern.contains(place) {
+                    let fill = |one: &String| {
+                        let one = one.clone();
+                        values.iter().map(move |value| one.replace(place, value))
+                    };
+                    some = some.iter().flat_map(fill).collect();
+                }
+            }
+            all.extend(some);
+        }
+        all
+    }
+}
+
+/// The entry of [`METRICS`] or [`SCOPED`] that a metric belongs to, whatever its part is called.
+#[must_use]
+pub fn pattern_of(metric: &str) -> Option<&'static str> {
+    METRICS.iter().chain(SCOPED).copied().find(|pattern| fits(metric, pattern))
+}
+
+/// Whether `name` is of the form of `pattern`, see [`SCOPED`].
+pub(crate) fn fits(name: &str, pattern: &str) -> bool {
+    let (words, places) = (name.split('.'), pattern.split('.'));
+    let fits = |(word, place): (&str, &str)| match place {
+        "<name>" => !word.is_empty(),
+        "<stat>" => STATS.contains(&word),
+        "<n>" => word.parse::<u32>().is_ok(),
+        _ => word == place,
+    };
+    words.clone().count() == places.clone().count() && words.zip(places).all(fits)
+}
+
 /// The unit of a metric, which its name says; empty for counts and fractions.
 #[must_use]
 pub fn unit_of(metric: &str) -> &'static str {
-    let last = metric.rsplit('.').next().unwrap_or(metric);
-    if last == "count" {
-        ""
-    } else if metric.contains("_us.") {
-        "us"
-    } else if last.ends_with("_ns_per_kb") {
-        "ns/kB"
-    } else if last.ends_with("_gbps") {
-        "Gb/s"
-    } else if last.ends_with("_bytes") {
-        "B"
-    } else if last == "seconds" || last == "simulated_s" {
-        "s"
-    } else {
-        ""
+    let mut words = metric.rsplit('.');
+    let last = words.next().unwrap_or(metric);
+    let quantity = match last {
+        "count" => return "",
+        last if STATS.contains(&last) || last == "<stat>" => words.next().unwrap_or(last),
+        last => last,
+    };
+    let units = [
+        ("_us", "us"),
+        ("_ns_per_kb", "ns/kB"),
+        ("_gbps", "Gb/s"),
+        ("_bytes", "B"),
+        ("_packets", "packets"),
+        ("_per_s", "1/s"),
+        ("_s", "s"),
+    ];
+    if quantity == "seconds" {
+        return "s";
     }
+    units.iter().find(|(end, _)| quantity.ends_with(end)).map_or("", |(_, unit)| unit)
 }
 
 /// Whether a metric is a fraction, which can be given in percent.
 pub(super) fn is_fraction(metric: &str) -> bool {
     let last = metric.rsplit('.').next().unwrap_or(metric);
-    last.ends_with("loss_rate") || ["jain", "fair_share_deviation", "utilisation"].contains(&last)
+    let fractions = ["jain", "fair_share_deviation", "utilisation", "late", "endpoint_limited"];
+    last.ends_with("loss_rate") || fractions.contains(&last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Names, pattern_of, unit_of};
+
+    #[test]
+    fn names_become_metrics_and_units_are_those_of_the_quantity() {
+        let names = Names { workloads: vec!["small_us".to_owned()], sizes: 2 };
+        let all = names.metrics();
+        for (metric, unit) in [
+            ("workload.small_us.ops", ""),
+            ("workload.small_us.ops_per_s", "1/s"),
+            ("workload.small_us.op_latency_us.p99_9", "us"),
+            ("workload.small_us.op_latency_us.count", ""),
+            ("workload.small_us.cwnd_packets.p1", "packets"),
+            ("workload.small_us.size.1.slowdown.mean", ""),
+            ("workload.small_us.throughput_gbps", "Gb/s"),
+        ] {
+            assert!(all.iter().any(|one| one == metric), "{metric}");
+            assert_eq!(unit_of(metric), unit, "{metric}");
+            assert!(pattern_of(metric).is_some_and(|p| p.starts_with("workload.<name>.")));
+        }
+        assert!(!all.contains(&"workload.small_us.size.2.slowdown.mean".to_owned()));
+        assert_eq!(pattern_of("workload.small.op_latency_us"), None);
+        assert_eq!(pattern_of("fabric_rtt_us.p50"), Some("fabric_rtt_us.p50"));
+    }
 }

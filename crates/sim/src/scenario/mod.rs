@@ -59,7 +59,11 @@
 //!   "reorder" (held back by `delay`, so that others overtake),
 //!   each packet with `probability`, from a stream of random numbers of the fault's own.
 //! * `[measure]`: `interval` and `fair_share_after`: compare each connection's rate per interval with
-//!   its max-min share, from that long after each start or stop of a connection.
+//!   its max-min share, from that long after each start or stop of a connection. `sizes =
+//!   ["0B..10kB", "10kB.."]`: ranges of op sizes (the end excluded) whose latency and slowdown each
+//!   named workload reports apart.
+//! * `name` in a `[[workload]]`: it is measured by itself, see the metrics `workload.<name>`. With a
+//!   `deadline`, the share of its ops that took longer (`late`).
 //!
 //! * `[record]`: what is kept of a run whose results are written to a directory: `interval` between
 //!   samples (a 200th of the run), `flows` (64) and `ports` (32) whose samples are kept, `ops`
@@ -68,7 +72,7 @@
 //! # The experiment
 //! * `[[variant]]`: `name`, `set = { "algorithm.base_target" = "50us" }`, `value`; or one `[sweep]`
 //!   with `key` and `values`. Into lists: `workload.0.size`; without the number if there is one.
-//! * `[[check]]`: `name`, `metric` (of [`METRICS`]), `variant` (a name, a list, "all"), `reduce`
+//! * `[[check]]`: `name`, `metric` (of [`METRICS`] and [`SCOPED`]), `variant` (a name, a list, "all"), `reduce`
 //!   ("min", "max", "mean", "median"; without it each variant is checked), `relative_to` ("max" of the
 //!   experiment, "value" of the variant, `{ variant, metric }`), `unit` ("%" for fractions), `paper`,
 //!   `low`, `high`, `source`, `why` it may differ. `[[show]]`: the same without a band.
@@ -91,6 +95,7 @@ mod fault;
 mod graph;
 mod host;
 mod hosts;
+mod measure;
 mod metric;
 mod one_line;
 mod poisson;
@@ -108,7 +113,8 @@ mod variant;
 mod workload;
 
 pub use check::{Check, Reduce, Relative};
-pub use metric::{METRICS, unit_of};
+pub(crate) use metric::fits;
+pub use metric::{METRICS, SCOPED, STATS, pattern_of, unit_of};
 pub use setup::Setup;
 pub use source::{Problem, ScenarioError, Source};
 pub use topology::TOPOLOGIES;
@@ -221,6 +227,13 @@ impl Scenario {
 /// What labels and names of variants must be: they become parts of file names and of keys.
 const LABEL_RULE: &str = "1 to 64 letters, digits, `-`, `_` or `.`, and not begin with `.`";
 
+/// What names of parts of a run must be: a metric's name has its parts between dots.
+const PART_RULE: &str = "1 to 64 letters, digits, `-` or `_`";
+
+fn is_part_name(text: &str) -> bool {
+    is_label(text) && !text.contains('.')
+}
+
 fn is_label(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=64).contains(&text.len()) && !text.starts_with('.') && text.chars().all(allowed)
@@ -331,8 +344,13 @@ impl Reader<'_> {
         let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
         root.check(is_name(&name) && name.len() <= longest, "name", must);
         let quick = quick::read(&root, &self.rule, &table, problems);
-        let (mut checks, mut shown) =
-            check::read_checks(&root, &variants, source.as_deref(), problems);
+        let (mut checks, mut shown) = check::read_checks(
+            &root,
+            &variants,
+            &measure::names(&table),
+            source.as_deref(),
+            problems,
+        );
         let mut quick_run = QuickRun::new(&quick, &variants, &root, problems);
         if self.options.quick {
             checks = quick_run.narrow(checks);

@@ -9,6 +9,7 @@ use apus_units::{ClassId, Span};
 use super::algorithm::{self, NEEDS_ECN, NamedAlgorithm};
 use super::fault::FaultSpec;
 use super::host::{DEFAULT_SIZES, HostSpec, read_host, read_packets, read_transport};
+use super::measure::{self, Measure};
 use super::section::Section;
 use super::source::{Place, Problems};
 use super::topology::TopologySpec;
@@ -16,6 +17,7 @@ use super::tree::Table;
 use super::workload::{Demand, Frame, Workload};
 use super::{connections, effective, fault, record};
 use crate::PacketSizes;
+use crate::measure::Measures;
 use crate::plan::Plan;
 use crate::record::Record;
 
@@ -56,17 +58,10 @@ pub struct Setup {
     pub(super) algorithms: Vec<NamedAlgorithm>,
     pub(super) workloads: Vec<Workload>,
     pub(super) faults: Vec<FaultSpec>,
-    pub(super) measure: Option<Measure>,
+    pub(super) measure: Measure,
     pub(super) record: Option<Record>,
     /// Whether the run is to be recorded.
     pub(super) recorded: bool,
-}
-
-/// `[measure]`: compare rates over intervals with the fair share.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Measure {
-    pub(super) interval: Span,
-    pub(super) fair_share_after: Span,
 }
 
 impl Setup {
@@ -161,10 +156,16 @@ impl Setup {
             connections: connections::expand(self),
             duration: self.duration,
             warmup: self.warmup,
-            sample_interval: self.measure.map(|measure| measure.interval),
-            fair_share_after: self.measure.map(|measure| measure.fair_share_after),
+            sample_interval: self.measure.fair_share.map(|share| share.interval),
+            fair_share_after: self.measure.fair_share.map(|share| share.after),
+            measures: self.measures(),
             seed: self.seed,
         })
+    }
+
+    fn measures(&self) -> Measures {
+        let named = self.workloads.iter().filter_map(|workload| workload.named.clone());
+        Measures { workloads: named.collect(), sizes: self.measure.sizes.clone() }
     }
 
     /// The scenario that says all of this and nothing else: it reads back to the same plan.
@@ -220,13 +221,16 @@ impl Setup {
         let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
         let built = if root.node("fault").is_some() { topology.build().ok() } else { None };
         let faults = fault::read_faults(&root, built.as_ref(), duration);
-        let measure = read_measure(&root, duration, warmup);
+        let named = workloads.iter().any(|workload| workload.named.is_some());
+        let measure = measure::read(&root, duration, warmup, named);
+        check_names(&root, &workloads);
         let record = record::read(&root, duration);
         check_classes(&root, &topology, &workloads);
-        if measure.is_some() && workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
+        let shares = measure.as_ref().is_some_and(|measure| measure.fair_share.is_some());
+        if shares && workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
             let message = "compares rates with fair shares, which only closed loops have; remove it, \
                            or the workloads of other kinds";
-            root.problem("measure", message);
+            root.problem("measure.interval", message);
         }
         check_connections(&root, &workloads);
         if !workloads.is_empty() {
@@ -244,7 +248,7 @@ impl Setup {
             algorithms,
             workloads,
             faults: faults?,
-            measure,
+            measure: measure?,
             record,
             recorded: false,
         })
@@ -305,18 +309,14 @@ fn check_delays(root: &Section<'_>, topology: &TopologySpec, duration: Span) {
     }
 }
 
-fn read_measure(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Option<Measure> {
-    let section = root.section("measure")?;
-    let interval: Option<Span> = section.require("interval");
-    let fair_share_after = section.require("fair_share_after");
-    if let Some(interval) = interval {
-        section.check(!interval.is_zero(), "interval", "must be above 0");
-        let measured = duration.saturating_sub(warmup.unwrap_or(Span::ZERO));
-        let message = format_args!("is {interval}, but only {measured} are measured");
-        section.check(interval <= measured, "interval", message);
+/// Names of workloads become parts of the names of metrics.
+fn check_names(root: &Section<'_>, workloads: &[Workload]) {
+    let names: Vec<&str> =
+        workloads.iter().filter_map(|w| Some(w.named.as_ref()?.name.as_str())).collect();
+    for (index, name) in names.iter().enumerate() {
+        let message = format_args!("has two with the name `{name}`; rename one");
+        root.check(!names[..index].contains(name), "workload", message);
     }
-    section.finish();
-    Some(Measure { interval: interval?, fair_share_after: fair_share_after? })
 }
 
 fn check_connections(root: &Section<'_>, workloads: &[Workload]) {

@@ -8,6 +8,7 @@ use super::rounds::Rounds;
 use super::section::{Section, Setting};
 use super::topology::TopologySpec;
 use super::trace::Trace;
+use crate::measure::NamedWorkload;
 
 /// The kinds of workload by name, with what they are.
 pub const WORKLOADS: [(&str, &str); 7] = [
@@ -41,6 +42,8 @@ pub(super) struct Workload {
     pub(super) algorithm: usize,
     /// Index of its class.
     pub(super) class: u8,
+    /// Its name, if it is measured by itself.
+    pub(super) named: Option<NamedWorkload>,
 }
 
 /// Which ops it submits.
@@ -127,10 +130,12 @@ impl Workload {
         };
         let algorithm = read_algorithm(&section, frame);
         let class = read_class(&section, frame.topology);
+        let named = read_name(&section);
         if demand.is_some() {
             section.finish();
         }
-        Some(Self { demand: demand?, op: op?, start, stop, algorithm: algorithm?, class: class? })
+        let (algorithm, class) = (algorithm?, class?);
+        Some(Self { demand: demand?, op: op?, start, stop, algorithm, class, named: named? })
     }
 
     /// How many connections it opens, at most.
@@ -194,6 +199,22 @@ pub(super) fn read_flows_per_pair(section: &Section<'_>) -> u32 {
     let flows_per_pair = section.get("flows_per_pair").unwrap_or(1);
     section.check(flows_per_pair > 0, "flows_per_pair", "must be at least 1");
     flows_per_pair
+}
+
+/// `name` and `deadline`; the outer `None` means that something is wrong.
+fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
+    if section.node("name").is_none() {
+        section.no_effect(
+            "deadline",
+            "on a workload without a `name`, which has no numbers of its own",
+        );
+        return Some(None);
+    }
+    let name: String = section.get("name")?;
+    let holds = super::is_part_name(&name);
+    section.check(holds, "name", format_args!("must be {}", super::PART_RULE));
+    let deadline = section.get("deadline");
+    Some(Some(NamedWorkload { name, deadline }))
 }
 
 /// The class that a workload's packets travel in.

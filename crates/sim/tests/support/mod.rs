@@ -4,6 +4,7 @@
 use apus_cc::registry::build;
 use apus_fabric::{Tier, Topology};
 use apus_sim::host_model::HostModel;
+use apus_sim::measure::Measures;
 use apus_sim::plan::{ConnectionPlan, Load, Plan};
 use apus_sim::summary::Summary;
 use apus_sim::{PacketSizes, Simulation};
@@ -35,6 +36,7 @@ pub fn connection(
         load: Load::Closed { size: Bytes::new(size), outstanding: 1 },
         algorithm: build(algorithm.0, None, algorithm.1).expect("algorithm"),
         class: ClassId::new(0),
+        workload: None,
     }
 }
 
@@ -60,6 +62,7 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         warmup: Span::ZERO,
         sample_interval: None,
         fair_share_after: None,
+        measures: Measures::default(),
         seed: 1,
     }
 }

@@ -1,0 +1,46 @@
+//! What is measured of parts of a run: of workloads that have a name.
+//!
+//! A run that asks for none of it has no accumulators, and the packet path only finds that there
+//! are none.
+
+mod workload;
+
+use apus_units::{Bytes, Span};
+
+pub use workload::{SizeSummary, WorkloadSummary};
+pub(crate) use workload::{WorkloadMetrics, summarize};
+
+/// What to measure besides the whole run.
+#[derive(Clone, Debug, Default)]
+pub struct Measures {
+    /// Workloads with a name; connections name them by index.
+    pub workloads: Vec<NamedWorkload>,
+    /// Sizes of ops whose slowdown each named workload reports apart.
+    pub sizes: Vec<SizeRange>,
+}
+
+/// A workload that is measured by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedWorkload {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Ops that take longer are late.
+    pub deadline: Option<Span>,
+}
+
+/// Sizes of ops, in payload bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeRange {
+    /// From here on.
+    pub from: Bytes,
+    /// Up to here, exclusive; `None` if there is no upper end.
+    pub to: Option<Bytes>,
+}
+
+impl SizeRange {
+    /// Whether an op of `size` bytes belongs to it.
+    #[must_use]
+    pub fn holds(&self, size: u64) -> bool {
+        self.from.get() <= size && self.to.is_none_or(|to| size < to.get())
+    }
+}
