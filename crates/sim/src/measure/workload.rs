@@ -125,10 +125,8 @@ impl WorkloadMetrics {
     #[inline]
     pub(crate) fn on_sent(&mut self, connection: u32, body: &Body) {
         let Some(tally) = self.tally(connection) else { return };
-        match body {
-            Body::Data(_) => tally.data_packets_sent += 1,
-            Body::Ack(_) => tally.acks_sent += 1,
-        }
+        tally.data_packets_sent += u64::from(matches!(body, Body::Data(_)));
+        tally.acks_sent += u64::from(matches!(body, Body::Ack(_)));
     }
 
     /// A stack handled a packet; `state` is that of its flow's algorithm afterwards.
@@ -151,7 +149,7 @@ impl WorkloadMetrics {
                     tally.on_state(&state);
                 }
             }
-            Handled::Ack(None) | Handled::Refused => {}
+            _ => {}
         }
     }
 
