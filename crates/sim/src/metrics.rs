@@ -107,11 +107,11 @@ impl Distribution {
     }
 
     pub(crate) fn max(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.max as f64 * 1e-6)
+        (self.count > 0).then_some(self.max as f64 * 1e-6)
     }
 
     pub(crate) fn min(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.min as f64 * 1e-6)
+        (self.count > 0).then_some(self.min as f64 * 1e-6)
     }
 
     /// The value that `percent` of all values do not exceed.
