@@ -21,9 +21,11 @@ macro_rules! files {
 const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/table3"
     "swift/table4"
+    "swift/fig5"
     "swift/fig17"
     "swift/fig20"
     "swift/fig21"
+    "swift/fig22"
     "swift/fig24"
     "swift/section-4-6"
     "swift/section-5-3"
@@ -219,6 +221,7 @@ mod tests {
             "swift/fig17 algorithm.hop_scale",
             "swift/fig17 algorithm.base_target",
             "swift/fig21 algorithm.fs_range",
+            "swift/fig22 algorithm.hop_scale",
             "swift/fig24 algorithm.fs_range",
             "swift/fig24 algorithm.hop_scale",
             "swift/fig24 algorithm.base_target",

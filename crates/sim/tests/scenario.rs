@@ -322,6 +322,12 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         low = 1
         high = 1
         [[check]]
+        name = "RTT follows the target"
+        metric = "fabric_rtt_us.mean"
+        reduce = "exponent"
+        low = 0
+        high = 1
+        [[check]]
         name = "no loss"
         metric = "loss_rate"
         variant = "30us"
@@ -349,9 +355,17 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         ("RTT over target, 60us", true),
         ("RTT grows", true),
         ("throughput over the largest", true),
+        ("RTT follows the target", true),
         ("no loss", false),
     ];
     assert_eq!(results, expected, "{:?}", one.checks);
+    // Through two points a power law passes exactly: twice the target, 2^b times the RTT.
+    let measured = |name| {
+        let check = one.checks.iter().find(|check| check.shown.name == name).expect("checked");
+        check.shown.measured.expect("measured")
+    };
+    let off = measured("RTT follows the target") - measured("RTT grows").log2();
+    assert!(off.abs() < 1e-12, "{off}");
     assert!(!one.passes());
     assert_eq!(one.shown[0].measured, None, "not measured without [measure]");
     assert_eq!(one.summaries.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);

@@ -287,6 +287,12 @@ const NUMBERS: &[Column] = &[
         "Jain's index of goodput, as `jain`",
         "over its flows, measured phase",
     ),
+    number(
+        "workload.<name>.flow_share.<stat>",
+        "",
+        "a flow's goodput / the mean over the workload's flows",
+        "over its flows, measured phase",
+    ),
     number("workload.<name>.op_latency_us.<stat>", "us", "as `op_latency_us`", ITS_OPS),
     number("workload.<name>.slowdown.<stat>", "", "latency / ideal completion time", ITS_OPS),
     number("workload.<name>.fabric_rtt_us.<stat>", "us", "as `fabric_rtt_us`", ITS_ACKS),

@@ -96,6 +96,11 @@ impl Data<'_> {
             Some(Reduce::Max) => largest(&values),
             Some(Reduce::Mean) => Some(values.iter().sum::<f64>() / values.len() as f64),
             Some(Reduce::Median) => median(&values),
+            Some(Reduce::Exponent) => {
+                let points =
+                    runs.iter().zip(&values).map(|(&run, y)| Some((self.runs[run].value?, *y)));
+                exponent(&points.collect::<Option<Vec<_>>>()?)
+            }
         };
         reduced.map(|value| check.in_unit(value))
     }
@@ -127,9 +132,35 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
+/// The exponent b of y = a x^b through `points`, by least squares over the logarithms; `None` if they
+/// do not have two different, positive x, or not all y are positive.
+fn exponent(points: &[(f64, f64)]) -> Option<f64> {
+    if points.iter().any(|&(x, y)| x <= 0.0 || y <= 0.0) {
+        return None;
+    }
+    let logs: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x.ln(), y.ln())).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / logs.len() as f64;
+    let (mean_x, mean_y) = (mean(|p| p.0), mean(|p| p.1));
+    let covariance: f64 = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let variance: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    (variance > 0.0).then(|| covariance / variance)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{exponent, median};
+
+    /// 3 sqrt(x) has the exponent 1/2; by hand, (1, 1), (2, 1), (4, 4) lie around x^1.
+    #[test]
+    fn exponent_of_a_power_law() {
+        let root = exponent(&[1.0, 10.0, 100.0].map(|x: f64| (x, 3.0 * x.sqrt())));
+        assert!((root.unwrap() - 0.5).abs() < 1e-12, "{root:?}");
+        let fit = exponent(&[(1.0, 1.0), (2.0, 1.0), (4.0, 4.0)]);
+        assert!((fit.unwrap() - 1.0).abs() < 1e-12, "{fit:?}");
+        assert_eq!(exponent(&[(2.0, 1.0), (2.0, 3.0)]), None);
+        assert_eq!(exponent(&[(1.0, 1.0), (2.0, 0.0)]), None);
+        assert_eq!(exponent(&[]), None);
+    }
 
     #[test]
     fn median_of_even_and_odd_numbers() {

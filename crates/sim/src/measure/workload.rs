@@ -279,6 +279,8 @@ pub struct WorkloadSummary {
     pub acks_sent: u64,
     /// Jain's index of its connections' goodput.
     pub jain: f64,
+    /// Goodput over the mean of the workload's connections, per connection.
+    pub flow_share: DistributionSummary,
     /// Submission to completion, per op.
     pub op_latency_us: DistributionSummary,
     /// Latency over the ideal completion time, per op.
@@ -355,6 +357,7 @@ impl Tally {
             data_packets_sent: self.data_packets_sent,
             acks_sent: self.acks_sent,
             jain: jain(bytes),
+            flow_share: distribution(&shares(bytes)),
             op_latency_us: distribution(&self.op_latency),
             slowdown: distribution(&self.slowdown),
             fabric_rtt_us: distribution(&self.fabric_rtt),
@@ -367,5 +370,29 @@ impl Tally {
             endpoint_limited: share(self.endpoint_limited, self.both_windows),
             size: by_size.collect(),
         }
+    }
+}
+
+/// Each of `bytes` over their mean; nothing if there is none.
+fn shares(bytes: &[f64]) -> Distribution {
+    // Windows are numbers from a millionth on, as shares are.
+    let mut shares = Distribution::of_windows();
+    let mean = bytes.iter().sum::<f64>() / bytes.len() as f64;
+    if mean > 0.0 {
+        bytes.iter().for_each(|bytes| shares.record_number(bytes / mean));
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DistributionSummary, shares};
+
+    #[test]
+    fn shares_are_parts_of_the_mean() {
+        let of = DistributionSummary::from(&shares(&[0.0, 1.0, 1.0, 6.0]));
+        assert_eq!((of.count, of.mean, of.min, of.max), (4, Some(1.0), Some(0.0), Some(3.0)));
+        assert!(of.p50.is_some_and(|p50| (0.5..0.5006).contains(&p50)), "{of:?}");
+        assert_eq!(DistributionSummary::from(&shares(&[0.0, 0.0])).mean, None);
     }
 }

@@ -50,6 +50,9 @@ pub enum Reduce {
     Mean,
     /// The median.
     Median,
+    /// The exponent of the power law of the variants' values that fits best: the slope of the
+    /// logarithms by least squares.
+    Exponent,
 }
 
 /// What a metric is divided by.
@@ -170,7 +173,13 @@ impl Reader<'_, '_> {
             _ => None,
         };
         let reduce = self.reduce(runs.as_deref());
-        let unit = metric.as_ref().map(|metric| self.unit(metric, relative.is_some()));
+        let unit = if reduce == Some(Some(Reduce::Exponent)) {
+            section.no_effect("unit", "on an exponent, which has none");
+            self.check_exponent(runs.as_deref()?);
+            Some(String::new())
+        } else {
+            metric.as_ref().map(|metric| self.unit(metric, relative.is_some()))
+        };
         let (low, high) = self.band(banded);
         let paper = section.get("paper");
         self.check_band(paper, low, high);
@@ -249,7 +258,7 @@ impl Reader<'_, '_> {
         if self.section.node("reduce").is_none() {
             return Some(None);
         }
-        let word = self.section.word("reduce", &["min", "max", "mean", "median"])?;
+        let word = self.section.word("reduce", &["min", "max", "mean", "median", "exponent"])?;
         if runs.is_some_and(|runs| runs.len() == 1) {
             self.section.no_effect("reduce", "on one run");
         }
@@ -257,8 +266,20 @@ impl Reader<'_, '_> {
             "min" => Reduce::Min,
             "max" => Reduce::Max,
             "mean" => Reduce::Mean,
-            _ => Reduce::Median,
+            "median" => Reduce::Median,
+            _ => Reduce::Exponent,
         }))
+    }
+
+    /// An exponent needs variants with positive values that differ.
+    fn check_exponent(&self, runs: &[usize]) {
+        let value = |run: &usize| self.variants.get(*run)?.value.map(|(value, _)| value);
+        let values: Option<Vec<f64>> = runs.iter().map(value).collect();
+        let fits = values.as_ref().is_some_and(|values| {
+            values.iter().all(|value| *value > 0.0) && values.iter().any(|v| *v != values[0])
+        });
+        let must = "\"exponent\" needs variants with a `value` above 0, and not all the same";
+        self.section.check(fits, "reduce", must);
     }
 
     fn relative(&self, node: &Node, metric: &str) -> Option<Relative> {

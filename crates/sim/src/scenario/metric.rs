@@ -94,6 +94,7 @@ pub const SCOPED: &[&str] = &[
     "workload.<name>.data_packets_sent",
     "workload.<name>.acks_sent",
     "workload.<name>.jain",
+    "workload.<name>.flow_share.<stat>",
     "workload.<name>.op_latency_us.<stat>",
     "workload.<name>.slowdown.<stat>",
     "workload.<name>.fabric_rtt_us.<stat>",

@@ -72,10 +72,11 @@
 //! # The experiment
 //! * `[[variant]]`: `name`, `set = { "algorithm.base_target" = "50us" }`, `value`; or one `[sweep]`
 //!   with `key` and `values`. Into lists: `workload.0.size`; without the number if there is one.
-//! * `[[check]]`: `name`, `metric` (of [`METRICS`] and [`SCOPED`]), `variant` (a name, a list, "all"), `reduce`
-//!   ("min", "max", "mean", "median"; without it each variant is checked), `relative_to` ("max" of the
-//!   experiment, "value" of the variant, `{ variant, metric }`), `unit` ("%" for fractions), `paper`,
-//!   `low`, `high`, `source`, `why` it may differ. `[[show]]`: the same without a band.
+//! * `[[check]]`: `name`, `metric` (of [`METRICS`] and [`SCOPED`]), `variant` (a name, a list, "all"),
+//!   `reduce` ("min", "max", "mean", "median", or the "exponent" of the power law through the variants'
+//!   values; without it each variant is checked), `relative_to` ("max" of the experiment, "value" of
+//!   the variant, `{ variant, metric }`), `unit` ("%" for fractions), `paper`, `low`, `high`, `source`,
+//!   `why` it may differ. `[[show]]`: the same without a band.
 //! * `differs` in a check: it cannot be met honestly; what was found, and what is believed to be in
 //!   the way. It is printed as "differs" and counted apart, and fails only if all its medians lie in
 //!   the band after all.
