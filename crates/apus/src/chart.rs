@@ -14,7 +14,7 @@ const PANELS_PER_ROW: usize = 2;
 /// Lines that the legend has room for in a row of panels.
 const LEGEND_LINE: f64 = 18.0;
 /// Colours that people tell apart, also with a colour-blind eye (Okabe and Ito 2008).
-const COLOURS: [&str; 7] =
+pub const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 const TICKS: u32 = 4;
 
@@ -166,6 +166,7 @@ fn round_step(step: f64) -> f64 {
     round.unwrap_or(10.0) * power
 }
 
-fn escape(text: &str) -> String {
+/// Text as part of a page or picture.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

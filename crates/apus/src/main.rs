@@ -6,6 +6,7 @@
 mod batch;
 mod bench;
 mod chart;
+mod compare;
 mod explain;
 mod failure;
 mod input;
@@ -44,6 +45,7 @@ enum Command {
     Reproduce(reproduce::Reproduce),
     Sweep(sweep::Sweep),
     Tune(tune::Tune),
+    Compare(compare::Compare),
     Replay(replay::Replay),
     List(list::List),
     Explain(explain::Explain),
@@ -57,6 +59,7 @@ impl Command {
             Self::Reproduce(command) => command.execute(),
             Self::Sweep(command) => command.execute(),
             Self::Tune(command) => command.execute(),
+            Self::Compare(command) => command.execute(),
             Self::Replay(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),

@@ -5,6 +5,8 @@
 
 mod workload;
 
+use std::fmt;
+
 use apus_units::{Bytes, Span};
 
 pub use workload::{SizeSummary, WorkloadSummary};
@@ -35,6 +37,14 @@ pub struct SizeRange {
     pub from: Bytes,
     /// Up to here, exclusive; `None` if there is no upper end.
     pub to: Option<Bytes>,
+}
+
+impl fmt::Display for SizeRange {
+    /// As a scenario writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..", self.from)?;
+        self.to.map_or(Ok(()), |to| to.fmt(f))
+    }
 }
 
 impl SizeRange {

@@ -128,11 +128,7 @@ pub(super) fn write(out: &mut String, measure: &Measure) -> fmt::Result {
         writeln!(out, "interval = \"{interval}\"\nfair_share_after = \"{after}\"")?;
     }
     if !sizes.is_empty() {
-        let range = |range: &SizeRange| {
-            let to = range.to.map_or_else(String::new, |to| to.to_string());
-            format!("\"{}..{to}\"", range.from)
-        };
-        let ranges: Vec<String> = sizes.iter().map(range).collect();
+        let ranges: Vec<String> = sizes.iter().map(|range| format!("\"{range}\"")).collect();
         writeln!(out, "sizes = [{}]", ranges.join(", "))?;
     }
     Ok(())

@@ -110,6 +110,7 @@ mod source;
 mod topology;
 mod trace;
 mod tree;
+mod under;
 mod variant;
 mod workload;
 

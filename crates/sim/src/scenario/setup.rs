@@ -96,6 +96,17 @@ impl Setup {
         self.algorithms.iter().map(|named| (named.label.as_str(), &named.config))
     }
 
+    /// The workloads that are measured by themselves, by name.
+    pub fn workload_names(&self) -> impl Iterator<Item = &str> {
+        let named = self.workloads.iter().filter_map(|workload| workload.named.as_ref());
+        named.map(|named| named.name.as_str())
+    }
+
+    /// The ranges of sizes whose slowdown is measured apart, as a scenario writes them.
+    pub fn sizes(&self) -> impl Iterator<Item = String> {
+        self.measure.sizes.iter().map(ToString::to_string)
+    }
+
     /// The same run with parameters of the algorithm `label` changed: the others keep their values,
     /// but for those of `dropped`, which get the profile's defaults.
     ///

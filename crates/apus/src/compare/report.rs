@@ -1,0 +1,188 @@
+//! A comparison as text, JSON, CSV and a page.
+
+use std::fmt::Write;
+
+use apus_sim::scenario::{Scenario, unit_of};
+use serde_json::{Map, Value, json};
+
+use super::table::{Contestant, Metrics, Spread, heading};
+use crate::chart::{COLOURS, escape};
+use crate::text::{columns, number};
+
+/// Everything that a comparison found.
+pub(super) struct Report<'a> {
+    pub(super) scenario: &'a Scenario,
+    /// The first seed and how many.
+    pub(super) seeds: (u64, u64),
+    pub(super) contestants: &'a [Contestant],
+    pub(super) metrics: &'a Metrics,
+}
+
+impl Report<'_> {
+    /// The metrics that at least one algorithm has, with its values.
+    fn rows(&self) -> Vec<(&str, Vec<Option<Spread>>)> {
+        let of = |name: &String| -> Vec<_> {
+            self.contestants.iter().map(|contestant| contestant.spread(name)).collect()
+        };
+        let all = self.metrics.names.iter().map(|name| (name.as_str(), of(name)));
+        all.filter(|(_, values)| values.iter().any(Option::is_some)).collect()
+    }
+
+    fn heading(&self, name: &str) -> String {
+        self.contestants.first().map_or_else(|| name.to_owned(), |one| heading(&one.setup, name))
+    }
+
+    /// What was run, in a line.
+    fn caption(&self) -> String {
+        let (first, count) = self.seeds;
+        let last = first + count - 1;
+        format!("{}, seeds {first} to {last}, medians", self.scenario.name)
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut lines = vec![vec![String::new()]];
+        lines[0].extend(self.contestants.iter().map(|one| one.label.clone()));
+        for (name, values) in self.rows() {
+            let mut line = vec![self.heading(name)];
+            line.extend(values.iter().map(|v| v.map_or("-".to_owned(), |v| number(v.median))));
+            lines.push(line);
+        }
+        let mut text = format!("{}\n\n{}", self.caption(), columns(&lines, ""));
+        for one in self.contestants {
+            for note in &one.notes {
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{}: {note}", one.label);
+            }
+        }
+        text
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let rows = self.rows();
+        let algorithms = self.contestants.iter().enumerate().map(|(index, one)| {
+            let metrics: Map<String, Value> = rows
+                .iter()
+                .map(|(name, values)| {
+                    let value = values[index]
+                        .map(|v| json!({ "median": v.median, "min": v.min, "max": v.max }));
+                    ((*name).to_owned(), json!(value))
+                })
+                .collect();
+            let complete = one.summaries.iter().flatten().count();
+            json!({
+                "algorithm": one.label,
+                "changes": one.notes,
+                "complete_runs": complete,
+                "metrics": metrics,
+            })
+        });
+        json!({
+            "scenario": self.scenario.name,
+            "first_seed": self.seeds.0,
+            "seeds": self.seeds.1,
+            "algorithms": algorithms.collect::<Vec<_>>(),
+        })
+    }
+
+    /// One line per metric and algorithm.
+    pub(super) fn csv(&self) -> String {
+        let mut text = "metric,unit,algorithm,median,min,max\n".to_owned();
+        for (name, values) in self.rows() {
+            for (one, value) in self.contestants.iter().zip(values) {
+                let Some(Spread { median, min, max }) = value else { continue };
+                let (unit, label) = (unit_of(name), &one.label);
+                let _ = writeln!(text, "{name},{unit},{label},{median},{min},{max}");
+            }
+        }
+        text
+    }
+
+    /// A page that needs nothing else.
+    pub(super) fn html(&self) -> String {
+        let title = escape(&self.scenario.name);
+        let mut page = format!(
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\n\
+             <style>body{{font:14px sans-serif;margin:2em}}td,th{{padding:2px 12px;text-align:right}}\
+             td:first-child,th:first-child{{text-align:left}}tr:nth-child(even){{background:#f4f4f4}}\
+             figure{{display:inline-block;margin:1em}}</style>\n<h1>{title}</h1>\n<p>{}</p>\n",
+            escape(self.scenario.title.as_deref().unwrap_or_default())
+        );
+        let _ = writeln!(
+            page,
+            "<p>{}; in brackets the spread.</p>\n<table><tr><th></th>",
+            escape(&self.caption())
+        );
+        for one in self.contestants {
+            let _ = write!(page, "<th>{}</th>", escape(&one.label));
+        }
+        page += "</tr>\n";
+        let rows = self.rows();
+        for (name, values) in &rows {
+            let _ = write!(page, "<tr><td>{}</td>", escape(&self.heading(name)));
+            for value in values {
+                page += &match value {
+                    Some(Spread { median, min, max }) if min < max => format!(
+                        "<td>{} ({} … {})</td>",
+                        number(*median),
+                        number(*min),
+                        number(*max)
+                    ),
+                    Some(value) => format!("<td>{}</td>", number(value.median)),
+                    None => "<td>-</td>".to_owned(),
+                };
+            }
+            page += "</tr>\n";
+        }
+        page += "</table>\n";
+        for one in self.contestants {
+            for note in &one.notes {
+                let _ = writeln!(page, "<p>{}: {}</p>", escape(&one.label), escape(note));
+            }
+        }
+        for (name, values) in &rows {
+            page += &self.bars(name, values);
+        }
+        page + "</html>\n"
+    }
+
+    /// A bar per algorithm, with a line from the smallest to the largest value over the seeds.
+    fn bars(&self, name: &str, values: &[Option<Spread>]) -> String {
+        const WIDTH: f64 = 420.0;
+        const LEFT: f64 = 110.0;
+        const ROW: f64 = 24.0;
+        let most = values.iter().flatten().map(|v| v.max).fold(0.0, f64::max);
+        if most <= 0.0 {
+            return String::new();
+        }
+        let height = ROW * values.len() as f64 + 28.0;
+        let scale = (WIDTH - LEFT - 70.0) / most;
+        let mut svg = format!(
+            "<figure><svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" \
+             height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\
+             <text x=\"4\" y=\"15\" font-weight=\"bold\">{}</text>\n",
+            escape(&self.heading(name))
+        );
+        for (index, (one, value)) in self.contestants.iter().zip(values).enumerate() {
+            let y = 24.0 + ROW * index as f64;
+            let colour = COLOURS[index % COLOURS.len()];
+            let _ = write!(svg, "<text x=\"4\" y=\"{}\">{}</text>", y + 14.0, escape(&one.label));
+            let Some(Spread { median, min, max }) = value else { continue };
+            let at = |value: f64| LEFT + value * scale;
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{LEFT}\" y=\"{y}\" width=\"{:.1}\" height=\"16\" fill=\"{colour}\"/>\
+                 <line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{}\" y2=\"{}\" stroke=\"black\"/>\
+                 <text x=\"{:.1}\" y=\"{}\">{}</text>",
+                median * scale,
+                at(*min),
+                at(*max),
+                y + 8.0,
+                y + 8.0,
+                at(*max) + 5.0,
+                y + 13.0,
+                number(*median)
+            );
+        }
+        svg + "</svg></figure>\n"
+    }
+}

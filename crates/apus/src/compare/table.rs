@@ -1,0 +1,107 @@
+//! What a comparison shows of each algorithm.
+
+use apus_cc::suggestion;
+use apus_sim::scenario::{METRICS, Scenario, Setup, unit_of};
+use serde_json::Value;
+
+use crate::sweep::table::{median, metric};
+
+/// An algorithm and its runs.
+pub(super) struct Contestant {
+    /// As the command named it.
+    pub(super) label: String,
+    pub(super) setup: Setup,
+    /// What its switches do differently from the scenario's.
+    pub(super) notes: Vec<String>,
+    /// By seed; `None` if the run did not end.
+    pub(super) summaries: Vec<Option<Value>>,
+}
+
+/// Median, smallest and largest value over the seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Contestant {
+    /// A metric over the seeds that measured it.
+    pub(super) fn spread(&self, name: &str) -> Option<Spread> {
+        let done = self.summaries.iter().flatten();
+        let values: Vec<f64> = done.filter_map(|summary| metric(summary, name)).collect();
+        let min = values.iter().copied().min_by(f64::total_cmp)?;
+        let max = values.iter().copied().max_by(f64::total_cmp)?;
+        median(values).map(|median| Spread { median, min, max })
+    }
+}
+
+/// Of what a comparison shows for every scenario.
+const COMMON: [&str; 13] = [
+    "goodput_gbps",
+    "busiest_port.utilisation",
+    "loss_rate",
+    "busiest_port.mean_queue_bytes",
+    "busiest_port.max_queue_bytes",
+    "fabric_rtt_us.p50",
+    "fabric_rtt_us.p99",
+    "endpoint_delay_us.p99",
+    "op_latency_us.p50",
+    "op_latency_us.p99",
+    "op_latency_us.p99_9",
+    "jain",
+    "fair_share_deviation",
+];
+
+/// The metrics of a comparison, by their names in a summary.
+pub(super) struct Metrics {
+    pub(super) names: Vec<String>,
+}
+
+impl Metrics {
+    /// The common ones, slowdowns of each workload by size, those that the scenario's own checks look
+    /// at (settling times, for example), and what the user asks for besides.
+    pub(super) fn of(setup: &Setup, scenario: &Scenario, more: &[String]) -> Result<Self, String> {
+        let mut names: Vec<String> = COMMON.map(str::to_owned).into();
+        let sizes = setup.sizes().count();
+        for workload in setup.workload_names() {
+            names.push(format!("workload.{workload}.slowdown.p99"));
+            for size in 0..sizes {
+                for stat in ["p50", "p99"] {
+                    names.push(format!("workload.{workload}.size.{size}.slowdown.{stat}"));
+                }
+            }
+        }
+        let checks = scenario.checks.iter().chain(&scenario.shown);
+        names.extend(checks.map(|check| check.metric.clone()));
+        for name in more {
+            if !METRICS.contains(&name.as_str()) && !names.contains(name) {
+                let known = METRICS.iter().copied().chain(names.iter().map(String::as_str));
+                let hint = suggestion(name, known);
+                return Err(format!("--metric {name}: there is no such metric here{hint}"));
+            }
+            names.push(name.clone());
+        }
+        let mut unique: Vec<String> = Vec::new();
+        for name in names {
+            if !unique.contains(&name) {
+                unique.push(name);
+            }
+        }
+        Ok(Self { names: unique })
+    }
+}
+
+/// What a metric is called in a table: its unit beside it, the size range in words.
+pub(super) fn heading(setup: &Setup, name: &str) -> String {
+    let mut words: Vec<String> = name.split('.').map(str::to_owned).collect();
+    if let Some(at) = words.iter().position(|word| word == "size")
+        && let Some(range) = words.get(at + 1).and_then(|n| setup.sizes().nth(n.parse().ok()?))
+    {
+        words[at + 1] = range;
+    }
+    match unit_of(name) {
+        "" => words.join(" "),
+        unit => format!("{} [{unit}]", words.join(" ")),
+    }
+}

@@ -1,0 +1,118 @@
+//! `apus compare`: every algorithm gets the same traffic, and what it needs of the switches.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SCENARIO: &str = r#"
+duration = "3ms"
+warmup = "1ms"
+topology = { kind = "star", hosts = 5, rate = "10Gbps", delay = "1us", buffer = "1MB" }
+algorithm = { name = "swift" }
+[[workload]]
+name = "writes"
+kind = "incast"
+size = "64kB"
+"#;
+
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("folder");
+    fs::write(path.join("mine.toml"), SCENARIO).expect("file");
+    path
+}
+
+fn apus(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.current_dir(folder).args(arguments).output().expect("process")
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn the_numbers_are_those_of_a_run_by_itself() {
+    let folder = folder("numbers");
+    let compared = json(&apus(
+        &folder,
+        &["compare", "mine.toml", "--algorithms", "swift,dctcp:gcn", "--seeds", "1", "--json"],
+    ));
+    let runs = [
+        apus(&folder, &["run", "mine.toml", "--json"]),
+        apus(
+            &folder,
+            &[
+                "run",
+                "mine.toml",
+                "--json",
+                "--set",
+                "algorithm.name=dctcp",
+                "--set",
+                "algorithm.profile=gcn",
+                "--set",
+                // 65 packets of 1538 B: a seventh of 10 Gb/s times 8 us is less.
+                "topology.ecn.threshold=99970B",
+            ],
+        ),
+    ];
+    for (run, compared) in runs.iter().zip(compared["algorithms"].as_array().expect("list")) {
+        let run = &json(run)["runs"][0];
+        for (name, pointer) in [
+            ("goodput_gbps", "/goodput_gbps"),
+            ("fabric_rtt_us.p99", "/fabric_rtt_us/p99"),
+            ("busiest_port.max_queue_bytes", "/busiest_port/max_queue_bytes"),
+        ] {
+            let (a, b) = (&compared["metrics"][name]["median"], run.pointer(pointer));
+            assert_eq!(a.as_f64(), b.and_then(Value::as_f64), "{name}");
+        }
+    }
+    // Marks hold DCTCP's queue near the threshold; delay holds Swift's at its target of some 25 us.
+    let queue = |index: usize| {
+        let metrics = &compared["algorithms"][index]["metrics"];
+        metrics["busiest_port.mean_queue_bytes"]["median"].as_f64().expect("queue")
+    };
+    assert!(queue(0) < 50_000.0 && (50_000.0..120_000.0).contains(&queue(1)), "{compared:#}");
+}
+
+#[test]
+fn results_are_written_and_found_again() {
+    let folder = folder("written");
+    let arguments =
+        ["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "2", "--out", "out"];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    assert!(text.contains("dctcp: switches mark from 99.97kB on"), "{text}");
+    assert!(text.contains("workload writes size 10kB..100kB slowdown p99"), "{text}");
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).expect("file");
+    let (csv, page) = (read("compare.csv"), read("report.html"));
+    assert!(csv.starts_with("metric,unit,algorithm,median,min,max\ngoodput_gbps,Gb/s,swift,"));
+    assert!(page.contains("<table>") && page.contains("<svg") && !page.contains("http-equiv"));
+    let runs = || fs::read_dir(folder.join("out/runs")).expect("runs").count();
+    let before = runs();
+    assert_eq!(before, 4);
+    assert_eq!(String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8"), text);
+    assert_eq!(runs(), before);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = folder("refused");
+    for (algorithms, message) in [
+        ("swift,swfit", "there is no algorithm `swfit`; did you mean `swift`?"),
+        ("swift,swift", "is there twice"),
+        ("swift:fast", "fast"),
+    ] {
+        let output = apus(&folder, &["compare", "mine.toml", "--algorithms", algorithms]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(message), "{message} is not in {stderr}");
+    }
+    let metric = ["compare", "mine.toml", "--algorithms", "swift", "--metric", "jian"];
+    let stderr = String::from_utf8_lossy(&apus(&folder, &metric).stderr).into_owned();
+    assert!(stderr.contains("did you mean `jain`?"), "{stderr}");
+}
