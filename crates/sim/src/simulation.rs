@@ -1,5 +1,6 @@
 //! One run: the engine loop and what surrounds it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use apus_wire::Header;
 
 use crate::fairness::FairShare;
 use crate::faults::Faults;
-use crate::measure::{self, WorkloadMetrics};
+use crate::measure::{self, PortWindows, WorkloadMetrics};
 use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
@@ -72,6 +73,8 @@ pub struct Simulation {
     fair_share: FairShare,
     sampler: Option<Sampler>,
     faults: Faults,
+    /// From the end of the warm-up on.
+    port_windows: Option<PortWindows>,
     plan: Plan,
     watch: Watch,
 }
@@ -120,6 +123,7 @@ impl Simulation {
             fair_share,
             sampler: None,
             faults: Faults::new(&plan.faults, plan.seed),
+            port_windows: None,
             plan: plan.clone(),
             watch: Watch::default(),
         })
@@ -177,6 +181,12 @@ impl Simulation {
             }
             part.world.network.restart_max_queues(warmup);
         }
+        self.port_windows = PortWindows::new(
+            &self.plan.measures,
+            warmup,
+            |port| self.network_of(port).rate(port),
+            |port, class| self.network_of(port).class_counters(port, class, warmup),
+        );
         if stopped.is_none() {
             stopped = self.run_phase(end, &exchange, &mut watcher, progress);
         }
@@ -240,6 +250,7 @@ impl Simulation {
                 return stopped;
             }
             self.sample_recording(at);
+            self.end_port_window(at);
             self.change_links(at);
             if self.fair_share.next_sample() != Some(at) {
                 continue;
@@ -259,7 +270,18 @@ impl Simulation {
     fn next_sample(&self) -> Option<Time> {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);
         let fault = self.faults.next();
-        self.fair_share.next_sample().into_iter().chain(recorded).chain(fault).min()
+        let window = self.port_windows.as_ref().map(PortWindows::next);
+        let others = recorded.into_iter().chain(fault).chain(window);
+        self.fair_share.next_sample().into_iter().chain(others).min()
+    }
+
+    /// Ends the window of the measured ports that is due at `now`.
+    fn end_port_window(&mut self, now: Time) {
+        let Some(mut windows) = self.port_windows.take() else { return };
+        if windows.next() == now {
+            windows.sample(|port, class| self.network_of(port).class_counters(port, class, now));
+        }
+        self.port_windows = Some(windows);
     }
 
     /// Makes the changes to links that are due at `now`.
@@ -433,6 +455,8 @@ impl Simulation {
                 &metrics.connections,
                 seconds,
             ),
+            ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |w| w.summarize(measured)),
+            compare: self.port_windows.as_ref().map_or_else(BTreeMap::new, PortWindows::compare),
             packets: Conservation {
                 sent: counters.sent,
                 delivered: counters.delivered,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::measure::WorkloadSummary;
+use crate::measure::{ComparisonSummary, PortGroupSummary, WorkloadSummary};
 use crate::metrics::{Counts, Distribution};
 use crate::record::Recording;
 
@@ -174,6 +174,12 @@ pub struct Summary {
     /// Named workloads.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub workload: BTreeMap<String, WorkloadSummary>,
+    /// Groups of ports.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ports: BTreeMap<String, PortGroupSummary>,
+    /// Classes whose loss is compared.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compare: BTreeMap<String, ComparisonSummary>,
     /// Packets of the whole run.
     pub packets: Conservation,
     /// What it took.

@@ -1,14 +1,19 @@
-//! What is measured of parts of a run: of workloads that have a name.
+//! What is measured of parts of a run: of workloads that have a name, and of groups of ports.
 //!
 //! A run that asks for none of it has no accumulators, and the packet path only finds that there
 //! are none.
 
+mod buckets;
+mod ports;
 mod workload;
 
 use std::fmt;
 
 use apus_units::{Bytes, Span};
 
+pub use buckets::{ComparisonSummary, LossSummary};
+pub(crate) use ports::PortWindows;
+pub use ports::{ClassSummary, Comparison, PortGroup, PortGroupSummary};
 pub use workload::{SizeSummary, WorkloadSummary};
 pub(crate) use workload::{WorkloadMetrics, summarize};
 
@@ -19,6 +24,14 @@ pub struct Measures {
     pub workloads: Vec<NamedWorkload>,
     /// Sizes of ops whose slowdown each named workload reports apart.
     pub sizes: Vec<SizeRange>,
+    /// Length of the windows in which groups of ports are looked at; `None` if there are none.
+    pub window: Option<Span>,
+    /// Groups of ports.
+    pub groups: Vec<PortGroup>,
+    /// Names of the traffic classes, by number; none if there is but one.
+    pub classes: Vec<String>,
+    /// Classes whose loss is compared.
+    pub comparisons: Vec<Comparison>,
 }
 
 /// A workload that is measured by itself.

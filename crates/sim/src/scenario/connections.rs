@@ -114,6 +114,13 @@ fn draw(setup: &Setup, workload: &Workload, poisson: &Poisson, index: usize) -> 
                     let drawn = hosts[random.below(hosts.len() as u64 - 1) as usize];
                     if drawn == from { hosts[hosts.len() - 1] } else { drawn }
                 }
+                Pairs::OtherRacks(hosts, racks) => loop {
+                    // There is one: the reader made sure of two racks.
+                    let drawn = hosts[random.below(hosts.len() as u64) as usize];
+                    if racks[drawn as usize] != racks[from as usize] {
+                        break drawn;
+                    }
+                },
             };
             let size = poisson.sizes.draw(random.uniform());
             drawn.push((OpArrival { at, size }, from, to));

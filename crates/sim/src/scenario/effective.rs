@@ -253,6 +253,7 @@ fn write_poisson(out: &mut String, poisson: &Poisson) -> fmt::Result {
     }
     match &poisson.pairs {
         Pairs::Random(hosts) => writeln!(out, "hosts = {hosts:?}")?,
+        Pairs::OtherRacks(hosts, _) => writeln!(out, "hosts = {hosts:?}\nto = \"other-racks\"")?,
         Pairs::To { senders, receiver } => {
             writeln!(out, "senders = {senders:?}\nreceiver = {receiver}")?;
         }

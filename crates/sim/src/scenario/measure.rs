@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use apus_fabric::Topology;
 use apus_units::{Bytes, Span};
 
+use super::classes::Class;
+use super::measure_ports::{self, Ports};
 use super::metric::Names;
 use super::section::{Section, Setting};
 use super::tree::{Node, Table, Value};
@@ -14,6 +17,19 @@ use crate::measure::SizeRange;
 pub(super) struct Measure {
     pub(super) fair_share: Option<FairShare>,
     pub(super) sizes: Vec<SizeRange>,
+    /// Groups of ports, if there are any.
+    pub(super) ports: Option<Ports>,
+}
+
+/// What can be measured.
+pub(super) struct Parts<'a> {
+    /// Whether a workload has a name.
+    pub(super) named: bool,
+    pub(super) duration: Span,
+    pub(super) warmup: Span,
+    /// `None` if it is wrong.
+    pub(super) topology: Option<&'a Topology>,
+    pub(super) classes: &'a [Class],
 }
 
 /// Compare rates over intervals with the fair share.
@@ -26,33 +42,25 @@ pub(super) struct FairShare {
 /// Most ranges of sizes.
 const MAX_SIZES: usize = 32;
 
-/// Reads `[measure]`; `named` is whether a workload has a name.
-pub(super) fn read(
-    root: &Section<'_>,
-    duration: Span,
-    warmup: Option<Span>,
-    named: bool,
-) -> Option<Measure> {
+/// Reads `[measure]`.
+pub(super) fn read(root: &Section<'_>, parts: &Parts<'_>) -> Option<Measure> {
     let Some(section) = root.section("measure") else {
         return Some(Measure::default());
     };
-    let fair_share = read_fair_share(&section, duration, warmup);
+    let fair_share = read_fair_share(&section, parts);
     let sizes = read_sizes(&section);
-    if !named {
+    let ports = measure_ports::read(&section, parts);
+    if !parts.named {
         section.no_effect("sizes", "without a workload that has a `name`");
     }
     let keys = section.keys().count();
     section.check(keys > 0, "interval", "and all others are missing; remove `[measure]`");
     section.finish();
-    Some(Measure { fair_share: fair_share?, sizes: sizes? })
+    Some(Measure { fair_share: fair_share?, sizes: sizes?, ports: ports? })
 }
 
 /// The outer `None` means that something is wrong.
-fn read_fair_share(
-    section: &Section<'_>,
-    duration: Span,
-    warmup: Option<Span>,
-) -> Option<Option<FairShare>> {
+fn read_fair_share(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<FairShare>> {
     if section.node("interval").is_none() && section.node("fair_share_after").is_none() {
         return Some(None);
     }
@@ -60,7 +68,7 @@ fn read_fair_share(
     let after = section.require("fair_share_after");
     if let Some(interval) = interval {
         section.check(!interval.is_zero(), "interval", "must be above 0");
-        let measured = duration.saturating_sub(warmup.unwrap_or(Span::ZERO));
+        let measured = parts.duration.saturating_sub(parts.warmup);
         let message = format_args!("is {interval}, but only {measured} are measured");
         section.check(interval <= measured, "interval", message);
     }
@@ -111,16 +119,24 @@ pub(super) fn names(table: &Table) -> Names {
         },
         _ => None,
     };
+    let names = |node: Option<&Node>| list(node).iter().filter_map(name).collect();
+    let groups = match table.at_path("measure.ports").map(|node| &node.value) {
+        Some(Value::Table(groups)) => groups.entries.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
     Names {
-        workloads: list(table.get("workload")).iter().filter_map(name).collect(),
+        workloads: names(table.get("workload")),
         sizes: list(table.at_path("measure.sizes")).len(),
+        groups,
+        classes: names(table.at_path("topology.class")),
+        comparisons: names(table.at_path("measure.compare")),
     }
 }
 
 /// Writes it back.
 pub(super) fn write(out: &mut String, measure: &Measure) -> fmt::Result {
-    let Measure { fair_share, sizes } = measure;
-    if fair_share.is_none() && sizes.is_empty() {
+    let Measure { fair_share, sizes, ports } = measure;
+    if fair_share.is_none() && sizes.is_empty() && ports.is_none() {
         return Ok(());
     }
     writeln!(out, "\n[measure]")?;
@@ -130,6 +146,9 @@ pub(super) fn write(out: &mut String, measure: &Measure) -> fmt::Result {
     if !sizes.is_empty() {
         let ranges: Vec<String> = sizes.iter().map(|range| format!("\"{range}\"")).collect();
         writeln!(out, "sizes = [{}]", ranges.join(", "))?;
+    }
+    if let Some(ports) = ports {
+        measure_ports::write(out, ports)?;
     }
     Ok(())
 }

@@ -82,8 +82,9 @@ pub const METRICS: &[&str] = &[
     "packets.dropped_at_nic",
 ];
 
-/// The numbers of parts of a run: `<name>` stands for what a scenario calls the part, `<stat>` for
-/// one of [`STATS`], `<n>` for the number of an entry, from 0.
+/// The numbers of parts of a run: `<name>` stands for what a scenario calls the part, `<class>` for
+/// a traffic class, `<bucket>` for the lower end in percent of 10 % of utilisation, `<stat>` for one
+/// of [`STATS`], `<n>` for the number of an entry, from 0.
 pub const SCOPED: &[&str] = &[
     "workload.<name>.throughput_gbps",
     "workload.<name>.goodput_gbps",
@@ -107,7 +108,23 @@ pub const SCOPED: &[&str] = &[
     "workload.<name>.endpoint_limited",
     "workload.<name>.size.<n>.op_latency_us.<stat>",
     "workload.<name>.size.<n>.slowdown.<stat>",
+    "ports.<name>.class.<class>.throughput_gbps",
+    "ports.<name>.class.<class>.windows",
+    "ports.<name>.class.<class>.loss_rate",
+    "ports.<name>.class.<class>.loss_rate_p99_9",
+    "ports.<name>.class.<class>.by_port.<bucket>.windows",
+    "ports.<name>.class.<class>.by_port.<bucket>.loss_rate",
+    "ports.<name>.class.<class>.by_port.<bucket>.loss_rate_p99_9",
+    "ports.<name>.class.<class>.by_class.<bucket>.windows",
+    "ports.<name>.class.<class>.by_class.<bucket>.loss_rate",
+    "ports.<name>.class.<class>.by_class.<bucket>.loss_rate_p99_9",
+    "compare.<name>.buckets",
+    "compare.<name>.loss_ratio",
+    "compare.<name>.loss_ratio_p99_9",
 ];
+
+/// The buckets of utilisation, by their lower ends in percent.
+const BUCKETS: [&str; 10] = ["0", "10", "20", "30", "40", "50", "60", "70", "80", "90"];
 
 /// What is known of a distribution.
 pub const STATS: [&str; 10] =
@@ -119,6 +136,11 @@ pub(super) struct Names {
     pub(super) workloads: Vec<String>,
     /// How many ranges of sizes there are.
     pub(super) sizes: usize,
+    /// Groups of ports.
+    pub(super) groups: Vec<String>,
+    /// Traffic classes.
+    pub(super) classes: Vec<String>,
+    pub(super) comparisons: Vec<String>,
 }
 
 impl Names {
@@ -126,13 +148,22 @@ impl Names {
     pub(super) fn metrics(&self) -> Vec<String> {
         let mut all = Vec::new();
         for pattern in SCOPED {
-            let names = &self.workloads;
+            let names = match pattern.split('.').next() {
+                Some("ports") => &self.groups,
+                Some("compare") => &self.comparisons,
+                _ => &self.workloads,
+            };
             let numbers: Vec<String> = (0..self.sizes).map(|n| n.to_string()).collect();
             let stats = STATS.map(str::to_owned);
             let mut some = vec![(*pattern).to_owned()];
-            for (place, values) in
-                [("<name>", &names[..]), ("<n>", &numbers[..]), ("<stat>", &stats[..])]
-            {
+            let buckets = BUCKETS.map(str::to_owned);
+            for (place, values) in [
+                ("<name>", &names[..]),
+                ("<class>", &self.classes[..]),
+                ("<bucket>", &buckets[..]),
+                ("<n>", &numbers[..]),
+                ("<stat>", &stats[..]),
+            ] {
                 if pattern.contains(place) {
                     let fill = |one: &String| {
                         let one = one.clone();
@@ -157,7 +188,8 @@ pub fn pattern_of(metric: &str) -> Option<&'static str> {
 pub(crate) fn fits(name: &str, pattern: &str) -> bool {
     let (words, places) = (name.split('.'), pattern.split('.'));
     let fits = |(word, place): (&str, &str)| match place {
-        "<name>" => !word.is_empty(),
+        "<name>" | "<class>" => !word.is_empty(),
+        "<bucket>" => BUCKETS.contains(&word),
         "<stat>" => STATS.contains(&word),
         "<n>" => word.parse::<u32>().is_ok(),
         _ => word == place,
@@ -194,7 +226,7 @@ pub fn unit_of(metric: &str) -> &'static str {
 pub(super) fn is_fraction(metric: &str) -> bool {
     let last = metric.rsplit('.').next().unwrap_or(metric);
     let fractions = ["jain", "fair_share_deviation", "utilisation", "late", "endpoint_limited"];
-    last.ends_with("loss_rate") || fractions.contains(&last)
+    last.ends_with("loss_rate") || last == "loss_rate_p99_9" || fractions.contains(&last)
 }
 
 #[cfg(test)]
@@ -203,7 +235,7 @@ mod tests {
 
     #[test]
     fn names_become_metrics_and_units_are_those_of_the_quantity() {
-        let names = Names { workloads: vec!["small_us".to_owned()], sizes: 2 };
+        let names = Names { workloads: vec!["small_us".to_owned()], sizes: 2, ..Names::default() };
         let all = names.metrics();
         for (metric, unit) in [
             ("workload.small_us.ops", ""),

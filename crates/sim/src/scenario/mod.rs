@@ -44,7 +44,7 @@
 //!   Of the other kinds:
 //!   * "poisson": `load`, payload bytes offered per time over the rate of a link: each sender's, or the
 //!     receiver's, all senders together, if there is a `receiver` (with its `senders`; otherwise
-//!     `hosts` send to each other at random). `size`, or `sizes`: a name of
+//!     `hosts` send to each other at random, with `to = "other-racks"` never within a rack). `size`, or `sizes`: a name of
 //!     [`BUILT_IN`](crate::sizes::BUILT_IN), or `{ file = "mine.txt" }`. `flows = "per-op"`, or
 //!     "per-pair" with `flows_per_pair` (1), which take turns. An op that its flow has no room for
 //!     waits; its latency counts from when it came.
@@ -62,6 +62,13 @@
 //!   its max-min share, from that long after each start or stop of a connection. `sizes =
 //!   ["0B..10kB", "10kB.."]`: ranges of op sizes (the end excluded) whose latency and slowdown each
 //!   named workload reports apart.
+//! * `[measure.ports]`: groups of switch ports by name, `edge = ["leaf * -> host *"]`; `*` stands for
+//!   any text in the names of ports. Their traffic classes are measured, in windows of
+//!   `measure.window` (1ms), and sorted by the utilisation in the window, in buckets of 10 %:
+//!   `by_port` by that of the port, `by_class` by the class's own share of the link.
+//!   `[[measure.compare]]`: `name`, `ports`, `class`, `with`: the loss of one class over that of
+//!   another, the largest ratio in the buckets in which `with` loses at least `floor` (1e-4); `by =
+//!   "port"` or "class".
 //! * `name` in a `[[workload]]`: it is measured by itself, see the metrics `workload.<name>`. With a
 //!   `deadline`, the share of its ops that took longer (`late`).
 //!
@@ -97,6 +104,7 @@ mod graph;
 mod host;
 mod hosts;
 mod measure;
+mod measure_ports;
 mod metric;
 mod one_line;
 mod poisson;

@@ -29,6 +29,9 @@ pub(super) struct Poisson {
 pub(super) enum Pairs {
     /// Each of them, each time to another one drawn at random.
     Random(Vec<u32>),
+    /// Each of them, each time to one of another rack drawn at random; the rack of each host of the
+    /// topology.
+    OtherRacks(Vec<u32>, Vec<u32>),
     /// Some to one.
     To { senders: Vec<u32>, receiver: u32 },
 }
@@ -44,7 +47,7 @@ impl Poisson {
             section.check(load > 0.0 && load <= 10.0, "load", must);
         }
         let sizes = read_sizes(section);
-        let pairs = read_pairs(section, frame.hosts);
+        let pairs = read_pairs(section, frame);
         let flows = section.word("flows", &["per-pair", "per-op"]);
         let flows_per_pair = match flows? {
             "per-op" => {
@@ -72,7 +75,9 @@ impl Poisson {
         // Six standard deviations above the mean number of ops.
         let ops = (self.expected + 6.0 * self.expected.sqrt()).ceil() as u64;
         let pairs = match &self.pairs {
-            Pairs::Random(hosts) => hosts.len() as u64 * (hosts.len() as u64 - 1),
+            Pairs::Random(hosts) | Pairs::OtherRacks(hosts, _) => {
+                hosts.len() as u64 * (hosts.len() as u64 - 1)
+            }
             Pairs::To { senders, .. } => senders.len() as u64,
         };
         match self.flows_per_pair {
@@ -83,7 +88,7 @@ impl Poisson {
 
     pub(super) fn senders(&self) -> &[u32] {
         match &self.pairs {
-            Pairs::Random(hosts) => hosts,
+            Pairs::Random(hosts) | Pairs::OtherRacks(hosts, _) => hosts,
             Pairs::To { senders, .. } => senders,
         }
     }
@@ -92,20 +97,37 @@ impl Poisson {
     pub(super) fn gap_s(&self, sender: u32, rates: &[Rate]) -> f64 {
         let rate = |host: u32| rates.get(host as usize).map_or(1.0, |r| r.as_bps() as f64);
         let offered = match &self.pairs {
-            Pairs::Random(_) => self.load * rate(sender),
+            Pairs::Random(_) | Pairs::OtherRacks(..) => self.load * rate(sender),
             Pairs::To { senders, receiver } => self.load * rate(*receiver) / senders.len() as f64,
         };
         self.sizes.mean() * 8.0 / offered
     }
 }
 
-fn read_pairs(section: &Section<'_>, hosts: u32) -> Option<Pairs> {
+fn read_pairs(section: &Section<'_>, frame: &Frame<'_>) -> Option<Pairs> {
+    let hosts = frame.hosts;
     let Some(node) = section.node("receiver") else {
         section
             .no_effect("senders", "without a `receiver`; name `hosts`, which all send and receive");
-        return Some(Pairs::Random(read_hosts(section, "hosts", hosts, 2)?));
+        let named = read_hosts(section, "hosts", hosts, 2)?;
+        let remote = match section.node("to") {
+            Some(_) => section.word("to", &["other-hosts", "other-racks"])? == "other-racks",
+            None => false,
+        };
+        return if remote { read_racks(section, frame, named) } else { Some(Pairs::Random(named)) };
     };
+    section.no_effect("to", "with a `receiver`");
     section.no_effect("hosts", "with a `receiver`; name the `senders`");
     let receiver = read_host(section, "receiver", node, hosts)?;
     Some(Pairs::To { senders: read_senders(section, "senders", &[receiver], hosts)?, receiver })
+}
+
+fn read_racks(section: &Section<'_>, frame: &Frame<'_>, hosts: Vec<u32>) -> Option<Pairs> {
+    let racks = frame.topology.racks();
+    let rack = |host: &u32| racks.get(*host as usize);
+    let several = hosts.iter().any(|host| rack(host) != rack(&hosts[0]));
+    let message = "is \"other-racks\", but all these hosts are in one: a rack is the hosts of a \
+                   switch of a leaf-spine, fat tree, parking lot or dumbbell";
+    section.check(several, "to", message);
+    several.then_some(Pairs::OtherRacks(hosts, racks))
 }

@@ -176,7 +176,16 @@ impl Setup {
 
     fn measures(&self) -> Measures {
         let named = self.workloads.iter().filter_map(|workload| workload.named.clone());
-        Measures { workloads: named.collect(), sizes: self.measure.sizes.clone() }
+        let Measure { sizes, ports, .. } = &self.measure;
+        let names = self.topology.classes.iter().map(|class| class.name.clone());
+        Measures {
+            workloads: named.collect(),
+            sizes: sizes.clone(),
+            window: ports.as_ref().map(|ports| ports.window),
+            groups: ports.iter().flat_map(|ports| ports.groups.iter().map(|g| g.group.clone())).collect(),
+            classes: names.collect(),
+            comparisons: ports.iter().flat_map(|ports| ports.comparisons.clone()).collect(),
+        }
     }
 
     /// The scenario that says all of this and nothing else: it reads back to the same plan.
@@ -230,10 +239,18 @@ impl Setup {
         let workloads: Vec<Option<Workload>> =
             tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
         let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
-        let built = if root.node("fault").is_some() { topology.build().ok() } else { None };
+        let names_links = root.node("fault").is_some() || root.node("measure").is_some();
+        let built = if names_links { topology.build().ok() } else { None };
         let faults = fault::read_faults(&root, built.as_ref(), duration);
         let named = workloads.iter().any(|workload| workload.named.is_some());
-        let measure = measure::read(&root, duration, warmup, named);
+        let parts = measure::Parts {
+            named,
+            duration,
+            warmup: warmup.unwrap_or(Span::ZERO),
+            topology: built.as_ref(),
+            classes: &topology.classes,
+        };
+        let measure = measure::read(&root, &parts);
         check_names(&root, &workloads);
         let record = record::read(&root, duration);
         check_classes(&root, &topology, &workloads);

@@ -192,6 +192,19 @@ impl TopologySpec {
         }
     }
 
+    /// The rack of each host: the hosts of one switch. Those of a `links` topology are all in one.
+    pub(super) fn racks(&self) -> Vec<u32> {
+        let hosts = self.hosts();
+        let rack = |host: u32| match self.shape {
+            Shape::Star { .. } | Shape::Graph(_) => 0,
+            Shape::Dumbbell { left, .. } => u32::from(host >= left),
+            Shape::LeafSpine { hosts_per_leaf: size, .. }
+            | Shape::FatTree { hosts_per_edge: size, .. }
+            | Shape::ParkingLot { hosts_per_switch: size, .. } => host / size,
+        };
+        (0..hosts).map(rack).collect()
+    }
+
     /// The rate of each host's link.
     pub(super) fn host_rates(&self) -> Vec<Rate> {
         let mut rates = vec![self.edge.rate; self.hosts() as usize];

@@ -1,0 +1,177 @@
+//! Loss against utilisation: windows of time sorted into buckets of 10 % of utilisation.
+
+use std::collections::BTreeMap;
+
+use apus_fabric::Count;
+use serde::Serialize;
+
+/// How many buckets there are.
+pub(crate) const BUCKETS: usize = 10;
+
+/// The bucket of a utilisation, by its lower end in percent: 0, 10 and so on to 90. A packet counts
+/// when its last bit has left, so a window may seem to carry a packet too many.
+pub(super) fn bucket_of(utilisation: f64) -> usize {
+    ((utilisation * BUCKETS as f64) as usize).min(BUCKETS - 1)
+}
+
+/// The loss of one class in some windows of some ports.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    /// Windows in which the class was offered anything.
+    pub(super) windows: u64,
+    pub(super) offered: u64,
+    pub(super) dropped: u64,
+    /// The loss rates of the windows that lost anything.
+    lossy: Vec<f64>,
+}
+
+impl Losses {
+    /// Adds a window of one port.
+    pub(super) fn add(&mut self, offered: Count, dropped: Count) {
+        if offered.packets == 0 {
+            return;
+        }
+        self.windows += 1;
+        self.offered += offered.packets;
+        self.dropped += dropped.packets;
+        if dropped.packets > 0 {
+            self.lossy.push(dropped.packets as f64 / offered.packets as f64);
+        }
+    }
+
+    /// Packets dropped over packets offered; `None` without a packet.
+    pub(super) fn rate(&self) -> Option<f64> {
+        (self.offered > 0).then(|| self.dropped as f64 / self.offered as f64)
+    }
+
+    /// The 99.9th percentile over the windows (nearest rank), each of equal weight: the largest if
+    /// there are at most 1000.
+    pub(super) fn p99_9(&self) -> Option<f64> {
+        // Of n windows, n - ceil(0.999 n) = floor(n / 1000) lie above it.
+        let above = usize::try_from(self.windows / 1000).ok()?;
+        let mut lossy = self.lossy.clone();
+        lossy.sort_unstable_by(|a, b| b.total_cmp(a));
+        (self.windows > 0).then(|| lossy.get(above).copied().unwrap_or(0.0))
+    }
+
+    pub(super) fn summary(&self) -> LossSummary {
+        LossSummary { windows: self.windows, loss_rate: self.rate(), loss_rate_p99_9: self.p99_9() }
+    }
+}
+
+/// The loss of a class in windows of time at ports.
+#[derive(Clone, Debug, Serialize)]
+pub struct LossSummary {
+    /// Windows of ports in which the class was offered a packet.
+    pub windows: u64,
+    /// Packets dropped over packets sent into the ports' queues.
+    pub loss_rate: Option<f64>,
+    /// 99.9th percentile of the windows' loss rates: the largest of up to 1000 windows.
+    pub loss_rate_p99_9: Option<f64>,
+}
+
+/// How the loss of one class compares with that of another, bucket by bucket.
+#[derive(Clone, Debug, Serialize)]
+pub struct ComparisonSummary {
+    /// Buckets in which the other class loses at least the floor, and both have packets.
+    pub buckets: u64,
+    /// The largest ratio of the loss rates in such a bucket.
+    pub loss_ratio: Option<f64>,
+    /// The largest ratio of the 99.9th percentiles over windows in such a bucket.
+    pub loss_ratio_p99_9: Option<f64>,
+}
+
+/// Compares the loss of a class with that of `others` in each bucket in which those lose at least
+/// `floor`.
+pub(super) fn compare<'a>(
+    own: impl Iterator<Item = &'a Losses>,
+    others: impl Iterator<Item = &'a Losses>,
+    floor: f64,
+) -> ComparisonSummary {
+    let mut summary = ComparisonSummary { buckets: 0, loss_ratio: None, loss_ratio_p99_9: None };
+    let larger = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old.max(new)));
+    for (own, other) in own.zip(others) {
+        let (Some(rate), Some(base)) = (own.rate(), other.rate()) else { continue };
+        if base < floor {
+            continue;
+        }
+        summary.buckets += 1;
+        summary.loss_ratio = larger(summary.loss_ratio, rate / base);
+        // Losses that are rarer than one window in a thousand have no such percentile.
+        if let (Some(tail), Some(base)) = (own.p99_9(), other.p99_9())
+            && base > 0.0
+        {
+            summary.loss_ratio_p99_9 = larger(summary.loss_ratio_p99_9, tail / base);
+        }
+    }
+    summary
+}
+
+/// Summaries by the lower end of their bucket in percent.
+pub(super) fn by_bucket<T, S>(
+    buckets: &[T; BUCKETS],
+    summary: impl Fn(&T) -> S,
+) -> BTreeMap<String, S> {
+    let entry = |(index, bucket): (usize, &T)| ((index * (100 / BUCKETS)).to_string(), summary(bucket));
+    buckets.iter().enumerate().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_fabric::Count;
+
+    use super::{Losses, bucket_of, compare};
+
+    fn packets(packets: u64) -> Count {
+        Count { packets, bytes: packets * 1000 }
+    }
+
+    fn losses(windows: &[(u64, u64)]) -> Losses {
+        let mut losses = Losses::default();
+        for &(offered, dropped) in windows {
+            losses.add(packets(offered), packets(dropped));
+        }
+        losses
+    }
+
+    #[test]
+    fn buckets_are_ten_percent_wide_and_the_last_holds_all_above() {
+        assert_eq!([0.0, 0.0999, 0.1, 0.55, 0.95].map(bucket_of), [0, 0, 1, 5, 9]);
+        assert_eq!([1.0, 1.01].map(bucket_of), [9, 9]);
+    }
+
+    #[test]
+    fn loss_is_per_packet_and_its_percentile_per_window() {
+        let some = losses(&[(100, 1), (300, 0), (0, 0), (100, 50)]);
+        assert_eq!((some.windows, some.rate()), (3, Some(51.0 / 500.0)));
+        assert_eq!(some.p99_9(), Some(0.5));
+        assert_eq!((losses(&[]).rate(), losses(&[]).p99_9()), (None, None));
+    }
+
+    /// Of 2000 windows, the two that lose most lie above the 99.9th percentile.
+    #[test]
+    fn the_percentile_is_the_nearest_rank() {
+        let mut windows = vec![(100, 0); 1997];
+        windows.extend([(100, 10), (100, 20), (100, 30)]);
+        assert_eq!(losses(&windows).p99_9(), Some(0.1));
+        windows.truncate(1999);
+        assert_eq!(losses(&windows).p99_9(), Some(0.1));
+        assert_eq!(losses(&vec![(5, 0); 1000]).p99_9(), Some(0.0));
+    }
+
+    #[test]
+    fn only_buckets_in_which_the_other_loses_enough_are_compared() {
+        let own = [losses(&[(1000, 1)]), losses(&[(1000, 2)]), losses(&[]), losses(&[(10, 10)])];
+        let others = [
+            losses(&[(1000, 10)]),
+            losses(&[(1000, 100), (1000, 0)]),
+            losses(&[(10, 10)]),
+            losses(&[(100_000, 1)]),
+        ];
+        let found = compare(own.iter(), others.iter(), 1e-4);
+        assert_eq!((found.buckets, found.loss_ratio), (2, Some(0.1)));
+        assert_eq!(found.loss_ratio_p99_9, Some(0.1));
+        let found = compare(own[..1].iter(), others[3..].iter(), 1e-4);
+        assert_eq!((found.buckets, found.loss_ratio), (0, None));
+    }
+}

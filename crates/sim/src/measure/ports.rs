@@ -1,0 +1,208 @@
+//! Groups of ports: what their classes carried and lost, window by window.
+
+use std::collections::BTreeMap;
+
+use apus_fabric::{ClassCounters, Count};
+use apus_units::{ClassId, PortId, Rate, Span, Time};
+use serde::Serialize;
+
+use super::Measures;
+use super::buckets::{
+    BUCKETS, ComparisonSummary, LossSummary, Losses, bucket_of, by_bucket, compare,
+};
+
+/// Ports that are measured together.
+#[derive(Clone, Debug)]
+pub struct PortGroup {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Its ports.
+    pub ports: Vec<PortId>,
+}
+
+/// Two classes whose loss at a group of ports is compared bucket by bucket.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Index of the group.
+    pub group: usize,
+    /// The class whose loss is divided.
+    pub class: ClassId,
+    /// The class by whose loss it is divided.
+    pub with: ClassId,
+    /// Buckets in which `with` loses less than this are left out.
+    pub floor: f64,
+    /// Whether each class is sorted by its own utilisation of the link instead of the port's.
+    pub by_class: bool,
+}
+
+/// Windows of the measured phase at all groups of ports.
+#[derive(Debug)]
+pub(crate) struct PortWindows {
+    window: Span,
+    next: Time,
+    classes: Vec<String>,
+    groups: Vec<Group>,
+    comparisons: Vec<Comparison>,
+}
+
+#[derive(Debug)]
+struct Group {
+    name: String,
+    ports: Vec<Port>,
+    tallies: Vec<Tally>,
+}
+
+/// A port and what its classes had counted when the window began.
+#[derive(Debug)]
+struct Port {
+    id: PortId,
+    rate: Rate,
+    before: Vec<ClassCounters>,
+}
+
+/// What one class did at the ports of a group.
+#[derive(Debug, Default)]
+struct Tally {
+    sent_bytes: u64,
+    all: Losses,
+    by_port: [Losses; BUCKETS],
+    by_class: [Losses; BUCKETS],
+}
+
+impl PortWindows {
+    /// From the end of the warm-up on; `None` if no ports are to be measured. `rate` and `counters`
+    /// know the ports.
+    pub(crate) fn new(
+        measures: &Measures,
+        now: Time,
+        rate: impl Fn(PortId) -> Rate,
+        counters: impl Fn(PortId, ClassId) -> ClassCounters,
+    ) -> Option<Self> {
+        let window = measures.window?;
+        let classes = measures.classes.len();
+        let port = |&id: &PortId| Port {
+            id,
+            rate: rate(id),
+            before: class_ids(classes).map(|class| counters(id, class)).collect(),
+        };
+        let group = |group: &PortGroup| Group {
+            name: group.name.clone(),
+            ports: group.ports.iter().map(port).collect(),
+            tallies: class_ids(classes).map(|_| Tally::default()).collect(),
+        };
+        Some(Self {
+            window,
+            next: now.saturating_add(window),
+            classes: measures.classes.clone(),
+            groups: measures.groups.iter().map(group).collect(),
+            comparisons: measures.comparisons.clone(),
+        })
+    }
+
+    /// When the window ends.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Ends a window.
+    pub(crate) fn sample(&mut self, counters: impl Fn(PortId, ClassId) -> ClassCounters) {
+        self.next = self.next.saturating_add(self.window);
+        let seconds = self.window.as_secs_f64();
+        for group in &mut self.groups {
+            for port in &mut group.ports {
+                let now = class_ids(port.before.len()).map(|class| counters(port.id, class));
+                let now: Vec<ClassCounters> = now.collect();
+                let capacity = port.rate.as_bps() as f64 * seconds / 8.0;
+                let sent = |class: usize| now[class].sent.bytes - port.before[class].sent.bytes;
+                let all: u64 = (0..now.len()).map(sent).sum();
+                let bucket = bucket_of(all as f64 / capacity);
+                for (class, tally) in group.tallies.iter_mut().enumerate() {
+                    let offered = minus(now[class].offered, port.before[class].offered);
+                    let dropped = minus(now[class].dropped, port.before[class].dropped);
+                    let own = bucket_of(sent(class) as f64 / capacity);
+                    tally.sent_bytes += sent(class);
+                    tally.all.add(offered, dropped);
+                    tally.by_port[bucket].add(offered, dropped);
+                    tally.by_class[own].add(offered, dropped);
+                }
+                port.before = now;
+            }
+        }
+    }
+
+    /// The groups by name, of windows from the end of the warm-up until `now`.
+    pub(crate) fn summarize(&self, measured: Span) -> BTreeMap<String, PortGroupSummary> {
+        let windows = measured.as_ps() / self.window.as_ps().max(1);
+        let seconds = self.window.as_secs_f64() * windows as f64;
+        let group = |group: &Group| {
+            let classes = self.classes.iter().zip(&group.tallies);
+            let class = |(name, tally): (&String, &Tally)| (name.clone(), tally.summary(seconds));
+            (group.name.clone(), PortGroupSummary { class: classes.map(class).collect() })
+        };
+        self.groups.iter().map(group).collect()
+    }
+
+    /// The comparisons by name.
+    pub(crate) fn compare(&self) -> BTreeMap<String, ComparisonSummary> {
+        let one = |comparison: &Comparison| {
+            let tallies = &self.groups[comparison.group].tallies;
+            let losses = |class: ClassId| {
+                let tally = &tallies[class.index()];
+                if comparison.by_class { tally.by_class.iter() } else { tally.by_port.iter() }
+            };
+            let (own, others) = (losses(comparison.class), losses(comparison.with));
+            (comparison.name.clone(), compare(own, others, comparison.floor))
+        };
+        self.comparisons.iter().map(one).collect()
+    }
+}
+
+impl Tally {
+    fn summary(&self, seconds: f64) -> ClassSummary {
+        let LossSummary { windows, loss_rate, loss_rate_p99_9 } = self.all.summary();
+        let gbps = self.sent_bytes as f64 * 8e-9 / seconds;
+        ClassSummary {
+            throughput_gbps: if seconds > 0.0 { gbps } else { 0.0 },
+            windows,
+            loss_rate,
+            loss_rate_p99_9,
+            by_port: by_bucket(&self.by_port, Losses::summary),
+            by_class: by_bucket(&self.by_class, Losses::summary),
+        }
+    }
+}
+
+/// A group of ports, over whole windows of the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortGroupSummary {
+    /// Its traffic classes by name.
+    pub class: BTreeMap<String, ClassSummary>,
+}
+
+/// What a traffic class did at a group of ports.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassSummary {
+    /// Wire bytes sent per time, all ports together, Gb/s.
+    pub throughput_gbps: f64,
+    /// Windows of ports in which the class was offered a packet.
+    pub windows: u64,
+    /// Packets dropped over packets sent into the ports' queues.
+    pub loss_rate: Option<f64>,
+    /// 99.9th percentile of the windows' loss rates: the largest of up to 1000 windows.
+    pub loss_rate_p99_9: Option<f64>,
+    /// By the port's utilisation in the window, all classes together: lower end of 10 %.
+    pub by_port: BTreeMap<String, LossSummary>,
+    /// By the class's own utilisation of the link in the window.
+    pub by_class: BTreeMap<String, LossSummary>,
+}
+
+fn class_ids(count: usize) -> impl Iterator<Item = ClassId> {
+    // At most 8 classes.
+    (0..count).map(|class| ClassId::new(class as u8))
+}
+
+fn minus(new: Count, old: Count) -> Count {
+    Count { packets: new.packets - old.packets, bytes: new.bytes - old.bytes }
+}
