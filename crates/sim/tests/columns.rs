@@ -4,9 +4,9 @@ mod support;
 
 use apus_fabric::Topology;
 use apus_sim::columns::{TABLES, document, explain, names};
-use apus_sim::measure::{NamedWorkload, SizeRange};
+use apus_sim::measure::{Comparison, NamedWorkload, PortGroup, SizeRange, Sorting};
 use apus_sim::scenario::{METRICS, SCOPED, STATS, unit_of};
-use apus_units::{Bytes, Rate, Span};
+use apus_units::{Bytes, ClassId, PortId, Rate, Span};
 use support::{connection, plan, run, tier};
 
 /// Run with `APUS_WRITE_DOCS=1` to write the page anew.
@@ -40,6 +40,18 @@ fn the_summary_is_what_is_explained() {
     let deadline = Some(Span::from_us(100));
     plan.measures.workloads = vec![NamedWorkload { name: "only".to_owned(), deadline }];
     plan.measures.sizes = vec![SizeRange { from: Bytes::new(1), to: None }];
+    let ports = vec![PortId::new(1)];
+    plan.measures.groups = vec![PortGroup { name: "only".to_owned(), ports }];
+    plan.measures.window = Some(Span::from_us(100));
+    plan.measures.classes = vec!["sole".to_owned()];
+    plan.measures.comparisons = vec![Comparison {
+        name: "only".to_owned(),
+        group: 0,
+        class: ClassId::new(0),
+        with: ClassId::new(0),
+        floor: 1e-4,
+        by: Sorting::Port,
+    }];
     let summary = run(&plan);
     let mut leaves = Vec::new();
     collect("", &serde_json::to_value(&summary).expect("summary"), &mut leaves);
@@ -52,9 +64,13 @@ fn the_summary_is_what_is_explained() {
             words.pop();
             words.push("<stat>");
         }
+        let leaf_is_of_ports = leaf.starts_with("ports.");
         let part = |word: &str| match word {
             "only" => "<name>".to_owned(),
+            "sole" => "<class>".to_owned(),
+            "0" if leaf_is_of_ports => "<bucket>".to_owned(),
             "0" => "<n>".to_owned(),
+            word if leaf_is_of_ports && word.parse::<u32>().is_ok() => "<bucket>".to_owned(),
             word => word.to_owned(),
         };
         *leaf = words.into_iter().map(part).collect::<Vec<_>>().join(".");

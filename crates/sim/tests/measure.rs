@@ -4,12 +4,14 @@
 
 mod support;
 
-use apus_fabric::Topology;
+use apus_fabric::{ClassConfig, Topology};
 use apus_sim::Simulation;
-use apus_sim::measure::{NamedWorkload, SizeRange, WorkloadSummary};
+use apus_sim::measure::{
+    Comparison, NamedWorkload, PortGroup, SizeRange, Sorting, WorkloadSummary,
+};
 use apus_sim::plan::{ConnectionPlan, Load, OpArrival, Plan};
 use apus_sim::summary::Summary;
-use apus_units::{Bytes, Rate, Span, Time};
+use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 use support::{connection, fingerprint, plan, run, tier};
 
 type Settings = (&'static str, &'static [(&'static str, &'static str)]);
@@ -161,4 +163,41 @@ fn naming_workloads_changes_nothing_else_and_threads_do_not_matter() {
     let two = two.run("test", &mut |_| {}).expect("run");
     assert_eq!(fingerprint(&one), fingerprint(&two));
     assert!(of(&one, "all").ops > 10);
+}
+
+/// Two classes from host 0 and host 1 to host 2, in windows of 250 us from 0 on. Class "b" carries an
+/// op of 100 packets of 1064 B: 106400 B within the first window, 42.6 % of its 250 000 B. Class "a"
+/// may hold one packet; of the two of its op that arrive back to back behind another's, one at least
+/// is lost.
+#[test]
+fn classes_of_a_port_are_counted_by_window() {
+    let small = ClassConfig { limit: Bytes::new(1064), ..ClassConfig::default() };
+    let classes = vec![small, ClassConfig::default()];
+    let topology = star(3).with_switch_ports(move |port| port.classes.clone_from(&classes));
+    let mut connections = vec![one_op(0, 2, 100_000, None), one_op(1, 2, 3_000, None)];
+    connections[0].class = ClassId::new(1);
+    let mut plan = plan(topology, connections, Span::from_us(900));
+    plan.measures.window = Some(Span::from_us(250));
+    plan.measures.classes = vec!["a".to_owned(), "b".to_owned()];
+    // Link 2 leads from host 2 to the switch: its port back is number 5.
+    let group = PortGroup { name: "edge".to_owned(), ports: vec![PortId::new(5)] };
+    plan.measures.groups = vec![group];
+    plan.measures.comparisons = vec![Comparison {
+        name: "both".to_owned(),
+        group: 0,
+        class: ClassId::new(1),
+        with: ClassId::new(0),
+        floor: 1e-4,
+        by: Sorting::Together,
+    }];
+    let summary = run(&plan);
+    let [a, b] = ["a", "b"].map(|class| summary.ports["edge"].class[class].clone());
+    near(Some(b.throughput_gbps), 106_400.0 * 8e-9 / 750e-6);
+    assert_eq!((b.windows, b.loss_rate), (1, Some(0.0)));
+    assert_eq!(b.by_class["40"].windows, 1);
+    assert_eq!(b.by_port["40"].windows, 1);
+    assert!(a.loss_rate.is_some_and(|rate| rate > 0.0));
+    assert_eq!(a.by_class["0"].windows, a.windows);
+    let both = &summary.compare["both"];
+    assert_eq!((both.buckets, both.loss_ratio, both.loss_ratio_p99_9), (1, Some(0.0), Some(0.0)));
 }

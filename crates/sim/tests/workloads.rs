@@ -123,6 +123,24 @@ fn a_poisson_load_to_one_receiver_is_over_its_link() {
     assert!((0.46..0.54).contains(&(small as f64 / ops.len() as f64)), "{small}");
 }
 
+/// Swift §5.2: "each client selects one machine from the remote racks at random". Host 0, alone in
+/// its rack, sends to all three others, the others only to it.
+#[test]
+fn a_poisson_load_may_stay_out_of_the_senders_rack() {
+    let text = format!(
+        "{HEAD}topology = \"leaf-spine leaves=2 hosts_per_leaf=4 spines=1 100Gbps 1us\"\n\
+         [[workload]]\nkind = \"poisson\"\nload = 0.9\nsize = \"10kB\"\nhosts = [0, 4, 5, 6]\n\
+         to = \"other-racks\"\n"
+    );
+    let ops = ops(&plan(&text));
+    for (_, from, to) in &ops {
+        assert!((from.get() == 0) != (to.get() == 0), "{from} to {to}");
+    }
+    for host in 4..7 {
+        assert!(ops.iter().any(|(_, _, to)| to.get() == host), "{host}");
+    }
+}
+
 #[test]
 fn built_in_sizes_mix_with_other_workloads_in_classes_of_their_own() {
     let text = format!(

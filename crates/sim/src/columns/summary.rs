@@ -17,10 +17,20 @@ pub(super) const SUMMARY: Table = Table {
     row: "`{ \"schema_version\": 1, \"runs\": [...] }`, one object per run (variant); a name with dots \
           is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` is what was not \
           measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
-          `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run; \
+          `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run, \
+          `<class>` a traffic class, `<bucket>` the lower end in percent of 10 % of utilisation; \
           numbers of parts are only there if the scenario names them.",
     columns: NUMBERS,
 };
+
+const CLASS_THROUGHPUT: &str = "wire bytes of the class that ports of the group sent * 8 / length of the measured phase in whole \
+     windows";
+const WINDOWS: &str = "windows of time, per port, in which the class was offered a packet";
+const CLASS_LOSS: &str = "packets of the class dropped / packets sent into the ports' queues";
+const WINDOW_LOSS: &str = "99.9th percentile (nearest rank) of the `loss_rate` of each window of each \
+                           port, so the largest of up to 1000";
+const BY_PORT: &str = "windows in which the port's utilisation was in this 10 %";
+const BY_CLASS: &str = "windows in which the class's own share of the link was in this 10 %";
 
 const NUMBERS: &[Column] = &[
     number("schema_version", "", "version of this layout; once per file, beside `runs`", "-"),
@@ -262,6 +272,45 @@ const NUMBERS: &[Column] = &[
         "",
         "hash of when each entity had an event: equal for any number of threads",
         "-",
+    ),
+    number(
+        "ports.<name>.class.<class>.throughput_gbps",
+        "Gb/s",
+        CLASS_THROUGHPUT,
+        "sum over ports",
+    ),
+    number("ports.<name>.class.<class>.windows", "", WINDOWS, "all ports, measured phase"),
+    number("ports.<name>.class.<class>.loss_rate", "", CLASS_LOSS, "all ports and windows"),
+    number("ports.<name>.class.<class>.loss_rate_p99_9", "", WINDOW_LOSS, "over windows"),
+    number("ports.<name>.class.<class>.by_port.<bucket>.windows", "", WINDOWS, BY_PORT),
+    number("ports.<name>.class.<class>.by_port.<bucket>.loss_rate", "", CLASS_LOSS, BY_PORT),
+    number("ports.<name>.class.<class>.by_port.<bucket>.loss_rate_p99_9", "", WINDOW_LOSS, BY_PORT),
+    number("ports.<name>.class.<class>.by_class.<bucket>.windows", "", WINDOWS, BY_CLASS),
+    number("ports.<name>.class.<class>.by_class.<bucket>.loss_rate", "", CLASS_LOSS, BY_CLASS),
+    number(
+        "ports.<name>.class.<class>.by_class.<bucket>.loss_rate_p99_9",
+        "",
+        WINDOW_LOSS,
+        BY_CLASS,
+    ),
+    number(
+        "compare.<name>.buckets",
+        "",
+        "buckets of utilisation in which the other class loses at least the floor, and both have \
+         packets",
+        "-",
+    ),
+    number(
+        "compare.<name>.loss_ratio",
+        "",
+        "`loss_rate` of the class / that of the other one",
+        "largest of those buckets",
+    ),
+    number(
+        "compare.<name>.loss_ratio_p99_9",
+        "",
+        "`loss_rate_p99_9` of the class / that of the other one, where that is above 0",
+        "largest of those buckets",
     ),
     number("workload.<name>.throughput_gbps", "Gb/s", THROUGHPUT, "sum over its flows"),
     number("workload.<name>.goodput_gbps", "Gb/s", GOODPUT, "sum over its flows"),

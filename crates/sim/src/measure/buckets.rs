@@ -112,7 +112,8 @@ pub(super) fn by_bucket<T, S>(
     buckets: &[T; BUCKETS],
     summary: impl Fn(&T) -> S,
 ) -> BTreeMap<String, S> {
-    let entry = |(index, bucket): (usize, &T)| ((index * (100 / BUCKETS)).to_string(), summary(bucket));
+    let entry =
+        |(index, bucket): (usize, &T)| ((index * (100 / BUCKETS)).to_string(), summary(bucket));
     buckets.iter().enumerate().map(entry).collect()
 }
 

@@ -13,7 +13,7 @@ use apus_units::{Bytes, Span};
 
 pub use buckets::{ComparisonSummary, LossSummary};
 pub(crate) use ports::PortWindows;
-pub use ports::{ClassSummary, Comparison, PortGroup, PortGroupSummary};
+pub use ports::{ClassSummary, Comparison, PortGroup, PortGroupSummary, Sorting};
 pub use workload::{SizeSummary, WorkloadSummary};
 pub(crate) use workload::{WorkloadMetrics, summarize};
 

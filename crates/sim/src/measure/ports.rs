@@ -33,8 +33,25 @@ pub struct Comparison {
     pub with: ClassId,
     /// Buckets in which `with` loses less than this are left out.
     pub floor: f64,
-    /// Whether each class is sorted by its own utilisation of the link instead of the port's.
-    pub by_class: bool,
+    /// What sorts windows into buckets.
+    pub by: Sorting,
+}
+
+/// What sorts windows into buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sorting {
+    /// The utilisation of the port, all classes together.
+    Port,
+    /// Each class's own utilisation of the link.
+    Class,
+    /// Nothing: all windows are in one bucket.
+    Together,
+}
+
+impl Sorting {
+    /// As scenarios name them.
+    pub const WORDS: [(&str, Self); 3] =
+        [("port", Self::Port), ("class", Self::Class), ("nothing", Self::Together)];
 }
 
 /// Windows of the measured phase at all groups of ports.
@@ -150,7 +167,11 @@ impl PortWindows {
             let tallies = &self.groups[comparison.group].tallies;
             let losses = |class: ClassId| {
                 let tally = &tallies[class.index()];
-                if comparison.by_class { tally.by_class.iter() } else { tally.by_port.iter() }
+                match comparison.by {
+                    Sorting::Port => tally.by_port.iter(),
+                    Sorting::Class => tally.by_class.iter(),
+                    Sorting::Together => std::slice::from_ref(&tally.all).iter(),
+                }
             };
             let (own, others) = (losses(comparison.class), losses(comparison.with));
             (comparison.name.clone(), compare(own, others, comparison.floor))

@@ -13,6 +13,7 @@ use crate::random::{Purpose, Stream};
 /// The connections of all workloads, in their order.
 pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
     let mut connections = Vec::new();
+    let measured = setup.named_workloads();
     for (index, workload) in setup.workloads.iter().enumerate() {
         let random = Stream::new(setup.seed, Purpose::Workload, index as u64);
         let template = ConnectionPlan {
@@ -24,7 +25,9 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
             load: Load::Closed { size: Bytes::ZERO, outstanding: 0 },
             algorithm: setup.algorithms[workload.algorithm].config.clone(),
             class: ClassId::new(workload.class),
-            workload: workload.named.as_ref().map(|_| named_before(setup, index)),
+            workload: workload.named.as_ref().and_then(|own| {
+                measured.iter().position(|named| named.name == own.name).map(|at| at as u32)
+            }),
         };
         match &workload.demand {
             Demand::Closed(loops) => closed(workload, loops, &template, random, &mut connections),
@@ -60,11 +63,6 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
         }
     }
     connections
-}
-
-/// How many of the workloads before this one have a name.
-fn named_before(setup: &Setup, index: usize) -> u32 {
-    setup.workloads[..index].iter().filter(|workload| workload.named.is_some()).count() as u32
 }
 
 fn closed(

@@ -124,8 +124,11 @@ pub(super) fn names(table: &Table) -> Names {
         Some(Value::Table(groups)) => groups.entries.keys().cloned().collect(),
         _ => Vec::new(),
     };
+    let mut workloads: Vec<String> = names(table.get("workload"));
+    workloads.sort_unstable();
+    workloads.dedup();
     Names {
-        workloads: names(table.get("workload")),
+        workloads,
         sizes: list(table.at_path("measure.sizes")).len(),
         groups,
         classes: names(table.at_path("topology.class")),

@@ -9,7 +9,7 @@ use super::measure::Parts;
 use super::section::Section;
 use super::tree::{Node as Entry, Value};
 use super::{PART_RULE, is_part_name};
-use crate::measure::{Comparison, PortGroup};
+use crate::measure::{Comparison, PortGroup, Sorting};
 
 /// Length of a window unless the scenario says so: some 1500 packets at 50 Gb/s.
 const DEFAULT_WINDOW: Span = Span::from_ms(1);
@@ -164,10 +164,16 @@ fn read_comparison(
     let floor: f64 = table.get("floor").unwrap_or(DEFAULT_FLOOR);
     let must = format_args!("must be above 0 and at most 1, but it is {floor}");
     table.check(floor > 0.0 && floor <= 1.0, "floor", must);
-    let by_class = table.node("by").is_some() && table.word("by", &["port", "class"])? == "class";
+    let by = match table.node("by") {
+        Some(_) => {
+            let word = table.word("by", &Sorting::WORDS.map(|(word, _)| word))?;
+            Sorting::WORDS.iter().find(|(known, _)| *known == word)?.1
+        }
+        None => Sorting::Port,
+    };
     let (class, with) = (class?, with?);
     table.check(class != with, "with", "is the same class; name another");
-    Some(Comparison { name, group: found?, class, with, floor, by_class })
+    Some(Comparison { name, group: found?, class, with, floor, by })
 }
 
 /// Writes them back.
@@ -178,9 +184,9 @@ pub(super) fn write(out: &mut String, ports: &Ports) -> fmt::Result {
         let patterns: Vec<String> = patterns.iter().map(|text| format!("{text:?}")).collect();
         writeln!(out, "{} = [{}]", group.name, patterns.join(", "))?;
     }
-    for Comparison { name, group, class, with, floor, by_class } in comparisons {
+    for Comparison { name, group, class, with, floor, by } in comparisons {
         let (class, with) = (&classes[class.index()], &classes[with.index()]);
-        let by = if *by_class { "class" } else { "port" };
+        let by = Sorting::WORDS.iter().find(|(_, known)| known == by).map_or("port", |(w, _)| w);
         writeln!(out, "\n[[measure.compare]]\nname = \"{name}\"")?;
         writeln!(out, "ports = \"{}\"", groups[*group].group.name)?;
         writeln!(out, "class = \"{class}\"\nwith = \"{with}\"\nfloor = {floor:?}\nby = \"{by}\"")?;

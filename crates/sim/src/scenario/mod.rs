@@ -67,9 +67,10 @@
 //!   `measure.window` (1ms), and sorted by the utilisation in the window, in buckets of 10 %:
 //!   `by_port` by that of the port, `by_class` by the class's own share of the link.
 //!   `[[measure.compare]]`: `name`, `ports`, `class`, `with`: the loss of one class over that of
-//!   another, the largest ratio in the buckets in which `with` loses at least `floor` (1e-4); `by =
-//!   "port"` or "class".
-//! * `name` in a `[[workload]]`: it is measured by itself, see the metrics `workload.<name>`. With a
+//!   another, the largest ratio in the buckets in which `with` loses at least `floor` (1e-4); `by`
+//!   says what sorts windows into buckets: "port", "class", or "nothing" for one bucket of all.
+//! * `name` in a `[[workload]]`: it is measured by itself, see the metrics `workload.<name>`; several
+//!   of one name are measured together. With a
 //!   `deadline`, the share of its ops that took longer (`late`).
 //!
 //! * `[record]`: what is kept of a run whose results are written to a directory: `interval` between

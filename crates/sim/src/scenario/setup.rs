@@ -17,7 +17,7 @@ use super::tree::Table;
 use super::workload::{Demand, Frame, Workload};
 use super::{connections, effective, fault, record};
 use crate::PacketSizes;
-use crate::measure::Measures;
+use crate::measure::{Measures, NamedWorkload};
 use crate::plan::Plan;
 use crate::record::Record;
 
@@ -175,17 +175,28 @@ impl Setup {
     }
 
     fn measures(&self) -> Measures {
-        let named = self.workloads.iter().filter_map(|workload| workload.named.clone());
         let Measure { sizes, ports, .. } = &self.measure;
-        let names = self.topology.classes.iter().map(|class| class.name.clone());
+        let groups = ports.iter().flat_map(|ports| &ports.groups);
+        let classes = self.topology.classes.iter();
         Measures {
-            workloads: named.collect(),
+            workloads: self.named_workloads(),
             sizes: sizes.clone(),
             window: ports.as_ref().map(|ports| ports.window),
-            groups: ports.iter().flat_map(|ports| ports.groups.iter().map(|g| g.group.clone())).collect(),
-            classes: names.collect(),
+            groups: groups.map(|group| group.group.clone()).collect(),
+            classes: classes.map(|class| class.name.clone()).collect(),
             comparisons: ports.iter().flat_map(|ports| ports.comparisons.clone()).collect(),
         }
+    }
+
+    /// The workloads that are measured by themselves: those of one name together.
+    pub(super) fn named_workloads(&self) -> Vec<NamedWorkload> {
+        let mut all: Vec<NamedWorkload> = Vec::new();
+        for named in self.workloads.iter().filter_map(|workload| workload.named.as_ref()) {
+            if all.iter().all(|other| other.name != named.name) {
+                all.push(named.clone());
+            }
+        }
+        all
     }
 
     /// The scenario that says all of this and nothing else: it reads back to the same plan.
@@ -337,13 +348,17 @@ fn check_delays(root: &Section<'_>, topology: &TopologySpec, duration: Span) {
     }
 }
 
-/// Names of workloads become parts of the names of metrics.
+/// Workloads of one name are measured together, and so by one deadline.
 fn check_names(root: &Section<'_>, workloads: &[Workload]) {
-    let names: Vec<&str> =
-        workloads.iter().filter_map(|w| Some(w.named.as_ref()?.name.as_str())).collect();
-    for (index, name) in names.iter().enumerate() {
-        let message = format_args!("has two with the name `{name}`; rename one");
-        root.check(!names[..index].contains(name), "workload", message);
+    let named: Vec<&NamedWorkload> = workloads.iter().filter_map(|w| w.named.as_ref()).collect();
+    for (index, one) in named.iter().enumerate() {
+        let differs = |other: &&&NamedWorkload| other.name == one.name && other != &one;
+        let message = format_args!(
+            "has several with the name `{}`, which are measured together, but with different \
+             deadlines; rename one",
+            one.name
+        );
+        root.check(!named[..index].iter().any(|other| differs(&other)), "workload", message);
     }
 }
 
