@@ -21,6 +21,8 @@ macro_rules! files {
 const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/table3"
     "swift/table4"
+    "swift/section-3-4"
+    "swift/appendix-c"
     "swift/fig5"
     "swift/fig17"
     "swift/fig20"
@@ -217,6 +219,9 @@ mod tests {
             "swift/table4 algorithm.fs_range",
             "swift/table4 algorithm.hop_scale",
             "swift/table4 host.engine.scale",
+            "swift/section-3-4 algorithm.pacing",
+            "swift/section-3-4 algorithm.pacing",
+            "swift/section-3-4 algorithm.pacing",
             "swift/fig17 algorithm.fs_range",
             "swift/fig17 algorithm.hop_scale",
             "swift/fig17 algorithm.base_target",

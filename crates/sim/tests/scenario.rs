@@ -7,6 +7,7 @@ use apus_fabric::Buffer;
 use apus_sim::experiment;
 use apus_sim::scenario::{METRICS, Options, Scenario, ScenarioError, Source};
 use apus_sim::{Simulation, Watch};
+use apus_transport::LocalRx;
 use apus_units::{Bytes, HostId, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -133,6 +134,7 @@ fn hosts_and_transport_read_back() {
     let more = "[host]\nmodel = \"t1\"\njitter = \"3us\"\nclock_drift = \"40ppm\"\n\
                 [host.engine]\nbatch = 16\nnoise = 0\nshared = false\n\
                 [transport]\ntimer_granularity = \"1048576ps\"\nmax_ops = 3\n\
+                local_rx_delay = \"ignored\"\n\
                 [packets]\npayload = \"1kB\"\n\
                 [measure]\ninterval = \"1ms\"\nfair_share_after = \"2ms\"\n";
     let scenario = good(&format!("{FIRST}{more}"));
@@ -142,6 +144,7 @@ fn hosts_and_transport_read_back() {
     assert_eq!(plan.host.clock_drift_ppb, 40_000);
     assert_eq!((plan.endpoint.max_payload, plan.endpoint.max_ops), (1000, 3));
     assert_eq!(plan.endpoint.timer_granularity_log2_ps, 20);
+    assert_eq!(plan.endpoint.local_rx_delay, LocalRx::Ignored);
     assert_reads_back(&scenario);
 }
 

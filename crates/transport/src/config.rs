@@ -24,9 +24,19 @@ pub struct EndpointConfig {
     /// Abort a flow whose packets have gone unacknowledged for this long. `None`: never, as in the
     /// paper, which has no such rule; the reset after `RETX_RESET_THRESHOLD` timeouts only slows.
     pub give_up_after: Option<Span>,
-    /// Whether the local NIC receive delay t6 - t5 counts as endpoint delay (Swift §3.3, App. C).
-    /// If not it counts as fabric delay, as for a stack that does not see it.
-    pub local_rx_is_endpoint: bool,
+    /// What the local NIC receive delay t6 - t5 counts as.
+    pub local_rx_delay: LocalRx,
+}
+
+/// What the local NIC receive delay t6 - t5 counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalRx {
+    /// Endpoint delay (Swift §3.3, App. C).
+    Endpoint,
+    /// Fabric delay, as for a stack whose NIC does not stamp what it receives.
+    Fabric,
+    /// Neither: nothing reacts to it.
+    Ignored,
 }
 
 impl Default for EndpointConfig {
@@ -38,7 +48,7 @@ impl Default for EndpointConfig {
             max_ops: 1024,
             timer_granularity_log2_ps: 17,
             give_up_after: None,
-            local_rx_is_endpoint: true,
+            local_rx_delay: LocalRx::Endpoint,
         }
     }
 }

@@ -8,7 +8,7 @@ use apus_cc::{
 use apus_units::{Bytes, FlowId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, Segment};
 
-use crate::config::EndpointConfig;
+use crate::config::{EndpointConfig, LocalRx};
 use crate::receive::{Arrival, ReceiveSide};
 use crate::send::SendSide;
 use crate::streams::Finished;
@@ -219,15 +219,16 @@ impl Flow {
         config: &EndpointConfig,
     ) -> RttSample {
         let rtt = arrival.now.since(sent_at);
-        let local = if config.local_rx_is_endpoint {
-            arrival.now.since(arrival.nic_received_at)
-        } else {
-            Span::ZERO
+        let local = arrival.now.since(arrival.nic_received_at);
+        let (counted, ignored) = match config.local_rx_delay {
+            LocalRx::Endpoint => (local, Span::ZERO),
+            LocalRx::Fabric => (Span::ZERO, Span::ZERO),
+            LocalRx::Ignored => (Span::ZERO, local),
         };
         // Swift §3.3. The clocks of two hosts differ and their conversion errs (App. A), so the
         // parts may exceed the whole by a little.
-        let endpoint_delay = (ack.remote_queuing + local).min(rtt);
-        let fabric_delay = rtt - endpoint_delay;
+        let endpoint_delay = (ack.remote_queuing + counted).min(rtt);
+        let fabric_delay = rtt - (endpoint_delay + ignored).min(rtt);
         self.algorithm.on_ack(&AckEvent {
             now: arrival.now,
             rtt,

@@ -20,7 +20,7 @@ mod send;
 mod streams;
 pub mod wheel;
 
-pub use config::EndpointConfig;
+pub use config::{EndpointConfig, LocalRx};
 pub use endpoint::{Endpoint, Handled, Transmit};
 pub use flow::{FlowCounters, RttSample, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};

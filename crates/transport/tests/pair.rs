@@ -3,8 +3,11 @@
 
 mod support;
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::{AlgorithmConfig, build};
-use apus_transport::{EndpointConfig, Handled, Op, OpKind, Outcome, SubmitError};
+use apus_transport::{
+    Arrival, Endpoint, EndpointConfig, Handled, LocalRx, Op, OpKind, Outcome, SubmitError,
+};
 use apus_units::{FlowId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, RegionKey, SegmentKind};
 use support::{Faults, Pair, byte};
@@ -251,6 +254,47 @@ fn swift_3_6_a_batch_gets_one_coalesced_ack() {
     assert_eq!(pair.sides[1].acks_sent, 1);
     pair.run_until(FAR);
     assert_eq!(pair.sides[0].completions.len(), 1, "one acknowledgement covered all eight");
+}
+
+/// Swift §3.3: a packet of 30 us that waited 8 us at the peer and 4 us in the local NIC. App. C's
+/// delay t6 - t5 counts as one of the two parts, or as neither.
+#[test]
+fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
+    let us = Span::from_us;
+    for (counts, fabric, endpoint) in [
+        (LocalRx::Endpoint, us(18), us(12)),
+        (LocalRx::Fabric, us(22), us(8)),
+        (LocalRx::Ignored, us(18), us(8)),
+    ] {
+        let config = EndpointConfig { local_rx_delay: counts, ..EndpointConfig::default() };
+        let mut sender = Endpoint::new(config);
+        let flow = sender.open(FlowId::new(0), &constant("1"), &FlowInfo::default());
+        let op = Op { kind: WRITE, length: 64, user: 0 };
+        sender.submit(Time::ZERO, flow, op).expect("room");
+        let sent = sender.poll_data(Time::ZERO).expect("a packet");
+        let ack = Ack {
+            largest: sent.header.seq,
+            bitmap: 1,
+            echo: sent.header.seq,
+            remote_queuing: us(8),
+            hops: 1,
+            marked: 0,
+            receiver_level: 0,
+        };
+        let arrival = Arrival {
+            now: Time::ZERO + us(30),
+            nic_received_at: Time::ZERO + us(26),
+            hops: 1,
+            marked: false,
+            receiver_level: 0,
+        };
+        let header = Header { flow, seq: PacketNumber::new(0), body: Body::Ack(ack) };
+        let Handled::Ack(Some(sample)) = sender.handle_packet(&arrival, &header) else {
+            panic!("an acknowledgement with a sample")
+        };
+        assert_eq!(sample.end_to_end_rtt, us(30));
+        assert_eq!((sample.fabric_rtt, sample.endpoint_delay), (fabric, endpoint), "{counts:?}");
+    }
 }
 
 /// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave 3.328 us apart, however many are

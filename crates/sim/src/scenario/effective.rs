@@ -6,7 +6,7 @@ use apus_cc::ParamKind;
 use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
-use super::host::spans_of;
+use super::host::{LOCAL_RX, spans_of};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
 use super::sizes_of::OpSizes;
@@ -37,7 +37,10 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
     writeln!(out, "max_ops = {}", endpoint.max_ops)?;
     let granularity = Span::from_ps(1 << endpoint.timer_granularity_log2_ps);
     writeln!(out, "timer_granularity = \"{granularity}\"")?;
-    writeln!(out, "local_rx_is_endpoint = {}", endpoint.local_rx_is_endpoint)?;
+    let counts = LOCAL_RX.iter().find(|(_, counts)| *counts == endpoint.local_rx_delay);
+    if let Some((word, _)) = counts {
+        writeln!(out, "local_rx_delay = \"{word}\"")?;
+    }
     for named in &setup.algorithms {
         write_algorithm(out, named)?;
     }

@@ -1,6 +1,6 @@
 //! `[packets]`, `[host]` and `[transport]`: sizes on the wire, what a host costs, the transport.
 
-use apus_transport::EndpointConfig;
+use apus_transport::{EndpointConfig, LocalRx};
 use apus_units::{Bytes, Span};
 
 use super::section::Section;
@@ -152,6 +152,10 @@ fn parse_drift(text: &str) -> Option<i32> {
     (0..=1_000_000).contains(&value).then_some(value)
 }
 
+/// The words for what the local NIC receive delay counts as (Swift App. C).
+pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
+    [("endpoint", LocalRx::Endpoint), ("fabric", LocalRx::Fabric), ("ignored", LocalRx::Ignored)];
+
 /// Reads `[transport]`.
 pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) -> EndpointConfig {
     let mut config = EndpointConfig {
@@ -177,8 +181,11 @@ pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) 
                     like \"131072ps\"";
         section.check(holds, "timer_granularity", must);
     }
-    if let Some(counts) = section.get("local_rx_is_endpoint") {
-        config.local_rx_is_endpoint = counts;
+    if section.node("local_rx_delay").is_some()
+        && let Some(word) = section.word("local_rx_delay", &LOCAL_RX.map(|(word, _)| word))
+        && let Some((_, counts)) = LOCAL_RX.iter().find(|(known, _)| *known == word)
+    {
+        config.local_rx_delay = *counts;
     }
     section.finish();
     config
