@@ -360,7 +360,7 @@ fn forged_packets_have_no_effect() {
     let mut pair = pair("1");
     pair.submit(0, WRITE, 4096 * 4);
     pair.run_until(Time::from_ps(12_000_000));
-    let arrival = apus_transport::Arrival {
+    let arrival = Arrival {
         now: pair.now,
         nic_received_at: pair.now,
         hops: 1,
