@@ -1,0 +1,289 @@
+//! Our captures as others read them: `pcap-parser` and `etherparse`, and `tshark` with our dissector
+//! where it is installed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use apus_udp::pcapng::{Captured, Direction, Pcapng};
+use apus_udp::session::{Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Sessions, SharedKey};
+use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
+use apus_wire::{Ack, Body, Header, RegionKey, Segment, SegmentKind};
+use etherparse::{SlicedPacket, TransportSlice};
+use pcap_parser::{PcapNGReader, traits::PcapReaderIterator};
+
+/// 2026-11-21 12:00:00.123456789 UTC.
+const START_NS: u64 = 1_795_262_400_123_456_789;
+
+fn captured<'a>(n: u64, addresses: [SocketAddr; 2], datagram: &'a [u8]) -> Captured<'a> {
+    Captured {
+        unix_ns: START_NS + n,
+        direction: if n.is_multiple_of(2) { Direction::Out } else { Direction::In },
+        from: addresses[0],
+        to: addresses[1],
+        traffic_class: 0b101110_01, // DSCP EF, ECT(1)
+        ttl: 61,
+        datagram,
+    }
+}
+
+/// What an independent reader finds: nanoseconds, bytes kept, original length, direction.
+fn read_back(file: &[u8]) -> Vec<(u64, Vec<u8>, u32, u32)> {
+    let mut reader = PcapNGReader::new(1 << 20, file).expect("a pcapng file");
+    let (mut resolution, mut packets) = (None, Vec::new());
+    loop {
+        match reader.next() {
+            Ok((used, block)) => {
+                use pcap_parser::{Block, PcapBlockOwned};
+                match block {
+                    PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+                        assert_eq!(interface.linktype.0, 101);
+                        assert_eq!(interface.if_tsresol, 9);
+                        resolution = Some(interface.ts_resolution().expect("a resolution"));
+                    }
+                    PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                        assert_eq!(resolution, Some(1_000_000_000));
+                        let ns = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                        let flags = packet.options.iter().find(|o| o.code.0 == 2).expect("flags");
+                        let flags = u32::from_le_bytes(flags.value()[..4].try_into().unwrap());
+                        let kept = packet.data[..packet.caplen as usize].to_vec();
+                        packets.push((ns, kept, packet.origlen, flags));
+                    }
+                    _ => {}
+                }
+                reader.consume(used);
+            }
+            Err(pcap_parser::PcapError::Eof) => return packets,
+            Err(pcap_parser::PcapError::Incomplete(_)) => reader.refill().expect("more"),
+            Err(error) => panic!("not readable: {error:?}"),
+        }
+    }
+}
+
+#[test]
+fn another_reader_finds_times_addresses_marks_and_valid_checksums() {
+    let v4 = ["10.0.0.1:7000", "192.168.1.2:8000"].map(|a| a.parse().unwrap());
+    let v6 = ["[2001:db8::1]:7000", "[fe80::2]:8000"].map(|a| a.parse().unwrap());
+    let datagrams: Vec<Vec<u8>> = (0..40).map(|n| (0..n * 37).map(|b| b as u8).collect()).collect();
+    let mut file = Pcapng::new(Vec::new(), "engine 0", 0).unwrap();
+    for (n, datagram) in datagrams.iter().enumerate() {
+        let addresses = if n % 3 == 0 { v6 } else { v4 };
+        file.write(&captured(n as u64, addresses, datagram)).unwrap();
+    }
+    let packets = read_back(&file.finish().unwrap());
+    assert_eq!(packets.len(), 40);
+    for (n, (ns, bytes, whole, flags)) in packets.iter().enumerate() {
+        assert_eq!((*ns, *whole as usize), (START_NS + n as u64, bytes.len()));
+        assert_eq!(*flags, if n % 2 == 0 { 2 } else { 1 });
+        let packet = SlicedPacket::from_ip(bytes).expect("an IP packet");
+        let Some(TransportSlice::Udp(udp)) = &packet.transport else { panic!("no UDP") };
+        assert_eq!((udp.source_port(), udp.destination_port()), (7000, 8000));
+        assert_eq!(udp.payload(), datagrams[n]);
+        let header = udp.to_header();
+        match packet.net.expect("IP") {
+            etherparse::NetSlice::Ipv4(ip) => {
+                let ip = ip.header();
+                assert_eq!((ip.ttl(), ip.dcp().value(), ip.ecn().value()), (61, 0b101110, 1));
+                assert_eq!(ip.header_checksum(), ip.to_header().calc_header_checksum());
+                let right = header.calc_checksum_ipv4(&ip.to_header(), udp.payload()).unwrap();
+                assert_eq!(header.checksum, right);
+            }
+            etherparse::NetSlice::Ipv6(ip) => {
+                let ip = ip.header();
+                assert_eq!((ip.hop_limit(), ip.traffic_class()), (61, 0b1011_1001));
+                let right = header.calc_checksum_ipv6(&ip.to_header(), udp.payload()).unwrap();
+                assert_eq!(header.checksum, right);
+            }
+            _ => panic!("neither IPv4 nor IPv6"),
+        }
+    }
+}
+
+#[test]
+fn packets_are_cut_where_asked_and_their_length_is_kept() {
+    let addresses = ["10.0.0.1:7000", "10.0.0.2:8000"].map(|a| a.parse().unwrap());
+    let mut file = Pcapng::new(Vec::new(), "engine 0", 100).unwrap();
+    file.write(&captured(0, addresses, &[7; 8_900])).unwrap();
+    file.write(&captured(1, addresses, &[7; 10])).unwrap();
+    let packets = read_back(&file.finish().unwrap());
+    let lengths: Vec<_> = packets.iter().map(|p| (p.1.len(), p.2)).collect();
+    assert_eq!(lengths, [(100, 8_928), (38, 38)]);
+}
+
+#[test]
+fn what_cannot_be_a_packet_is_an_error_and_leaves_the_file_whole() {
+    let v4: SocketAddr = "10.0.0.1:7000".parse().unwrap();
+    let v6: SocketAddr = "[2001:db8::1]:7000".parse().unwrap();
+    let mut file = Pcapng::new(Vec::new(), "engine 0", 0).unwrap();
+    assert!(file.write(&captured(0, [v4, v6], b"x")).is_err());
+    assert!(file.write(&captured(0, [v4, v4], &[0; 65_508])).is_err());
+    file.write(&captured(0, [v4, v4], &[0; 65_507])).unwrap();
+    assert_eq!(read_back(&file.finish().unwrap()).len(), 1);
+}
+
+/// A handshake, a write, an ACK and a close between two tables, as a capture.
+fn conversation(ring: &KeyRing) -> Vec<u8> {
+    let addresses: [SocketAddr; 2] =
+        ["10.0.0.1:48700", "10.0.0.2:48701"].map(|a| a.parse().unwrap());
+    let now = Time::from_ps(0) + Span::from_secs(1);
+    let mut tables =
+        [1, 2].map(|n| Sessions::new(Config::default(), ring.clone(), [n; 32]).unwrap());
+    let mut file = Pcapng::new(Vec::new(), "engine 0", 0).unwrap();
+    let mut count = 0;
+    let mut write = |from: usize, bytes: &[u8]| {
+        let addresses = [addresses[from], addresses[1 - from]];
+        file.write(&captured(count, addresses, bytes)).unwrap();
+        count += 1;
+    };
+    let key = ring.ids().next().unwrap();
+    let mut sessions = [Some(tables[0].connect(now, addresses[1], key, b"hello").unwrap()), None];
+    let run = |tables: &mut [Sessions; 2],
+               theirs: &mut Option<_>,
+               write: &mut dyn FnMut(usize, &[u8])| {
+        for _ in 0..4 {
+            for from in 0..2 {
+                let mut out = [0; MAX_HANDSHAKE_BYTES];
+                while let Some((_, length)) = tables[from].poll_transmit(now, &mut out) {
+                    write(from, &out[..length]);
+                    tables[1 - from].receive(now, addresses[from], &mut out[..length]);
+                    while let Some(event) = tables[1 - from].poll_event() {
+                        if let Event::Incoming { session, .. } = event {
+                            tables[1 - from].accept(now, session, b"welcome").unwrap();
+                            *theirs = Some(session);
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let mut theirs = None;
+    run(&mut tables, &mut theirs, &mut write);
+    sessions[1] = theirs;
+    let region = RegionKey::new(0xdead_beef);
+    let segment = Segment {
+        op: OpId::new(17),
+        kind: SegmentKind::Write { region, address: 4096 },
+        offset: 1000,
+        length: 5,
+        op_length: 2000,
+    };
+    let ack = Ack {
+        largest: PacketNumber::new(99),
+        bitmap: 0b101,
+        echo: PacketNumber::new(97),
+        remote_queuing: Span::from_us(12),
+        hops: 3,
+        marked: 7,
+        receiver_level: 9,
+    };
+    for (from, flow, seq, body) in [(0, 4, 99, Body::Data(segment)), (1, 5, 6, Body::Ack(ack))] {
+        let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(seq), body };
+        let mut buffer = [b'x'; 200];
+        let id = sessions[from].expect("connected");
+        let length = tables[from].seal(now, id, &header, &mut buffer).unwrap();
+        write(from, &buffer[..length]);
+    }
+    tables[0].close(now, sessions[0].expect("connected"));
+    run(&mut tables, &mut theirs, &mut write);
+    file.finish().unwrap()
+}
+
+/// The fields of every packet as tshark prints them with our dissector; `None` without tshark.
+fn tshark(file: &[u8], name: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, file).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/apus.lua");
+    let mut command = Command::new("tshark");
+    command.arg("-X").arg(format!("lua_script:{script}")).arg("-r").arg(&path);
+    command.args(["-T", "fields", "-E", "separator=|"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let output = command.output().ok()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+fn wireshark_shows_what_we_sent() {
+    let sealed = KeyRing::new([SharedKey::new([1; 32])]).unwrap();
+    for (name, ring, guard) in
+        [("sealed", sealed, "apus.tag"), ("insecure", KeyRing::insecure(), "apus.checksum")]
+    {
+        let file = conversation(&ring);
+        let fields = [
+            "frame.time_epoch",
+            "_ws.col.Protocol",
+            "apus.kind",
+            "apus.flow",
+            "apus.seq",
+            "apus.op",
+            "apus.offset",
+            "apus.length",
+            "apus.op_length",
+            "apus.region",
+            "apus.address",
+            "apus.ack.largest",
+            "apus.ack.remote_queuing_ns",
+            "apus.ack.hops",
+            "apus.ack.receiver_level",
+            "apus.command",
+            "apus.handshake.key",
+            "apus.payload",
+            "apus.encrypted",
+            guard,
+            "_ws.expert",
+        ];
+        let file_name = format!("{name}.pcapng");
+        let Some(rows) = tshark(&file, &file_name, &fields) else {
+            eprintln!("skipped: tshark is not installed");
+            return;
+        };
+        let column = |field: &str| {
+            let at = fields.iter().position(|f| *f == field).expect("asked for");
+            rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>()
+        };
+        assert!(rows.iter().all(|row| row[1] == "Apus"), "{rows:?}");
+        assert_eq!(column("frame.time_epoch")[0], "1795262400.123456789");
+        let kinds = ["0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x46"];
+        assert_eq!(column("apus.kind"), kinds);
+        let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
+        assert_eq!(column("apus.handshake.key"), [&key[..], &key, &key, &key, "", "", "", "", ""]);
+        assert_eq!(column("apus.command")[4..], ["1", "2", "", "", "3"]);
+        let at = |field: &str, row: usize| column(field)[row].to_owned();
+        for (field, value) in [
+            ("apus.flow", "4"),
+            ("apus.seq", "99"),
+            ("apus.op", "17"),
+            ("apus.offset", "1000"),
+            ("apus.length", "5"),
+            ("apus.op_length", "2000"),
+            ("apus.region", "0x00000000deadbeef"),
+            ("apus.address", "4096"),
+        ] {
+            assert_eq!(at(field, 6), value, "{field}");
+        }
+        for (field, value) in [
+            ("apus.flow", "5"),
+            ("apus.seq", "6"),
+            ("apus.ack.largest", "99"),
+            ("apus.ack.remote_queuing_ns", "12000"),
+            ("apus.ack.hops", "3"),
+            ("apus.ack.receiver_level", "9"),
+        ] {
+            assert_eq!(at(field, 7), value, "{field}");
+        }
+        if ring.is_insecure() {
+            assert_eq!(at("apus.payload", 6), "7878787878");
+        } else {
+            assert_eq!((at("apus.payload", 6), at("apus.encrypted", 6).len()), (String::new(), 10));
+        }
+        for row in [4, 5, 6, 7, 8] {
+            assert!(!at(guard, row).is_empty(), "row {row}");
+        }
+        assert!(column("_ws.expert").iter().all(|e| e.is_empty()));
+    }
+}
