@@ -4,6 +4,8 @@
 //! transport and the algorithms are the code that the simulator runs.
 
 mod error;
+pub mod pcapng;
+pub mod prometheus;
 pub mod session;
 
 pub use error::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};

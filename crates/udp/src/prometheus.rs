@@ -1,0 +1,249 @@
+//! Metrics as Prometheus reads them: text format 0.0.4, and a small HTTP server that gives it.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The kinds of metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows; its name ends in `_total`.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Quantiles of observations.
+    Summary,
+}
+
+/// A page of metrics in the making. Units stand in the names, base units as Prometheus asks: seconds
+/// and bytes.
+#[derive(Debug, Default)]
+pub struct Page {
+    text: String,
+    metric: String,
+}
+
+impl Page {
+    /// An empty page.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a metric; its samples follow. `name` is letters, digits, `_` and `:`.
+    pub fn metric(&mut self, name: &str, kind: Kind, help: &str) -> &mut Self {
+        debug_assert!(is_name(name), "`{name}` is no name of a metric");
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Summary => "summary",
+        };
+        let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        name.clone_into(&mut self.metric);
+        self
+    }
+
+    /// Adds a sample of the present metric.
+    pub fn sample(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
+        self.line("", labels, value)
+    }
+
+    /// Adds the count of a summary.
+    pub fn count(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
+        self.line("_count", labels, value)
+    }
+
+    fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) -> &mut Self {
+        let _ = write!(self.text, "{}{suffix}", self.metric);
+        for (index, (name, value)) in labels.iter().enumerate() {
+            debug_assert!(is_name(name), "`{name}` is no name of a label");
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let before = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{name}=\"{value}\"");
+        }
+        let end = if labels.is_empty() { "" } else { "}" };
+        let _ = match value {
+            f64::INFINITY => writeln!(self.text, "{end} +Inf"),
+            f64::NEG_INFINITY => writeln!(self.text, "{end} -Inf"),
+            value => writeln!(self.text, "{end} {value}"),
+        };
+        self
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn finish(self) -> String {
+        self.text
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    name.chars().all(allowed) && name.chars().next().is_some_and(|c| !c.is_ascii_digit())
+}
+
+/// A client may take this long for its request, and this many bytes.
+const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_REQUEST_BYTES: usize = 8192;
+
+/// Serves a page over HTTP, at `/metrics`, from a thread of its own, one client at a time.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens at `address` and asks `page` for the text at each request.
+    ///
+    /// # Errors
+    /// If the address cannot be listened at, or no thread be started.
+    pub fn start(
+        address: SocketAddr,
+        page: impl Fn() -> String + Send + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread =
+            std::thread::Builder::new().name("apus-metrics".to_owned()).spawn(move || {
+                for client in listener.incoming() {
+                    if stopped.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    // A client that fails is its own affair; the next is served.
+                    let _ = client.and_then(|client| answer(client, &page));
+                }
+            })?;
+        Ok(Self { address, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens, with the port that the system chose if 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the thread from its accept.
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        if TcpStream::connect_timeout(&address, PATIENCE).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(mut client: TcpStream, page: &impl Fn() -> String) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut chunk = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = client.read(&mut chunk)?;
+        if read == 0 || request.len() + read > MAX_REQUEST_BYTES {
+            return Ok(());
+        }
+        request.extend_from_slice(&chunk[..read]);
+    }
+    let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let (status, kind, body) = match line.split(|&byte| byte == b' ').collect::<Vec<_>>()[..] {
+        [b"GET", b"/metrics", _] => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page()),
+        [b"GET", ..] => ("404 Not Found", "text/plain", "the metrics are at /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", "text/plain", "only GET\n".to_owned()),
+    };
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example page of the format's documentation, as far as this writer goes.
+    #[test]
+    fn the_text_is_the_format_0_0_4() {
+        let mut page = Page::new();
+        page.metric("http_requests_total", Kind::Counter, "The total number of HTTP requests.")
+            .sample(&[("method", "post"), ("code", "200")], 1027.0)
+            .sample(&[("method", "post"), ("code", "400")], 3.0);
+        page.metric("msdos_file_access_time_seconds", Kind::Gauge, "Last \\ access\nof it").sample(
+            &[("path", "C:\\DIR\\FILE.TXT"), ("error", "Cannot find file:\n\"FILE.TXT\"")],
+            1.458e9,
+        );
+        page.metric("something_weird", Kind::Gauge, "w")
+            .sample(&[("problem", "division by zero")], f64::INFINITY)
+            .sample(&[], f64::NAN);
+        page.metric("rpc_duration_seconds", Kind::Summary, "A summary")
+            .sample(&[("quantile", "0.5")], 4773.0)
+            .count(&[], 2693.0);
+        let expected = r#"# HELP http_requests_total The total number of HTTP requests.
+# TYPE http_requests_total counter
+http_requests_total{method="post",code="200"} 1027
+http_requests_total{method="post",code="400"} 3
+# HELP msdos_file_access_time_seconds Last \\ access\nof it
+# TYPE msdos_file_access_time_seconds gauge
+msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT",error="Cannot find file:\n\"FILE.TXT\""} 1458000000
+# HELP something_weird w
+# TYPE something_weird gauge
+something_weird{problem="division by zero"} +Inf
+something_weird NaN
+# HELP rpc_duration_seconds A summary
+# TYPE rpc_duration_seconds summary
+rpc_duration_seconds{quantile="0.5"} 4773
+rpc_duration_seconds_count 2693
+"#;
+        assert_eq!(page.finish(), expected);
+    }
+
+    fn ask(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_scrape_gets_the_page_and_nonsense_gets_an_error() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = Server::start(any, || "apus_up 1\n".to_owned()).unwrap();
+        let answer = ask(server.address(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+        assert!(answer.ends_with("Content-Length: 10\r\nConnection: close\r\n\r\napus_up 1\n"));
+        assert!(ask(server.address(), "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+        assert!(
+            ask(server.address(), "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405")
+        );
+        assert_eq!(ask(server.address(), "\r\n\r\n\r\n").split(' ').nth(1), Some("405"));
+        drop(TcpStream::connect(server.address()).unwrap());
+        let answer = ask(server.address(), "GET /metrics HTTP/1.0\r\n\r\n");
+        assert!(answer.ends_with("apus_up 1\n"), "a client that left has hurt nobody");
+        let address = server.address();
+        drop(server);
+        assert!(TcpStream::connect(address).is_err(), "it is gone");
+    }
+}
