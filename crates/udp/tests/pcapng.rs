@@ -21,7 +21,7 @@ fn captured<'a>(n: u64, addresses: [SocketAddr; 2], datagram: &'a [u8]) -> Captu
         direction: if n.is_multiple_of(2) { Direction::Out } else { Direction::In },
         from: addresses[0],
         to: addresses[1],
-        traffic_class: 0b101110_01, // DSCP EF, ECT(1)
+        traffic_class: 0b1011_1001, // DSCP EF (46), ECT(1)
         ttl: 61,
         datagram,
     }
