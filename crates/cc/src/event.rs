@@ -1,11 +1,13 @@
 //! What the transport tells a sender half.
 
-use apus_units::{Bytes, PacketNumber, Span, Time};
+use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+use crate::{AlgorithmFields, Telemetry};
 
 /// One acknowledgement arrived and acknowledged at least one packet for the first time, or gave an
 /// RTT sample of a packet that had been taken for lost (`acked_packets` is 0 then).
 #[derive(Clone, Copy, Debug)]
-pub struct AckEvent {
+pub struct AckEvent<'a> {
     /// Arrival, on the clock of the transport.
     pub now: Time,
     /// End-to-end RTT, t6 - t1 (Swift §3.1).
@@ -27,6 +29,27 @@ pub struct AckEvent {
     /// The number the next packet sent will carry.
     pub next_seq: PacketNumber,
     /// Packets in flight after this acknowledgement.
+    pub in_flight: u32,
+    /// The algorithm's fields as the receiver echoes them.
+    pub fields: AlgorithmFields,
+    /// What switches noted on the data packet that this echoes, if they did.
+    pub telemetry: Option<&'a Telemetry>,
+}
+
+/// A switch told the source of a packet of its congestion ([`Signal`](crate::Signal)).
+#[derive(Clone, Copy, Debug)]
+pub struct SignalEvent {
+    /// When the stack processes it.
+    pub now: Time,
+    /// From the packet's departure to the signal's arrival at the NIC (Bolt Alg. 2 `rtt_src`).
+    pub rtt: Span,
+    /// The packet that met the congestion.
+    pub seq: PacketNumber,
+    /// Occupancy of the congested port.
+    pub queue: Bytes,
+    /// Rate of the congested link.
+    pub link_rate: Rate,
+    /// Packets in flight.
     pub in_flight: u32,
 }
 

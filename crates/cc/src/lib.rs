@@ -9,11 +9,13 @@
 
 extern crate alloc;
 
+pub mod bolt;
 pub mod constant;
 pub mod dctcp;
 mod event;
 mod flow;
 mod header;
+pub mod hpcc;
 mod receiver;
 pub mod registry;
 mod rtt;
@@ -22,12 +24,14 @@ mod settings;
 mod state;
 pub mod swift;
 mod switch;
+mod telemetry;
 
 pub use event::{
-    AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, SendInfo, TimeoutEvent,
+    AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, SendInfo, SignalEvent,
+    TimeoutEvent,
 };
 pub use flow::FlowInfo;
-pub use header::{CongestionHeader, Ecn};
+pub use header::{AlgorithmFields, CongestionHeader, Echo, Ecn, Word};
 pub use receiver::{MAX_CREDIT_PADDING, Receiver, ReceiverAlgorithm, ReceiverControl};
 pub use rtt::{RtoRule, RttEstimator};
 pub use sender::{Allowance, Pacing, Sender, SenderControl, Snapshot};
@@ -36,4 +40,5 @@ pub use settings::{
     suggestion,
 };
 pub use state::{StateError, StateField, StateOverride};
-pub use switch::{PortView, SwitchAlgorithm, SwitchHalf, Verdict};
+pub use switch::{ClassView, PortView, Signal, SwitchAlgorithm, SwitchHalf, SwitchInfo, Verdict};
+pub use telemetry::{HopTelemetry, MAX_TELEMETRY_HOPS, Telemetry};

@@ -14,7 +14,7 @@ use crate::settings::suggestion;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
     LossEvent, ReceiverAlgorithm, SendInfo, Sender, SenderControl, SettingError, Settings,
-    Snapshot, StateError, StateOverride, TimeoutEvent,
+    SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// A sender half that the table can build by name.
@@ -37,6 +37,12 @@ pub trait Registered: Sender + Sized {
     #[must_use]
     fn receiver(_params: &Arc<Self::Params>, _flow: &FlowInfo) -> ReceiverAlgorithm {
         ReceiverAlgorithm::Acknowledging
+    }
+
+    /// The switch half of one class of a port; the default takes no part.
+    #[must_use]
+    fn switch(_params: &Arc<Self::Params>, _port: &SwitchInfo) -> SwitchAlgorithm {
+        SwitchAlgorithm::Plain
     }
 }
 
@@ -88,6 +94,12 @@ impl AlgorithmConfig {
     #[must_use]
     pub fn receiver(&self, flow: &FlowInfo) -> ReceiverAlgorithm {
         self.params.receiver(flow)
+    }
+
+    /// The switch half of one class of a port.
+    #[must_use]
+    pub fn switch(&self, port: &SwitchInfo) -> SwitchAlgorithm {
+        self.params.switch(port)
     }
 
     /// What the algorithm is.
@@ -148,11 +160,17 @@ macro_rules! algorithms {
                     $(Self::$variant(params) => <$sender as Registered>::receiver(params, flow),)+
                 }
             }
+
+            fn switch(&self, port: &SwitchInfo) -> SwitchAlgorithm {
+                match self {
+                    $(Self::$variant(params) => <$sender as Registered>::switch(params, port),)+
+                }
+            }
         }
 
         impl Sender for Algorithm {
             #[inline]
-            fn on_ack(&mut self, event: &AckEvent) {
+            fn on_ack(&mut self, event: &AckEvent<'_>) {
                 match self { $(Self::$variant(sender) => sender.on_ack(event),)+ }
             }
 
@@ -197,6 +215,11 @@ macro_rules! algorithms {
             }
 
             #[inline]
+            fn on_signal(&mut self, event: &SignalEvent) {
+                match self { $(Self::$variant(sender) => sender.on_signal(event),)+ }
+            }
+
+            #[inline]
             fn on_notification(&mut self, now: Time) {
                 match self { $(Self::$variant(sender) => sender.on_notification(now),)+ }
             }
@@ -235,6 +258,10 @@ algorithms! {
     Swift(crate::swift::Swift);
     /// DCTCP, as in RFC 8257 or with GCN's faster response.
     Dctcp(crate::dctcp::Dctcp);
+    /// Bolt: SRC, PRU and SM.
+    Bolt(crate::bolt::Bolt);
+    /// HPCC, by in-network telemetry.
+    Hpcc(crate::hpcc::Hpcc);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

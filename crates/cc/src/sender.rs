@@ -3,7 +3,7 @@
 use apus_units::{Rate, Span, Time};
 
 use crate::{
-    AckEvent, Backlog, CongestionHeader, CreditEvent, LossEvent, SendInfo, StateError,
+    AckEvent, Backlog, CongestionHeader, CreditEvent, LossEvent, SendInfo, SignalEvent, StateError,
     StateOverride, TimeoutEvent,
 };
 
@@ -58,7 +58,7 @@ pub enum SenderControl {
 /// answer must depend on the events alone.
 pub trait Sender {
     /// An acknowledgement arrived.
-    fn on_ack(&mut self, event: &AckEvent);
+    fn on_ack(&mut self, event: &AckEvent<'_>);
     /// Packets were found lost by the SACK bitmap.
     fn on_loss(&mut self, event: &LossEvent);
     /// The retransmission timeout expired.
@@ -71,6 +71,8 @@ pub trait Sender {
     fn rto(&self) -> Span;
     /// A credit arrived; the transport sends a packet for it if it has one.
     fn on_credit(&mut self, _event: &CreditEvent) {}
+    /// A switch told of its congestion (Bolt's SRC).
+    fn on_signal(&mut self, _event: &SignalEvent) {}
     /// The receiver saw marked packets (DCQCN's congestion notification packet).
     fn on_notification(&mut self, _now: Time) {}
     /// The control packet to send at `now`, given what there is to send. Asked of algorithms that are

@@ -2,12 +2,34 @@
 
 use apus_units::{Bytes, ClassId, Rate, Time};
 
-use crate::CongestionHeader;
+use crate::bolt::switch::BoltPort;
 use crate::dctcp::switch::EcnMarker;
+use crate::hpcc::switch::TelemetryStamp;
+use crate::{CongestionHeader, Telemetry};
+
+/// What a switch half knows of its port from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchInfo {
+    /// Wire bytes of a full data packet.
+    pub packet: Bytes,
+    /// Of the port and class's own stream of random numbers. A half draws from nothing else.
+    pub seed: u64,
+}
+
+/// One class of a port as a switch half sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassView {
+    /// Bytes of the class in the port, the packet in service included.
+    pub bytes: Bytes,
+    /// Its share among the classes of its priority.
+    pub weight: u32,
+    /// Its strict priority level, 0 served first.
+    pub priority: u8,
+}
 
 /// What a switch half may look at: the egress port of the packet.
 #[derive(Clone, Copy, Debug)]
-pub struct PortView {
+pub struct PortView<'a> {
     /// Now.
     pub now: Time,
     /// Rate of the link behind the port.
@@ -18,6 +40,23 @@ pub struct PortView {
     pub class_bytes: Bytes,
     /// Bytes of all classes in the port, the packet in service included, this one excluded.
     pub queue_bytes: Bytes,
+    /// Of the class's bytes, those that wait for service.
+    pub class_waiting: Bytes,
+    /// Wire bytes that have left the port since the start, the packet in service excluded.
+    pub sent: Bytes,
+    /// Every class of the port, by number.
+    pub classes: &'a [ClassView],
+}
+
+/// What a switch sends back to the source of a packet, beside forwarding it: the content of Bolt's
+/// SRC packets (Bolt Alg. 1 l. 6-9), with which other algorithms can do as well. The transmission
+/// time of the packet is reflected from its own fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Occupancy of the egress port that the packet goes to.
+    pub queue: Bytes,
+    /// Rate of the link behind it.
+    pub link_rate: Rate,
 }
 
 /// What becomes of a packet that a switch half has seen.
@@ -25,19 +64,37 @@ pub struct PortView {
 pub enum Verdict {
     /// It goes on, perhaps with changed congestion fields.
     Forward,
+    /// The same, and its source is told at once.
+    Signal(Signal),
     /// It is dropped.
     Drop,
 }
 
-/// The switch half: sees each packet that a port has room for.
+/// The switch half: one copy of it per port and class sees each packet of the class that the port
+/// has room for.
 pub trait SwitchHalf {
     /// A packet of `bytes` wire bytes is about to join the port's queue.
     fn on_enqueue(
         &mut self,
         header: &mut CongestionHeader,
         bytes: Bytes,
-        view: &PortView,
+        view: &PortView<'_>,
     ) -> Verdict;
+
+    /// A packet of `bytes` wire bytes is about to leave: it is neither in the queue nor in service
+    /// any more as far as `view` tells. `telemetry` is the packet's own, if it has any.
+    ///
+    /// Asked only if [`SwitchAlgorithm::acts_on_dequeue`]. Only a signal of the verdict counts: a
+    /// packet that has come so far is not dropped.
+    fn on_dequeue(
+        &mut self,
+        _header: &mut CongestionHeader,
+        _telemetry: Option<&mut Telemetry>,
+        _bytes: Bytes,
+        _view: &PortView<'_>,
+    ) -> Verdict {
+        Verdict::Forward
+    }
 }
 
 /// The switch halves by kind: dispatch in the packet path is one branch.
@@ -48,6 +105,28 @@ pub enum SwitchAlgorithm {
     Plain,
     /// DCTCP's marking threshold.
     Ecn(EcnMarker),
+    /// Bolt's SRC, PRU and SM.
+    Bolt(BoltPort),
+    /// HPCC's telemetry.
+    Telemetry(TelemetryStamp),
+}
+
+impl SwitchAlgorithm {
+    /// Whether it takes no part.
+    #[inline]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
+    }
+
+    /// Whether it looks at packets that leave: a port then serves them one by one.
+    #[must_use]
+    pub fn acts_on_dequeue(&self) -> bool {
+        match self {
+            Self::Plain | Self::Ecn(_) | Self::Bolt(_) => false,
+            Self::Telemetry(_) => true,
+        }
+    }
 }
 
 impl SwitchHalf for SwitchAlgorithm {
@@ -56,11 +135,26 @@ impl SwitchHalf for SwitchAlgorithm {
         &mut self,
         header: &mut CongestionHeader,
         bytes: Bytes,
-        view: &PortView,
+        view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain => Verdict::Forward,
+            Self::Plain | Self::Telemetry(_) => Verdict::Forward,
             Self::Ecn(marker) => marker.on_enqueue(header, bytes, view),
+            Self::Bolt(port) => port.on_enqueue(header, bytes, view),
+        }
+    }
+
+    #[inline]
+    fn on_dequeue(
+        &mut self,
+        header: &mut CongestionHeader,
+        telemetry: Option<&mut Telemetry>,
+        bytes: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        match self {
+            Self::Plain | Self::Ecn(_) | Self::Bolt(_) => Verdict::Forward,
+            Self::Telemetry(stamp) => stamp.on_dequeue(header, telemetry, bytes, view),
         }
     }
 }

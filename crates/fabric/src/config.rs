@@ -120,6 +120,7 @@ impl PortConfig {
         let simple = self.classes.len() == 1
             && matches!(self.buffer, Buffer::Own(_))
             && self.classes[0].rate_limit.is_none()
+            && !self.classes[0].algorithm.acts_on_dequeue()
             && !self.pausable
             && !self.variable;
         if simple { PortKind::Fifo } else { PortKind::Class }

@@ -148,8 +148,13 @@ impl Tally {
 /// What the network as a whole has counted, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that hosts handed to [`Network::send`](crate::Network::send), accepted or not.
+    /// Packets that hosts handed to [`Network::send`](crate::Network::send), accepted or not, and
+    /// those that switches made.
     pub sent: u64,
+    /// Of these, the signals of switches to sources.
+    pub signals: u64,
+    /// Wire bytes of the signals.
+    pub signal_bytes: u64,
     /// Packets that reached their host.
     pub delivered: u64,
     /// Packets dropped, by reason in the order of [`DropReason::ALL`].
@@ -182,6 +187,8 @@ impl Counters {
     /// Adds what another part of the network has counted.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
+        self.signals += other.signals;
+        self.signal_bytes += other.signal_bytes;
         self.delivered += other.delivered;
         for (dropped, more) in self.dropped.iter_mut().zip(other.dropped) {
             *dropped += more;

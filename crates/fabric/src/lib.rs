@@ -84,7 +84,7 @@ pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
 pub use counters::{ClassCounters, Count, Counters, DropReason, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
-pub use network::{ControlError, Network, Outcome, Sent};
+pub use network::{ControlError, Network, Outcome, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef};
 pub use routing::{RouteError, RouteId};
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

@@ -3,12 +3,14 @@
 mod ahead;
 mod facts;
 mod parts;
+mod signals;
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use apus_cc::Telemetry;
 use apus_units::{ClassId, HostId, PortId, Rate, Time};
 
 use crate::config::PortKind;
@@ -17,8 +19,11 @@ use crate::event::{FabricEvent, Schedule};
 use crate::impairment::Impairment;
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{ClassPort, Env, Port, SharedBuffer};
-use crate::routing::{Paths, RouteError, RouteId, RouteTable};
+use crate::routing::{Paths, RouteError, RouteId, RouteTable, opposite};
 use crate::topology::Node;
+
+pub use signals::Signalling;
+use signals::Signals;
 
 /// What became of a packet that a host sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +81,7 @@ pub struct Network<P> {
     names: Vec<String>,
     /// Where a path is put together before it is stored.
     scratch: Vec<PortId>,
+    signals: Signals<P>,
 }
 
 impl<P> Network<P> {
@@ -96,6 +102,7 @@ impl<P> Network<P> {
             ends,
             names,
             scratch: Vec::new(),
+            signals: Signals::default(),
         }
     }
 
@@ -105,14 +112,30 @@ impl<P> Network<P> {
         &mut self,
         now: Time,
         host: HostId,
+        packet: Packet<P>,
+        schedule: &mut S,
+    ) -> Sent {
+        self.send_with(now, host, packet, None, schedule)
+    }
+
+    /// The same with the telemetry that an acknowledgement brings back, if its fields say that it
+    /// brings any.
+    #[inline]
+    pub fn send_with<S: Schedule>(
+        &mut self,
+        now: Time,
+        host: HostId,
         mut packet: Packet<P>,
+        telemetry: Option<&Telemetry>,
         schedule: &mut S,
     ) -> Sent {
         packet.hop = 0;
+        packet.reversed = false;
         let port = self.routes.port(packet.route, 0);
         debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
         self.counters.sent += 1;
         let packet = self.pool.insert(packet);
+        self.pool.set_telemetry(packet, telemetry);
         match self.offer(now, port, packet, schedule) {
             Ok(()) => Sent::Accepted,
             Err(reason) => Sent::Dropped(reason),
@@ -135,6 +158,7 @@ impl<P> Network<P> {
             FabricEvent::Service(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_service(now, &mut env);
+                self.answer_signals_now(now, schedule);
             }
             FabricEvent::Held(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
@@ -143,6 +167,7 @@ impl<P> Network<P> {
             FabricEvent::Wake(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_wake(now, &mut env);
+                self.answer_signals_now(now, schedule);
             }
         }
         Outcome::Forwarded
@@ -163,8 +188,13 @@ impl<P> Network<P> {
                     self.discard(packet, DropReason::Ttl);
                     return Outcome::Dropped(DropReason::Ttl);
                 }
-                fields.hop += 1;
-                let next = self.routes.port(fields.route, fields.hop);
+                let next = if fields.reversed {
+                    fields.hop -= 1;
+                    opposite(self.routes.port(fields.route, fields.hop))
+                } else {
+                    fields.hop += 1;
+                    self.routes.port(fields.route, fields.hop)
+                };
                 match self.offer(now, next, packet, schedule) {
                     Ok(()) => Outcome::Forwarded,
                     Err(reason) => Outcome::Dropped(reason),
@@ -185,12 +215,14 @@ impl<P> Network<P> {
             pool: &mut self.pool,
             shared: &mut self.shared,
             counters: &mut self.counters,
+            signals: &mut self.signals.due,
             schedule,
         };
         let accepted = self.ports[port.index()].offer(now, packet, &mut env);
         if let Err(reason) = accepted {
             self.discard(packet, reason);
         }
+        self.answer_signals_now(now, schedule);
         accepted
     }
 
@@ -210,6 +242,7 @@ impl<P> Network<P> {
             pool: &mut self.pool,
             shared: &mut self.shared,
             counters: &mut self.counters,
+            signals: &mut self.signals.due,
             schedule,
         };
         match &mut self.ports[port.index()] {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use apus_cc::CongestionHeader;
+use apus_cc::{AlgorithmFields, CongestionHeader, Telemetry};
 use apus_units::{ClassId, HostId, prefetch};
 
 use crate::RouteId;
@@ -23,6 +23,9 @@ pub struct Packet<P> {
     /// Switches it may still visit: each takes one off, and drops the packet at 0 (IP's TTL, from
     /// which Swift §3.5 counts hops).
     pub ttl: u8,
+    /// Whether it goes the other way: back along the route from where it was made
+    /// ([`Network::answer_signals`](crate::Network::answer_signals)). `hop` then counts down.
+    pub reversed: bool,
     /// Traffic class. At a port with fewer classes the packet joins the last one.
     pub class: ClassId,
     /// The congestion fields, which switch halves may change.
@@ -45,6 +48,7 @@ impl<P> Packet<P> {
             dst,
             hop: 0,
             ttl: Self::DEFAULT_TTL,
+            reversed: false,
             class: ClassId::default(),
             congestion: CongestionHeader::default(),
             payload,
@@ -71,6 +75,8 @@ pub struct Fields {
     pub hop: u8,
     /// See [`Packet::ttl`].
     pub ttl: u8,
+    /// See [`Packet::reversed`].
+    pub reversed: bool,
     /// See [`Packet::class`].
     pub class: ClassId,
     /// See [`Packet::congestion`].
@@ -79,13 +85,15 @@ pub struct Fields {
 
 /// An arena of packets. It grows to the largest number held at once and allocates nothing after.
 ///
-/// Payloads lie apart: a hop touches 20 bytes of a packet, and the fields of all packets in flight
+/// Payloads lie apart: a hop touches 28 bytes of a packet, and the fields of all packets in flight
 /// fit into a cache that their payloads would flood.
 #[derive(Clone, Debug)]
 pub struct PacketPool<P> {
     fields: Vec<Fields>,
     /// `None`: the slot is free.
     payloads: Vec<Option<P>>,
+    /// What switches noted on the packet; empty until the first packet that asks for it.
+    telemetry: Vec<Telemetry>,
     free: Vec<u32>,
 }
 
@@ -95,7 +103,7 @@ impl<P> PacketPool<P> {
     /// An empty pool.
     #[must_use]
     pub const fn new() -> Self {
-        Self { fields: Vec::new(), payloads: Vec::new(), free: Vec::new() }
+        Self { fields: Vec::new(), payloads: Vec::new(), telemetry: Vec::new(), free: Vec::new() }
     }
 
     /// Puts a packet in.
@@ -104,8 +112,9 @@ impl<P> PacketPool<P> {
     /// If the pool already holds 2^32 packets.
     #[inline]
     pub fn insert(&mut self, packet: Packet<P>) -> PacketRef {
-        let Packet { wire_bytes, route, src, dst, hop, ttl, class, congestion, payload } = packet;
-        let fields = Fields { wire_bytes, route, src, dst, hop, ttl, class, congestion };
+        let Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload } =
+            packet;
+        let fields = Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion };
         if let Some(index) = self.free.pop() {
             self.fields[index as usize] = fields;
             self.payloads[index as usize] = Some(payload);
@@ -128,6 +137,47 @@ impl<P> PacketPool<P> {
     #[inline]
     pub fn fields_mut(&mut self, packet: PacketRef) -> &mut Fields {
         &mut self.fields[packet.0 as usize]
+    }
+
+    /// What switches noted on the packet, or what it brings back of that; `None` if it carries none.
+    #[inline]
+    #[must_use]
+    pub fn telemetry(&self, packet: PacketRef) -> Option<&Telemetry> {
+        match self.fields(packet).congestion.fields {
+            AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho => {
+                self.telemetry.get(packet.0 as usize)
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives a packet its telemetry, if its fields say that it carries any.
+    #[inline]
+    pub(crate) fn set_telemetry(&mut self, packet: PacketRef, telemetry: Option<&Telemetry>) {
+        if !matches!(
+            self.fields(packet).congestion.fields,
+            AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho
+        ) {
+            return;
+        }
+        let index = packet.0 as usize;
+        if index >= self.telemetry.len() {
+            self.telemetry.resize_with(self.fields.len(), Telemetry::default);
+        }
+        match telemetry {
+            Some(telemetry) => self.telemetry[index] = *telemetry,
+            None => self.telemetry[index].clear(),
+        }
+    }
+
+    /// The packet's fields and telemetry, for a switch half.
+    #[inline]
+    pub(crate) fn for_switch(
+        &mut self,
+        packet: PacketRef,
+    ) -> (&mut Fields, Option<&mut Telemetry>) {
+        let index = packet.0 as usize;
+        (&mut self.fields[index], self.telemetry.get_mut(index))
     }
 
     /// The packet's payload.
@@ -157,9 +207,9 @@ impl<P> PacketPool<P> {
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
         let payload = self.payloads[packet.0 as usize].take().expect(STALE);
         self.free.push(packet.0);
-        let Fields { wire_bytes, route, src, dst, hop, ttl, class, congestion } =
+        let Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion } =
             self.fields[packet.0 as usize];
-        Packet { wire_bytes, route, src, dst, hop, ttl, class, congestion, payload }
+        Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload }
     }
 
     /// Packets held.
@@ -186,8 +236,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hop_touches_twenty_bytes() {
-        assert_eq!(size_of::<Fields>(), 20);
+    fn a_hop_touches_twenty_eight_bytes() {
+        assert_eq!(size_of::<Fields>(), 28);
     }
 
     #[test]

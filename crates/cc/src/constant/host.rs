@@ -43,7 +43,7 @@ impl Registered for Constant {
 
 impl Sender for Constant {
     #[inline]
-    fn on_ack(&mut self, event: &AckEvent) {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
     }
 

@@ -94,7 +94,7 @@ impl Dctcp {
 
     /// RFC 8257 §3.3 steps 1-8: once per window of data, by sequence.
     #[inline]
-    fn estimate(&mut self, event: &AckEvent) {
+    fn estimate(&mut self, event: &AckEvent<'_>) {
         self.acked += event.acked_packets;
         self.marked += event.marked_packets;
         if event.acked_seq < self.window_end || self.acked == 0 {
@@ -118,7 +118,7 @@ impl Dctcp {
 
 impl Sender for Dctcp {
     #[inline]
-    fn on_ack(&mut self, event: &AckEvent) {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
         self.estimate(event);
         if event.acked_packets > 0 {

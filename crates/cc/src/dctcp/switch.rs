@@ -14,7 +14,12 @@ pub struct EcnMarker {
 
 impl SwitchHalf for EcnMarker {
     #[inline]
-    fn on_enqueue(&mut self, header: &mut CongestionHeader, _: Bytes, view: &PortView) -> Verdict {
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
         if header.ecn == Ecn::Capable && view.class_bytes > self.threshold {
             header.ecn = Ecn::Congested;
         }

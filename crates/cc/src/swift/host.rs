@@ -109,7 +109,7 @@ impl Swift {
 
 impl Sender for Swift {
     #[inline]
-    fn on_ack(&mut self, event: &AckEvent) {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
         let params = &*self.params;
         let (config, aimd) = (&params.config, &params.aimd);
         let at = (event.now, event.rtt);

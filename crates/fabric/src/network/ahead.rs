@@ -32,7 +32,9 @@ impl<P> Network<P> {
             Node::Host(host) => Some((host, self.pool.payload(packet))),
             Node::Switch(_) => {
                 let fields = self.pool.fields(packet);
-                self.prefetch_port(self.routes.port(fields.route, fields.hop + 1));
+                if !fields.reversed {
+                    self.prefetch_port(self.routes.port(fields.route, fields.hop + 1));
+                }
                 None
             }
         }

@@ -5,6 +5,7 @@
 //! sender: packets are handed over between the parts before they arrive, which their propagation
 //! delay leaves time for.
 
+use apus_cc::Telemetry;
 use apus_units::{PortId, Span, Time};
 
 use super::Network;
@@ -27,10 +28,15 @@ impl<P> Network<P> {
     }
 
     /// Calls `take` with each packet on the remote link behind `port`, in the order of arrival, and
-    /// the time at which it arrives.
-    pub fn hand_over(&mut self, port: PortId, mut take: impl FnMut(Time, Packet<P>)) {
+    /// the time at which it arrives and its telemetry.
+    pub fn hand_over(
+        &mut self,
+        port: PortId,
+        mut take: impl FnMut(Time, Packet<P>, Option<Telemetry>),
+    ) {
         while let Some(entry) = self.ports[port.index()].hand_over() {
-            take(entry.arrives, self.pool.take(entry.packet));
+            let telemetry = self.pool.telemetry(entry.packet).copied();
+            take(entry.arrives, self.pool.take(entry.packet), telemetry);
         }
     }
 
@@ -40,10 +46,12 @@ impl<P> Network<P> {
         port: PortId,
         arrives: Time,
         packet: Packet<P>,
+        telemetry: Option<&Telemetry>,
         schedule: &mut S,
     ) {
         let bytes = packet.wire_bytes;
         let packet = self.pool.insert(packet);
+        self.pool.set_telemetry(packet, telemetry);
         self.ports[port.index()].receive(arrives, packet, bytes, schedule);
     }
 

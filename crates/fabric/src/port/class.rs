@@ -1,13 +1,14 @@
 //! A port of several classes that chooses a packet whenever the link is free.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-use apus_cc::{Ecn, PortView, SwitchHalf, Verdict};
+use apus_cc::{Ecn, PortView, Signal, SwitchHalf, Verdict};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, SwitchId, Time};
 
 use super::Env;
 use super::link::Link;
-use super::queue::{Choice, Classes, Waiting};
+use super::queue::{Choice, Classes, Parts, Waiting};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{ClassCounters, Count, DropReason, PortCounters, Tally};
 use crate::event::{FabricEvent, Schedule};
@@ -109,7 +110,7 @@ impl ClassPort {
         self.tally.offered.add(bytes);
         let index = fields.class.index().min(self.class_count() - 1);
         self.classes.classes[index].offered.add(bytes);
-        let verdict = self.admit(now, index, fields, env.shared);
+        let verdict = self.admit(now, index, (packet, fields), env.shared, env.signals);
         if let Err(reason) = verdict {
             self.tally.dropped.add(bytes);
             self.classes.classes[index].dropped.add(bytes);
@@ -133,40 +134,88 @@ impl ClassPort {
         &mut self,
         now: Time,
         index: usize,
-        fields: &mut crate::Fields,
+        (packet, fields): (PacketRef, &mut crate::Fields),
         shared: &[super::SharedBuffer],
+        signals: &mut Vec<(PacketRef, Signal)>,
     ) -> Result<(), DropReason> {
         if !self.up {
             return Err(DropReason::LinkDown);
         }
-        let class = &mut self.classes.classes[index];
         let bytes = u64::from(fields.wire_bytes);
+        let class_bytes = self.classes.bytes(index);
         let room = match self.memory {
             Memory::Own { limit } => self.queued.bytes + bytes <= limit,
             Memory::Shared { alpha, switch } => {
-                shared[switch.index()].admits(alpha, class.bytes, bytes)
+                shared[switch.index()].admits(alpha, class_bytes, bytes)
             }
         };
-        if !room || class.bytes + bytes > class.limit {
+        if !room || class_bytes + bytes > self.classes.classes[index].limit {
             return Err(DropReason::Buffer);
         }
+        if self.classes.classes[index].algorithm.is_plain() {
+            return Ok(());
+        }
+        let serving = self.in_service.filter(|served| served.class == index);
+        let waiting = class_bytes - serving.map_or(0, |served| u64::from(served.bytes));
+        let offered = self.tally.offered.bytes - bytes;
+        let sent = offered - self.tally.dropped.bytes - self.queued.bytes;
+        let Parts { classes, views } = self.classes.parts();
         let view = PortView {
             now,
             link_rate: self.rate,
             // At most 256 classes (`PortConfig::check`).
             class: ClassId::new(index as u8),
-            class_bytes: Bytes::new(class.bytes),
+            class_bytes: Bytes::new(class_bytes),
             queue_bytes: Bytes::new(self.queued.bytes),
+            class_waiting: Bytes::new(waiting),
+            sent: Bytes::new(sent),
+            classes: views,
         };
         let before = fields.congestion.ecn;
-        match class.algorithm.on_enqueue(&mut fields.congestion, Bytes::new(bytes), &view) {
+        let algorithm = &mut classes[index].algorithm;
+        match algorithm.on_enqueue(&mut fields.congestion, Bytes::new(bytes), &view) {
             Verdict::Drop => return Err(DropReason::SwitchHalf),
+            Verdict::Signal(signal) => signals.push((packet, signal)),
             Verdict::Forward => {}
         }
         if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
             self.tally.marked += 1;
         }
         Ok(())
+    }
+
+    /// Shows the switch half a packet that is about to leave.
+    fn show_leaving<P, S>(
+        &mut self,
+        now: Time,
+        index: usize,
+        waiting: Waiting,
+        env: &mut Env<'_, P, S>,
+    ) {
+        let bytes = Bytes::new(u64::from(waiting.bytes));
+        let class_bytes = Bytes::new(self.classes.bytes(index)) - bytes;
+        let sent = self.tally.offered.bytes - self.tally.dropped.bytes - self.queued.bytes;
+        let (fields, telemetry) = env.pool.for_switch(waiting.packet);
+        let Parts { classes, views } = self.classes.parts();
+        let view = PortView {
+            now,
+            link_rate: self.rate,
+            class: ClassId::new(index as u8),
+            class_bytes,
+            queue_bytes: Bytes::new(self.queued.bytes) - bytes,
+            class_waiting: class_bytes,
+            sent: Bytes::new(sent),
+            classes: views,
+        };
+        let before = fields.congestion.ecn;
+        let algorithm = &mut classes[index].algorithm;
+        let verdict = algorithm.on_dequeue(&mut fields.congestion, telemetry, bytes, &view);
+        if let Verdict::Signal(signal) = verdict {
+            env.signals.push((waiting.packet, signal));
+        }
+        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
+            self.tally.marked += 1;
+        }
     }
 
     /// The `Service` event.
@@ -254,7 +303,7 @@ impl ClassPort {
         debug_assert_eq!(served.departs, now, "{} missed its service event", self.port);
         self.in_service = None;
         self.integrate(now);
-        self.classes.classes[served.class].bytes -= u64::from(served.bytes);
+        self.classes.leave(served.class, served.bytes);
         self.leave(served.bytes, env);
         let fate = match &mut self.impairment {
             _ if served.lost => Some(Fate::Drop(DropReason::LinkDown)),
@@ -306,6 +355,9 @@ impl ClassPort {
     fn start_next<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
         match self.classes.choose(now) {
             Choice::Serve(class, Waiting { packet, bytes }) => {
+                if self.classes.classes[class].algorithm.acts_on_dequeue() {
+                    self.show_leaving(now, class, Waiting { packet, bytes }, env);
+                }
                 let departs = now + self.rate.serialization_time(Bytes::new(u64::from(bytes)));
                 self.in_service = Some(InService { packet, bytes, class, departs, lost: false });
                 if !self.service_armed {
@@ -392,7 +444,7 @@ impl ClassPort {
             .in_service
             .filter(|served| served.departs <= now && served.class == class.index())
             .map_or(0, |served| u64::from(served.bytes));
-        self.classes.classes[class.index()].bytes - due
+        self.classes.bytes(class.index()) - due
     }
 
     /// What one class has counted.

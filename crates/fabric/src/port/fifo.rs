@@ -1,13 +1,15 @@
 //! A port of one class whose departures are known when packets come.
 
-use apus_cc::{CongestionHeader, Ecn, PortView, SwitchAlgorithm, SwitchHalf, Verdict};
+use alloc::vec::Vec;
+
+use apus_cc::{ClassView, Ecn, PortView, Signal, SwitchAlgorithm, SwitchHalf, Verdict};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
 use super::link::Link;
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{Count, DropReason, PortCounters, Tally};
 use crate::event::Schedule;
-use crate::packet::PacketRef;
+use crate::packet::{Fields, PacketRef};
 use crate::topology::Node;
 
 /// One class, own buffer, constant rate. Packets enter the link's ring when they are accepted; a
@@ -108,10 +110,11 @@ impl FifoPort {
         &mut self,
         now: Time,
         packet: PacketRef,
-        bytes: u32,
-        congestion: &mut CongestionHeader,
+        fields: &mut Fields,
+        signals: &mut Vec<(PacketRef, Signal)>,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
+        let bytes = fields.wire_bytes;
         self.settle(now);
         self.tally.offered.add(bytes);
         let queue_bytes = self.queue_bytes + u64::from(bytes);
@@ -119,21 +122,8 @@ impl FifoPort {
             self.tally.dropped.add(bytes);
             return Err(DropReason::Buffer);
         }
-        let before = congestion.ecn;
-        let view = PortView {
-            now,
-            link_rate: self.rate,
-            class: ClassId::new(0),
-            class_bytes: Bytes::new(self.queue_bytes),
-            queue_bytes: Bytes::new(self.queue_bytes),
-        };
-        let size = Bytes::new(u64::from(bytes));
-        if self.algorithm.on_enqueue(congestion, size, &view) == Verdict::Drop {
-            self.tally.dropped.add(bytes);
-            return Err(DropReason::SwitchHalf);
-        }
-        if congestion.ecn == Ecn::Congested && before != Ecn::Congested {
-            self.tally.marked += 1;
+        if !self.algorithm.is_plain() {
+            self.show(now, packet, fields, signals)?;
         }
         let departs = now.max(self.busy_until) + self.serialization_time(bytes);
         self.busy_until = departs;
@@ -143,6 +133,46 @@ impl FifoPort {
         self.tally.packet_time += stay;
         self.tally.byte_time += stay * u128::from(bytes);
         self.link.push(departs, packet, bytes, schedule);
+        Ok(())
+    }
+
+    /// Shows the switch half a packet for which there is room.
+    fn show(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        fields: &mut Fields,
+        signals: &mut Vec<(PacketRef, Signal)>,
+    ) -> Result<(), DropReason> {
+        let before = fields.congestion.ecn;
+        let queue_bytes = Bytes::new(self.queue_bytes);
+        let in_service = self.link.departure(self.departed).map_or(0, |(_, bytes)| bytes);
+        let sent = self.tally.offered.bytes
+            - self.tally.dropped.bytes
+            - u64::from(fields.wire_bytes)
+            - self.queue_bytes;
+        let view = PortView {
+            now,
+            link_rate: self.rate,
+            class: ClassId::new(0),
+            class_bytes: queue_bytes,
+            queue_bytes,
+            class_waiting: Bytes::new(self.queue_bytes - u64::from(in_service)),
+            sent: Bytes::new(sent),
+            classes: &[ClassView { bytes: queue_bytes, weight: 1, priority: 0 }],
+        };
+        let size = Bytes::new(u64::from(fields.wire_bytes));
+        match self.algorithm.on_enqueue(&mut fields.congestion, size, &view) {
+            Verdict::Drop => {
+                self.tally.dropped.add(fields.wire_bytes);
+                return Err(DropReason::SwitchHalf);
+            }
+            Verdict::Signal(signal) => signals.push((packet, signal)),
+            Verdict::Forward => {}
+        }
+        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
+            self.tally.marked += 1;
+        }
         Ok(())
     }
 

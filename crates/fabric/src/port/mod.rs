@@ -7,7 +7,9 @@ mod queue;
 mod shared;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
+use apus_cc::Signal;
 use apus_units::{PortId, Rate, Span, SwitchId, Time};
 
 use crate::config::{PortConfig, PortKind};
@@ -27,6 +29,8 @@ pub(crate) struct Env<'a, P, S> {
     /// The shared buffers, by switch.
     pub(crate) shared: &'a mut [SharedBuffer],
     pub(crate) counters: &'a mut Counters,
+    /// What switch halves want told to the sources of packets, each with its packet.
+    pub(crate) signals: &'a mut Vec<(PacketRef, Signal)>,
     pub(crate) schedule: &'a mut S,
 }
 
@@ -118,8 +122,7 @@ impl Port {
         match self {
             Self::Fifo(port) => {
                 let fields = env.pool.fields_mut(packet);
-                let bytes = fields.wire_bytes;
-                port.offer(now, packet, bytes, &mut fields.congestion, env.schedule)
+                port.offer(now, packet, fields, env.signals, env.schedule)
             }
             Self::Class(port) => port.offer(now, packet, env),
         }

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_cc::SwitchAlgorithm;
+use apus_cc::{ClassView, SwitchAlgorithm};
 use apus_units::{Bytes, Rate, Span, Time};
 
 use crate::config::{ClassConfig, RateLimit};
@@ -53,8 +53,6 @@ impl TokenBucket {
 /// One class: its queue, its place in the schedule and its switch half.
 pub(super) struct Class {
     waiting: VecDeque<Waiting>,
-    /// Bytes of the class in the port, a packet in service included.
-    pub(super) bytes: u64,
     pub(super) limit: u64,
     /// Packets of the class that were to go out through the port.
     pub(super) offered: Count,
@@ -94,6 +92,8 @@ pub(super) enum Choice {
 /// class that was idle, paused or out of tokens thus has no claim on what it missed.
 pub(super) struct Classes {
     pub(super) classes: Vec<Class>,
+    /// What switch halves see of each class; its bytes are counted here.
+    pub(super) views: Vec<ClassView>,
     /// Virtual time of each level.
     virtual_time: Vec<u64>,
 }
@@ -102,14 +102,23 @@ pub(super) struct Classes {
 /// 4.5 PB of it.
 const TAG_UNITS: u64 = 1 << 12;
 
+/// The classes and what switch halves see of them, apart.
+pub(super) struct Parts<'a> {
+    pub(super) classes: &'a mut [Class],
+    pub(super) views: &'a [ClassView],
+}
+
 impl Classes {
+    pub(super) fn parts(&mut self) -> Parts<'_> {
+        Parts { classes: &mut self.classes, views: &self.views }
+    }
+
     pub(super) fn new(configs: &[ClassConfig]) -> Self {
         let mut priorities: Vec<u8> = configs.iter().map(|c| c.priority).collect();
         priorities.sort_unstable();
         priorities.dedup();
         let class = |config: &ClassConfig| Class {
             waiting: VecDeque::new(),
-            bytes: 0,
             limit: config.limit.get(),
             offered: Count::default(),
             dropped: Count::default(),
@@ -120,16 +129,33 @@ impl Classes {
             finish: 0,
             bucket: config.rate_limit.as_ref().map(TokenBucket::new),
         };
+        let view = |config: &ClassConfig| ClassView {
+            bytes: Bytes::ZERO,
+            weight: config.weight,
+            priority: config.priority,
+        };
         Self {
             classes: configs.iter().map(class).collect(),
+            views: configs.iter().map(view).collect(),
             virtual_time: vec![0; priorities.len()],
         }
     }
 
     pub(super) fn push(&mut self, class: usize, waiting: Waiting) {
-        let class = &mut self.classes[class];
-        class.bytes += u64::from(waiting.bytes);
-        class.waiting.push_back(waiting);
+        self.views[class].bytes += Bytes::new(u64::from(waiting.bytes));
+        self.classes[class].waiting.push_back(waiting);
+    }
+
+    /// Bytes of a class in the port, a packet in service included.
+    #[inline]
+    pub(super) fn bytes(&self, class: usize) -> u64 {
+        self.views[class].bytes.get()
+    }
+
+    /// A packet of a class has left the port.
+    #[inline]
+    pub(super) fn leave(&mut self, class: usize, bytes: u32) {
+        self.views[class].bytes -= Bytes::new(u64::from(bytes));
     }
 
     /// Takes the packet to be served from `now` on.
@@ -182,9 +208,8 @@ impl Classes {
     /// Takes out a packet that waits, of any class, with the index of its class.
     pub(super) fn pop_any(&mut self) -> Option<(usize, Waiting)> {
         let index = self.classes.iter().position(|class| !class.waiting.is_empty())?;
-        let class = &mut self.classes[index];
-        let waiting = class.waiting.pop_front()?;
-        class.bytes -= u64::from(waiting.bytes);
+        let waiting = self.classes[index].waiting.pop_front()?;
+        self.leave(index, waiting.bytes);
         Some((index, waiting))
     }
 }

@@ -1,0 +1,156 @@
+//! Bolt's switch half (Bolt Alg. 1, 3 and 4).
+
+use apus_units::{Bytes, Time};
+
+use super::header::BoltFields;
+use super::params::Params;
+use crate::switch::{PortView, Signal, SwitchHalf, SwitchInfo, Verdict};
+use crate::{AlgorithmFields, CongestionHeader};
+
+/// The state of one class of an egress port: Bolt keeps it per queue (§4.1, App. B).
+#[derive(Clone, Debug)]
+pub struct BoltPort {
+    /// `CC_THRESH` (Alg. 1 l. 4).
+    threshold: Bytes,
+    /// Wire bytes of a full packet.
+    mtu: f64,
+    pru: bool,
+    sm: bool,
+    sm_counts_all: bool,
+    pru_cap: u32,
+    src_probability: f64,
+    /// State of SplitMix64, for `src_probability`.
+    random: u64,
+    /// `pru_token` (Alg. 1), packets.
+    pru_token: u32,
+    /// `sm_token` (Alg. 3), bytes; negative while packets queue up.
+    sm_token: f64,
+    /// `last_sm_time` (Alg. 3).
+    last_sm_time: Time,
+}
+
+impl BoltPort {
+    /// Without tokens.
+    #[must_use]
+    pub fn new(params: &Params, info: &SwitchInfo) -> Self {
+        let mtu = info.packet.get() as f64;
+        Self {
+            threshold: Bytes::new((params.cc_threshold * mtu) as u64),
+            mtu,
+            pru: params.pru,
+            sm: params.sm,
+            sm_counts_all: params.sm_counts_all,
+            pru_cap: if params.pru_cap == 0 { u32::MAX } else { params.pru_cap },
+            src_probability: params.src_probability,
+            random: info.seed,
+            pru_token: 0,
+            sm_token: 0.0,
+            last_sm_time: Time::ZERO,
+        }
+    }
+
+    /// PRU tokens (Alg. 1), packets.
+    #[must_use]
+    pub fn pru_token(&self) -> u32 {
+        self.pru_token
+    }
+
+    /// SM token (Alg. 3), bytes.
+    #[must_use]
+    pub fn sm_token(&self) -> f64 {
+        self.sm_token
+    }
+
+    /// Alg. 3, and Alg. 4 where several classes share the port by weight: the supply is the class's
+    /// share of the link among the classes of its priority that have packets.
+    #[inline]
+    fn calculate_supply_token(&mut self, bytes: Bytes, view: &PortView<'_>) {
+        // Bits per second times picoseconds, in bytes.
+        const SCALE: f64 = 8e12;
+        let inter_arrival = view.now.since(self.last_sm_time).as_ps_f64();
+        self.last_sm_time = view.now;
+        let mut supply = view.link_rate.as_bps() as f64 * inter_arrival / SCALE;
+        if view.classes.len() > 1 {
+            supply *= share(view);
+        }
+        let demand = bytes.get() as f64;
+        let token = self.sm_token + supply - demand;
+        self.sm_token = if token < self.mtu { token } else { self.mtu };
+    }
+
+    /// Whether the SRC that is due is sent (App. B.2).
+    fn draws_src(&mut self) -> bool {
+        if self.src_probability >= 1.0 {
+            return true;
+        }
+        // SplitMix64 (Steele, Lea and Flood 2014); the upper 53 bits are a fraction.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.random;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let fraction = ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
+        fraction < self.src_probability
+    }
+}
+
+/// Alg. 4 l. 4-8: `w_i / w_effective`. A queue of strictly higher priority is not a weight: what it
+/// takes is demand that this class does not see, and its queue then tells.
+fn share(view: &PortView<'_>) -> f64 {
+    let own = view.class.index();
+    let Some(mine) = view.classes.get(own) else { return 1.0 };
+    let mut effective = 0;
+    for (index, class) in view.classes.iter().enumerate() {
+        if class.priority == mine.priority && (index == own || class.bytes > Bytes::ZERO) {
+            effective += class.weight;
+        }
+    }
+    f64::from(mine.weight) / f64::from(effective)
+}
+
+impl SwitchHalf for BoltPort {
+    /// Alg. 1 `BoltIngress`.
+    #[inline]
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        bytes: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        let AlgorithmFields::Bolt(packet) = &mut header.fields else {
+            // l. 2; the option counts the packet's bytes all the same.
+            if self.sm_counts_all {
+                self.calculate_supply_token(bytes, view);
+            }
+            return Verdict::Forward;
+        };
+        self.calculate_supply_token(bytes, view); // l. 3
+        if view.class_waiting >= self.threshold {
+            // l. 4-10
+            packet.clear(BoltFields::INC);
+            if packet.has(BoltFields::DEC) || !self.draws_src() {
+                return Verdict::Forward;
+            }
+            packet.set(BoltFields::DEC);
+            return Verdict::Signal(Signal {
+                queue: view.class_waiting,
+                link_rate: view.link_rate,
+            });
+        }
+        if packet.has(BoltFields::LAST) {
+            // l. 11-12
+            if !packet.has(BoltFields::FIRST) && self.pru {
+                self.pru_token = self.pru_token.saturating_add(1).min(self.pru_cap);
+            }
+        } else if packet.has(BoltFields::INC) {
+            // l. 13-19
+            if self.pru_token > 0 {
+                self.pru_token -= 1;
+            } else if self.sm && self.sm_token >= self.mtu {
+                self.sm_token -= self.mtu;
+            } else {
+                packet.clear(BoltFields::INC);
+            }
+        }
+        Verdict::Forward
+    }
+}

@@ -1,0 +1,106 @@
+//! Signals of switches to the sources of packets, as packets of their own.
+//!
+//! The switch that a signal comes from makes a small packet and sends it back along the path that
+//! the packet has taken so far (Bolt §3.1, §4.1: the mirrored packet, trimmed, its addresses
+//! swapped, leaves by the port at which the original came in).
+
+use alloc::vec::Vec;
+
+use apus_cc::{CongestionHeader, Signal};
+use apus_units::{ClassId, Time};
+
+use super::Network;
+use crate::event::Schedule;
+use crate::packet::{Packet, PacketRef};
+use crate::routing::opposite;
+use crate::topology::Node;
+
+/// How signals travel.
+pub struct Signalling<P> {
+    /// What a signal carries: from the payload and the fields of the packet that met congestion.
+    pub payload: fn(&P, &CongestionHeader, &Signal) -> P,
+    /// Its class; that of the packet if `None`.
+    pub class: Option<ClassId>,
+    /// Its wire bytes.
+    pub wire_bytes: u32,
+}
+
+impl<P> Clone for Signalling<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Signalling<P> {}
+
+/// Signals due, and how they travel.
+pub(crate) struct Signals<P> {
+    /// Emptied by the call that fills it.
+    pub(super) due: Vec<(PacketRef, Signal)>,
+    travel: Option<Signalling<P>>,
+}
+
+impl<P> Default for Signals<P> {
+    fn default() -> Self {
+        Self { due: Vec::new(), travel: None }
+    }
+}
+
+impl<P> Network<P> {
+    /// Says how signals of switches travel. Without it a network whose switch halves signal panics.
+    pub fn answer_signals(&mut self, signalling: Signalling<P>) {
+        self.signals.travel = Some(signalling);
+    }
+
+    /// Sends the signals that the last port asked for.
+    #[inline]
+    pub(super) fn answer_signals_now<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
+        if !self.signals.due.is_empty() {
+            self.send_signals(now, schedule);
+        }
+    }
+
+    #[cold]
+    fn send_signals<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
+        // A signal that meets a switch half itself asks for no other: halves leave alone what
+        // carries no fields of theirs.
+        while let Some((packet, signal)) = self.signals.due.pop() {
+            self.send_signal(now, packet, &signal, schedule);
+        }
+    }
+
+    fn send_signal<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        signal: &Signal,
+        schedule: &mut S,
+    ) {
+        let travel = self.signals.travel.expect("`answer_signals` says how signals travel");
+        let fields = *self.pool.fields(packet);
+        let Some(back) = fields.hop.checked_sub(1).filter(|_| !fields.reversed) else {
+            return; // its own host's port: the host needs no packet to know
+        };
+        let port = opposite(self.routes.port(fields.route, back));
+        debug_assert!(matches!(self.port_ends(port).0, Node::Switch(_)));
+        let payload = (travel.payload)(self.pool.payload(packet), &fields.congestion, signal);
+        let made = Packet {
+            wire_bytes: travel.wire_bytes,
+            route: fields.route,
+            src: fields.dst,
+            dst: fields.src,
+            hop: back,
+            ttl: Packet::<P>::DEFAULT_TTL,
+            reversed: true,
+            class: travel.class.unwrap_or(fields.class),
+            congestion: CongestionHeader::default(),
+            payload,
+        };
+        self.counters.sent += 1;
+        self.counters.signals += 1;
+        self.counters.signal_bytes += u64::from(travel.wire_bytes);
+        let made = self.pool.insert(made);
+        // A signal that finds no room is counted as a drop; the next packet brings another.
+        _ = self.offer(now, port, made, schedule);
+    }
+}
