@@ -12,7 +12,7 @@ use apus_units::{PacketNumber, Span, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// The `n`th acknowledgement of a flow, 2 us after the one before.
-fn ack(n: u64) -> AckEvent {
+fn ack(n: u64) -> AckEvent<'static> {
     let fabric_delay = Span::from_ns(20_000 + n * 7_919 % 40_000);
     let endpoint_delay = Span::from_ns(5_000 + n * 104_729 % 20_000);
     AckEvent {
@@ -27,6 +27,8 @@ fn ack(n: u64) -> AckEvent {
         acked_seq: PacketNumber::new(n),
         next_seq: PacketNumber::new(n + 16),
         in_flight: 15,
+        fields: apus_cc::AlgorithmFields::None,
+        telemetry: None,
     }
 }
 

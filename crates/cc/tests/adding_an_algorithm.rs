@@ -62,7 +62,7 @@ impl Registered for Aimd {
 }
 
 impl Sender for Aimd {
-    fn on_ack(&mut self, event: &AckEvent) {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
         self.cwnd += f64::from(event.acked_packets) / self.cwnd;
     }
@@ -112,6 +112,8 @@ fn aimd_adds_one_and_halves() {
         acked_seq,
         next_seq,
         in_flight: 0,
+        fields: apus_cc::AlgorithmFields::None,
+        telemetry: None,
     };
     flow.on_ack(&ack);
     assert_eq!(flow.allowance().window, 2.0);

@@ -57,6 +57,8 @@ fn run(
                     acked_seq,
                     next_seq,
                     in_flight: 3,
+                    fields: apus_cc::AlgorithmFields::None,
+                    telemetry: None,
                 });
             }
             Step::Loss => flow.on_loss(&LossEvent {

@@ -5,12 +5,12 @@
 //! time, and what the transport answers passes the NIC's transmit port, which pulls: the stack
 //! hands a packet over when the NIC is ready to send it (Swift §3.1), so no queue builds up there.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use apus_cc::FlowInfo;
 use apus_cc::registry::AlgorithmConfig;
+use apus_cc::{AlgorithmFields, FlowInfo, Telemetry};
 use apus_fabric::{Packet, PacketRef, RouteId};
-use apus_transport::{Arrival, Completion, Endpoint, Handled, Transmit};
+use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed, Transmit};
 use apus_units::{Bytes, ClassId, FlowId, HostId, Rate, Span, Time, prefetch};
 use apus_wire::{Body, Header, SegmentKind};
 
@@ -41,6 +41,14 @@ pub(crate) struct Queued {
     pub(crate) bytes: u32,
 }
 
+/// A packet on its way from the stack to the NIC.
+struct OnTheWay {
+    at: Time,
+    packet: Packet<Header>,
+    /// The telemetry that an acknowledgement brings back.
+    telemetry: Option<Box<Telemetry>>,
+}
+
 /// The NIC's receive queue, finite.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
@@ -68,6 +76,8 @@ pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) endpoint: Endpoint,
     pub(crate) flows: Vec<HostFlow>,
+    /// The same by the peer's host and its index of the flow, for signals of switches.
+    by_peer: BTreeMap<(HostId, FlowId), FlowId>,
     pub(crate) application: Application,
     pub(crate) model: HostModel,
     pub(crate) clocks: HostClocks,
@@ -76,7 +86,7 @@ pub(crate) struct Host {
     nic_rate: Rate,
     jitter: Stream,
     /// Packets that the stack has let go and that reach the NIC later, in order of time.
-    on_the_way: VecDeque<(Time, Packet<Header>)>,
+    on_the_way: VecDeque<OnTheWay>,
     /// When the last packet of each thread reaches the NIC: interference never reorders.
     last_handed: [Time; 2],
     /// When the NIC would have sent all that the stack has let go, interference apart: what the
@@ -103,6 +113,7 @@ impl Host {
             id,
             endpoint,
             flows: Vec::new(),
+            by_peer: BTreeMap::new(),
             application: Application::default(),
             model,
             clocks,
@@ -155,9 +166,9 @@ impl Host {
     /// The host's wake-up event.
     pub(crate) fn on_wake(&mut self, now: Time, world: &mut World) {
         self.wake_at = Time::MAX;
-        while self.on_the_way.front().is_some_and(|&(at, _)| at <= now) {
-            let Some((at, packet)) = self.on_the_way.pop_front() else { break };
-            world.send(at, self.id, packet);
+        while self.on_the_way.front().is_some_and(|next| next.at <= now) {
+            let Some(next) = self.on_the_way.pop_front() else { break };
+            world.send(next.at, self.id, next.packet, next.telemetry.as_deref());
         }
         let local = self.clocks.host.read(now);
         self.application.start_due(now, local, &mut self.endpoint);
@@ -180,7 +191,14 @@ impl Host {
         receiver_level: u8,
         world: &mut World,
     ) -> Handled {
-        let Packet { ttl, congestion, payload: header, .. } = world.network.take(packet);
+        let telemetry = world.network.pool().telemetry(packet).copied();
+        let taken = world.network.take(packet);
+        let Packet { ttl, congestion, payload: mut header, .. } = taken;
+        if let Body::Signal(_) = header.body
+            && !self.own_flow(&taken, &mut header)
+        {
+            return Handled::Refused;
+        }
         let arrival = Arrival {
             now: self.clocks.host.read(now),
             nic_received_at: self.clocks.nic_timestamp(received_at, now),
@@ -188,7 +206,8 @@ impl Host {
             marked: congestion.ecn == apus_cc::Ecn::Congested,
             receiver_level,
         };
-        let handled = self.endpoint.handle_packet(&arrival, &header);
+        let observed = Observed { fields: congestion.fields, telemetry: telemetry.as_ref() };
+        let handled = self.endpoint.handle_observed(&arrival, &header, &observed);
         let connection = self.flows[header.flow.index()].connection;
         world.metrics.on_handled(connection, &handled, &header);
         if let Some(workloads) = &mut world.workloads {
@@ -207,6 +226,14 @@ impl Host {
             }
         }
         handled
+    }
+
+    /// A switch's signal names the flow as the peer knows it: puts this host's index in its place.
+    /// False if there is no such flow.
+    fn own_flow(&self, packet: &Packet<Header>, header: &mut Header) -> bool {
+        let Some(flow) = self.by_peer.get(&(packet.src, header.flow)) else { return false };
+        header.flow = *flow;
+        true
     }
 
     /// How full the NIC's receive queue is, in 32nds (Falcon's five bits).
@@ -292,6 +319,7 @@ impl Host {
             wire_bytes,
             route: flow.route,
             hop: 0,
+            reversed: false,
             ttl: Packet::<Header>::DEFAULT_TTL,
             class: world.class_of(&transmit.header.body, flow.class),
             congestion: transmit.congestion,
@@ -305,11 +333,16 @@ impl Host {
         }
         self.nic_drained = self.nic_drained.max(now)
             + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
+        let telemetry = match transmit.congestion.fields {
+            AlgorithmFields::TelemetryEcho => self.endpoint.telemetry(transmit.flow),
+            _ => None,
+        };
         if at <= world.now && self.on_the_way.is_empty() {
-            world.send(at, self.id, packet);
+            world.send(at, self.id, packet, telemetry);
         } else {
-            let place = self.on_the_way.partition_point(|&(other, _)| other <= at);
-            self.on_the_way.insert(place, (at, packet));
+            let telemetry = telemetry.map(|telemetry| Box::new(*telemetry));
+            let place = self.on_the_way.partition_point(|other| other.at <= at);
+            self.on_the_way.insert(place, OnTheWay { at, packet, telemetry });
         }
     }
 
@@ -317,8 +350,8 @@ impl Host {
     #[inline]
     fn schedule(&mut self, now: Time, world: &mut World) {
         let mut at = self.application.next_start();
-        if let Some(&(handed, _)) = self.on_the_way.front() {
-            at = at.min(handed);
+        if let Some(next) = self.on_the_way.front() {
+            at = at.min(next.at);
         }
         let timeout = match self.endpoint.next_timeout() {
             Some(local) => self.clocks.host.when_it_shows(local),
@@ -353,8 +386,11 @@ impl Host {
         info: &FlowInfo,
         flow: HostFlow,
     ) -> FlowId {
+        let peer = (flow.peer, peer_flow);
         self.flows.push(flow);
-        self.endpoint.open(peer_flow, algorithm, info)
+        let id = self.endpoint.open(peer_flow, algorithm, info);
+        self.by_peer.insert(peer, id);
+        id
     }
 }
 
@@ -365,6 +401,6 @@ pub(crate) fn begins_op(header: &Header) -> bool {
             segment.offset == 0
                 && !matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel)
         }
-        Body::Ack(_) | Body::Reject(_) => false,
+        Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => false,
     }
 }

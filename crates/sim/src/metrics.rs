@@ -227,6 +227,8 @@ impl Metrics {
         match body {
             Body::Data(_) => self.warm.data_packets += 1,
             Body::Ack(_) | Body::Reject(_) => self.warm.acks += 1,
+            // Switches make these, not hosts.
+            Body::Signal(_) => {}
         }
     }
 
@@ -253,7 +255,11 @@ impl Metrics {
                 self.endpoint_delay.record(sample.endpoint_delay);
             }
             // Applications of the simulator neither cancel nor refuse ops.
-            Handled::Ack(_) | Handled::Refused | Handled::Cancelled | Handled::Rejected => {}
+            Handled::Ack(_)
+            | Handled::Refused
+            | Handled::Cancelled
+            | Handled::Rejected
+            | Handled::Signal => {}
         }
     }
 

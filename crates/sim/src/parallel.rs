@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use apus_cc::Telemetry;
 use apus_fabric::{Packet, RouteId};
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
@@ -20,6 +21,8 @@ pub(crate) struct Message {
     pub(crate) port: PortId,
     pub(crate) arrives: Time,
     pub(crate) packet: Packet<Header>,
+    /// What switches noted on it.
+    pub(crate) telemetry: Option<Box<Telemetry>>,
     /// Its path, if it was resolved after the parts were made and only the sender knows it.
     pub(crate) path: Option<Vec<PortId>>,
 }

@@ -1,9 +1,11 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
-use apus_cc::FlowInfo;
-use apus_fabric::{FabricEvent, Outcome, RouteError};
+use apus_cc::bolt::link_rate_code;
+use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal};
+use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling};
 use apus_transport::Endpoint;
 use apus_units::{FlowId, HostId, PortId, Time};
+use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
 
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
@@ -48,6 +50,7 @@ impl Part {
     /// Builds part `id`: the whole network, of which it uses its own ports, and its hosts.
     pub(crate) fn new(plan: &Plan, partition: &Partition, id: u32) -> Result<Self, PlanError> {
         let mut network = crate::simulation::build_network(plan)?;
+        network.answer_signals(signalling(plan));
         let cut: Vec<_> = partition.cut(&network).collect();
         for port in cut {
             network.set_remote(port);
@@ -174,9 +177,10 @@ impl Part {
         for port in self.world.to_hand_over.drain(..) {
             let outbox = &mut self.outboxes[self.peers[port.index()] as usize];
             let start = outbox.len();
-            network.hand_over(port, |arrives, packet| {
+            network.hand_over(port, |arrives, packet, telemetry| {
                 first = first.min(arrives);
-                outbox.push(Message { port, arrives, packet, path: None });
+                let telemetry = telemetry.map(Box::new);
+                outbox.push(Message { port, arrives, packet, telemetry, path: None });
             });
             for message in &mut outbox[start..] {
                 if message.packet.route >= self.shared_routes {
@@ -196,14 +200,33 @@ impl Part {
     fn collect(&mut self, exchange: &Exchange) {
         let (world, imported) = (&mut self.world, &mut self.imported);
         exchange.collect(self.window, self.id, |from, message| {
-            let Message { port, arrives, mut packet, path } = message;
+            let Message { port, arrives, mut packet, telemetry, path } = message;
             if let Some(path) = path {
                 let import = || world.network.import_route(&path);
                 packet.route = *imported.entry((from, packet.route)).or_insert_with(import);
             }
-            world.receive(port, arrives, packet);
+            world.receive(port, arrives, packet, telemetry.as_deref());
         });
     }
+}
+
+/// How signals of switches travel: in the class of acknowledgements, as long as one.
+fn signalling(plan: &Plan) -> Signalling<Header> {
+    Signalling { payload: signal, class: plan.ack_class, wire_bytes: plan.sizes.control }
+}
+
+/// The signal that a switch makes of a data packet (Bolt Alg. 1 l. 6-9).
+fn signal(header: &Header, congestion: &CongestionHeader, signal: &Signal) -> Header {
+    let sent = match congestion.fields {
+        AlgorithmFields::Bolt(fields) => fields.sent(),
+        _ => 0,
+    };
+    let body = Body::Signal(apus_wire::Signal {
+        queue: u32::try_from(signal.queue.get()).unwrap_or(u32::MAX).min(MAX_SIGNAL_QUEUE),
+        link_rate: link_rate_code(signal.link_rate),
+        sent,
+    });
+    Header { flow: header.flow, seq: header.seq, body }
 }
 
 /// A hash of one event: two rounds of multiplication mix time and entity well enough that two sets of

@@ -19,6 +19,8 @@ pub(crate) enum Purpose {
     Fault = 5,
     /// What the algorithm of a flow draws.
     Flow = 6,
+    /// What the switch half of a class of a port draws.
+    Switch = 7,
 }
 
 /// A stream of random numbers.

@@ -441,6 +441,7 @@ impl Simulation {
                 .then(|| metrics.warm.engine_time.as_ps_f64() / metrics.warm.new_bytes as f64),
             acks_per_packet: (metrics.warm.delivered_packets > 0)
                 .then(|| ratio(metrics.warm.acks, metrics.warm.delivered_packets)),
+            signals_gbps: counters.signal_bytes as f64 * 8e-9 / plan.duration.as_secs_f64(),
             loss_rate: port.loss_rate,
             fabric_rtt_us: DistributionSummary::from(&metrics.fabric_rtt),
             end_to_end_rtt_us: DistributionSummary::from(&metrics.end_to_end_rtt),
@@ -461,6 +462,7 @@ impl Simulation {
                 sent: counters.sent,
                 delivered: counters.delivered,
                 dropped: counters.dropped_total(),
+                signals: counters.signals,
                 in_flight: counters.in_flight(),
                 dropped_at_nic: metrics.nic_drops,
             },

@@ -75,8 +75,10 @@ pub struct PortSummary {
 /// Packets of the whole run: sent = delivered + dropped + in flight, or the run fails.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conservation {
-    /// Packets that hosts handed to the fabric.
+    /// Packets that hosts handed to the fabric, and signals that switches made.
     pub sent: u64,
+    /// Of these, the signals.
+    pub signals: u64,
     /// Packets that reached their host's NIC.
     pub delivered: u64,
     /// Packets that the fabric dropped.
@@ -152,6 +154,8 @@ pub struct Summary {
     pub engine_ns_per_kb: Option<f64>,
     /// Acknowledgements sent over data packets that reached a stack; `null` without any.
     pub acks_per_packet: Option<f64>,
+    /// Wire bytes of the signals that switches sent to sources, over the whole run's time.
+    pub signals_gbps: f64,
     /// Drops over packets sent into the busiest port's queue.
     pub loss_rate: f64,
     /// Drops over packets sent into switch ports' queues, before the end of the warm-up.

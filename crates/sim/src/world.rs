@@ -1,6 +1,6 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
-use apus_cc::FlowInfo;
+use apus_cc::{FlowInfo, Telemetry};
 use apus_fabric::{FabricEvent, Network, Packet, Schedule};
 use apus_transport::Completion;
 use apus_units::{Bytes, ClassId, HostId, PortId, Time};
@@ -40,7 +40,7 @@ impl PacketSizes {
     pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {
         match body {
             Body::Data(segment) if segment.length > 0 => segment.length + self.header,
-            Body::Data(_) | Body::Ack(_) | Body::Reject(_) => self.control,
+            Body::Data(_) | Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => self.control,
         }
     }
 }
@@ -172,16 +172,28 @@ impl World {
     }
 
     /// Takes in a packet that another part of the network handed over.
-    pub(crate) fn receive(&mut self, port: PortId, arrives: Time, packet: Packet<Header>) {
+    pub(crate) fn receive(
+        &mut self,
+        port: PortId,
+        arrives: Time,
+        packet: Packet<Header>,
+        telemetry: Option<&Telemetry>,
+    ) {
         let (network, mut scheduler) = self.network();
-        network.receive(port, arrives, packet, &mut scheduler);
+        network.receive(port, arrives, packet, telemetry, &mut scheduler);
     }
 
     /// Hands a packet to a host's NIC port at `at`.
     #[inline]
-    pub(crate) fn send(&mut self, at: Time, host: HostId, packet: Packet<Header>) {
+    pub(crate) fn send(
+        &mut self,
+        at: Time,
+        host: HostId,
+        packet: Packet<Header>,
+        telemetry: Option<&Telemetry>,
+    ) {
         let (network, mut scheduler) = self.network();
-        network.send(at, host, packet, &mut scheduler);
+        network.send_with(at, host, packet, telemetry, &mut scheduler);
     }
 
     /// Runs an event of the fabric.

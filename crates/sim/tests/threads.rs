@@ -2,14 +2,15 @@
 
 mod support;
 
+use apus_cc::SwitchInfo;
 use apus_cc::registry::build;
-use apus_fabric::Topology;
+use apus_fabric::{ClassConfig, Topology};
 use apus_sim::Simulation;
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::Plan;
 use apus_sim::record::Record;
 use apus_sim::summary::Summary;
-use apus_units::{Bytes, Rate, Span, Time};
+use apus_units::{Bytes, ClassId, Rate, Span, Time};
 use support::{connection, fingerprint, plan, run};
 
 /// Every event (when, and of which entity) enters the hash, and everything that a run measures the
@@ -113,4 +114,35 @@ fn an_incast_into_one_part() {
     let mut plan = crowd(1 << 20, ("swift", &[]));
     plan.connections = (1..16).map(|from| connection(("swift", &[]), from, 0, 64_000)).collect();
     check(&plan);
+}
+
+/// The halves of an algorithm in every switch, two classes, and control packets before data.
+fn with_switch_halves(mut plan: Plan, algorithm: &str) -> Plan {
+    let half = build(algorithm, None, &[]).expect("algorithm");
+    let info = |seed| SwitchInfo { packet: Bytes::new(4160), seed };
+    plan.topology = plan.topology.with_switch_ports(|port| {
+        let control = ClassConfig::default();
+        let data = ClassConfig { priority: 1, algorithm: half.switch(&info(7)), ..control.clone() };
+        port.classes = vec![control, data];
+    });
+    for connection in &mut plan.connections {
+        connection.class = ClassId::new(1);
+    }
+    plan.ack_class = Some(ClassId::new(0));
+    plan
+}
+
+/// Signals of switches go back across the cut, and take other routes' reverse paths.
+#[test]
+fn bolt_on_a_fat_tree() {
+    let plan = with_switch_halves(crowd(1 << 20, ("bolt", &[])), "bolt");
+    check(&plan);
+    let summary = run(&plan);
+    assert!(summary.packets.signals > 1_000, "only {} signals", summary.packets.signals);
+}
+
+/// Telemetry crosses the cut with its packets, there and back.
+#[test]
+fn hpcc_on_a_fat_tree() {
+    check(&with_switch_halves(crowd(1 << 20, ("hpcc", &[])), "hpcc"));
 }

@@ -15,14 +15,14 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot};
+use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot, Telemetry};
 use apus_units::{FlowId, OpId, PacketNumber, Time, prefetch};
 use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
 use crate::op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
-use crate::receive::{Accepted, Arrival};
+use crate::receive::{Accepted, Arrival, Observed};
 use crate::streams::Finished;
 use crate::wheel::TimingWheel;
 
@@ -59,6 +59,8 @@ pub enum Handled {
     Rejected,
     /// An acknowledgement; the delays of the packet it echoes, if they are known.
     Ack(Option<RttSample>),
+    /// A switch's word of its congestion.
+    Signal,
     /// A packet for a flow that is not open, or beyond what a peer may have under way: no effect,
     /// not even an acknowledgement.
     Refused,
@@ -145,6 +147,17 @@ impl Endpoint {
 
     /// Takes in a packet. Poll for transmission and completions afterwards.
     pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
+        self.handle_observed(arrival, header, &Observed::default())
+    }
+
+    /// The same with what switches left on the packet. A [`Body::Signal`] names the flow as the peer
+    /// knows it: the caller, who knows the peer, puts this endpoint's own index in its place.
+    pub fn handle_observed(
+        &mut self,
+        arrival: &Arrival,
+        header: &Header,
+        observed: &Observed<'_>,
+    ) -> Handled {
         let id = header.flow;
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else {
             return Handled::Refused;
@@ -152,7 +165,16 @@ impl Endpoint {
         let completions = &mut self.completions;
         let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
         let handled = match &header.body {
-            Body::Ack(ack) => Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish)),
+            Body::Ack(ack) => {
+                let arrival = (arrival, observed);
+                Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish))
+            }
+            Body::Signal(signal) => {
+                if !flow.on_signal(arrival, header.seq, signal) {
+                    return Handled::Refused;
+                }
+                Handled::Signal
+            }
             Body::Reject(reject) => {
                 let outcome = Outcome::Rejected(reject.reason);
                 if self.end_op(arrival.now, id, reject.op, outcome) {
@@ -161,7 +183,9 @@ impl Endpoint {
                 return Handled::Duplicate;
             }
             Body::Data(segment) => {
+                let arrival = (arrival, observed);
                 let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
+                let arrival = arrival.0;
                 if handled == Handled::Refused {
                     return handled;
                 }
@@ -239,7 +263,10 @@ impl Endpoint {
                 return Some(Transmit {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
-                    congestion: CongestionHeader::default(),
+                    congestion: CongestionHeader {
+                        fields: flow.receive.echoed(),
+                        ..CongestionHeader::default()
+                    },
                     path_label: flow.algorithm.path_label(),
                 });
             }
@@ -311,6 +338,13 @@ impl Endpoint {
         self.wheel.cancel(id.get());
     }
 
+    /// What an acknowledgement of a flow brings back of its peer's telemetry: asked for each whose
+    /// congestion fields say that it brings some.
+    #[must_use]
+    pub fn telemetry(&self, id: FlowId) -> Option<&Telemetry> {
+        self.flows.get(id.index()).and_then(|flow| flow.receive.telemetry())
+    }
+
     /// The state of a flow's algorithm, for samples.
     #[must_use]
     pub fn snapshot(&self, id: FlowId) -> Option<Snapshot> {
@@ -377,7 +411,7 @@ impl Endpoint {
 
 fn handle_data(
     flow: &mut Flow,
-    arrival: &Arrival,
+    (arrival, observed): (&Arrival, &Observed<'_>),
     header: &Header,
     segment: &Segment,
     config: &EndpointConfig,
@@ -395,7 +429,7 @@ fn handle_data(
     if !admitted || !room || segment.op_length > MAX_OP_BYTES {
         return Handled::Refused;
     }
-    if !flow.receive.record(header.seq, arrival) {
+    if !flow.receive.record(header.seq, arrival, observed) {
         return Handled::Duplicate;
     }
     if answer {

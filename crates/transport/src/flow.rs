@@ -1,15 +1,16 @@
 //! One flow: both directions between two endpoints, with one algorithm.
 
+use apus_cc::bolt::rate_of_code;
 use apus_cc::registry::Algorithm;
 use apus_cc::{
     AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
-    TimeoutEvent,
+    SignalEvent, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Span, Time};
-use apus_wire::{Ack, Body, Header, Segment};
+use apus_wire::{Ack, Body, Header, Segment, Signal};
 
 use crate::config::{EndpointConfig, LocalRx};
-use crate::receive::{Arrival, ReceiveSide};
+use crate::receive::{Arrival, Observed, ReceiveSide};
 use crate::send::SendSide;
 use crate::streams::Finished;
 
@@ -184,7 +185,7 @@ impl Flow {
     /// Takes in an acknowledgement and tells the algorithm; `finish` gets each op that ends.
     pub(crate) fn on_ack(
         &mut self,
-        arrival: &Arrival,
+        (arrival, observed): (&Arrival, &Observed<'_>),
         header: &Header,
         ack: &Ack,
         config: &EndpointConfig,
@@ -193,6 +194,7 @@ impl Flow {
         let outcome = self.send.on_ack(arrival.now, ack, config.reorder_threshold, finish);
         let marked = self.newly_marked(header.seq.get(), ack.marked);
         let sample = outcome.echo_sent_at.map(|sent_at| {
+            let arrival = (arrival, observed);
             self.on_sample(arrival, ack, sent_at, marked, outcome.newly_acked, config)
         });
         if outcome.lost > 0 {
@@ -211,7 +213,7 @@ impl Flow {
     /// Tells the algorithm of an acknowledgement whose echoed packet was sent at `sent_at` (t1).
     fn on_sample(
         &mut self,
-        arrival: &Arrival,
+        (arrival, observed): (&Arrival, &Observed<'_>),
         ack: &Ack,
         sent_at: Time,
         marked: u32,
@@ -241,8 +243,36 @@ impl Flow {
             acked_seq: ack.largest,
             next_seq: self.send.next_seq(),
             in_flight: self.send.data_in_flight(),
+            fields: observed.fields,
+            telemetry: observed.telemetry,
         });
         RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay }
+    }
+
+    /// A switch told of the congestion that packet `seq` met. False if the packet is not in flight,
+    /// left at another time, or was signalled about before: then it has no effect.
+    pub(crate) fn on_signal(
+        &mut self,
+        arrival: &Arrival,
+        seq: PacketNumber,
+        signal: &Signal,
+    ) -> bool {
+        let Some(sent_at) = self.send.take_signal(seq) else { return false };
+        let nanoseconds = sent_at.since(Time::ZERO).as_ps() / 1_000;
+        let Some(link_rate) = rate_of_code(signal.link_rate) else { return false };
+        if nanoseconds as u32 != signal.sent {
+            return false; // modulo 2^32: a forger would have to know when the packet left
+        }
+        self.send.note_signal(seq);
+        self.algorithm.on_signal(&SignalEvent {
+            now: arrival.now,
+            rtt: arrival.nic_received_at.since(sent_at),
+            seq,
+            queue: Bytes::new(u64::from(signal.queue)),
+            link_rate,
+            in_flight: self.send.data_in_flight(),
+        });
+        true
     }
 
     /// Marks that the peer counted since the newest acknowledgement before this one.

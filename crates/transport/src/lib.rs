@@ -25,4 +25,4 @@ pub use endpoint::{Endpoint, Handled, Transmit};
 pub use flow::{FlowCounters, RttSample, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;
-pub use receive::Arrival;
+pub use receive::{Arrival, Observed};

@@ -1,8 +1,10 @@
 //! The receiving side of a flow: which transmissions arrived, which ops they complete, and the
 //! acknowledgement that is due.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use apus_cc::{AlgorithmFields, Echo, Telemetry};
 use apus_units::{OpId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Segment, SegmentKind};
 
@@ -44,6 +46,15 @@ pub struct Arrival {
     pub receiver_level: u8,
 }
 
+/// What switches left on a packet for the algorithm of its flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Observed<'a> {
+    /// Its congestion fields but ECN.
+    pub fields: AlgorithmFields,
+    /// What switches noted on it, or on the data packet that this acknowledgement echoes.
+    pub telemetry: Option<&'a Telemetry>,
+}
+
 /// The receiving side of a flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveSide {
@@ -57,24 +68,55 @@ pub(crate) struct ReceiveSide {
     /// Whether that packet is new since the last acknowledgement.
     ack_has_new: bool,
     next_ack: u64,
+    /// What the sender's algorithm is told back of its packets' fields.
+    echo: Echo,
+    telemetry: Option<Box<Telemetry>>,
 }
 
 impl ReceiveSide {
     /// Notes transmission `seq` for the next acknowledgement. False if it was seen before or lies
     /// too far back to tell; then its payload must not be used.
-    pub(crate) fn record(&mut self, seq: PacketNumber, arrival: &Arrival) -> bool {
+    pub(crate) fn record(
+        &mut self,
+        seq: PacketNumber,
+        arrival: &Arrival,
+        observed: &Observed<'_>,
+    ) -> bool {
         let recorded = self.packets.record(seq);
         match recorded {
             Recorded::New => {
                 self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
                 self.newest = Some((seq, *arrival));
                 self.ack_has_new = true;
+                self.observe(observed);
             }
             // Its timing may be long known to the sender: it counts only if there is no better.
             Recorded::Duplicate if !self.ack_has_new => self.newest = Some((seq, *arrival)),
             Recorded::Duplicate | Recorded::TooOld => {}
         }
         recorded == Recorded::New
+    }
+
+    /// Notes what switches left on a packet, to be told back.
+    #[inline]
+    fn observe(&mut self, observed: &Observed<'_>) {
+        self.echo.on_data(observed.fields);
+        if let Some(telemetry) = observed.telemetry {
+            match &mut self.telemetry {
+                Some(place) => **place = *telemetry,
+                None => self.telemetry = Some(Box::new(*telemetry)),
+            }
+        }
+    }
+
+    /// The algorithm's fields of the next acknowledgement.
+    pub(crate) fn echoed(&self) -> AlgorithmFields {
+        self.echo.fields()
+    }
+
+    /// The telemetry of the newest data packet.
+    pub(crate) fn telemetry(&self) -> Option<&Telemetry> {
+        self.telemetry.as_deref()
     }
 
     /// Whether `segment` is one that the peer may send, given `max_ops` under way at a time.

@@ -49,6 +49,8 @@ struct Sent {
     sent_at: Time,
     range: Range,
     fate: Fate,
+    /// A switch has told of the congestion that it met.
+    signalled: bool,
 }
 
 /// What an acknowledgement said.
@@ -272,7 +274,7 @@ impl SendSide {
         }
         self.in_flight += 1;
         self.requests_in_flight += u32::from(range.request);
-        self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight });
+        self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight, signalled: false });
         Some((seq, segment))
     }
 
@@ -322,6 +324,23 @@ impl SendSide {
         }
         self.forget_old(largest);
         outcome
+    }
+
+    /// When packet `seq` left, if it is in flight and no switch has signalled about it yet: a
+    /// forged signal must name such a packet, and each counts once.
+    pub(crate) fn take_signal(&mut self, seq: PacketNumber) -> Option<Time> {
+        let record = self.record(seq.get())?;
+        if record.fate != Fate::InFlight || record.signalled {
+            return None;
+        }
+        Some(record.sent_at)
+    }
+
+    /// Packet `seq` will not be signalled about again.
+    pub(crate) fn note_signal(&mut self, seq: PacketNumber) {
+        if let Some(record) = self.record(seq.get()) {
+            record.signalled = true;
+        }
     }
 
     fn record(&mut self, seq: u64) -> Option<&mut Sent> {

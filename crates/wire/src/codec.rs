@@ -3,7 +3,9 @@
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
 use crate::error::{DecodeError, EncodeError, Illegal};
-use crate::header::{Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
+use crate::header::{
+    Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal,
+};
 
 /// The version of the layout.
 pub const VERSION: u8 = 1;
@@ -23,6 +25,7 @@ const SEGMENT_BYTES: usize = 26;
 const REGION_BYTES: usize = 16;
 const ACK_BYTES: usize = 42;
 const REJECT_BYTES: usize = 9;
+const SIGNAL_BYTES: usize = 8;
 
 /// The kind byte. None is 0, so that a packet of zeros is refused.
 mod kind {
@@ -33,6 +36,8 @@ mod kind {
     pub(super) const ACK: u8 = 5;
     pub(super) const CANCEL: u8 = 6;
     pub(super) const REJECT: u8 = 7;
+    // 8 to 11: credits and notifications.
+    pub(super) const SIGNAL: u8 = 12;
 }
 
 /// The kind byte of a body.
@@ -47,6 +52,7 @@ fn kind_of(body: &Body) -> u8 {
         },
         Body::Ack(_) => kind::ACK,
         Body::Reject(_) => kind::REJECT,
+        Body::Signal(_) => kind::SIGNAL,
     }
 }
 
@@ -57,6 +63,7 @@ fn header_bytes(kind: u8) -> Option<usize> {
         kind::MESSAGE | kind::READ_RESPONSE | kind::CANCEL => Some(COMMON_BYTES + SEGMENT_BYTES),
         kind::ACK => Some(COMMON_BYTES + ACK_BYTES),
         kind::REJECT => Some(COMMON_BYTES + REJECT_BYTES),
+        kind::SIGNAL => Some(COMMON_BYTES + SIGNAL_BYTES),
         _ => None,
     }
 }
@@ -74,6 +81,7 @@ impl Header {
             Body::Data(_) => COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES,
             Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
             Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,
+            Body::Signal(_) => COMMON_BYTES + SIGNAL_BYTES,
         }
     }
 
@@ -82,7 +90,7 @@ impl Header {
     pub fn payload_len(&self) -> usize {
         match &self.body {
             Body::Data(segment) => segment.length as usize,
-            Body::Ack(_) | Body::Reject(_) => 0,
+            Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => 0,
         }
     }
 }
@@ -95,6 +103,7 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
     match &header.body {
         Body::Data(segment) => segment.check()?,
         Body::Ack(ack) => ack.check()?,
+        Body::Signal(signal) => signal.check()?,
         Body::Reject(_) => {}
     }
     let (needed, available) = (header.encoded_len(), out.len());
@@ -109,6 +118,7 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
         Body::Data(segment) => write_segment(&mut writer, segment),
         Body::Ack(ack) => write_ack(&mut writer, ack),
         Body::Reject(reject) => write_reject(&mut writer, reject),
+        Body::Signal(signal) => write_signal(&mut writer, signal),
     }
     debug_assert!(writer.0.is_empty(), "encoded_len says what is written");
     Ok(needed)
@@ -137,6 +147,13 @@ fn write_ack(writer: &mut Writer<'_>, ack: &Ack) {
     writer.put([ack.hops]);
     writer.put(ack.marked.to_be_bytes());
     writer.put([ack.receiver_level]);
+}
+
+/// Bolt Listing 1: 24 bits of queue, 8 of link rate, 32 of transmission time.
+fn write_signal(writer: &mut Writer<'_>, signal: &Signal) {
+    // `Signal::check` has bounded the queue.
+    writer.put((signal.queue << 8 | u32::from(signal.link_rate)).to_be_bytes());
+    writer.put(signal.sent.to_be_bytes());
 }
 
 fn write_reject(writer: &mut Writer<'_>, reject: &Reject) {
@@ -183,6 +200,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
     let body = match kind {
         kind::ACK => Body::Ack(read_ack(&mut reader)?),
         kind::REJECT => Body::Reject(read_reject(&mut reader)?),
+        kind::SIGNAL => Body::Signal(read_signal(&mut reader)?),
         _ => Body::Data(read_segment(&mut reader, kind)?),
     };
     debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
@@ -226,6 +244,17 @@ fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Illegal> {
     };
     ack.check()?;
     Ok(ack)
+}
+
+fn read_signal(reader: &mut Reader<'_>) -> Result<Signal, Illegal> {
+    let first = u32::from_be_bytes(reader.take());
+    let signal = Signal {
+        queue: first >> 8,
+        link_rate: first as u8, // the lowest byte
+        sent: u32::from_be_bytes(reader.take()),
+    };
+    signal.check()?;
+    Ok(signal)
 }
 
 fn read_reject(reader: &mut Reader<'_>) -> Result<Reject, Illegal> {

@@ -26,6 +26,10 @@ pub enum Illegal {
     EchoBeyondLargest,
     /// `receiver_level` is above [`MAX_RECEIVER_LEVEL`](crate::MAX_RECEIVER_LEVEL).
     ReceiverLevel,
+    /// A signal's queue has more than 24 bits.
+    SignalQueue,
+    /// A signal's code of a link rate is 0, which names none.
+    SignalRate,
 }
 
 impl fmt::Display for Illegal {
@@ -41,6 +45,8 @@ impl fmt::Display for Illegal {
             Self::BitmapBelowZero => "the bitmap must have no bit below packet number 0",
             Self::EchoBeyondLargest => "echo must not exceed the largest packet number received",
             Self::ReceiverLevel => "receiver_level must be at most 31",
+            Self::SignalQueue => "the queue of a signal must be below 2^24 bytes",
+            Self::SignalRate => "the link rate of a signal must not be 0",
         })
     }
 }

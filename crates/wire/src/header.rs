@@ -29,6 +29,10 @@ pub enum Body {
     Data(Segment),
     /// An acknowledgement of the other direction's data packets.
     Ack(Ack),
+    /// A switch's word to the source of a data packet. Made by switches alone, it is
+    /// unauthenticated; `flow` and `seq` are the data packet's, so that the receiver has to find its
+    /// own flow by the peer and the peer's index.
+    Signal(Signal),
     /// A refusal of an op of the other direction; counted in the lane of the ACKs. It is sent again
     /// for every packet of that op, so it needs no acknowledgement.
     Reject(Reject),
@@ -118,6 +122,20 @@ impl RegionKey {
     }
 }
 
+/// The content of Bolt's SRC packets (Bolt Listing 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Occupancy of the congested port in bytes, at most [`MAX_SIGNAL_QUEUE`].
+    pub queue: u32,
+    /// Code of the rate of the congested link.
+    pub link_rate: u8,
+    /// `t_data_tx` of the data packet: nanoseconds modulo 2^32.
+    pub sent: u32,
+}
+
+/// The largest [`Signal::queue`]: it has 24 bits.
+pub const MAX_SIGNAL_QUEUE: u32 = (1 << 24) - 1;
+
 /// What the receiver tells the sender (Swift §3.1, §3.6 and App. B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
@@ -163,6 +181,22 @@ impl Segment {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Signal {
+    /// Whether the values are legal together; if not, the rule they break.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn check(&self) -> Result<(), Illegal> {
+        if self.queue > MAX_SIGNAL_QUEUE {
+            return Err(Illegal::SignalQueue);
+        }
+        if self.link_rate == 0 {
+            return Err(Illegal::SignalRate);
+        }
+        Ok(())
     }
 }
 

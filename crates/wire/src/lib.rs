@@ -15,11 +15,11 @@
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      1    1  version = 1                                                   authenticated
 //!      2    1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
-//!              6 Cancel, 7 Reject                                                 |
+//!              6 Cancel, 7 Reject, 12 Signal                                      |
 //!      3    4  flow: index in the receiver's flow table                           |
 //!      7    8  seq: packet number, data and ACKs counted apart                    |
 //!     15    .  body, below                                                        |
-//!      .    .  payload, `length` bytes; none in kinds 5 and 7                     |
+//!      .    .  payload, `length` bytes; none in kinds 5, 7 and 12                 |
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      .    4  plain mode: CRC-32C (Castagnoli) of the authenticated bytes
 //! ```
@@ -59,6 +59,17 @@
 //!     23    1  reason: 1 no such region, 2 not allowed, 3 out of bounds, 4 too long,
 //!              5 region withdrawn under way
 //! ```
+//!
+//! The body of a Signal, 8 bytes: what a switch says to the source of a data packet, whose flow and
+//! packet number stand before it (Bolt, Listing 1 and §4.3: the switch swaps the addresses and trims
+//! the packet). Switches hold no keys, so it is a datagram of its own, unauthenticated in every mode:
+//! the transport heeds it once per packet in flight, and only if it states when that packet left.
+//!
+//! ```text
+//!     15    3  queue: bytes in the congested port
+//!     18    1  link_rate: code of the congested link's rate, 1 and up
+//!     19    4  sent: t_data_tx of the data packet, nanoseconds modulo 2^32
+//! ```
 #![no_std]
 
 mod codec;
@@ -69,7 +80,7 @@ mod sealed;
 pub use codec::{AUTHENTICATED_FROM, MAX_HEADER_BYTES, VERSION, decode, encode};
 pub use error::{DecodeError, EncodeError, Illegal};
 pub use header::{
-    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, RegionKey, Reject, RejectReason, Segment,
-    SegmentKind,
+    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,
+    RejectReason, Segment, SegmentKind, Signal,
 };
 pub use sealed::{CHECKSUM_BYTES, open, seal};

@@ -3,7 +3,7 @@
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
     Ack, Body, DecodeError, EncodeError, Header, Illegal, RegionKey, Reject, RejectReason, Segment,
-    SegmentKind, decode, encode, open, seal,
+    SegmentKind, Signal, decode, encode, open, seal,
 };
 
 /// What precedes every body: flow 0x01020304, packet number 0x1122334455667788.
@@ -131,7 +131,7 @@ fn swift_app_b_remote_queuing_is_4_bytes_of_nanoseconds() {
         encode(&with_body(body), &mut bytes).unwrap();
         match decode(&bytes).unwrap().0.body {
             Body::Ack(ack) => ack.remote_queuing,
-            Body::Data(_) | Body::Reject(_) => unreachable!("an ACK was sent"),
+            Body::Data(_) | Body::Reject(_) | Body::Signal(_) => unreachable!("an ACK was sent"),
         }
     };
     let most = Span::from_ns(u64::from(u32::MAX));
@@ -294,4 +294,30 @@ fn illegal_acks_are_refused_both_ways() {
         |b| b[56] = 32,
         Illegal::ReceiverLevel,
     );
+}
+
+#[test]
+fn bolt_listing_1_a_signal_is_queue_rate_and_transmission_time() {
+    let signal = Signal { queue: 0x01_2345, link_rate: 6, sent: 0x89ab_cdef };
+    let mut bytes = [0; 23];
+    assert_eq!(encode(&with_body(Body::Signal(signal)), &mut bytes), Ok(23));
+    #[rustfmt::skip]
+    let expected: [u8; 23] = [
+        0, 1, 12,
+        0x01, 0x02, 0x03, 0x04,
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+        0x01, 0x23, 0x45, 0x06,
+        0x89, 0xab, 0xcd, 0xef,
+    ];
+    assert_eq!(bytes, expected);
+    assert_eq!(decode(&bytes), Ok((with_body(Body::Signal(signal)), 23)));
+}
+
+#[test]
+fn a_signal_has_24_bits_of_queue_and_names_a_rate() {
+    let encoded = |signal| encode(&with_body(Body::Signal(signal)), &mut [0; 23]);
+    let signal = Signal { queue: 1 << 24, link_rate: 6, sent: 0 };
+    assert_eq!(encoded(signal), Err(EncodeError::Illegal(Illegal::SignalQueue)));
+    let signal = Signal { queue: 0, link_rate: 0, sent: 0 };
+    assert_eq!(encoded(signal), Err(EncodeError::Illegal(Illegal::SignalRate)));
 }

@@ -70,7 +70,10 @@ fn header() -> impl Strategy<Value = Header> {
     let body = prop_oneof![
         segment().prop_map(Body::Data),
         ack().prop_map(Body::Ack),
-        reject().prop_map(Body::Reject)
+        reject().prop_map(Body::Reject),
+        (0u32..1 << 24, 1u8.., any::<u32>()).prop_map(|(queue, link_rate, sent)| {
+            Body::Signal(apus_wire::Signal { queue, link_rate, sent })
+        })
     ];
     (any::<u32>(), any::<u64>(), body).prop_map(|(flow, seq, body)| Header {
         flow: FlowId::new(flow),

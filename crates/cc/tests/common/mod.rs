@@ -19,7 +19,7 @@ pub fn at(us: f64) -> Time {
 }
 
 /// An acknowledgement of one packet at `now` us with this fabric delay and no endpoint delay.
-pub fn ack(now: f64, fabric_delay: f64) -> AckEvent {
+pub fn ack(now: f64, fabric_delay: f64) -> AckEvent<'static> {
     AckEvent {
         now: at(now),
         rtt: us(fabric_delay),
@@ -32,6 +32,8 @@ pub fn ack(now: f64, fabric_delay: f64) -> AckEvent {
         acked_seq: PacketNumber::new(0),
         next_seq: PacketNumber::new(1),
         in_flight: 0,
+        fields: apus_cc::AlgorithmFields::None,
+        telemetry: None,
     }
 }
 

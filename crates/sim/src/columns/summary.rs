@@ -77,6 +77,12 @@ const NUMBERS: &[Column] = &[
         "all hosts, over the measured phase",
     ),
     number(
+        "signals_gbps",
+        "Gb/s",
+        "wire bytes of signals that switches sent to sources (Bolt's SRC) * 8 / length of the run",
+        "sum over the whole run and all switches; each counts once, however many links it takes",
+    ),
+    number(
         "loss_rate",
         "",
         "packets dropped / packets sent into the queue of the busiest switch port",
@@ -237,7 +243,18 @@ const NUMBERS: &[Column] = &[
         "all switch ports together",
     ),
     number("measured.ops", "", "measured phase: ops that completed", "sum over flows"),
-    number("packets.sent", "", "packets that hosts handed to the fabric", "sum over the whole run"),
+    number(
+        "packets.sent",
+        "",
+        "packets that hosts handed to the fabric, and signals that switches made",
+        "sum over the whole run",
+    ),
+    number(
+        "packets.signals",
+        "",
+        "signals that switches made for sources (Bolt's SRC)",
+        "sum over the whole run",
+    ),
     number(
         "packets.delivered",
         "",

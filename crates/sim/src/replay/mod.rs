@@ -33,7 +33,9 @@ use std::fmt;
 use std::io::BufRead;
 
 use apus_cc::registry::Algorithm;
-use apus_cc::{AckEvent, LossEvent, Pacing, Sender, StateError, StateField, TimeoutEvent};
+use apus_cc::{
+    AckEvent, AlgorithmFields, LossEvent, Pacing, Sender, StateError, StateField, TimeoutEvent,
+};
 use apus_units::{PacketNumber, Span, Time};
 
 pub use trace::{Event, Record, Trace, TraceError};
@@ -152,6 +154,8 @@ impl Replay {
             acked_seq: PacketNumber::new(self.acked.saturating_sub(1)),
             next_seq: self.next_seq(),
             in_flight,
+            fields: AlgorithmFields::None,
+            telemetry: None,
         });
     }
 

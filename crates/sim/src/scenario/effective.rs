@@ -114,6 +114,10 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
     if let Some(class) = topology.ack_class {
         writeln!(out, "ack_class = \"{}\"", topology.classes[usize::from(class)].name)?;
     }
+    if !topology.plain.is_empty() {
+        let names: Vec<_> = topology.plain.iter().map(|name| format!("\"{name}\"")).collect();
+        writeln!(out, "plain = [{}]", names.join(", "))?;
+    }
     for (key, links) in uppers {
         writeln!(out, "\n[topology.{key}]")?;
         write_links(out, links, own)?;

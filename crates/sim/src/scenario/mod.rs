@@ -103,6 +103,7 @@ mod connections;
 mod effective;
 mod fault;
 mod graph;
+mod halves;
 mod host;
 mod hosts;
 mod measure;

@@ -97,6 +97,17 @@ impl Setting for bool {
     }
 }
 
+impl Setting for Vec<String> {
+    const KIND: &'static str = "a list of texts, like [\"left\"]";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        match value {
+            Value::List(list) => list.iter().map(|node| String::read(&node.value)).collect(),
+            _ => Err(None),
+        }
+    }
+}
+
 impl Setting for String {
     const KIND: &'static str = "a text in quotes";
 

@@ -156,6 +156,7 @@ impl Setup {
             let port = if fault.port.get().is_multiple_of(2) { &mut link.ab } else { &mut link.ba };
             port.variable = true;
         }
+        super::halves::place(self, &mut topology);
         Ok(Plan {
             topology,
             faults,
@@ -274,6 +275,7 @@ impl Setup {
         check_connections(&root, &workloads);
         if !workloads.is_empty() {
             check_algorithms(&root, &algorithms, &workloads, &topology);
+            super::halves::check(&root, &topology, &algorithms, &workloads);
         }
         Some(Self {
             name,

@@ -35,6 +35,8 @@ pub(super) struct TopologySpec {
     pub(super) classes: Vec<Class>,
     /// Index of the class of acknowledgements and read requests, if they have their own.
     pub(super) ack_class: Option<u8>,
+    /// Names of switches whose ports take part in no algorithm.
+    pub(super) plain: Vec<String>,
 }
 
 /// Links of one kind.
@@ -144,6 +146,7 @@ impl TopologySpec {
         let ecn = read_ecn(&section);
         let classes = read_classes(&section);
         let ack_class = read_ack_class(&section, &classes);
+        let plain = super::halves::read_plain(&section);
         if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
             section.problem("ecn", "has no effect: every class has its own; remove it");
         }
@@ -154,7 +157,17 @@ impl TopologySpec {
         if kind.is_some() {
             section.finish();
         }
-        Some(Self { shape: shape?, edge: edge?, shared, pipeline_latency, ecn, classes, ack_class })
+        let spec = Self {
+            shape: shape?,
+            edge: edge?,
+            shared,
+            pipeline_latency,
+            ecn,
+            classes,
+            ack_class,
+            plain,
+        };
+        Some(spec)
     }
 
     /// How many hosts it has.

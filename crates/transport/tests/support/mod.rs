@@ -145,7 +145,7 @@ impl Pair {
         self.log.push((self.now, side, *header));
         let mut payload = Vec::new();
         match &header.body {
-            Body::Ack(_) | Body::Reject(_) => self.sides[side].acks_sent += 1,
+            Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => self.sides[side].acks_sent += 1,
             Body::Data(segment) => {
                 self.sides[side].data_sent += 1;
                 let answer = segment.kind == SegmentKind::ReadResponse;
@@ -240,7 +240,7 @@ impl Pair {
                 let Body::Data(segment) = header.body else { unreachable!() };
                 *side.cancelled.entry(segment.op.get()).or_default() += 1;
             }
-            Handled::Rejected => {}
+            Handled::Rejected | Handled::Signal => {}
         }
     }
 
