@@ -74,15 +74,15 @@ fn a_signal_from_the_second_switch_takes_two_links_back() {
     let mut sim = dumbbell("bolt");
     let data = AlgorithmFields::Bolt(BoltFields::new(0, 0));
     // From both sides to host 3: the queue is at the right switch.
-    for id in 1..=8 {
+    for id in 1..=20 {
         send(&mut sim, (0, 3), id, data);
-        send(&mut sim, (2, 3), 10 + id, data);
+        send(&mut sim, (2, 3), 30 + id, data);
     }
     sim.run();
     let back: Vec<_> = sim.delivered.iter().filter(|d| d.packet.wire_bytes == 84).collect();
     assert!(back.iter().any(|d| d.host == HostId::new(0)), "none came back over the middle link");
     for signal in back {
-        let far = signal.packet.payload / 1000 < 10;
+        let far = signal.packet.payload / 1000 < 30;
         assert_eq!(signal.host, HostId::new(if far { 0 } else { 2 }));
         assert!(signal.packet.reversed);
     }

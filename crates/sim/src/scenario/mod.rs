@@ -29,7 +29,9 @@
 //! * `[[topology.class]]`, two or more: the traffic classes of every switch port: `name`, `priority`
 //!   (0, the first to be served), `weight` (1) among those of its priority, `limit` (bytes in a port),
 //!   `ecn`. `topology.ack_class` is the class of acknowledgements and read requests (that of their
-//!   flow).
+//!   flow). The ports of a class take part in the algorithm of the workloads that travel in it, if that
+//!   has a switch half (`bolt`, `hpcc`), but for those of the switches named in
+//!   `topology.plain = ["left"]`. Signals of switches travel as acknowledgements do.
 //! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
 //! * `[host]`: `model` ("ideal", "t1", "t1-quiet") and what differs from it: `jitter`, `clock_offset`,
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
