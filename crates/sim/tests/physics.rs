@@ -149,6 +149,7 @@ fn m_d_1(load: f64, packets: u32, force_class_ports: bool) -> Queueing {
             wire_bytes: 1250,
             route,
             hop: 0,
+            reversed: false,
             ttl: 64,
             class: ClassId::new(0),
             congestion: apus_cc::CongestionHeader::default(),
