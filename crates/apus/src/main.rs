@@ -11,6 +11,7 @@ mod explain;
 mod failure;
 mod input;
 mod interrupt;
+mod key;
 mod library;
 mod list;
 mod output;
@@ -50,6 +51,7 @@ enum Command {
     List(list::List),
     Explain(explain::Explain),
     Bench(bench::Bench),
+    Key(key::Key),
 }
 
 impl Command {
@@ -64,6 +66,7 @@ impl Command {
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),
             Self::Bench(command) => command.execute(),
+            Self::Key(command) => command.execute(),
         }
     }
 }

@@ -327,3 +327,15 @@ fn run_judges_the_checks_of_the_scenario() {
     assert_eq!(json.status.code(), Some(1));
     assert!(stderr.contains("busy FAILS") && serde_json::from_str::<Value>(&stdout).is_ok());
 }
+
+#[test]
+fn key_makes_a_key_once() {
+    let folder = folder("key");
+    let stdout = succeeds(&apus_in(&folder, &["key", "group.key"]));
+    let text = fs::read_to_string(folder.join("group.key")).expect("key file");
+    let line = text.lines().last().expect("a key");
+    assert!(line.starts_with("apus-key-1 ") && line.len() == 11 + 64, "a secret of 32 bytes");
+    assert!(!stdout.contains(&line[11..]), "the secret is not shown");
+    refused(&apus_in(&folder, &["key", "group.key"]), "group.key: the key file cannot be created");
+    refused(&apus_in(&folder, &["key", "nowhere/x.key"]), "nowhere/x.key: the key file cannot be");
+}

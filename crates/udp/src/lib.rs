@@ -4,6 +4,7 @@
 //! transport and the algorithms are the code that the simulator runs.
 
 mod error;
+pub mod keyfile;
 pub mod pcapng;
 pub mod prometheus;
 pub mod session;
