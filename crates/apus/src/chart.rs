@@ -160,7 +160,7 @@ fn panel(
 }
 
 /// The next round number: 1, 2, 2.5 or 5 times a power of ten.
-fn round_step(step: f64) -> f64 {
+pub fn round_step(step: f64) -> f64 {
     let power = 10f64.powi(step.log10().floor() as i32);
     let round = [1.0, 2.0, 2.5, 5.0].into_iter().find(|round| round * power >= step * 0.999);
     round.unwrap_or(10.0) * power

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
-use crate::reproduce::tables;
+use crate::reproduce::tables::tables;
 use crate::results::{Runs, keep};
 use crate::{input, library, text};
 

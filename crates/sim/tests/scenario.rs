@@ -378,6 +378,38 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
     assert_eq!(format!("{:?}", one.checks), format!("{:?}", run(4).checks));
 }
 
+/// An op of 64 kB takes longer than one of 4 kB, and less than 16 times as long: the base RTT.
+#[test]
+fn checks_of_order_look_at_variants_in_their_order() {
+    let more = r#"
+        source = "a test"
+        [sweep]
+        key = "workload.size"
+        values = ["64kB", "4kB"]
+        [[check]]
+        name = "latency grows with size"
+        metric = "op_latency_us.p50"
+        increasing = ["4kB", "64kB"]
+        high = 16
+        low = 1
+        [[check]]
+        name = "latency grows the other way"
+        metric = "op_latency_us.p50"
+        increasing = ["64kB", "4kB"]
+    "#;
+    let (head, tail) = FIRST.split_once("[[").expect("workload");
+    let (top, tables) = more.split_once("[sweep]").expect("sweep");
+    let text = format!("{head}{top}\n[[{tail}[sweep]{tables}").replace("20ms", "2ms");
+    let scenario = good(&text);
+    let one = std::num::NonZeroUsize::MIN;
+    let experiment = experiment::run(&scenario, 1, one, &Watch::default(), &|_| {}).expect("runs");
+    let passes: Vec<bool> = experiment.checks.iter().map(|check| check.pass).collect();
+    assert_eq!(passes, [true, false], "{:?}", experiment.checks);
+    let rise = |index: usize| experiment.checks[index].shown.measured.expect("measured");
+    assert!((rise(0) * rise(1) - 1.0).abs() < 1e-12, "one is the other's inverse");
+    assert_eq!(experiment.checks[1].shown.low, Some(1.0), "unless given");
+}
+
 /// What a quick run sets and leaves out; the indices of checks are those of the runs that are left.
 #[test]
 fn a_quick_run_is_shorter_and_says_what_it_leaves_out() {

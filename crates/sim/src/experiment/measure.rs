@@ -10,6 +10,12 @@ use crate::scenario::{Check, Reduce, Relative, Run};
 pub struct Shown {
     /// What it is; with the variant if the check looks at several one by one.
     pub name: String,
+    /// What it is, the same for all variants of a check.
+    pub quantity: String,
+    /// The variant, if it is of one.
+    pub variant: Option<String>,
+    /// The variant's value, if it has one.
+    pub value: Option<f64>,
     /// The publication's number.
     pub paper: Option<f64>,
     /// Median over the seeds; `None` if a run did not measure it.
@@ -55,8 +61,12 @@ impl Data<'_> {
         let values: Option<Vec<f64>> =
             (0..seeds).map(|seed| self.of_seed(check, runs, seed)).collect();
         let values = values.unwrap_or_default();
+        let one = if let [run] = runs { Some(&self.runs[*run]) } else { None };
         Shown {
             name,
+            quantity: check.name.clone(),
+            variant: one.and_then(|run| run.variant.clone()),
+            value: one.and_then(|run| run.value),
             paper: check.paper,
             measured: median(&values),
             unit: check.unit.clone(),
@@ -101,6 +111,7 @@ impl Data<'_> {
                     runs.iter().zip(&values).map(|(&run, y)| Some((self.runs[run].value?, *y)));
                 exponent(&points.collect::<Option<Vec<_>>>()?)
             }
+            Some(Reduce::Rise) => least_rise(&values),
         };
         reduced.map(|value| check.in_unit(value))
     }
@@ -110,6 +121,15 @@ impl Data<'_> {
         let summary = self.json.get(run)?.get(seed)?;
         path.split('.').try_fold(summary, |value, key| value.get(key))?.as_f64()
     }
+}
+
+/// The least ratio of a value to the one before it. What follows a zero is a million times as large,
+/// unless it is zero too.
+fn least_rise(values: &[f64]) -> Option<f64> {
+    const LARGEST: f64 = 1e6;
+    let ratio = |pair: &[f64]| if pair[0] == pair[1] { 1.0 } else { pair[1] / pair[0] };
+    let ratios: Vec<f64> = values.windows(2).map(ratio).collect();
+    smallest(&ratios).map(|least| least.min(LARGEST))
 }
 
 fn smallest(values: &[f64]) -> Option<f64> {
@@ -148,7 +168,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{exponent, median};
+    use super::{exponent, least_rise, median};
 
     /// 3 sqrt(x) has the exponent 1/2; by hand, (1, 1), (2, 1), (4, 4) lie around x^1.
     #[test]
@@ -160,6 +180,15 @@ mod tests {
         assert_eq!(exponent(&[(2.0, 1.0), (2.0, 3.0)]), None);
         assert_eq!(exponent(&[(1.0, 1.0), (2.0, 0.0)]), None);
         assert_eq!(exponent(&[]), None);
+    }
+
+    #[test]
+    fn what_grows_is_never_below_the_value_before() {
+        assert_eq!(least_rise(&[1.0, 2.0, 3.0]), Some(1.5));
+        assert_eq!(least_rise(&[1.0, 2.0, 1.0]), Some(0.5));
+        assert_eq!(least_rise(&[0.0, 0.0, 1.0]), Some(1.0));
+        assert_eq!(least_rise(&[0.0, 1.0]), Some(1e6));
+        assert_eq!(least_rise(&[1.0]), None);
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 pub use measure::Shown;
-pub use runner::{Step, run_all};
+pub use runner::{Step, run_all, run_each};
 pub use verdict::{CheckResult, Verdict};
 
 use crate::Watch;
-use crate::scenario::{Check, Scenario};
+use crate::scenario::{Check, Scenario, Setup};
 use crate::summary::Summary;
 
 /// Seeds of an experiment in full: enough that a median is not one run's luck.
@@ -33,6 +33,12 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Of how many seeds it is.
+    #[must_use]
+    pub fn seeds(&self) -> u64 {
+        self.summaries.first().map_or(0, Vec::len) as u64
+    }
+
     /// Whether every check passes, but for those that the scenario says cannot.
     #[must_use]
     pub fn passes(&self) -> bool {
@@ -52,31 +58,51 @@ pub fn run(
     watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
 ) -> Result<Experiment, String> {
-    let setups: Vec<_> = scenario
-        .runs
-        .iter()
-        .flat_map(|run| {
-            let first = run.setup.seed();
-            (first..first + seeds).map(move |seed| {
-                // One seed's tables and charts are enough; the spread is in the checks.
-                let recorded = seed == first && run.setup.record().is_some();
-                run.setup.clone().with_seed(seed).recorded(recorded)
-            })
+    let results = run_all(&setups(scenario, seeds), threads, 1, watch, progress);
+    collect(scenario, results.into_iter().map(Some).collect())
+}
+
+/// The runs of an experiment seed by seed, so that one that is interrupted has some seeds complete.
+#[must_use]
+pub fn setups(scenario: &Scenario, seeds: u64) -> Vec<Setup> {
+    let of_seed = |index: u64| {
+        scenario.runs.iter().map(move |run| {
+            // One seed's tables and charts are enough; the spread is in the checks.
+            let recorded = index == 0 && run.setup.record().is_some();
+            run.setup.clone().with_seed(run.setup.seed() + index).recorded(recorded)
         })
-        .collect();
-    let mut results = run_all(&setups, threads, 1, watch, progress).into_iter();
-    let mut summaries = Vec::new();
-    for _ in &scenario.runs {
-        let of_run = results.by_ref().take(seeds as usize);
-        let of_run = of_run.map(|result| match result {
-            Ok(Summary { stop_reason: Some(why), name, seed, .. }) => {
-                Err(format!("{name} (seed {seed}): {why}"))
+    };
+    (0..seeds).flat_map(of_seed).collect()
+}
+
+/// Judges the results of [`setups`], `None` where a run was not finished: over the first seeds of
+/// which every run was.
+///
+/// # Errors
+/// The first run that failed or ended before its time, by name, and why.
+pub fn collect(
+    scenario: &Scenario,
+    results: Vec<Option<Result<Summary, String>>>,
+) -> Result<Experiment, String> {
+    let mut summaries: Vec<Vec<Summary>> = scenario.runs.iter().map(|_| Vec::new()).collect();
+    let mut results = results.into_iter();
+    loop {
+        let of_seed: Vec<_> = results.by_ref().take(summaries.len()).collect();
+        let whole = !of_seed.is_empty() && of_seed.iter().all(Option::is_some);
+        for (index, result) in of_seed.into_iter().enumerate() {
+            match result {
+                Some(Ok(Summary { stop_reason: Some(why), name, seed, .. })) => {
+                    return Err(format!("{name} (seed {seed}): {why}"));
+                }
+                Some(Ok(summary)) if whole => summaries[index].push(summary),
+                Some(Ok(_)) | None => {}
+                Some(Err(why)) => return Err(why),
             }
-            result => result,
-        });
-        summaries.push(of_run.collect::<Result<Vec<Summary>, String>>()?);
+        }
+        if !whole {
+            return Ok(judge(scenario, summaries));
+        }
     }
-    Ok(judge(scenario, summaries))
 }
 
 /// Holds the summaries of a scenario's runs, by run and then by seed, against its checks.

@@ -28,22 +28,11 @@ pub fn run_all(
     watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
 ) -> Vec<Result<Summary, String>> {
-    let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Summary, String>>>> =
         setups.iter().map(|_| Mutex::new(None)).collect();
-    thread::scope(|scope| {
-        for _ in 0..side_by_side.get().min(setups.len()) {
-            scope.spawn(|| {
-                loop {
-                    let run = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(setup) = setups.get(run) else { return };
-                    let mut report = |p| progress(Step { run, progress: p });
-                    let result = run_one(setup, threads_per_run, watch, &mut report);
-                    if let Ok(mut place) = results[run].lock() {
-                        *place = Some(result);
-                    }
-                }
-            });
+    run_each(setups, side_by_side, threads_per_run, watch, progress, &|run, result| {
+        if let Ok(mut place) = results[run].lock() {
+            *place = Some(result);
         }
     });
     let results = results.into_iter().zip(setups);
@@ -52,6 +41,31 @@ pub fn run_all(
         result.unwrap_or_else(|| Err(format!("{}: the run did not end", setup.name())))
     });
     results.collect()
+}
+
+/// The same, with `done` told of each run as soon as it ends, by its index. The runs begin in the
+/// order of `setups`.
+pub fn run_each(
+    setups: &[Setup],
+    side_by_side: NonZeroUsize,
+    threads_per_run: u32,
+    watch: &Watch,
+    progress: &(dyn Fn(Step) + Sync),
+    done: &(dyn Fn(usize, Result<Summary, String>) + Sync),
+) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..side_by_side.get().min(setups.len()) {
+            scope.spawn(|| {
+                loop {
+                    let run = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(setup) = setups.get(run) else { return };
+                    let mut report = |p| progress(Step { run, progress: p });
+                    done(run, run_one(setup, threads_per_run, watch, &mut report));
+                }
+            });
+        }
+    });
 }
 
 fn run_one(

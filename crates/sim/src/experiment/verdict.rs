@@ -84,6 +84,9 @@ mod tests {
     fn shown(measured: Option<f64>) -> Shown {
         Shown {
             name: "rate".to_owned(),
+            quantity: "rate".to_owned(),
+            variant: None,
+            value: None,
             paper: None,
             measured,
             unit: String::new(),

@@ -53,6 +53,8 @@ pub enum Reduce {
     /// The exponent of the power law of the variants' values that fits best: the slope of the
     /// logarithms by least squares.
     Exponent,
+    /// The least ratio of a value to the one before it, in the order of `increasing`; at most 10^6.
+    Rise,
 }
 
 /// What a metric is divided by.
@@ -93,7 +95,8 @@ impl Check {
             },
             _ => true,
         };
-        base && !self.runs.is_empty()
+        let enough = if self.reduce == Some(Reduce::Rise) { 2 } else { 1 };
+        base && self.runs.len() >= enough
     }
 }
 
@@ -167,20 +170,28 @@ impl Reader<'_, '_> {
                 None
             }
         };
-        let runs = self.runs();
+        let order = self.increasing();
+        let runs = match &order {
+            Some(order) => order.clone(),
+            None => self.runs(),
+        };
         let relative = match (section.node("relative_to"), metric.as_deref()) {
             (Some(node), Some(metric)) => Some(self.relative(node, metric)?),
             _ => None,
         };
-        let reduce = self.reduce(runs.as_deref());
+        let reduce = match order {
+            Some(_) => Some(Some(Reduce::Rise)),
+            None => self.reduce(runs.as_deref()),
+        };
+        let ratio = relative.is_some() || order.is_some();
         let unit = if reduce == Some(Some(Reduce::Exponent)) {
             section.no_effect("unit", "on an exponent, which has none");
             self.check_exponent(runs.as_deref()?);
             Some(String::new())
         } else {
-            metric.as_ref().map(|metric| self.unit(metric, relative.is_some()))
+            metric.as_ref().map(|metric| self.unit(metric, ratio))
         };
-        let (low, high) = self.band(banded);
+        let (low, high) = self.band(banded, order.is_some());
         let paper = section.get("paper");
         self.check_band(paper, low, high);
         let source: Option<String> = section.get("source");
@@ -226,6 +237,22 @@ impl Reader<'_, '_> {
         };
         self.problems.add(node.place, format!("there is no metric \"{path}\"{hint}"));
         None
+    }
+
+    /// `increasing = [...]`: the variants in whose order the metric grows. The inner `None` means
+    /// that something is wrong.
+    fn increasing(&self) -> Option<Option<Vec<usize>>> {
+        let node = self.section.node("increasing")?;
+        for key in ["variant", "reduce"] {
+            self.section.no_effect(key, "with `increasing`, which lists the variants");
+        }
+        let Value::List(list) = &node.value else {
+            self.section.problem("increasing", "must be a list of variants, the smallest first");
+            return Some(None);
+        };
+        let message = "must list two variants or more, the smallest first";
+        self.section.check(list.len() > 1, "increasing", message);
+        Some(list.iter().map(|node| self.variant(node)).collect())
     }
 
     fn runs(&self) -> Option<Vec<usize>> {
@@ -334,7 +361,8 @@ impl Reader<'_, '_> {
         unit
     }
 
-    fn band(&self, banded: bool) -> (Option<f64>, Option<f64>) {
+    /// The accepted band; what grows is never below the value before it.
+    fn band(&self, banded: bool, grows: bool) -> (Option<f64>, Option<f64>) {
         if !banded {
             let why = "on what is only shown; use `[[check]]`";
             self.section.no_effect("low", why);
@@ -343,6 +371,9 @@ impl Reader<'_, '_> {
         }
         let (low, high) = (self.section.get("low"), self.section.get("high"));
         if self.section.node("low").is_none() && self.section.node("high").is_none() {
+            if grows {
+                return (Some(1.0), None);
+            }
             self.section.missing("low", "a number; a check needs `low`, `high` or both");
         }
         (low, high)

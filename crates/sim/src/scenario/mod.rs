@@ -88,6 +88,8 @@
 //!   values; without it each variant is checked), `relative_to` ("max" of the experiment, "value" of
 //!   the variant, `{ variant, metric }`), `unit` ("%" for fractions), `paper`, `low`, `high`, `source`,
 //!   `why` it may differ. `[[show]]`: the same without a band.
+//!   `increasing = ["a", "b", "c"]` in place of `variant` and `reduce`: the metric grows in this order
+//!   of variants; its value is the least ratio of one to the one before, and `low` is 1 unless given.
 //! * `differs` in a check: it cannot be met honestly; what was found, and what is believed to be in
 //!   the way. It is printed as "differs" and counted apart, and fails only if all its medians lie in
 //!   the band after all.

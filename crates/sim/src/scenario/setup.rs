@@ -77,6 +77,18 @@ impl Setup {
         self.seed
     }
 
+    /// Simulated time in all.
+    #[must_use]
+    pub fn duration(&self) -> Span {
+        self.duration
+    }
+
+    /// Simulated time that is not measured, from the start.
+    #[must_use]
+    pub fn warmup(&self) -> Span {
+        self.warmup
+    }
+
     /// The same run with another seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {

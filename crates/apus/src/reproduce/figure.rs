@@ -1,0 +1,275 @@
+//! The figure of an experiment, as SVG: its numbers over its variants, and how far single numbers are
+//! from the paper's.
+
+use std::fmt::Write;
+
+use apus_sim::experiment::Shown;
+
+use super::ExperimentResult;
+use crate::chart::{escape, round_step};
+use crate::text::number;
+
+const PANEL: (f64, f64) = (440.0, 270.0);
+/// Room around the plot within a panel: left, top, right, bottom.
+const MARGIN: [f64; 4] = [64.0, 34.0, 18.0, 58.0];
+const PANELS_PER_ROW: usize = 2;
+/// Height of a row of the comparison with the paper, and the room for names to its left.
+const ROW: f64 = 22.0;
+const NAMES: f64 = 330.0;
+const OURS: &str = "#0072b2";
+const PAPER: &str = "#d55e00";
+const ACCEPTED: &str = "#d9efe3";
+const TICKS: u32 = 4;
+
+/// Draws what there is to draw: quantities that several variants have, and checks with a number of
+/// the paper.
+pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
+    let all: Vec<&Shown> =
+        result.checks.iter().map(|check| &check.shown).chain(&result.shown).collect();
+    let mut panels: Vec<Vec<&Shown>> = Vec::new();
+    for shown in all.iter().copied().filter(|s| s.variant.is_some() && s.measured.is_some()) {
+        match panels.iter_mut().find(|panel| panel[0].quantity == shown.quantity) {
+            Some(panel) => panel.push(shown),
+            None => panels.push(vec![shown]),
+        }
+    }
+    panels.retain(|panel| panel.len() > 1);
+    let drawn = |shown: &Shown| panels.iter().any(|panel| panel[0].quantity == shown.quantity);
+    let positive = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
+    let compared: Vec<&Shown> = all
+        .iter()
+        .copied()
+        .filter(|s| !drawn(s) && positive(s.paper) && positive(s.measured))
+        .collect();
+    if panels.is_empty() && compared.is_empty() {
+        return None;
+    }
+    let columns = panels.len().clamp(1, PANELS_PER_ROW) as f64;
+    let width = if compared.is_empty() { PANEL.0 * columns } else { PANEL.0 * 2.0 };
+    let rows = panels.len().div_ceil(PANELS_PER_ROW) as f64;
+    let ratios = if compared.is_empty() { 0.0 } else { ROW * compared.len() as f64 + 76.0 };
+    let height = PANEL.1 * rows + ratios + 24.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+    );
+    for (index, panel) in panels.iter().enumerate() {
+        let x = PANEL.0 * (index % PANELS_PER_ROW) as f64;
+        let y = PANEL.1 * (index / PANELS_PER_ROW) as f64;
+        draw_panel(&mut svg, (x, y), panel);
+    }
+    if !compared.is_empty() {
+        draw_ratios(&mut svg, (width, PANEL.1 * rows), &compared);
+    }
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        svg,
+        "<circle cx=\"16\" cy=\"{y}\" r=\"4\" fill=\"{OURS}\"/><text x=\"26\" y=\"{t}\">ours: median, \
+         smallest and largest over the seeds</text>\
+         <path d=\"M330 {a}l5 5-5 5-5-5z\" fill=\"none\" stroke=\"{PAPER}\" stroke-width=\"2\"/>\
+         <text x=\"342\" y=\"{t}\">paper</text>\
+         <rect x=\"392\" y=\"{a}\" width=\"10\" height=\"10\" fill=\"{ACCEPTED}\"/>\
+         <text x=\"408\" y=\"{t}\">accepted</text>",
+        y = height - 12.0,
+        t = height - 8.0,
+        a = height - 17.0,
+    );
+    Some(svg + "</svg>\n")
+}
+
+/// Where the variants stand: by their values if all have different ones, else side by side.
+fn places(panel: &[&Shown]) -> Vec<f64> {
+    let values: Option<Vec<f64>> = panel.iter().map(|shown| shown.value).collect();
+    let beside = || (0..panel.len()).map(|i| (i as f64 + 0.5) / panel.len() as f64).collect();
+    let Some(values) = values else { return beside() };
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if least >= most {
+        return beside();
+    }
+    // Values over more than a decade or so stand by their logarithms.
+    let logarithmic = least > 0.0 && most / least > 20.0;
+    let scale = |value: f64| if logarithmic { value.ln() } else { value };
+    let share = |value: &f64| (scale(*value) - scale(least)) / (scale(most) - scale(least));
+    values.iter().map(|value| 0.05 + 0.9 * share(value)).collect()
+}
+
+/// One quantity over its variants; the axis begins at 0.
+fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
+    let [left, top, right, bottom] = MARGIN;
+    let (x0, x1) = (x + left, x + PANEL.0 - right);
+    let (y0, y1) = (y + PANEL.1 - bottom, y + top);
+    let highest = |shown: &&Shown| {
+        let ours = shown.spread.map_or(0.0, |(_, high)| high);
+        ours.max(shown.paper.unwrap_or(0.0)).max(shown.measured.unwrap_or(0.0))
+    };
+    let most = panel.iter().map(highest).fold(0.0, f64::max);
+    let step = round_step(if most > 0.0 { most / f64::from(TICKS) } else { 0.25 });
+    let most = step * f64::from(TICKS);
+    let at_y = |value: f64| y0 - (y0 - y1) * (value / most).clamp(0.0, 1.0);
+    let unit = match panel[0].unit.as_str() {
+        "" => String::new(),
+        unit => format!(" [{unit}]"),
+    };
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">{}{unit}</text>",
+        (x0 + x1) / 2.0,
+        y1 - 12.0,
+        escape(&panel[0].quantity),
+    );
+    for tick in 0..=TICKS {
+        let value = step * f64::from(tick);
+        let line = at_y(value);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x0}\" x2=\"{x1}\" y1=\"{line:.1}\" y2=\"{line:.1}\" stroke=\"#ddd\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            x0 - 6.0,
+            line + 4.0,
+            number(value)
+        );
+    }
+    let places = places(panel);
+    let at_x = |place: f64| x0 + (x1 - x0) * place;
+    for (shown, place) in panel.iter().zip(&places) {
+        if shown.low.is_some() || shown.high.is_some() {
+            let high = at_y(shown.high.unwrap_or(most));
+            let height = at_y(shown.low.unwrap_or(0.0)) - high;
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{:.1}\" y=\"{high:.1}\" width=\"12\" height=\"{height:.1}\" \
+                 fill=\"{ACCEPTED}\"/>",
+                at_x(*place) - 6.0
+            );
+        }
+    }
+    if panel.iter().all(|shown| shown.value.is_some()) {
+        let point = |(shown, place): (&&Shown, &f64)| {
+            Some(format!("{:.1},{:.1}", at_x(*place), at_y(shown.measured?)))
+        };
+        let line: Vec<String> = panel.iter().zip(&places).filter_map(point).collect();
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{OURS}\" stroke-width=\"1.5\"/>",
+            line.join(" ")
+        );
+    }
+    // Names beside each other need room.
+    let every = panel.len().div_ceil(8);
+    for (index, (shown, place)) in panel.iter().zip(&places).enumerate() {
+        let at = at_x(*place);
+        if let Some((low, high)) = shown.spread {
+            whisker(svg, (at, at_y(low)), (at, at_y(high)));
+        }
+        if let Some(paper) = shown.paper {
+            diamond(svg, at, at_y(paper));
+        }
+        if let Some(ours) = shown.measured {
+            point(svg, (at, at_y(ours)), shown, ours);
+        }
+        if index % every == 0 {
+            let _ = writeln!(
+                svg,
+                "<text transform=\"translate({:.1},{}) rotate(-18)\" text-anchor=\"end\" \
+                 font-size=\"11\">{}</text>",
+                at + 8.0,
+                y0 + 16.0,
+                escape(shown.variant.as_deref().unwrap_or_default())
+            );
+        }
+    }
+}
+
+/// Ours over the paper's, one row per number.
+fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) {
+    let ratio = |shown: &Shown, value: f64| value / shown.paper.unwrap_or(1.0);
+    let ends = compared.iter().flat_map(|shown| {
+        let (low, high) = shown.spread.unwrap_or((1.0, 1.0));
+        [ratio(shown, low), ratio(shown, high)]
+    });
+    let far = ends.filter(|ratio| *ratio > 0.0).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max);
+    // At least a factor of two to each side, so that small differences look small.
+    let far = (far * 1.05).max(2f64.ln());
+    let (x0, x1) = (NAMES, width - 24.0);
+    let at = |ratio: f64| {
+        let share = (ratio.max(1e-12).ln() / far).clamp(-1.0, 1.0);
+        x0 + (x1 - x0) * (share + 1.0) / 2.0
+    };
+    let bottom = top + 34.0 + ROW * compared.len() as f64;
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">ours over the \
+         paper's</text>",
+        at(1.0),
+        top + 20.0
+    );
+    for tick in [(-far).exp(), (-far / 2.0).exp(), 1.0, (far / 2.0).exp(), far.exp()] {
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\" stroke=\"{}\"/>\
+             <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{tick:.2}</text>",
+            top + 30.0,
+            if tick == 1.0 { PAPER } else { "#ddd" },
+            bottom + 16.0,
+            x = at(tick),
+        );
+    }
+    for (index, shown) in compared.iter().enumerate() {
+        let y = top + 34.0 + ROW * (index as f64 + 0.5);
+        let name: String = shown.name.chars().take(52).collect();
+        let _ = writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            x0 - 10.0,
+            y + 4.0,
+            escape(&name)
+        );
+        if shown.low.is_some() || shown.high.is_some() {
+            let low = shown.low.map_or(x0, |low| at(ratio(shown, low)));
+            let high = shown.high.map_or(x1, |high| at(ratio(shown, high)));
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"12\" \
+                 fill=\"{ACCEPTED}\"/>",
+                y - 6.0,
+                high - low
+            );
+        }
+        if let Some((low, high)) = shown.spread {
+            whisker(svg, (at(ratio(shown, low)), y), (at(ratio(shown, high)), y));
+        }
+        if let Some(ours) = shown.measured {
+            point(svg, (at(ratio(shown, ours)), y), shown, ours);
+        }
+    }
+}
+
+fn whisker(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
+    let _ = writeln!(
+        svg,
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{OURS}\" \
+         stroke-width=\"3\" opacity=\"0.4\"/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
+fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, value: f64) {
+    let _ = writeln!(
+        svg,
+        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{OURS}\"><title>{}: {} {}</title></circle>",
+        escape(&shown.name),
+        number(value),
+        escape(&shown.unit)
+    );
+}
+
+fn diamond(svg: &mut String, x: f64, y: f64) {
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{x:.1} {:.1}l6 6-6 6-6-6z\" fill=\"none\" stroke=\"{PAPER}\" \
+         stroke-width=\"2\"/>",
+        y - 6.0
+    );
+}

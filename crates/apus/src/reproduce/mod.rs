@@ -1,0 +1,263 @@
+//! `apus reproduce`: the papers' numbers beside ours.
+
+mod document;
+mod figure;
+mod pool;
+pub mod tables;
+
+use std::path::{Path, PathBuf};
+
+use apus_cc::suggestion;
+use apus_sim::experiment::{CheckResult, Experiment, FULL_SEEDS, QUICK_SEEDS, Shown, Verdict};
+use apus_sim::scenario::{Options, Scenario};
+use apus_sim::summary::Summary;
+use clap::{ArgGroup, Args};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
+use crate::library;
+use crate::output::{OutputDir, print, to_json};
+use crate::results::{Runs, keep};
+use document::Document;
+use pool::{Finished, Pool};
+
+/// Reproduces tables and figures of the papers and checks them.
+#[derive(Args)]
+#[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
+pub struct Reproduce {
+    /// Which ones; `apus list scenarios` names them (all but the benchmarks).
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// All of them.
+    #[arg(long)]
+    all: bool,
+    /// One seed instead of five, and what the scenarios shorten or leave out in quick runs.
+    #[arg(long)]
+    quick: bool,
+    /// Writes a report with charts, and the tables of each variant's first seed, to a directory per
+    /// experiment in this one.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Writes the results as a Markdown page: what the papers state, what came out, and why they
+    /// differ, with a figure per experiment in the folder `figures` beside it. What the page says of
+    /// other experiments stays.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Results {
+    /// How many checks have each verdict.
+    counts: Counts,
+    results: Vec<ExperimentResult>,
+}
+
+#[derive(Serialize)]
+struct ExperimentResult {
+    id: String,
+    /// "pass", "fail", "error", or "interrupted": of what was finished then.
+    status: &'static str,
+    /// Real time of all its runs together, whatever ran beside them.
+    wall_s: f64,
+    checks: Vec<CheckResult>,
+    /// Numbers without a band.
+    shown: Vec<Shown>,
+    /// Seeds of which every run was finished.
+    seeds: u64,
+    /// What a quick run changes and leaves out.
+    quick: Vec<String>,
+    title: Option<String>,
+    /// Why there are no checks, if the status is "error".
+    error: Option<String>,
+}
+
+/// An experiment to be run.
+struct Entry {
+    name: &'static str,
+    scenario: Scenario,
+    out: Option<OutputDir>,
+}
+
+impl Reproduce {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let entries = self.entries()?;
+        let report = match &self.report {
+            Some(file) => Some(Document::create(file, self.quick).map_err(Failure::Input)?),
+            None => None,
+        };
+        let watch = interrupt::watch(read_silence(DEFAULT_SILENCE).map_err(Failure::Input)?)?;
+        let seeds = if self.quick { QUICK_SEEDS } else { FULL_SEEDS };
+        let pool = Pool::new(entries.iter().map(|entry| (entry.name, &entry.scenario)), seeds);
+        let mut results = Vec::new();
+        let mut failure = None;
+        pool.run(&watch, &mut |index, finished| {
+            // What cannot be written ends the output, but not the other runs.
+            match self.finish(&entries[index], finished) {
+                Ok(result) => results.push(result),
+                Err(error) => failure = Some(error),
+            }
+        });
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if let Some(report) = report {
+            let scenario = |result: &ExperimentResult| {
+                entries.iter().find(|entry| entry.name == result.id).map(|entry| &entry.scenario)
+            };
+            let pairs = results.iter().filter_map(|result| Some((scenario(result)?, result)));
+            let pairs: Vec<_> = pairs.collect();
+            report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
+        }
+        let good = results.iter().all(|result| result.status == "pass");
+        let results = Results { counts: Counts::of(&results), results };
+        if self.json {
+            print(&(to_json(&results)? + "\n"))?;
+        } else {
+            print(&format!("{}\n", last_line(&results)))?;
+        }
+        if interrupt::interrupted(&watch) {
+            return Err(Failure::Interrupted(kept(&results, seeds)));
+        }
+        if good { Ok(()) } else { Err(Failure::Checks) }
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        let names: Vec<&str> = match self.all {
+            true => library::experiments().collect(),
+            false => self.names.iter().map(String::as_str).collect(),
+        };
+        names.iter().map(|name| self.entry(name)).collect()
+    }
+
+    fn entry(&self, name: &str) -> Result<Entry, Failure> {
+        let known = library::experiments().find(|known| *known == name);
+        let source = known.and_then(|known| Some((known, library::find(known)?)));
+        let Some((name, source)) = source else {
+            let hint = suggestion(name, library::experiments());
+            return Err(Failure::Input(format!("there is no experiment `{name}`{hint}")));
+        };
+        let options = Options { quick: self.quick, ..Options::default() };
+        let scenario = library::read(&source, Path::new(""), &options);
+        let mut scenario = scenario.map_err(|error| Failure::Input(error.to_string()))?;
+        let out = match &self.out {
+            Some(path) => {
+                for run in &mut scenario.runs {
+                    run.setup = run.setup.clone().recorded(true);
+                }
+                Some(OutputDir::create(&path.join(name), &scenario).map_err(Failure::Input)?)
+            }
+            None => None,
+        };
+        Ok(Entry { name, scenario, out })
+    }
+
+    /// Keeps and prints what an experiment yielded.
+    fn finish(&self, entry: &Entry, finished: Finished) -> Result<ExperimentResult, Failure> {
+        let Finished { experiment, complete, wall_s } = finished;
+        let mut result = ExperimentResult {
+            id: entry.name.to_owned(),
+            status: "error",
+            wall_s,
+            checks: Vec::new(),
+            shown: Vec::new(),
+            seeds: 0,
+            quick: entry.scenario.quick.clone(),
+            title: entry.scenario.title.clone(),
+            error: None,
+        };
+        match experiment {
+            Ok(experiment) => {
+                if let Some(dir) = &entry.out {
+                    keep_results(dir, &entry.scenario, &experiment)?;
+                }
+                result.status = match (complete, experiment.passes()) {
+                    (false, _) => "interrupted",
+                    (true, true) => "pass",
+                    (true, false) => "fail",
+                };
+                result.seeds = experiment.seeds();
+                result.checks = experiment.checks;
+                result.shown = experiment.shown;
+            }
+            Err(error) => result.error = Some(error),
+        }
+        if !self.json {
+            print(&tables::experiment(&result))?;
+        }
+        Ok(result)
+    }
+}
+
+/// Writes the numbers, tables and charts of an experiment.
+fn keep_results(
+    dir: &OutputDir,
+    scenario: &Scenario,
+    experiment: &Experiment,
+) -> Result<(), Failure> {
+    let all: Vec<&Summary> = experiment.summaries.iter().flatten().collect();
+    let json = to_json(&Runs::new(all))? + "\n";
+    let first: Vec<_> = experiment.summaries.iter().filter_map(|seeds| seeds.first()).collect();
+    let numbers = (&experiment.checks[..], &experiment.shown[..]);
+    keep(dir, scenario, &first, &json, numbers).map_err(Failure::Run)
+}
+
+/// What is left of an interrupted command.
+fn kept(results: &Results, seeds: u64) -> String {
+    let partial = results.results.iter().filter(|result| result.status == "interrupted");
+    let parts: Vec<String> = partial
+        .map(|result| format!("{} after {} of {seeds} seeds", result.id, result.seeds))
+        .collect();
+    let mut text = "interrupted; the experiments above are complete".to_owned();
+    if !parts.is_empty() {
+        text += &format!(", but for {}", parts.join(", "));
+    }
+    text + ", the others were not run"
+}
+
+/// How many checks have each verdict.
+#[derive(Serialize)]
+struct Counts {
+    checks: usize,
+    pass: usize,
+    fail: usize,
+    differs: usize,
+    stale: usize,
+}
+
+impl Counts {
+    fn of(results: &[ExperimentResult]) -> Self {
+        let checks = || results.iter().flat_map(|result| &result.checks);
+        let count = |verdict| checks().filter(|check| check.verdict == verdict).count();
+        Self {
+            checks: checks().count(),
+            pass: count(Verdict::Pass),
+            fail: count(Verdict::Fail),
+            differs: count(Verdict::Differs),
+            stale: count(Verdict::Stale),
+        }
+    }
+}
+
+/// The last line.
+fn last_line(results: &Results) -> String {
+    let Counts { checks, pass, fail, differs, stale } = results.counts;
+    let mut text = format!("{pass} of {checks} checks pass");
+    let errors = results.results.iter().filter(|result| result.status == "error").count();
+    for (count, what) in [
+        (differs, "differ from the paper, as their scenarios say"),
+        (fail, "FAIL"),
+        (stale, "pass though their scenarios say `differs`"),
+        (errors, "experiments could not be run"),
+    ] {
+        if count > 0 {
+            text += &format!("; {count} {what}");
+        }
+    }
+    text
+}

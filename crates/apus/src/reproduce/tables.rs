@@ -1,0 +1,108 @@
+//! Checks as tables for the terminal.
+
+use apus_sim::experiment::{CheckResult, Shown, Verdict};
+
+use super::ExperimentResult;
+use crate::text::{columns, number};
+
+/// Beyond this share of the paper's number a difference is worth a word.
+const VISIBLE: f64 = 0.1;
+
+/// One experiment.
+pub(super) fn experiment(result: &ExperimentResult) -> String {
+    let title = result.title.as_deref().unwrap_or_default();
+    let (seeds, wall) = (result.seeds, number(result.wall_s));
+    let plural = if seeds == 1 { "" } else { "s" };
+    let plural = if result.status == "interrupted" { "s so far: INTERRUPTED" } else { plural };
+    let mut text = format!("{}  {title}  ({seeds} seed{plural}, {wall} s)\n", result.id);
+    if !result.quick.is_empty() {
+        text += &format!("  quick: {}\n", result.quick.join("; "));
+    }
+    if let Some(error) = &result.error {
+        return text + "  ERROR: " + error + "\n\n";
+    }
+    text += &tables(&result.checks, &result.shown);
+    text + "\n"
+}
+
+/// The checks with their bands, why what differs may differ, and what is shown besides.
+pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
+    let header = ["", "paper", "ours", "band", "", "source"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for check in checks {
+        rows.push(table_row(&check.shown, band(&check.shown), check.verdict.word()));
+    }
+    let mut text = columns(&rows, "  ");
+    for check in checks {
+        text += &difference(check);
+    }
+    if !shown.is_empty() {
+        text += "  Also measured:\n";
+        let rows: Vec<_> = shown.iter().map(shown_row).collect();
+        text += &columns(&rows, "    ");
+    }
+    text
+}
+
+/// Why a measurement may differ from the paper's number, if it does so visibly or fails.
+fn difference(check: &CheckResult) -> String {
+    let Shown { name, paper, measured, why, .. } = &check.shown;
+    let apart = is_apart(*paper, *measured);
+    let why = why.as_deref().unwrap_or("the scenario gives no reason");
+    let found = check.differs.as_deref().unwrap_or(why);
+    match (check.verdict, apart) {
+        (Verdict::Differs, _) => format!("  {name} DIFFERS from the paper: {found}\n"),
+        (Verdict::Stale, _) => {
+            format!("  {name} FAILS: this check passes now: remove `differs`\n")
+        }
+        (Verdict::Fail, _) => format!("  {name} FAILS; it may differ because: {why}\n"),
+        (Verdict::Pass, true) => format!("  {name} differs: {why}\n"),
+        (Verdict::Pass, false) => String::new(),
+    }
+}
+
+/// Whether a measurement is visibly off the paper's number.
+pub(super) fn is_apart(paper: Option<f64>, measured: Option<f64>) -> bool {
+    match (paper, measured) {
+        (Some(paper), Some(measured)) => (measured - paper).abs() > VISIBLE * paper.abs(),
+        _ => false,
+    }
+}
+
+/// A row without a band: the paper's number only where there is one.
+fn shown_row(shown: &Shown) -> Vec<String> {
+    let paper = shown
+        .paper
+        .map_or_else(String::new, |value| format!("(paper: {}, {})", number(value), shown.source));
+    let mut row = table_row(shown, String::new(), "");
+    row.truncate(3);
+    row[1] = row.pop().unwrap_or_default();
+    row.push(paper);
+    row
+}
+
+fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
+    let unit = match shown.unit.as_str() {
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let paper = shown.paper.map_or_else(|| "-".to_owned(), |value| number(value) + &unit);
+    let ours = match (shown.measured, shown.spread) {
+        (Some(value), Some((low, high))) if low < high => {
+            format!("{}{unit} ({} .. {})", number(value), number(low), number(high))
+        }
+        (Some(value), _) => number(value) + &unit,
+        (None, _) => "not measured".to_owned(),
+    };
+    let name = shown.name.clone();
+    vec![name, paper, ours, band, verdict.to_owned(), shown.source.clone()]
+}
+
+pub(super) fn band(shown: &Shown) -> String {
+    match (shown.low, shown.high) {
+        (Some(low), Some(high)) => format!("{} .. {}", number(low), number(high)),
+        (Some(low), None) => format!(">= {}", number(low)),
+        (None, Some(high)) => format!("<= {}", number(high)),
+        (None, None) => String::new(),
+    }
+}
