@@ -23,6 +23,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/table4"
     "swift/section-3-4"
     "swift/appendix-c"
+    "swift/fig4"
     "swift/fig5"
     "swift/fig17"
     "swift/fig20"

@@ -456,7 +456,13 @@ impl Simulation {
                 &metrics.connections,
                 seconds,
             ),
-            ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |w| w.summarize(measured)),
+            ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |windows| {
+                let byte_time = |port: PortId| {
+                    (after[port.index()].byte_time - before[port.index()].byte_time) as f64
+                };
+                let mean_queue = |port| over(byte_time(port), measured.as_ps_f64());
+                windows.summarize(measured, mean_queue)
+            }),
             compare: self.port_windows.as_ref().map_or_else(BTreeMap::new, PortWindows::compare),
             packets: Conservation {
                 sent: counters.sent,

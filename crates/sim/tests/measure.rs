@@ -173,7 +173,7 @@ fn naming_workloads_changes_nothing_else_and_threads_do_not_matter() {
 fn classes_of_a_port_are_counted_by_window() {
     let small = ClassConfig { limit: Bytes::new(1064), ..ClassConfig::default() };
     let classes = vec![small, ClassConfig::default()];
-    let topology = star(3).with_switch_ports(move |port| port.classes.clone_from(&classes));
+    let topology = star(4).with_switch_ports(move |port| port.classes.clone_from(&classes));
     let mut connections = vec![one_op(0, 2, 100_000, None), one_op(1, 2, 3_000, None)];
     connections[0].class = ClassId::new(1);
     let mut plan = plan(topology, connections, Span::from_us(900));
@@ -181,7 +181,9 @@ fn classes_of_a_port_are_counted_by_window() {
     plan.measures.classes = vec!["a".to_owned(), "b".to_owned()];
     // Link 2 leads from host 2 to the switch: its port back is number 5.
     let group = PortGroup { name: "edge".to_owned(), ports: vec![PortId::new(5)] };
-    plan.measures.groups = vec![group];
+    // Nothing goes to host 3, whose link's port back is number 7.
+    let two = PortGroup { name: "two".to_owned(), ports: vec![PortId::new(5), PortId::new(7)] };
+    plan.measures.groups = vec![group, two];
     plan.measures.comparisons = vec![Comparison {
         name: "both".to_owned(),
         group: 0,
@@ -198,6 +200,9 @@ fn classes_of_a_port_are_counted_by_window() {
     assert_eq!(b.by_port["40"].windows, 1);
     assert!(a.loss_rate.is_some_and(|rate| rate > 0.0));
     assert_eq!(a.by_class["0"].windows, a.windows);
+    let queue = |group: &str| summary.ports[group].mean_queue_bytes;
+    near(Some(queue("edge")), summary.busiest_port.mean_queue_bytes);
+    near(Some(queue("two")), summary.busiest_port.mean_queue_bytes / 2.0);
     let both = &summary.compare["both"];
     assert_eq!((both.buckets, both.loss_ratio, both.loss_ratio_p99_9), (1, Some(0.0), Some(0.0)));
 }

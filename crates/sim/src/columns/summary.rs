@@ -291,6 +291,12 @@ const NUMBERS: &[Column] = &[
         "-",
     ),
     number(
+        "ports.<name>.mean_queue_bytes",
+        "B",
+        "time average of the bytes in a port, the packet in service included",
+        "mean over ports, measured phase",
+    ),
+    number(
         "ports.<name>.class.<class>.throughput_gbps",
         "Gb/s",
         CLASS_THROUGHPUT,

@@ -149,14 +149,24 @@ impl PortWindows {
         }
     }
 
-    /// The groups by name, of windows from the end of the warm-up until `now`.
-    pub(crate) fn summarize(&self, measured: Span) -> BTreeMap<String, PortGroupSummary> {
+    /// The groups by name, of windows from the end of the warm-up on; `mean_queue` knows the time
+    /// average of a port's bytes.
+    pub(crate) fn summarize(
+        &self,
+        measured: Span,
+        mean_queue: impl Fn(PortId) -> f64,
+    ) -> BTreeMap<String, PortGroupSummary> {
         let windows = measured.as_ps() / self.window.as_ps().max(1);
         let seconds = self.window.as_secs_f64() * windows as f64;
         let group = |group: &Group| {
             let classes = self.classes.iter().zip(&group.tallies);
             let class = |(name, tally): (&String, &Tally)| (name.clone(), tally.summary(seconds));
-            (group.name.clone(), PortGroupSummary { class: classes.map(class).collect() })
+            let queues = group.ports.iter().map(|port| mean_queue(port.id));
+            let summary = PortGroupSummary {
+                mean_queue_bytes: queues.sum::<f64>() / group.ports.len() as f64,
+                class: classes.map(class).collect(),
+            };
+            (group.name.clone(), summary)
         };
         self.groups.iter().map(group).collect()
     }
@@ -195,9 +205,12 @@ impl Tally {
     }
 }
 
-/// A group of ports, over whole windows of the measured phase.
+/// A group of ports; its classes over whole windows of the measured phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortGroupSummary {
+    /// Time average of the bytes in a port, the packet in service included, over the whole measured
+    /// phase: the mean over the ports.
+    pub mean_queue_bytes: f64,
     /// Its traffic classes by name.
     pub class: BTreeMap<String, ClassSummary>,
 }

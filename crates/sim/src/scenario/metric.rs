@@ -110,6 +110,7 @@ pub const SCOPED: &[&str] = &[
     "workload.<name>.endpoint_limited",
     "workload.<name>.size.<n>.op_latency_us.<stat>",
     "workload.<name>.size.<n>.slowdown.<stat>",
+    "ports.<name>.mean_queue_bytes",
     "ports.<name>.class.<class>.throughput_gbps",
     "ports.<name>.class.<class>.windows",
     "ports.<name>.class.<class>.loss_rate",
