@@ -98,5 +98,47 @@ fn cost_per_packet(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, cost_per_packet);
+/// What strangers can make a table spend: per datagram, and per handshake with a key (both sides).
+fn cost_of_strangers(c: &mut Criterion) {
+    let ring = KeyRing::new([SharedKey::new([1; 32])]).expect("one key");
+    let ([mut sender, mut receiver], id) = pair(&ring);
+    let mut group = c.benchmark_group("strangers");
+    let mut forged = vec![7; header(0, 1_400).encoded_len() + 1_400 + sender.overhead()];
+    sender.seal(NOW, id, &header(0, 1_400), &mut forged).expect("connected");
+    let last = forged.len() - 9;
+    forged[last] ^= 1;
+    let mut buffer = forged.clone();
+    group.bench_function("forged packet of 1400 B", |b| {
+        b.iter(|| {
+            buffer.copy_from_slice(&forged);
+            receiver.receive(NOW, address(1), black_box(&mut buffer));
+        });
+    });
+    let mut noise = vec![0xa5; 1_400];
+    group.bench_function("random 1400 B", |b| {
+        b.iter(|| {
+            receiver.receive(NOW, address(1), black_box(&mut noise));
+        });
+    });
+    let stranger = KeyRing::new([SharedKey::new([2; 32])]).expect("one key");
+    for (name, ring) in [("Hello without the key", stranger), ("Hello with the key", ring.clone())]
+    {
+        let mut table = Sessions::new(Config::default(), ring, [9; 32]).expect("defaults");
+        let key = table.key_ids().next().expect("a key");
+        table.connect(NOW, address(2), key, b"").expect("room");
+        let mut hello = [0; 512];
+        let (_, length) = table.poll_transmit(NOW, &mut hello).expect("a Hello");
+        let mut out = [0; 512];
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                receiver.receive(NOW, address(9), black_box(&mut hello[..length]));
+                receiver.poll_transmit(NOW, &mut out)
+            });
+        });
+    }
+    group.bench_function("whole handshake, both sides", |b| b.iter(|| pair(&ring)));
+    group.finish();
+}
+
+criterion_group!(benches, cost_per_packet, cost_of_strangers);
 criterion_main!(benches);
