@@ -24,6 +24,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/section-3-4"
     "swift/appendix-c"
     "swift/fig4"
+    "swift/fig19"
     "swift/fig5"
     "swift/fig17"
     "swift/fig20"
