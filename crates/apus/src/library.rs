@@ -24,6 +24,8 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/section-3-4"
     "swift/appendix-c"
     "swift/fig4"
+    "swift/fig14"
+    "swift/fig15"
     "swift/fig19"
     "swift/fig5"
     "swift/fig17"
@@ -224,6 +226,7 @@ mod tests {
             "swift/section-3-4 algorithm.pacing",
             "swift/section-3-4 algorithm.pacing",
             "swift/section-3-4 algorithm.pacing",
+            "swift/fig15 algorithm.base_target",
             "swift/fig17 algorithm.fs_range",
             "swift/fig17 algorithm.hop_scale",
             "swift/fig17 algorithm.base_target",
