@@ -192,12 +192,13 @@ impl Host {
         world: &mut World,
     ) -> Handled {
         let telemetry = world.network.pool().telemetry(packet).copied();
-        let taken = world.network.take(packet);
-        let Packet { ttl, congestion, payload: mut header, .. } = taken;
-        if let Body::Signal(_) = header.body
-            && !self.own_flow(&taken, &mut header)
-        {
-            return Handled::Refused;
+        let Packet { ttl, congestion, src, payload: mut header, .. } = world.network.take(packet);
+        if let Body::Signal(_) = header.body {
+            // It names the flow as the peer knows it.
+            let Some(flow) = self.by_peer.get(&(src, header.flow)) else {
+                return Handled::Refused;
+            };
+            header.flow = *flow;
         }
         let arrival = Arrival {
             now: self.clocks.host.read(now),
@@ -226,14 +227,6 @@ impl Host {
             }
         }
         handled
-    }
-
-    /// A switch's signal names the flow as the peer knows it: puts this host's index in its place.
-    /// False if there is no such flow.
-    fn own_flow(&self, packet: &Packet<Header>, header: &mut Header) -> bool {
-        let Some(flow) = self.by_peer.get(&(packet.src, header.flow)) else { return false };
-        header.flow = *flow;
-        true
     }
 
     /// How full the NIC's receive queue is, in 32nds (Falcon's five bits).
