@@ -40,6 +40,11 @@ impl Distribution {
         Self::new(1)
     }
 
+    /// Sizes in bytes: percentiles from 1 byte to 10 GB.
+    pub(crate) fn of_sizes() -> Self {
+        Self::new(1_000_000)
+    }
+
     /// Ratios from 1 on: percentiles up to ten million.
     pub(crate) fn of_ratios() -> Self {
         Self::new(1_000)

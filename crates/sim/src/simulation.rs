@@ -11,7 +11,7 @@ use apus_wire::Header;
 
 use crate::fairness::FairShare;
 use crate::faults::Faults;
-use crate::measure::{self, PortWindows, WorkloadMetrics};
+use crate::measure::{self, GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
 use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
@@ -75,6 +75,8 @@ pub struct Simulation {
     faults: Faults,
     /// From the end of the warm-up on.
     port_windows: Option<PortWindows>,
+    group_queues: Option<GroupQueues>,
+    series: Option<SeriesSampler>,
     plan: Plan,
     watch: Watch,
 }
@@ -116,6 +118,7 @@ impl Simulation {
         let mut parts: Vec<Part> = parts?;
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
+        let series = SeriesSampler::new(plan, |port| network.rate(port));
         Ok(Self {
             parts,
             partition,
@@ -124,6 +127,8 @@ impl Simulation {
             sampler: None,
             faults: Faults::new(&plan.faults, plan.seed),
             port_windows: None,
+            group_queues: None,
+            series,
             plan: plan.clone(),
             watch: Watch::default(),
         })
@@ -171,6 +176,10 @@ impl Simulation {
         if let Some(sampler) = &mut self.sampler {
             sampler.end_warmup(&self.parts);
         }
+        if let Some(mut series) = self.series.take() {
+            series.end_warmup(&|connection| self.delivered(connection));
+            self.series = Some(series);
+        }
         for part in &mut self.parts {
             part.world.metrics.end_warmup();
             if let Some(workloads) = &mut part.world.workloads {
@@ -181,6 +190,8 @@ impl Simulation {
             }
             part.world.network.restart_max_queues(warmup);
         }
+        let rate = |port| self.network_of(port).rate(port);
+        self.group_queues = GroupQueues::new(&self.plan.measures, warmup, rate);
         self.port_windows = PortWindows::new(
             &self.plan.measures,
             warmup,
@@ -251,6 +262,7 @@ impl Simulation {
             }
             self.sample_recording(at);
             self.end_port_window(at);
+            self.sample_parts(at);
             self.change_links(at);
             if self.fair_share.next_sample() != Some(at) {
                 continue;
@@ -271,7 +283,10 @@ impl Simulation {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);
         let fault = self.faults.next();
         let window = self.port_windows.as_ref().map(PortWindows::next);
-        let others = recorded.into_iter().chain(fault).chain(window);
+        let queues = self.group_queues.as_ref().map(GroupQueues::next);
+        let series = self.series.as_ref().map(SeriesSampler::next);
+        let parts = queues.into_iter().chain(series).filter(|at| *at < Time::MAX);
+        let others = recorded.into_iter().chain(fault).chain(window).chain(parts);
         self.fair_share.next_sample().into_iter().chain(others).min()
     }
 
@@ -282,6 +297,25 @@ impl Simulation {
             windows.sample(|port, class| self.network_of(port).class_counters(port, class, now));
         }
         self.port_windows = Some(windows);
+    }
+
+    /// Takes the samples of queues and quantities that are due at `now`.
+    fn sample_parts(&mut self, now: Time) {
+        if let Some(mut queues) = self.group_queues.take_if(|queues| queues.next() == now) {
+            queues.sample(|port| self.network_of(port).queue_bytes(port, now).get());
+            self.group_queues = Some(queues);
+        }
+        if let Some(mut series) = self.series.take_if(|series| series.next() == now) {
+            let ports = |port| self.network_of(port).port_counters(port, now);
+            let delivered = |connection| self.delivered(connection);
+            series.sample(now, &Look { ports: &ports, delivered: &delivered });
+            self.series = Some(series);
+        }
+    }
+
+    /// Payload that a connection delivered once in this phase.
+    fn delivered(&self, connection: usize) -> u64 {
+        self.parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
     }
 
     /// Makes the changes to links that are due at `now`.
@@ -457,12 +491,12 @@ impl Simulation {
                 seconds,
             ),
             ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |windows| {
-                let byte_time = |port: PortId| {
-                    (after[port.index()].byte_time - before[port.index()].byte_time) as f64
-                };
-                let mean_queue = |port| over(byte_time(port), measured.as_ps_f64());
-                windows.summarize(measured, mean_queue)
+                let queues = self.group_queues.as_ref();
+                let totals = queues.map(|queues| queues.summarize(before, &after, measured));
+                windows.summarize(measured, totals.unwrap_or_default())
             }),
+            settle: self.series.as_ref().map_or_else(BTreeMap::new, SeriesSampler::settled),
+            span: self.series.as_ref().map_or_else(BTreeMap::new, SeriesSampler::spans),
             compare: self.port_windows.as_ref().map_or_else(BTreeMap::new, PortWindows::compare),
             packets: Conservation {
                 sent: counters.sent,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::measure::{ComparisonSummary, PortGroupSummary, WorkloadSummary};
+use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::{Counts, Distribution};
 use crate::record::Recording;
 
@@ -32,6 +32,30 @@ pub struct DistributionSummary {
     pub p99_9: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
+}
+
+impl DistributionSummary {
+    /// Of these values, all of them exact: the percentile is the value of its rank.
+    pub(crate) fn of_values(mut values: Vec<f64>) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        let count = values.len();
+        let rank = |percent: f64| {
+            let place = (count as f64 * percent / 100.0).ceil().max(1.0) as usize;
+            values.get(place - 1).copied()
+        };
+        Self {
+            count: count as u64,
+            mean: (count > 0).then(|| values.iter().sum::<f64>() / count as f64),
+            min: values.first().copied(),
+            p1: rank(1.0),
+            p10: rank(10.0),
+            p50: rank(50.0),
+            p90: rank(90.0),
+            p99: rank(99.0),
+            p99_9: rank(99.9),
+            max: values.last().copied(),
+        }
+    }
 }
 
 impl From<&Distribution> for DistributionSummary {
@@ -181,6 +205,12 @@ pub struct Summary {
     /// Groups of ports.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<String, PortGroupSummary>,
+    /// When quantities settled.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settle: BTreeMap<String, SettleSummary>,
+    /// What quantities were in spans of time, by the name of the quantity.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub span: BTreeMap<String, BTreeMap<&'static str, DistributionSummary>>,
     /// Classes whose loss is compared.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compare: BTreeMap<String, ComparisonSummary>,

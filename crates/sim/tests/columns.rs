@@ -4,9 +4,12 @@ mod support;
 
 use apus_fabric::Topology;
 use apus_sim::columns::{TABLES, document, explain, names};
-use apus_sim::measure::{Comparison, NamedWorkload, PortGroup, SizeRange, Sorting};
+use apus_sim::measure::{
+    Comparison, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange, Sorting,
+    Subject, Threshold,
+};
 use apus_sim::scenario::{METRICS, SCOPED, STATS, unit_of};
-use apus_units::{Bytes, ClassId, PortId, Rate, Span};
+use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 use support::{connection, plan, run, tier};
 
 /// Run with `APUS_WRITE_DOCS=1` to write the page anew.
@@ -42,6 +45,8 @@ fn the_summary_is_what_is_explained() {
     plan.measures.sizes = vec![SizeRange { from: Bytes::new(1), to: None }];
     let ports = vec![PortId::new(1)];
     plan.measures.groups = vec![PortGroup { name: "only".to_owned(), ports }];
+    plan.measures.queue_interval = Some(Span::from_us(10));
+    plan.measures.series = every_series();
     plan.measures.window = Some(Span::from_us(100));
     plan.measures.classes = vec!["sole".to_owned()];
     plan.measures.comparisons = vec![Comparison {
@@ -80,6 +85,25 @@ fn the_summary_is_what_is_explained() {
     assert_eq!(leaves, explained);
 }
 
+/// A series of every kind and quantity, all called "only".
+fn every_series() -> Vec<SeriesPlan> {
+    let series = |quantity: Quantity, question| SeriesPlan {
+        name: "only".to_owned(),
+        of: match quantity {
+            Quantity::Goodput | Quantity::Share => Subject::Flow(0),
+            _ => Subject::Ports(0),
+        },
+        quantity,
+        interval: Span::from_us(10),
+        question,
+    };
+    let (from, to) = (Time::ZERO, Time::ZERO + Span::from_us(100));
+    let spans = Quantity::ALL.map(|(_, quantity)| series(quantity, Question::Span { from, to }));
+    let hold = Span::from_us(10);
+    let settle = Question::Settle { after: from, hold, threshold: Threshold::Above(0.0) };
+    [vec![series(Quantity::Queue, settle)], spans.to_vec()].concat()
+}
+
 fn collect(path: &str, value: &serde_json::Value, leaves: &mut Vec<String>) {
     let Some(object) = value.as_object() else { return leaves.push(path.to_owned()) };
     for (key, value) in object {
@@ -97,7 +121,7 @@ fn names_carry_their_units() {
             "us" => assert!(last.ends_with("_us") || whole.contains("_us."), "{whole}"),
             "1/s" => assert!(last.ends_with("_per_s"), "{whole}"),
             "Gb/s" => assert!(last.ends_with("_gbps"), "{whole}"),
-            "B" => assert!(last.ends_with("_bytes"), "{whole}"),
+            "B" => assert!(last.ends_with("_bytes") || whole.contains("_bytes."), "{whole}"),
             "packets" => {
                 assert!(last.ends_with("_packets") || whole.contains("_packets."), "{whole}");
             }

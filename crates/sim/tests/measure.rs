@@ -7,7 +7,8 @@ mod support;
 use apus_fabric::{ClassConfig, Topology};
 use apus_sim::Simulation;
 use apus_sim::measure::{
-    Comparison, NamedWorkload, PortGroup, SizeRange, Sorting, WorkloadSummary,
+    Comparison, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange, Sorting,
+    Subject, Threshold, WorkloadSummary,
 };
 use apus_sim::plan::{ConnectionPlan, Load, OpArrival, Plan};
 use apus_sim::summary::Summary;
@@ -205,4 +206,97 @@ fn classes_of_a_port_are_counted_by_window() {
     near(Some(queue("two")), summary.busiest_port.mean_queue_bytes / 2.0);
     let both = &summary.compare["both"];
     assert_eq!((both.buckets, both.loss_ratio, both.loss_ratio_p99_9), (1, Some(0.0), Some(0.0)));
+}
+
+/// The two ops of `two_ops_share_a_link`, and the port to host 2 as the group "shared". The n-th packet
+/// of both (from 0) reaches the port at 2.064 + floor(n/2) 1.064 us and leaves it at 2.064 + (n+1)
+/// 1.064 us.
+fn shared_link() -> Plan {
+    let connections = vec![one_op(0, 2, 100_000, Some(0)), one_op(1, 2, 100_000, Some(0))];
+    let mut plan = plan(star(3), connections, Span::from_us(1_000));
+    name(&mut plan, &["both"], None);
+    let ports = vec![PortId::new(5)];
+    plan.measures.groups = vec![PortGroup { name: "shared".to_owned(), ports }];
+    plan.measures.window = Some(Span::from_us(100));
+    plan.measures.queue_interval = Some(Span::from_us(1));
+    plan
+}
+
+fn series(of: Subject, quantity: Quantity, interval: u64, question: Question) -> SeriesPlan {
+    let name = format!("series-{quantity:?}-{interval}");
+    SeriesPlan { name, of, quantity, interval: Span::from_us(interval), question }
+}
+
+fn at(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}
+
+/// The sum over all packets of n + 1 - floor(n/2) is 10200: the mean occupancy is 10200 packets times
+/// 1.064 us in 1000 us. It grows to 101 packets in 105 us and shrinks as fast, so that a tenth of the
+/// time more than 53.6 packets wait.
+#[test]
+fn a_group_of_ports_is_its_traffic_and_its_queues() {
+    let summary = run(&shared_link());
+    let shared = &summary.ports["shared"].totals;
+    near(Some(shared.throughput_gbps), 200.0 * 1064.0 * 8e-9 / 1e-3);
+    near(Some(shared.utilisation), 0.2128);
+    assert_eq!((shared.loss_rate, shared.drops), (0.0, 0));
+    near(shared.queue_bytes.mean, 10_200.0 * 1.064 * 1064.0 / 1000.0);
+    near(shared.queue_us.mean, 10_200.0 * 1.064 * 1.064 / 1000.0);
+    let most = shared.queue_us.max.expect("measured") / 1.064;
+    assert!((100.0..=102.0).contains(&most), "{most} packets");
+    assert_eq!(shared.queue_us.p50, Some(0.0), "empty most of the time");
+    let p90 = shared.queue_us.p90.expect("measured") / 1.064;
+    assert!((52.0..=55.0).contains(&p90), "{p90} packets");
+}
+
+/// In whole intervals of 10 us the link sends 9 or 10 packets, in the first one 7: from 10 us on it
+/// is busy. The last packet leaves after 214.864 us.
+#[test]
+fn a_link_is_taken_and_left() {
+    let mut plan = shared_link();
+    let settle = |after: u64, hold: u64, threshold| {
+        let (after, hold) = (at(after), Span::from_us(hold));
+        let question = Question::Settle { after, hold, threshold };
+        series(Subject::Ports(0), Quantity::Throughput, 10, question)
+    };
+    let named = |name: &str, one: SeriesPlan| SeriesPlan { name: name.to_owned(), ..one };
+    plan.measures.series = vec![
+        named("taken", settle(0, 50, Threshold::Above(7.5))),
+        named("left", settle(100, 100, Threshold::Below(1.0))),
+        named("too-fast", settle(0, 50, Threshold::Above(9.0))),
+        named("too-long", settle(0, 300, Threshold::Above(7.5))),
+    ];
+    let summary = run(&plan);
+    let time = |name: &str| summary.settle[name].time_us;
+    near(time("taken"), 10.0);
+    near(time("left"), 120.0);
+    assert_eq!((time("too-fast"), time("too-long")), (None, None));
+}
+
+/// Of the bytes that arrive at 3.064 + 1.064 n us, 44 packets are there after 50 us, 91 after 100 us
+/// and 138 after 150 us: 47 in each interval, whether the warm-up ends between them or not.
+#[test]
+fn spans_do_not_care_about_the_warmup() {
+    let mut plan = shared_link();
+    let span = |from, to| Question::Span { from: at(from), to: at(to) };
+    plan.measures.series = vec![
+        series(Subject::Workload(0), Quantity::Goodput, 50, span(50, 150)),
+        series(Subject::Flow(1), Quantity::Share, 300, span(0, 300)),
+        series(Subject::Ports(0), Quantity::QueueBytes, 1_000, span(0, 1_000)),
+    ];
+    for warmup in [0, 80] {
+        plan.warmup = Span::from_us(warmup);
+        let summary = run(&plan);
+        let goodput = &summary.span["series-Goodput-50"]["goodput_gbps"];
+        assert_eq!(goodput.count, 2);
+        near(goodput.min, 47.0 * 1000.0 * 8e-3 / 50.0);
+        near(goodput.max, 47.0 * 1000.0 * 8e-3 / 50.0);
+        near(summary.span["series-Share-300"]["share"].mean, 0.5);
+        let queue = &summary.span["series-QueueBytes-1000"]["queue_bytes"];
+        near(queue.p50, 10_200.0 * 1.064 * 1064.0 / 1000.0);
+    }
+    let two = Simulation::with_threads(&plan, 2).expect("plan");
+    let two = two.run("test", &mut |_| {}).expect("run");
+    assert_eq!(fingerprint(&run(&plan)), fingerprint(&two));
 }

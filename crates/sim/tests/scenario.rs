@@ -410,6 +410,57 @@ fn checks_of_order_look_at_variants_in_their_order() {
     assert_eq!(experiment.checks[1].shown.low, Some(1.0), "unless given");
 }
 
+#[test]
+fn what_is_measured_reads_back_and_names_metrics() {
+    let more = r#"
+        name = "in"
+        deadline = "1ms"
+        [measure]
+        sizes = ["1B..10kB", "10kB.."]
+        queue_interval = "5us"
+        [measure.ports]
+        edge = ["switch 0 -> host *"]
+        [[measure.settle]]
+        name = "fast"
+        of = { ports = "edge" }
+        quantity = "throughput"
+        interval = "10us"
+        after = "100us"
+        above = "95Gbps"
+        hold = "50us"
+        [[measure.settle]]
+        name = "short"
+        of = { ports = "edge" }
+        quantity = "queue"
+        interval = "10us"
+        below = "1.5us"
+        hold = "50us"
+        [[measure.span]]
+        name = "late"
+        of = { workload = "in" }
+        quantity = "share"
+        interval = "1ms"
+        from = "10ms"
+        [[check]]
+        name = "settles"
+        source = "a test"
+        metric = "settle.fast.time_us"
+        high = 100
+        [[check]]
+        name = "shares"
+        source = "a test"
+        metric = "span.late.share.mean"
+        unit = "%"
+        low = 99
+        [[check]]
+        name = "queues"
+        source = "a test"
+        metric = "ports.edge.queue_us.p99"
+        high = 100
+    "#;
+    assert_reads_back(&good(&format!("{FIRST}{more}")));
+}
+
 /// What a quick run sets and leaves out; the indices of checks are those of the runs that are left.
 #[test]
 fn a_quick_run_is_shorter_and_says_what_it_leaves_out() {

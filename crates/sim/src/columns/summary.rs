@@ -291,12 +291,6 @@ const NUMBERS: &[Column] = &[
         "-",
     ),
     number(
-        "ports.<name>.mean_queue_bytes",
-        "B",
-        "time average of the bytes in a port, the packet in service included",
-        "mean over ports, measured phase",
-    ),
-    number(
         "ports.<name>.class.<class>.throughput_gbps",
         "Gb/s",
         CLASS_THROUGHPUT,
@@ -315,6 +309,64 @@ const NUMBERS: &[Column] = &[
         "",
         WINDOW_LOSS,
         BY_CLASS,
+    ),
+    number("ports.<name>.throughput_gbps", "Gb/s", GROUP_THROUGHPUT, "sum over ports"),
+    number(
+        "ports.<name>.utilisation",
+        "",
+        "`throughput_gbps` over the rates of the ports' links together",
+        "mean over the measured phase",
+    ),
+    number(
+        "ports.<name>.loss_rate",
+        "",
+        "packets dropped / packets sent into the ports' queues",
+        "all ports together",
+    ),
+    number("ports.<name>.drops", "", "packets dropped at the ports", "sum over ports"),
+    number("ports.<name>.queue_us.<stat>", "us", GROUP_QUEUE_TIME, GROUP_SAMPLES),
+    number(
+        "ports.<name>.queue_bytes.<stat>",
+        "B",
+        "wire bytes in a port, the packet in service included",
+        GROUP_SAMPLES,
+    ),
+    number(
+        "settle.<name>.time_us",
+        "us",
+        "time from `after` to the first interval from which on the quantity stays beyond its \
+         threshold for `hold`; null if it never does",
+        "the whole run",
+    ),
+    number(
+        "span.<name>.throughput_gbps.<stat>",
+        "Gb/s",
+        "wire bytes sent per time by a group of ports",
+        SPAN,
+    ),
+    number(
+        "span.<name>.queue_us.<stat>",
+        "us",
+        "mean `queue_us` over an interval, of the group's port that has most",
+        SPAN,
+    ),
+    number(
+        "span.<name>.queue_bytes.<stat>",
+        "B",
+        "mean `queue_bytes` over an interval, of the group's port that has most",
+        SPAN,
+    ),
+    number(
+        "span.<name>.goodput_gbps.<stat>",
+        "Gb/s",
+        "payload bytes delivered once per time, of a workload or a flow",
+        SPAN,
+    ),
+    number(
+        "span.<name>.share.<stat>",
+        "",
+        "goodput of a workload or a flow over that of all flows",
+        SPAN,
     ),
     number(
         "compare.<name>.buckets",
@@ -422,3 +474,10 @@ const LATE: &str = "ops that failed or took longer than the workload's `deadline
                     without a deadline";
 const ITS_OPS: &str = "over its ops submitted after the warm-up";
 const ITS_ACKS: &str = "over its acknowledgements of the measured phase";
+const GROUP_THROUGHPUT: &str =
+    "wire bytes that the group's ports sent * 8 / length of the measured phase";
+const GROUP_QUEUE_TIME: &str = "wire bytes in a port, the packet in service included, as the time \
+                                that its link takes for them";
+const GROUP_SAMPLES: &str = "over samples of each port, every `queue_interval`; mean (over time and \
+                             ports) and maximum exact";
+const SPAN: &str = "over the intervals between `from` and `to`; exact";

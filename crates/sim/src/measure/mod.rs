@@ -1,10 +1,13 @@
-//! What is measured of parts of a run: of workloads that have a name, and of groups of ports.
+//! What is measured of parts of a run: of workloads that have a name, of groups of ports, and of
+//! spans of time.
 //!
 //! A run that asks for none of it has no accumulators, and the packet path only finds that there
 //! are none.
 
 mod buckets;
+mod groups;
 mod ports;
+mod series;
 mod workload;
 
 use std::fmt;
@@ -12,8 +15,12 @@ use std::fmt;
 use apus_units::{Bytes, Span};
 
 pub use buckets::{ComparisonSummary, LossSummary};
+pub(crate) use groups::GroupQueues;
+pub use groups::GroupTotals;
 pub(crate) use ports::PortWindows;
 pub use ports::{ClassSummary, Comparison, PortGroup, PortGroupSummary, Sorting};
+pub(crate) use series::{Look, SeriesSampler};
+pub use series::{Quantity, Question, SeriesPlan, SettleSummary, Subject, Threshold};
 pub use workload::{SizeSummary, WorkloadSummary};
 pub(crate) use workload::{WorkloadMetrics, summarize};
 
@@ -26,12 +33,16 @@ pub struct Measures {
     pub sizes: Vec<SizeRange>,
     /// Length of the windows in which groups of ports are looked at; `None` if there are none.
     pub window: Option<Span>,
+    /// Time between samples of their queues; `None` if none are taken.
+    pub queue_interval: Option<Span>,
     /// Groups of ports.
     pub groups: Vec<PortGroup>,
     /// Names of the traffic classes, by number; none if there is but one.
     pub classes: Vec<String>,
     /// Classes whose loss is compared.
     pub comparisons: Vec<Comparison>,
+    /// Quantities over time.
+    pub series: Vec<SeriesPlan>,
 }
 
 /// A workload that is measured by itself.

@@ -6,10 +6,10 @@ use apus_fabric::{ClassCounters, Count};
 use apus_units::{ClassId, PortId, Rate, Span, Time};
 use serde::Serialize;
 
-use super::Measures;
 use super::buckets::{
     BUCKETS, ComparisonSummary, LossSummary, Losses, bucket_of, by_bucket, compare,
 };
+use super::{GroupTotals, Measures};
 
 /// Ports that are measured together.
 #[derive(Clone, Debug)]
@@ -149,26 +149,21 @@ impl PortWindows {
         }
     }
 
-    /// The groups by name, of windows from the end of the warm-up on; `mean_queue` knows the time
-    /// average of a port's bytes.
+    /// The groups by name, of windows from the end of the warm-up on; `totals` of each group.
     pub(crate) fn summarize(
         &self,
         measured: Span,
-        mean_queue: impl Fn(PortId) -> f64,
+        totals: Vec<GroupTotals>,
     ) -> BTreeMap<String, PortGroupSummary> {
         let windows = measured.as_ps() / self.window.as_ps().max(1);
         let seconds = self.window.as_secs_f64() * windows as f64;
-        let group = |group: &Group| {
+        let group = |(group, totals): (&Group, GroupTotals)| {
             let classes = self.classes.iter().zip(&group.tallies);
             let class = |(name, tally): (&String, &Tally)| (name.clone(), tally.summary(seconds));
-            let queues = group.ports.iter().map(|port| mean_queue(port.id));
-            let summary = PortGroupSummary {
-                mean_queue_bytes: queues.sum::<f64>() / group.ports.len() as f64,
-                class: classes.map(class).collect(),
-            };
-            (group.name.clone(), summary)
+            let class = classes.map(class).collect();
+            (group.name.clone(), PortGroupSummary { totals, class })
         };
-        self.groups.iter().map(group).collect()
+        self.groups.iter().zip(totals).map(group).collect()
     }
 
     /// The comparisons by name.
@@ -208,9 +203,9 @@ impl Tally {
 /// A group of ports; its classes over whole windows of the measured phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortGroupSummary {
-    /// Time average of the bytes in a port, the packet in service included, over the whole measured
-    /// phase: the mean over the ports.
-    pub mean_queue_bytes: f64,
+    /// All classes together.
+    #[serde(flatten)]
+    pub totals: GroupTotals,
     /// Its traffic classes by name.
     pub class: BTreeMap<String, ClassSummary>,
 }

@@ -61,7 +61,9 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
             }
         }
     }
-    super::measure::write(out, &setup.measure)?;
+    let named = setup.named_workloads();
+    let named: Vec<&str> = named.iter().map(|named| named.name.as_str()).collect();
+    super::measure::write(out, &setup.measure, &named)?;
     if let Some(record) = &setup.record {
         super::record::write(out, record)?;
     }

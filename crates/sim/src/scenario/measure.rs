@@ -9,8 +9,9 @@ use super::classes::Class;
 use super::measure_ports::{self, Ports};
 use super::metric::Names;
 use super::section::{Section, Setting};
+use super::series::{self, Subjects};
 use super::tree::{Node, Table, Value};
-use crate::measure::SizeRange;
+use crate::measure::{SeriesPlan, SizeRange};
 
 /// What a scenario says about measuring.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +20,16 @@ pub(super) struct Measure {
     pub(super) sizes: Vec<SizeRange>,
     /// Groups of ports, if there are any.
     pub(super) ports: Option<Ports>,
+    /// Quantities over time.
+    pub(super) series: Vec<SeriesPlan>,
 }
 
 /// What can be measured.
 pub(super) struct Parts<'a> {
-    /// Whether a workload has a name.
-    pub(super) named: bool,
+    /// Names of workloads.
+    pub(super) named: Vec<String>,
+    /// How many connections there are, at most.
+    pub(super) flows: u64,
     pub(super) duration: Span,
     pub(super) warmup: Span,
     /// `None` if it is wrong.
@@ -50,13 +55,23 @@ pub(super) fn read(root: &Section<'_>, parts: &Parts<'_>) -> Option<Measure> {
     let fair_share = read_fair_share(&section, parts);
     let sizes = read_sizes(&section);
     let ports = measure_ports::read(&section, parts);
-    if !parts.named {
+    let series = ports.as_ref().and_then(|ports| {
+        let groups = ports.iter().flat_map(|ports| &ports.groups);
+        let subjects = Subjects {
+            groups: groups.map(|group| group.group.name.as_str()).collect(),
+            workloads: parts.named.iter().map(String::as_str).collect(),
+            flows: parts.flows,
+            duration: parts.duration,
+        };
+        series::read(&section, &subjects)
+    });
+    if parts.named.is_empty() {
         section.no_effect("sizes", "without a workload that has a `name`");
     }
     let keys = section.keys().count();
     section.check(keys > 0, "interval", "and all others are missing; remove `[measure]`");
     section.finish();
-    Some(Measure { fair_share: fair_share?, sizes: sizes?, ports: ports? })
+    Some(Measure { fair_share: fair_share?, sizes: sizes?, ports: ports?, series: series? })
 }
 
 /// The outer `None` means that something is wrong.
@@ -133,13 +148,15 @@ pub(super) fn names(table: &Table) -> Names {
         groups,
         classes: names(table.at_path("topology.class")),
         comparisons: names(table.at_path("measure.compare")),
+        settles: names(table.at_path("measure.settle")),
+        spans: series::span_names(&list(table.at_path("measure.span"))),
     }
 }
 
 /// Writes it back.
-pub(super) fn write(out: &mut String, measure: &Measure) -> fmt::Result {
-    let Measure { fair_share, sizes, ports } = measure;
-    if fair_share.is_none() && sizes.is_empty() && ports.is_none() {
+pub(super) fn write(out: &mut String, measure: &Measure, workloads: &[&str]) -> fmt::Result {
+    let Measure { fair_share, sizes, ports, series } = measure;
+    if fair_share.is_none() && sizes.is_empty() && ports.is_none() && series.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n[measure]")?;
@@ -153,5 +170,7 @@ pub(super) fn write(out: &mut String, measure: &Measure) -> fmt::Result {
     if let Some(ports) = ports {
         measure_ports::write(out, ports)?;
     }
-    Ok(())
+    let groups = ports.iter().flat_map(|ports| &ports.groups);
+    let groups: Vec<&str> = groups.map(|group| group.group.name.as_str()).collect();
+    series::write(out, series, &groups, workloads)
 }

@@ -13,6 +13,8 @@ use crate::measure::{Comparison, PortGroup, Sorting};
 
 /// Length of a window unless the scenario says so: some 1500 packets at 50 Gb/s.
 const DEFAULT_WINDOW: Span = Span::from_ms(1);
+/// Time between samples of queues unless the scenario says so: some 15 packets at 50 Gb/s.
+const DEFAULT_QUEUE_INTERVAL: Span = Span::from_us(10);
 /// Loss from which on buckets are compared unless the scenario says so.
 const DEFAULT_FLOOR: f64 = 1e-4;
 
@@ -20,6 +22,8 @@ const DEFAULT_FLOOR: f64 = 1e-4;
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
     pub(super) window: Span,
+    /// Time between samples of the queues.
+    pub(super) queue_interval: Span,
     pub(super) groups: Vec<Group>,
     pub(super) comparisons: Vec<Comparison>,
     /// Names of the classes, by number.
@@ -37,7 +41,7 @@ pub(super) struct Group {
 pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Ports>> {
     let Some(Entry { value: Value::Table(table), .. }) = section.node("ports") else {
         let well = section.section("ports").is_none() && section.node("ports").is_none();
-        for key in ["window", "compare"] {
+        for key in ["window", "queue_interval", "compare"] {
             section.no_effect(key, "without `[measure.ports]`");
         }
         return well.then_some(None);
@@ -47,6 +51,8 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
     section.check(!window.is_zero(), "window", "must be above 0");
     let message = format_args!("is {window}, but only {measured} are measured");
     section.check(window <= measured, "window", message);
+    let queue_interval = section.get("queue_interval").unwrap_or(DEFAULT_QUEUE_INTERVAL);
+    section.check(!queue_interval.is_zero(), "queue_interval", "must be above 0");
     let names = switch_ports(parts.topology?);
     let mut groups = Vec::new();
     for (name, entry) in &table.entries {
@@ -69,7 +75,7 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
         section.check(!twice, "compare", format_args!("has two named `{}`", one.name));
         comparisons.push(one);
     }
-    Some(Some(Ports { window, groups, comparisons, classes }))
+    Some(Some(Ports { window, queue_interval, groups, comparisons, classes }))
 }
 
 /// Every egress port of a switch, with its name.
@@ -178,8 +184,9 @@ fn read_comparison(
 
 /// Writes them back.
 pub(super) fn write(out: &mut String, ports: &Ports) -> fmt::Result {
-    let Ports { window, groups, comparisons, classes } = ports;
-    writeln!(out, "window = \"{window}\"\n\n[measure.ports]")?;
+    let Ports { window, queue_interval, groups, comparisons, classes } = ports;
+    writeln!(out, "window = \"{window}\"\nqueue_interval = \"{queue_interval}\"")?;
+    writeln!(out, "\n[measure.ports]")?;
     for Group { group, patterns } in groups {
         let patterns: Vec<String> = patterns.iter().map(|text| format!("{text:?}")).collect();
         writeln!(out, "{} = [{}]", group.name, patterns.join(", "))?;

@@ -110,7 +110,6 @@ pub const SCOPED: &[&str] = &[
     "workload.<name>.endpoint_limited",
     "workload.<name>.size.<n>.op_latency_us.<stat>",
     "workload.<name>.size.<n>.slowdown.<stat>",
-    "ports.<name>.mean_queue_bytes",
     "ports.<name>.class.<class>.throughput_gbps",
     "ports.<name>.class.<class>.windows",
     "ports.<name>.class.<class>.loss_rate",
@@ -121,6 +120,18 @@ pub const SCOPED: &[&str] = &[
     "ports.<name>.class.<class>.by_class.<bucket>.windows",
     "ports.<name>.class.<class>.by_class.<bucket>.loss_rate",
     "ports.<name>.class.<class>.by_class.<bucket>.loss_rate_p99_9",
+    "ports.<name>.throughput_gbps",
+    "ports.<name>.utilisation",
+    "ports.<name>.loss_rate",
+    "ports.<name>.drops",
+    "ports.<name>.queue_us.<stat>",
+    "ports.<name>.queue_bytes.<stat>",
+    "settle.<name>.time_us",
+    "span.<name>.throughput_gbps.<stat>",
+    "span.<name>.queue_us.<stat>",
+    "span.<name>.queue_bytes.<stat>",
+    "span.<name>.goodput_gbps.<stat>",
+    "span.<name>.share.<stat>",
     "compare.<name>.buckets",
     "compare.<name>.loss_ratio",
     "compare.<name>.loss_ratio_p99_9",
@@ -144,6 +155,9 @@ pub(super) struct Names {
     /// Traffic classes.
     pub(super) classes: Vec<String>,
     pub(super) comparisons: Vec<String>,
+    pub(super) settles: Vec<String>,
+    /// With the name of the quantity.
+    pub(super) spans: Vec<(String, &'static str)>,
 }
 
 impl Names {
@@ -151,9 +165,13 @@ impl Names {
     pub(super) fn metrics(&self) -> Vec<String> {
         let mut all = Vec::new();
         for pattern in SCOPED {
+            let spans = self.spans.iter().filter(|(_, of)| pattern.split('.').nth(2) == Some(of));
+            let spans: Vec<String> = spans.map(|(name, _)| name.clone()).collect();
             let names = match pattern.split('.').next() {
                 Some("ports") => &self.groups,
                 Some("compare") => &self.comparisons,
+                Some("settle") => &self.settles,
+                Some("span") => &spans,
                 _ => &self.workloads,
             };
             let numbers: Vec<String> = (0..self.sizes).map(|n| n.to_string()).collect();
@@ -227,7 +245,11 @@ pub fn unit_of(metric: &str) -> &'static str {
 
 /// Whether a metric is a fraction, which can be given in percent.
 pub(super) fn is_fraction(metric: &str) -> bool {
-    let last = metric.rsplit('.').next().unwrap_or(metric);
+    let mut words = metric.rsplit('.');
+    let last = words.next().unwrap_or(metric);
+    if last != "count" && STATS.contains(&last) {
+        return words.next() == Some("share");
+    }
     let fractions = ["jain", "fair_share_deviation", "utilisation", "late", "endpoint_limited"];
     last.ends_with("loss_rate") || last == "loss_rate_p99_9" || fractions.contains(&last)
 }

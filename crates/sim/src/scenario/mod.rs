@@ -69,9 +69,17 @@
 //!   any text in the names of ports. Their traffic classes are measured, in windows of
 //!   `measure.window` (1ms), and sorted by the utilisation in the window, in buckets of 10 %:
 //!   `by_port` by that of the port, `by_class` by the class's own share of the link.
-//!   `[[measure.compare]]`: `name`, `ports`, `class`, `with`: the loss of one class over that of
+//!   The group as a whole: throughput, utilisation, loss, and its queues, sampled every
+//!   `queue_interval` (10us). `[[measure.compare]]`: `name`, `ports`, `class`, `with`: the loss of one class over that of
 //!   another, the largest ratio in the buckets in which `with` loses at least `floor` (1e-4); `by`
 //!   says what sorts windows into buckets: "port", "class", or "nothing" for one bucket of all.
+//! * `[[measure.settle]]`: `name`, `of` (`{ ports = "GROUP" }`, `{ workload = "NAME" }` or
+//!   `{ flow = 0 }`), `quantity` ("throughput", "queue", a time, or "queue_bytes" of ports: all of a
+//!   group's ports together, and the one with most queued; "goodput" or "share" of all goodput of
+//!   workloads and flows), `interval` over which it is averaged, `after` (0s), `above` or `below`, and
+//!   `hold`: when the quantity is there to stay for that long, from `after` on. The whole run counts.
+//!   `[[measure.span]]`: `name`, `of`, `quantity`, `interval`, `from` (0s), `to` (the end): what it is
+//!   between two times.
 //! * `name` in a `[[workload]]`: it is measured by itself, see the metrics `workload.<name>`; several
 //!   of one name are measured together. With a
 //!   `deadline`, the share of its ops that took longer (`late`).
@@ -119,6 +127,7 @@ mod quick;
 mod record;
 mod rounds;
 mod section;
+mod series;
 mod setup;
 mod sizes_of;
 mod source;

@@ -188,28 +188,24 @@ impl Setup {
     }
 
     fn measures(&self) -> Measures {
-        let Measure { sizes, ports, .. } = &self.measure;
+        let Measure { sizes, ports, series, .. } = &self.measure;
         let groups = ports.iter().flat_map(|ports| &ports.groups);
         let classes = self.topology.classes.iter();
         Measures {
             workloads: self.named_workloads(),
             sizes: sizes.clone(),
             window: ports.as_ref().map(|ports| ports.window),
+            queue_interval: ports.as_ref().map(|ports| ports.queue_interval),
             groups: groups.map(|group| group.group.clone()).collect(),
             classes: classes.map(|class| class.name.clone()).collect(),
             comparisons: ports.iter().flat_map(|ports| ports.comparisons.clone()).collect(),
+            series: series.clone(),
         }
     }
 
     /// The workloads that are measured by themselves: those of one name together.
     pub(super) fn named_workloads(&self) -> Vec<NamedWorkload> {
-        let mut all: Vec<NamedWorkload> = Vec::new();
-        for named in self.workloads.iter().filter_map(|workload| workload.named.as_ref()) {
-            if all.iter().all(|other| other.name != named.name) {
-                all.push(named.clone());
-            }
-        }
-        all
+        named_workloads(&self.workloads)
     }
 
     /// The scenario that says all of this and nothing else: it reads back to the same plan.
@@ -266,9 +262,10 @@ impl Setup {
         let names_links = root.node("fault").is_some() || root.node("measure").is_some();
         let built = if names_links { topology.build().ok() } else { None };
         let faults = fault::read_faults(&root, built.as_ref(), duration);
-        let named = workloads.iter().any(|workload| workload.named.is_some());
+        let named = named_workloads(&workloads).into_iter().map(|named| named.name);
         let parts = measure::Parts {
-            named,
+            named: named.collect(),
+            flows: workloads.iter().map(Workload::connections).sum(),
             duration,
             warmup: warmup.unwrap_or(Span::ZERO),
             topology: built.as_ref(),
@@ -306,6 +303,17 @@ impl Setup {
             recorded: false,
         })
     }
+}
+
+/// Names of workloads, each once.
+fn named_workloads(workloads: &[Workload]) -> Vec<NamedWorkload> {
+    let mut all: Vec<NamedWorkload> = Vec::new();
+    for named in workloads.iter().filter_map(|workload| workload.named.as_ref()) {
+        if all.iter().all(|other| other.name != named.name) {
+            all.push(named.clone());
+        }
+    }
+    all
 }
 
 /// Notes every key at the root of a scenario that is none.

@@ -1,0 +1,139 @@
+//! Groups of ports as a whole: what they carried and lost, and how long their queues were.
+
+use apus_fabric::PortCounters;
+use apus_units::{PortId, Rate, Span, Time};
+use serde::Serialize;
+
+use super::Measures;
+use crate::metrics::Distribution;
+use crate::summary::DistributionSummary;
+
+/// Samples of the queues of all groups, from the end of the warm-up on.
+#[derive(Debug)]
+pub(crate) struct GroupQueues {
+    interval: Span,
+    next: Time,
+    groups: Vec<Queues>,
+}
+
+#[derive(Debug)]
+struct Queues {
+    ports: Vec<(PortId, Rate)>,
+    time: Distribution,
+    bytes: Distribution,
+}
+
+/// A group of ports over the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupTotals {
+    /// Wire bytes sent per time, all ports together, Gb/s.
+    pub throughput_gbps: f64,
+    /// The same over the rates of the links together.
+    pub utilisation: f64,
+    /// Packets dropped over packets sent into the ports' queues.
+    pub loss_rate: f64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Wire bytes in a port as the time that its link takes for them: percentiles over samples of
+    /// all ports, exact mean over time and ports, exact maximum.
+    pub queue_us: DistributionSummary,
+    /// The same in wire bytes.
+    pub queue_bytes: DistributionSummary,
+}
+
+impl GroupQueues {
+    /// `None` if there are no groups.
+    pub(crate) fn new(
+        measures: &Measures,
+        now: Time,
+        rate: impl Fn(PortId) -> Rate,
+    ) -> Option<Self> {
+        if measures.groups.is_empty() {
+            return None;
+        }
+        // Without samples there are no percentiles.
+        let interval = measures.queue_interval.unwrap_or(Span::MAX);
+        let queues = |group: &super::PortGroup| Queues {
+            ports: group.ports.iter().map(|&port| (port, rate(port))).collect(),
+            time: Distribution::of_times(),
+            bytes: Distribution::of_sizes(),
+        };
+        let groups = measures.groups.iter().map(queues).collect();
+        Some(Self { interval, next: now.saturating_add(interval), groups })
+    }
+
+    /// When the next sample is due.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Takes a sample; `queued` knows the wire bytes in a port.
+    pub(crate) fn sample(&mut self, queued: impl Fn(PortId) -> u64) {
+        self.next = self.next.saturating_add(self.interval);
+        for group in &mut self.groups {
+            for (port, rate) in &group.ports {
+                let bytes = queued(*port);
+                group.time.record_number(time_us(bytes as f64, *rate));
+                group.bytes.record_number(bytes as f64);
+            }
+        }
+    }
+
+    /// The groups in order, given all ports' counters at the end of the warm-up and now, `measured`
+    /// later.
+    pub(crate) fn summarize(
+        &self,
+        before: &[PortCounters],
+        after: &[PortCounters],
+        measured: Span,
+    ) -> Vec<GroupTotals> {
+        self.groups.iter().map(|group| group.summarize(before, after, measured)).collect()
+    }
+}
+
+/// The time that a link takes for `bytes`, in microseconds.
+fn time_us(bytes: f64, rate: Rate) -> f64 {
+    bytes * 8e6 / rate.as_bps() as f64
+}
+
+impl Queues {
+    fn summarize(
+        &self,
+        before: &[PortCounters],
+        after: &[PortCounters],
+        measured: Span,
+    ) -> GroupTotals {
+        let (mut sent, mut dropped, mut offered, mut capacity) = (0, 0, 0, 0.0);
+        let (mut mean_bytes, mut mean_us) = (0.0, 0.0);
+        let (mut max_bytes, mut max_us) = (0.0f64, 0.0f64);
+        for &(port, rate) in &self.ports {
+            let (old, new) = (&before[port.index()], &after[port.index()]);
+            sent += new.sent.bytes - old.sent.bytes;
+            dropped += new.dropped.packets - old.dropped.packets;
+            offered += new.offered.packets - old.offered.packets;
+            capacity += rate.as_gbps_f64();
+            let mean = (new.byte_time - old.byte_time) as f64 / measured.as_ps_f64().max(1.0);
+            mean_bytes += mean;
+            mean_us += time_us(mean, rate);
+            let max = new.max_queue.get() as f64;
+            max_bytes = max_bytes.max(max);
+            max_us = max_us.max(time_us(max, rate));
+        }
+        let ports = self.ports.len().max(1) as f64;
+        let seconds = measured.as_secs_f64();
+        let throughput_gbps = if seconds > 0.0 { sent as f64 * 8e-9 / seconds } else { 0.0 };
+        let exact = |sampled: &Distribution, mean: f64, max: f64| DistributionSummary {
+            mean: Some(mean / ports),
+            max: Some(max),
+            ..DistributionSummary::from(sampled)
+        };
+        GroupTotals {
+            throughput_gbps,
+            utilisation: throughput_gbps / capacity,
+            loss_rate: if offered == 0 { 0.0 } else { dropped as f64 / offered as f64 },
+            drops: dropped,
+            queue_us: exact(&self.time, mean_us, max_us),
+            queue_bytes: exact(&self.bytes, mean_bytes, max_bytes),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Quantities over time: when they settle, and what they are within a span of time.
+
+use std::collections::BTreeMap;
+
+use apus_fabric::PortCounters;
+use apus_units::{PortId, Rate, Span, Time};
+use serde::Serialize;
+
+use crate::plan::Plan;
+use crate::summary::DistributionSummary;
+
+/// A quantity that is looked at interval by interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesPlan {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Of what.
+    pub of: Subject,
+    /// What.
+    pub quantity: Quantity,
+    /// Length of an interval.
+    pub interval: Span,
+    /// What is asked of it.
+    pub question: Question,
+}
+
+/// What a series is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A group of ports, index into [`Measures::groups`](super::Measures::groups).
+    Ports(usize),
+    /// A named workload, index into [`Measures::workloads`](super::Measures::workloads).
+    Workload(u32),
+    /// A connection, by its number.
+    Flow(u32),
+}
+
+/// What is looked at in each interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Wire bytes that the ports of a group sent, all together, Gb/s.
+    Throughput,
+    /// Mean occupancy over the interval as the time that the link takes for it, of the group's port
+    /// that has most, microseconds.
+    Queue,
+    /// The same in wire bytes.
+    QueueBytes,
+    /// Payload bytes delivered once, Gb/s.
+    Goodput,
+    /// Goodput over that of all connections together.
+    Share,
+}
+
+impl Quantity {
+    /// All, by the words of scenarios.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("throughput", Self::Throughput),
+        ("queue", Self::Queue),
+        ("queue_bytes", Self::QueueBytes),
+        ("goodput", Self::Goodput),
+        ("share", Self::Share),
+    ];
+
+    /// Its name in metrics, which says its unit.
+    #[must_use]
+    pub const fn metric(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput_gbps",
+            Self::Queue => "queue_us",
+            Self::QueueBytes => "queue_bytes",
+            Self::Goodput => "goodput_gbps",
+            Self::Share => "share",
+        }
+    }
+}
+
+/// What is asked of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Question {
+    /// From when on it stays beyond a threshold.
+    Settle {
+        /// Looked at from here on.
+        after: Time,
+        /// For at least this long.
+        hold: Span,
+        /// The threshold in the unit of the quantity.
+        threshold: Threshold,
+    },
+    /// What it is between two times.
+    Span {
+        /// From here on.
+        from: Time,
+        /// Until here.
+        to: Time,
+    },
+}
+
+/// Where a quantity shall be; the threshold itself is on both sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// At least this.
+    Above(f64),
+    /// At most this.
+    Below(f64),
+}
+
+impl Threshold {
+    /// What is not a number is nowhere.
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::Above(least) => value >= least,
+            Self::Below(most) => value <= most,
+        }
+    }
+}
+
+/// All series of a run.
+#[derive(Debug)]
+pub(crate) struct SeriesSampler {
+    series: Vec<Series>,
+    /// By connection: payload delivered before the end of the warm-up, which metrics forget.
+    startup_bytes: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Series {
+    plan: SeriesPlan,
+    subject: Parts,
+    /// The end of the next interval; the first time is the start of the first.
+    next: Time,
+    begun: bool,
+    before: Seen,
+    /// Since when the quantity has been beyond its threshold.
+    since: Option<Time>,
+    settled: Option<Time>,
+    values: Vec<f64>,
+}
+
+#[derive(Debug)]
+enum Parts {
+    Ports(Vec<(PortId, Rate)>),
+    Connections(Vec<u32>),
+}
+
+/// Counters at the start of an interval.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Of the subject: wire bytes sent, or payload delivered.
+    bytes: u64,
+    /// Payload that all connections delivered.
+    all: u64,
+    /// By port: integral of the occupancy.
+    byte_times: Vec<u128>,
+}
+
+/// What can be read off a run at one time.
+pub(crate) struct Look<'a> {
+    pub(crate) ports: &'a dyn Fn(PortId) -> PortCounters,
+    /// Payload that a connection delivered since metrics were last forgotten.
+    pub(crate) delivered: &'a dyn Fn(usize) -> u64,
+}
+
+impl SeriesSampler {
+    /// `None` if a plan has no series.
+    pub(crate) fn new(plan: &Plan, rate: impl Fn(PortId) -> Rate) -> Option<Self> {
+        if plan.measures.series.is_empty() {
+            return None;
+        }
+        let series = plan.measures.series.iter().map(|one| Series::new(one, plan, &rate));
+        let startup_bytes = vec![0; plan.connections.len()];
+        Some(Self { series: series.collect(), startup_bytes })
+    }
+
+    /// When an interval ends or begins next.
+    pub(crate) fn next(&self) -> Time {
+        self.series.iter().map(|series| series.next).min().unwrap_or(Time::MAX)
+    }
+
+    /// Ends the intervals that are due at `now`.
+    pub(crate) fn sample(&mut self, now: Time, look: &Look<'_>) {
+        for series in self.series.iter_mut().filter(|series| series.next == now) {
+            let seen = series.look(&self.startup_bytes, look);
+            series.take(now, seen);
+        }
+    }
+
+    /// The warm-up is over; before the metrics forget it.
+    pub(crate) fn end_warmup(&mut self, delivered: &dyn Fn(usize) -> u64) {
+        for (connection, bytes) in self.startup_bytes.iter_mut().enumerate() {
+            *bytes += delivered(connection);
+        }
+    }
+
+    /// When each quantity settled, by name.
+    pub(crate) fn settled(&self) -> BTreeMap<String, SettleSummary> {
+        let settled = self.series.iter().filter_map(|series| {
+            let Question::Settle { after, .. } = series.plan.question else { return None };
+            let time_us = series.settled.map(|at| at.since(after).as_us_f64());
+            Some((series.plan.name.clone(), SettleSummary { time_us }))
+        });
+        settled.collect()
+    }
+
+    /// What each quantity was in its span, by name.
+    pub(crate) fn spans(&self) -> BTreeMap<String, BTreeMap<&'static str, DistributionSummary>> {
+        let mut spans: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
+        for Series { plan, values, .. } in &self.series {
+            if let Question::Span { .. } = plan.question {
+                let values = DistributionSummary::of_values(values.clone());
+                spans.entry(plan.name.clone()).or_default().insert(plan.quantity.metric(), values);
+            }
+        }
+        spans
+    }
+}
+
+/// When a quantity settled.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettleSummary {
+    /// The start of the first interval from which on it stayed beyond its threshold, counted from
+    /// `after`; `null` if it never did for as long as it should.
+    pub time_us: Option<f64>,
+}
+
+impl Series {
+    fn new(one: &SeriesPlan, plan: &Plan, rate: &impl Fn(PortId) -> Rate) -> Self {
+        let subject = match one.of {
+            Subject::Ports(group) => {
+                let ports = &plan.measures.groups[group].ports;
+                Parts::Ports(ports.iter().map(|&port| (port, rate(port))).collect())
+            }
+            Subject::Workload(workload) => {
+                let own =
+                    |index: &u32| plan.connections[*index as usize].workload == Some(workload);
+                Parts::Connections((0..plan.connections.len() as u32).filter(own).collect())
+            }
+            Subject::Flow(flow) => {
+                let exists = (flow as usize) < plan.connections.len();
+                Parts::Connections(exists.then_some(flow).into_iter().collect())
+            }
+        };
+        let next = match one.question {
+            Question::Settle { after, .. } => after,
+            Question::Span { from, .. } => from,
+        };
+        Self {
+            plan: one.clone(),
+            subject,
+            next,
+            begun: false,
+            before: Seen::default(),
+            since: None,
+            settled: None,
+            values: Vec::new(),
+        }
+    }
+
+    fn look(&self, startup: &[u64], look: &Look<'_>) -> Seen {
+        match &self.subject {
+            Parts::Ports(ports) => {
+                let counters: Vec<_> = ports.iter().map(|(port, _)| (look.ports)(*port)).collect();
+                Seen {
+                    bytes: counters.iter().map(|counters| counters.sent.bytes).sum(),
+                    all: 0,
+                    byte_times: counters.iter().map(|counters| counters.byte_time).collect(),
+                }
+            }
+            Parts::Connections(connections) => {
+                let total = |index: usize| startup[index] + (look.delivered)(index);
+                let share = self.plan.quantity == Quantity::Share;
+                Seen {
+                    bytes: connections.iter().map(|&index| total(index as usize)).sum(),
+                    all: if share { (0..startup.len()).map(total).sum() } else { 0 },
+                    byte_times: Vec::new(),
+                }
+            }
+        }
+    }
+
+    /// Ends an interval with what is seen now, or begins the first.
+    fn take(&mut self, now: Time, seen: Seen) {
+        let interval = self.plan.interval;
+        self.next = now.saturating_add(interval);
+        let before = std::mem::replace(&mut self.before, seen);
+        if !std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let value = self.value(&before);
+        match self.plan.question {
+            Question::Settle { hold, threshold, .. } => {
+                let start = now.saturating_sub(interval);
+                self.since = threshold.holds(value).then(|| self.since.unwrap_or(start));
+                if let Some(since) = self.since.filter(|since| now.since(*since) >= hold) {
+                    self.settled = Some(since);
+                    self.next = Time::MAX;
+                }
+            }
+            Question::Span { to, .. } => {
+                if !value.is_nan() {
+                    self.values.push(value);
+                }
+                if self.next > to {
+                    self.next = Time::MAX;
+                }
+            }
+        }
+    }
+
+    /// The quantity over the interval that ends with what was seen last.
+    fn value(&self, before: &Seen) -> f64 {
+        let (now, interval) = (&self.before, self.plan.interval);
+        let bytes = (now.bytes - before.bytes) as f64;
+        match self.plan.quantity {
+            Quantity::Throughput | Quantity::Goodput => bytes * 8e-9 / interval.as_secs_f64(),
+            Quantity::Share => bytes / (now.all - before.all) as f64,
+            Quantity::Queue => self.longest_queue(before, |bytes, rate| bytes * 8e6 / rate),
+            Quantity::QueueBytes => self.longest_queue(before, |bytes, _| bytes),
+        }
+    }
+
+    /// The largest mean occupancy of a port, in a measure of bytes and the rate in bit/s.
+    fn longest_queue(&self, before: &Seen, measure: impl Fn(f64, f64) -> f64) -> f64 {
+        let Parts::Ports(ports) = &self.subject else { return f64::NAN };
+        let times = self.before.byte_times.iter().zip(&before.byte_times);
+        let queues = ports.iter().zip(times).map(|((_, rate), (now, before))| {
+            let mean = (now - before) as f64 / self.plan.interval.as_ps_f64();
+            measure(mean, rate.as_bps() as f64)
+        });
+        queues.fold(f64::NAN, f64::max)
+    }
+}
