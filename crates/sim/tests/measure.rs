@@ -201,9 +201,9 @@ fn classes_of_a_port_are_counted_by_window() {
     assert_eq!(b.by_port["40"].windows, 1);
     assert!(a.loss_rate.is_some_and(|rate| rate > 0.0));
     assert_eq!(a.by_class["0"].windows, a.windows);
-    let queue = |group: &str| summary.ports[group].mean_queue_bytes;
-    near(Some(queue("edge")), summary.busiest_port.mean_queue_bytes);
-    near(Some(queue("two")), summary.busiest_port.mean_queue_bytes / 2.0);
+    let queue = |group: &str| summary.ports[group].totals.queue_bytes.mean;
+    near(queue("edge"), summary.busiest_port.mean_queue_bytes);
+    near(queue("two"), summary.busiest_port.mean_queue_bytes / 2.0);
     let both = &summary.compare["both"];
     assert_eq!((both.buckets, both.loss_ratio, both.loss_ratio_p99_9), (1, Some(0.0), Some(0.0)));
 }
