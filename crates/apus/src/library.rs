@@ -37,6 +37,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/section-5-3"
     "swift/appendix-a"
     "swift/appendix-e"
+    "swift/appendix-e-egress"
     "bolt/table1"
     "bolt/table2"
     "bolt/fig13"

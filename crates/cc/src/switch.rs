@@ -3,7 +3,7 @@
 use apus_units::{Bytes, ClassId, Rate, Time};
 
 use crate::bolt::switch::BoltPort;
-use crate::dctcp::switch::EcnMarker;
+use crate::dctcp::switch::{EcnMarker, MarkAt};
 use crate::hpcc::switch::TelemetryStamp;
 use crate::{CongestionHeader, Telemetry};
 
@@ -123,7 +123,8 @@ impl SwitchAlgorithm {
     #[must_use]
     pub fn acts_on_dequeue(&self) -> bool {
         match self {
-            Self::Plain | Self::Ecn(_) | Self::Bolt(_) => false,
+            Self::Plain | Self::Bolt(_) => false,
+            Self::Ecn(marker) => marker.at == MarkAt::Dequeue,
             Self::Telemetry(_) => true,
         }
     }
@@ -153,7 +154,8 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain | Self::Ecn(_) | Self::Bolt(_) => Verdict::Forward,
+            Self::Plain | Self::Bolt(_) => Verdict::Forward,
+            Self::Ecn(marker) => marker.on_dequeue(header, telemetry, bytes, view),
             Self::Telemetry(stamp) => stamp.on_dequeue(header, telemetry, bytes, view),
         }
     }

@@ -2,6 +2,8 @@
 
 mod support;
 
+use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
+use apus_cc::{Ecn, SwitchAlgorithm};
 use apus_fabric::{Buffer, ClassConfig, DropReason, PortConfig, RateLimit, Sent, Tier, Topology};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId};
 use support::{Sim, UNLIMITED, gbps, ps, wire};
@@ -58,6 +60,26 @@ fn a_class_the_port_does_not_have_joins_the_last_one() {
     send(&mut sim, 9, 1500, 0);
     assert_eq!(sim.net.class_queue_bytes(PORT, ClassId::new(1), ps(0)), Bytes::new(1500));
     assert_eq!(sim.net.class_queue_bytes(PORT, ClassId::new(0), ps(0)), Bytes::ZERO);
+}
+
+/// Swift App. E: marked "at packet-egress", by what is behind the packet as it leaves.
+#[test]
+fn marks_at_the_dequeue_tell_what_is_behind_the_packet() {
+    let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
+    let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&SwitchAlgorithm::Ecn(marker));
+    let mut sim = Sim::build(&wire(port));
+    let route = sim.route(0, 1);
+    for id in 0..6 {
+        let mut packet = sim.packet(route, 1500, id);
+        packet.congestion.ecn = if id == 1 { Ecn::NotCapable } else { Ecn::Capable };
+        sim.send(packet);
+    }
+    sim.run();
+    // Packet 0 leaves before the others come; behind 1 and 2 are 6000 and 4500 B, behind 3 3000 B.
+    let ecn: Vec<Ecn> = sim.delivered.iter().map(|d| d.packet.congestion.ecn).collect();
+    let quiet = Ecn::Capable;
+    assert_eq!(ecn, [quiet, Ecn::NotCapable, Ecn::Congested, quiet, quiet, quiet]);
+    assert_eq!(sim.net.port_counters(PORT, sim.now()).marked, 1);
 }
 
 #[test]

@@ -89,7 +89,7 @@ proptest! {
         threshold in (0..30_000_u64).prop_map(Bytes::new),
         arrivals in arrivals(),
     ) {
-        let marker = SwitchAlgorithm::Ecn(EcnMarker { threshold });
+        let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
         let topology = wire(PortConfig::new(rate, limit).with_algorithm(&marker));
         let fifo = observe(Sim::build(&topology), &arrivals, false);
         for events_first in [false, true] {
@@ -105,7 +105,7 @@ proptest! {
         flows in prop::collection::vec((0..12_u32, 0..12_u32, 0..3_000_000_u64, 64..5000_u32), 1..200),
     ) {
         let limit = Bytes::new(20_000);
-        let marker = SwitchAlgorithm::Ecn(EcnMarker { threshold: Bytes::new(6000) });
+        let marker = SwitchAlgorithm::Ecn(EcnMarker::new(Bytes::new(6000)));
         let topology = Topology::leaf_spine(
             3,
             4,

@@ -160,7 +160,7 @@ fn time_integrals_are_exact_at_any_instant() {
 
 #[test]
 fn rfc_8257_3_1_marks_above_the_threshold_only() {
-    let marker = SwitchAlgorithm::Ecn(EcnMarker { threshold: Bytes::new(3000) });
+    let marker = SwitchAlgorithm::Ecn(EcnMarker::new(Bytes::new(3000)));
     let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&marker);
     for mut sim in both(&wire(port)) {
         let route = sim.route(0, 1);

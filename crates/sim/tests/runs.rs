@@ -212,7 +212,7 @@ fn swift_3_6_engines_coalesce_acks_and_ideal_hosts_do_not() {
 #[test]
 fn dctcp_keeps_the_queue_near_the_marking_threshold() {
     let threshold = Bytes::new(100_000);
-    let marker = apus_cc::SwitchAlgorithm::Ecn(apus_cc::dctcp::switch::EcnMarker { threshold });
+    let marker = apus_cc::SwitchAlgorithm::Ecn(apus_cc::dctcp::switch::EcnMarker::new(threshold));
     let topology = Topology::star(3, &tier(Rate::from_gbps(10), Span::from_us(5)))
         .with_switch_ports(|port| *port = port.clone().with_algorithm(&marker));
     let connections = (0..2)

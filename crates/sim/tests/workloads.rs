@@ -3,6 +3,8 @@
 
 mod support;
 
+use apus_cc::SwitchAlgorithm;
+use apus_cc::dctcp::switch::MarkAt;
 use apus_sim::Simulation;
 use apus_sim::plan::{ConnectionPlan, Load, OpArrival, Plan};
 use apus_sim::scenario::{Options, Scenario, ScenarioError, Source};
@@ -163,6 +165,25 @@ fn built_in_sizes_mix_with_other_workloads_in_classes_of_their_own() {
         })
         .into();
     assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn marks_are_made_at_the_enqueue_unless_said_otherwise() {
+    let marker = |ecn| {
+        let text = format!(
+            "duration = \"2ms\"\nalgorithm = {{ name = \"dctcp\" }}\n\
+             topology = {{ kind = \"star\", hosts = 3, rate = \"100Gbps\", delay = \"1us\", \
+             buffer = \"1MB\", ecn = {{ threshold = \"100kB\"{ecn} }} }}\n\
+             [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n"
+        );
+        match plan(&text).topology.links[0].ba.classes[0].algorithm {
+            SwitchAlgorithm::Ecn(marker) => (marker.threshold, marker.at),
+            ref other => panic!("{other:?}"),
+        }
+    };
+    let threshold = Bytes::new(100_000);
+    assert_eq!(marker(""), (threshold, MarkAt::Enqueue));
+    assert_eq!(marker(", at = \"dequeue\""), (threshold, MarkAt::Dequeue));
 }
 
 #[test]

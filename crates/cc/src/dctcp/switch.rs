@@ -3,13 +3,48 @@
 use apus_units::Bytes;
 
 use crate::switch::{PortView, SwitchHalf, Verdict};
-use crate::{CongestionHeader, Ecn};
+use crate::{CongestionHeader, Ecn, Telemetry};
 
-/// Marks packets of ECN-capable senders that find more than `threshold` bytes of their class.
+/// When a packet is held against the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkAt {
+    /// As it joins the queue, by what is there before it (DCTCP §3.1: "upon its arrival").
+    Enqueue,
+    /// As it leaves the queue, by what is there behind it: what it says is not older than its way
+    /// from the switch ("modern switches mark ECN at packet-egress", Swift App. E).
+    Dequeue,
+}
+
+impl MarkAt {
+    /// As scenarios name them.
+    pub const WORDS: [(&str, Self); 2] = [("enqueue", Self::Enqueue), ("dequeue", Self::Dequeue)];
+}
+
+/// Marks packets of ECN-capable senders if the port has more than `threshold` bytes of their class
+/// besides them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnMarker {
     /// K of RFC 8257 §3.1, in wire bytes.
     pub threshold: Bytes,
+    /// When it looks.
+    pub at: MarkAt,
+}
+
+impl EcnMarker {
+    /// Marks packets that arrive, as DCTCP has it.
+    #[must_use]
+    pub const fn new(threshold: Bytes) -> Self {
+        Self { threshold, at: MarkAt::Enqueue }
+    }
+
+    #[inline]
+    fn mark(&self, at: MarkAt, header: &mut CongestionHeader, view: &PortView<'_>) -> Verdict {
+        let looks = self.at == at && header.ecn == Ecn::Capable;
+        if looks && view.class_bytes > self.threshold {
+            header.ecn = Ecn::Congested;
+        }
+        Verdict::Forward
+    }
 }
 
 impl SwitchHalf for EcnMarker {
@@ -20,9 +55,17 @@ impl SwitchHalf for EcnMarker {
         _: Bytes,
         view: &PortView<'_>,
     ) -> Verdict {
-        if header.ecn == Ecn::Capable && view.class_bytes > self.threshold {
-            header.ecn = Ecn::Congested;
-        }
-        Verdict::Forward
+        self.mark(MarkAt::Enqueue, header, view)
+    }
+
+    #[inline]
+    fn on_dequeue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Option<&mut Telemetry>,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        self.mark(MarkAt::Dequeue, header, view)
     }
 }

@@ -1,7 +1,7 @@
 //! `[[topology.class]]`: the traffic classes of every switch port.
 
 use apus_cc::SwitchAlgorithm;
-use apus_cc::dctcp::switch::EcnMarker;
+use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
 use apus_fabric::ClassConfig;
 use apus_units::Bytes;
 
@@ -19,15 +19,15 @@ pub(super) struct Class {
     pub(super) weight: u32,
     /// Most bytes of it in a port; [`Bytes::MAX`] is unlimited.
     pub(super) limit: Bytes,
-    /// Marking threshold of its own.
-    pub(super) ecn: Option<Bytes>,
+    /// What is marked, if that is its own affair.
+    pub(super) ecn: Option<EcnMarker>,
 }
 
 impl Class {
-    /// Its configuration at a port whose classes are marked from `ecn` on by default.
-    pub(super) fn config(&self, ecn: Option<Bytes>) -> ClassConfig {
+    /// Its configuration at a port whose classes are marked by `ecn` by default.
+    pub(super) fn config(&self, ecn: Option<EcnMarker>) -> ClassConfig {
         let algorithm = match self.ecn.or(ecn) {
-            Some(threshold) => SwitchAlgorithm::Ecn(EcnMarker { threshold }),
+            Some(marker) => SwitchAlgorithm::Ecn(marker),
             None => SwitchAlgorithm::Plain,
         };
         ClassConfig {
@@ -38,6 +38,22 @@ impl Class {
             ..ClassConfig::default()
         }
     }
+}
+
+/// Reads `ecn = { threshold = "100kB", at = "enqueue" }`.
+pub(super) fn read_ecn(ecn: Section<'_>) -> Option<EcnMarker> {
+    let threshold = ecn.require("threshold");
+    let word = ecn.word("at", &MarkAt::WORDS.map(|(word, _)| word));
+    ecn.finish();
+    let (_, at) = MarkAt::WORDS.into_iter().find(|(known, _)| Some(*known) == word)?;
+    Some(EcnMarker { threshold: threshold?, at })
+}
+
+/// As [`read_ecn`] reads it.
+pub(super) fn write_ecn(marker: &EcnMarker) -> String {
+    let EcnMarker { threshold, at } = marker;
+    let word = MarkAt::WORDS.iter().find(|(_, known)| known == at).map_or("", |(word, _)| word);
+    format!("ecn = {{ threshold = \"{threshold}\", at = \"{word}\" }}")
 }
 
 /// Reads the classes; none means one without a name.
@@ -84,11 +100,7 @@ fn read_class(table: &Section<'_>) -> Option<Class> {
     let must = format_args!("must be from 1 to 1000, but it is {weight}");
     table.check((1..=1000).contains(&weight), "weight", must);
     let limit: Option<Bytes> = table.get("limit");
-    let ecn = table.section("ecn").and_then(|ecn| {
-        let threshold = ecn.require("threshold");
-        ecn.finish();
-        threshold
-    });
+    let ecn = table.section("ecn").and_then(read_ecn);
     Some(Class {
         name: name?,
         priority: priority.min(7) as u8,

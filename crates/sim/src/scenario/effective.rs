@@ -6,6 +6,7 @@ use apus_cc::ParamKind;
 use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
+use super::classes::write_ecn;
 use super::host::{LOCAL_RX, spans_of};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
@@ -110,8 +111,8 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
         let (size, alpha) = (shared.size, shared.alpha);
         writeln!(out, "shared = {{ size = \"{size}\", alpha = {alpha:?} }}")?;
     }
-    if let Some(threshold) = topology.ecn {
-        writeln!(out, "ecn = {{ threshold = \"{threshold}\" }}")?;
+    if let Some(marker) = &topology.ecn {
+        writeln!(out, "{}", write_ecn(marker))?;
     }
     if let Some(class) = topology.ack_class {
         writeln!(out, "ack_class = \"{}\"", topology.classes[usize::from(class)].name)?;
@@ -130,8 +131,8 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
         if class.limit != Bytes::MAX {
             writeln!(out, "limit = \"{}\"", class.limit)?;
         }
-        if let Some(threshold) = class.ecn {
-            writeln!(out, "ecn = {{ threshold = \"{threshold}\" }}")?;
+        if let Some(marker) = &class.ecn {
+            writeln!(out, "{}", write_ecn(marker))?;
         }
     }
     if let Shape::Graph(graph) = &topology.shape {

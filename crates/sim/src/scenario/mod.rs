@@ -20,7 +20,8 @@
 //!   (one way) and `buffer` (per switch port, or "unlimited"). The other links are alike but for what
 //!   a table of their name says: `middle = { rate = "400Gbps" }`. `shared = { size, alpha }` in place
 //!   of `buffer` is memory of the switch with dynamic thresholds. `pipeline_latency` (0s),
-//!   `ecn = { threshold }`.
+//!   `ecn = { threshold, at }`: packets are marked by what is in the port at their "enqueue" (unless
+//!   said otherwise) or "dequeue".
 //!   In one line: `topology = "fat-tree k=8 100Gbps 1us"`, kind first, then rate, delay, buffer
 //!   ("4MB" unless given) and `key=value` in any order. `kind = "links"` has a table
 //!   `[[topology.link]]` per link with `a`, `b` (hosts are h0, h1 and so on, every other name is a

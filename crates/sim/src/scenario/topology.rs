@@ -7,7 +7,7 @@ use apus_cc::dctcp::switch::EcnMarker;
 use apus_fabric::{Buffer, Tier, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span};
 
-use super::classes::{Class, read_classes};
+use super::classes::{Class, read_classes, read_ecn};
 use super::graph::GraphSpec;
 use super::section::Section;
 use super::tree::Value;
@@ -29,8 +29,8 @@ pub(super) struct TopologySpec {
     /// Memory that all ports of a switch share.
     pub(super) shared: Option<Shared>,
     pub(super) pipeline_latency: Span,
-    /// Marking threshold of every switch port.
-    pub(super) ecn: Option<Bytes>,
+    /// What every switch port marks.
+    pub(super) ecn: Option<EcnMarker>,
     /// Classes of every switch port; none means one without a name.
     pub(super) classes: Vec<Class>,
     /// Index of the class of acknowledgements and read requests, if they have their own.
@@ -143,7 +143,7 @@ impl TopologySpec {
             _ => Span::ZERO,
         };
         let pipeline_latency = section.get("pipeline_latency").unwrap_or(own_latency);
-        let ecn = read_ecn(&section);
+        let ecn = section.section("ecn").and_then(read_ecn);
         let classes = read_classes(&section);
         let ack_class = read_ack_class(&section, &classes);
         let plain = super::halves::read_plain(&section);
@@ -263,8 +263,8 @@ impl TopologySpec {
         if !self.classes.is_empty() {
             let classes: Vec<_> = self.classes.iter().map(|c| c.config(self.ecn)).collect();
             topology = topology.with_switch_ports(|port| port.classes.clone_from(&classes));
-        } else if let Some(threshold) = self.ecn {
-            let marker = SwitchAlgorithm::Ecn(EcnMarker { threshold });
+        } else if let Some(marker) = self.ecn {
+            let marker = SwitchAlgorithm::Ecn(marker);
             topology = topology.with_switch_ports(|p| *p = p.clone().with_algorithm(&marker));
         }
         Ok(topology)
@@ -425,13 +425,6 @@ fn read_shared(section: &Section<'_>, packet: u64) -> Option<Shared> {
     }
     shared.finish();
     Some(Shared { size: size.unwrap_or(Bytes::MAX), alpha: alpha.unwrap_or(1.0) })
-}
-
-fn read_ecn(section: &Section<'_>) -> Option<Bytes> {
-    let ecn = section.section("ecn")?;
-    let threshold = ecn.require("threshold");
-    ecn.finish();
-    threshold
 }
 
 /// The class of acknowledgements and read requests, if it is not that of the data.

@@ -1,5 +1,6 @@
 //! The same network and traffic under another algorithm, for comparisons.
 
+use apus_cc::dctcp::switch::EcnMarker;
 use apus_cc::registry::build;
 use apus_units::{Bytes, Rate, Span};
 
@@ -50,7 +51,7 @@ impl Setup {
         match (NEEDS_ECN.contains(&name), setup.topology.marks()) {
             (true, false) => {
                 let threshold = setup.default_threshold()?;
-                setup.topology.ecn = Some(threshold);
+                setup.topology.ecn = Some(EcnMarker::new(threshold));
                 notes.push(format!("switches mark from {threshold} on"));
             }
             (false, true) => {
