@@ -25,6 +25,14 @@ pub enum ConnectError {
     NoAnswer,
     /// The peer answered that it does not want the connection.
     Refused,
+    /// The peer has no room for another connection.
+    PeerFull,
+    /// There is no such key here.
+    NoKey,
+    /// There is a connection to this address.
+    Exists,
+    /// The peer asked at the same time: its connection comes in and is the one to use.
+    Crossed,
     /// The peer speaks something else: what it said.
     Incompatible(String),
     /// The engine has stopped.
@@ -42,6 +50,8 @@ pub enum End {
     Silent,
     /// The peer started anew and knows nothing of this connection.
     PeerRestarted,
+    /// The peer opened another connection in place of this one.
+    Replaced,
     /// The engine has stopped.
     Stopped,
 }
@@ -79,6 +89,8 @@ pub enum Cause {
     Cancelled,
     /// Its deadline passed.
     Deadline,
+    /// The peer withdrew the region while the op was under way.
+    Withdrawn,
     /// Its connection ended.
     Ended(End),
 }
@@ -120,6 +132,14 @@ impl fmt::Display for ConnectError {
                 "the peer did not answer; is it running at this address, and does it have the same key?",
             ),
             Self::Refused => f.write_str("the peer refused the connection"),
+            Self::PeerFull => f.write_str("the peer has no room for another connection"),
+            Self::NoKey => f.write_str("there is no such key here; name one of the key file"),
+            Self::Exists => f.write_str(
+                "there is a connection to this address; use its flows, or close it first",
+            ),
+            Self::Crossed => f.write_str(
+                "the peer asked at the same time; accept its connection and use that",
+            ),
             Self::Incompatible(what) => f.write_str(what),
             Self::Stopped => f.write_str("the engine has stopped"),
         }
@@ -135,6 +155,7 @@ impl fmt::Display for End {
             Self::ClosedByPeer => "the peer closed the connection",
             Self::Silent => "the peer was silent for too long",
             Self::PeerRestarted => "the peer started anew",
+            Self::Replaced => "the peer opened another connection in its place",
             Self::Stopped => "the engine has stopped",
         })
     }
@@ -161,6 +182,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Cancelled => f.write_str("it was cancelled"),
             Self::Deadline => f.write_str("its deadline passed"),
+            Self::Withdrawn => f.write_str("the peer withdrew the region meanwhile"),
             Self::Ended(end) => end.fmt(f),
         }
     }

@@ -2,11 +2,34 @@
 //!
 //! This crate adds to [`apus_transport`] what the core leaves out: sockets, clocks and threads. The
 //! transport and the algorithms are the code that the simulator runs.
+//!
+//! A [`Host`] has engines, and each engine a socket. Peers connect ([`Host::connect`],
+//! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes and reads of the other's
+//! [`Region`]s, two-sided messages) and wait for their ends, blocking or as futures of any runtime.
 
+mod clock;
+mod config;
+mod connection;
+mod engine;
 mod error;
+mod hello;
+mod host;
 pub mod keyfile;
+mod ops;
 pub mod pcapng;
 pub mod prometheus;
+mod region;
 pub mod session;
+mod stats;
+mod sys;
 
+pub use apus_wire::RegionKey;
+pub use async_channel;
+pub use bytes::Bytes;
+pub use config::{Config, Mode};
+pub use connection::{Connection, Message, Request};
 pub use error::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};
+pub use host::Host;
+pub use ops::{Completion, Done, Op, OpResult};
+pub use region::{Access, Memory, Region};
+pub use stats::{Histogram, Stats};

@@ -98,6 +98,20 @@ impl Endpoint {
         }
     }
 
+    /// The window in force, in packets.
+    #[must_use]
+    pub fn cwnd(&self, id: FlowId) -> Option<f64> {
+        self.flows.get(id.index()).map(|flow| flow.algorithm.allowance().window)
+    }
+
+    /// Says by which number the peer knows a flow, for flows that are opened before the peer answers.
+    /// Nothing may have been sent on it.
+    pub fn set_peer(&mut self, id: FlowId, peer: FlowId) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.peer = peer;
+        }
+    }
+
     /// Forgets a flow, which is aborted if it is still open; its number will be used again.
     pub fn release(&mut self, now: Time, id: FlowId) {
         if id.index() < self.flows.len() && !self.free.contains(&id) {

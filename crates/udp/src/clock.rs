@@ -1,0 +1,166 @@
+//! The engine's clock, and what the clocks of kernel and NIC say in its terms (Swift App. A).
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use apus_transport::clock::ClockConverter;
+use apus_units::{Span, Time};
+use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
+
+use crate::sys::Meta;
+
+/// How often the clocks are compared. deviation: App. A says "periodic"; a reading errs by some
+/// 100 ns here, which over a second is 0.1 ppm.
+const READING_PERIOD: Span = Span::from_secs(1);
+
+/// A timestamp further back than this is not believed: the clock was set.
+const BELIEVABLE: Span = Span::from_secs(10);
+
+/// Time since the engine started, on the monotonic clock.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    epoch: i128,
+    kernel: Converted,
+    nic: Option<(File, Converted)>,
+    next_reading: Time,
+}
+
+/// A foreign clock, as picoseconds since its first reading, and its conversion.
+#[derive(Debug)]
+struct Converted {
+    epoch: i128,
+    converter: ClockConverter,
+}
+
+impl Converted {
+    fn new(reading: i128, now: Time) -> Self {
+        // An hour before the first reading still has a number.
+        let epoch = reading - 3_600_000_000_000;
+        let at = foreign(epoch, reading);
+        Self { epoch, converter: ClockConverter::new(at, now) }
+    }
+
+    fn update(&mut self, reading: i128, now: Time) {
+        self.converter.update(foreign(self.epoch, reading), now);
+    }
+
+    /// `None` if the clock cannot be believed.
+    fn convert(&self, instant: i128, now: Time) -> Option<Time> {
+        let at = self.converter.to_host(foreign(self.epoch, instant)).min(now);
+        (now.since(at) < BELIEVABLE).then_some(at)
+    }
+}
+
+fn foreign(epoch: i128, instant: i128) -> Time {
+    let since = u64::try_from(instant - epoch).unwrap_or(0);
+    Time::from_ps(since.saturating_mul(1_000))
+}
+
+fn nanoseconds(time: Timespec) -> i128 {
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+fn monotonic() -> i128 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+fn realtime() -> i128 {
+    nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+impl Clock {
+    /// A clock that starts now; `nic` is the device of the NIC's clock (`/dev/ptp0`), if it has one.
+    pub(crate) fn new(nic: Option<&Path>) -> io::Result<Self> {
+        let kernel = Converted::new(realtime(), Time::ZERO);
+        let epoch = monotonic();
+        let nic = match nic {
+            None => None,
+            Some(path) => {
+                let file = File::open(path)?;
+                let reading = read_nic(&file)?;
+                Some((file, Converted::new(reading, Time::ZERO)))
+            }
+        };
+        Ok(Self { epoch, kernel, nic, next_reading: Time::ZERO + READING_PERIOD })
+    }
+
+    /// Now.
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        let since = (monotonic() - self.epoch) as u64;
+        Time::from_ps(since.saturating_mul(1_000))
+    }
+
+    /// Compares the clocks if it is time to; returns when it is next.
+    pub(crate) fn compare(&mut self, now: Time) -> Time {
+        if now >= self.next_reading {
+            self.next_reading = now + READING_PERIOD;
+            if let Some((file, nic)) = &mut self.nic
+                && let Ok(reading) = read_nic(file)
+            {
+                let host = Time::from_ps(((monotonic() - self.epoch) as u64).saturating_mul(1_000));
+                nic.update(reading, host);
+            }
+            let reading = realtime();
+            let host = self.now();
+            self.kernel.update(reading, host);
+        }
+        self.next_reading
+    }
+
+    /// When a datagram was received (t2, t5): by the NIC if it says so, otherwise by the kernel;
+    /// `now` if neither can be believed.
+    #[inline]
+    pub(crate) fn received(&self, meta: &Meta, now: Time) -> Time {
+        let by_nic = match (&self.nic, meta.nic_received_at) {
+            (Some((_, nic)), Some(instant)) => nic.convert(instant, now),
+            _ => None,
+        };
+        by_nic.or_else(|| self.kernel.convert(meta.received_at?, now)).unwrap_or(now)
+    }
+}
+
+fn read_nic(file: &File) -> io::Result<i128> {
+    use std::os::fd::AsFd;
+    Ok(nanoseconds(clock_gettime_dynamic(DynamicClockId::Dynamic(file.as_fd()))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(received_at: Option<i128>) -> Meta {
+        Meta {
+            from: ([127, 0, 0, 1], 1).into(),
+            length: 0,
+            segment: 0,
+            ttl: None,
+            tos: 0,
+            received_at,
+            nic_received_at: None,
+        }
+    }
+
+    #[test]
+    fn a_timestamp_of_the_kernel_lies_between_the_readings_around_it() {
+        let mut clock = Clock::new(None).expect("clock");
+        clock.compare(Time::from_ps(u64::MAX / 2));
+        let before = clock.now();
+        let stamp = realtime();
+        let after = clock.now();
+        let received = clock.received(&meta(Some(stamp)), clock.now());
+        let slack = Span::from_us(50);
+        assert!(received + slack >= before && received <= after + slack, "{received:?}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_not_believed() {
+        let clock = Clock::new(None).expect("clock");
+        let now = Time::ZERO + Span::from_secs(60);
+        let stamp = realtime();
+        assert_eq!(clock.received(&meta(Some(stamp - 3_000_000_000_000)), now), now);
+        assert_eq!(clock.received(&meta(Some(stamp + 3_000_000_000_000)), now), now);
+        assert_eq!(clock.received(&meta(None), now), now);
+    }
+}

@@ -1,0 +1,151 @@
+//! Settings of a host.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use apus_cc::registry::{AlgorithmConfig, build};
+use apus_units::Rate;
+
+use crate::error::StartError;
+use crate::session::{Config as SessionConfig, KeyRing};
+
+/// Swift over a kernel's UDP, where the paper's values are for NIC timestamps and engines that own
+/// their cores.
+const SWIFT: &[(&str, &str)] = &[
+    // deviation: the paper's 25 us ends at the NIC; here the sender's kernel is part of the fabric
+    // delay, and a bare round trip through two kernels takes 10 to 119 us (docs/udp.md).
+    ("base_target", "200us"),
+    // deviation: the paper's 100 us is for engines that spin; one that sleeps is woken within 1.2 ms
+    // in 99 of 100 cases (docs/udp.md).
+    ("endpoint_target", "1500us"),
+    // deviation: the paper's 0.001 lets a flow pause for 1000 round trips; Falcon's default is 0.01.
+    ("min_cwnd", "0.01"),
+    // Nothing is added at windows that cannot occur.
+    ("fs_min_cwnd", "0.1"),
+];
+
+/// How an engine waits for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It never sleeps: the least latency, for a core of its own.
+    Spinning,
+    /// It spins for a while after the last work, then sleeps until there is more.
+    Hybrid {
+        /// How long it spins.
+        spin: Duration,
+    },
+    /// It sleeps whenever there is nothing to do.
+    Blocking,
+    /// There is no thread: whoever waits for an op, a message or a connection drives the engine, as
+    /// does [`Host::drive`](crate::Host::drive). For one thread that does both.
+    Inline,
+}
+
+/// Settings of a [`Host`](crate::Host). Everything that costs memory has a bound here.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address of its sockets; port 0 lets the system choose.
+    pub bind: SocketAddr,
+    /// The keys that peers must prove; [`KeyRing::insecure`] for none, which encrypts nothing and lets
+    /// anyone in.
+    pub keys: KeyRing,
+    /// How engines wait. deviation: Snap dedicates cores or spreads; spinning for 50 us covers a round
+    /// trip in a rack and costs an idle machine nothing.
+    pub mode: Mode,
+    /// Engines, each with a socket and a thread of its own; every connection stays with one.
+    pub engines: u32,
+    /// The congestion control algorithm of every flow.
+    pub algorithm: AlgorithmConfig,
+    /// Rate of the host's link, for algorithms that start from it.
+    /// deviation: no source; most servers have at least 10 Gb/s.
+    pub line_rate: Rate,
+    /// The longest IP packet to send, in bytes, if the path takes it. deviation: 9000 is the usual
+    /// jumbo frame.
+    pub max_mtu: u32,
+    /// Flows per connection at most.
+    pub max_flows: u32,
+    /// Ops under way per flow (both directions apart). deviation: as the transport's default.
+    pub max_ops: u32,
+    /// The longest message taken from a peer, in bytes.
+    pub max_message: u64,
+    /// Bytes of messages per connection that have arrived, in part or whole, and that the application
+    /// has not taken; what comes beyond waits at the peer. At least `max_message`.
+    pub max_queued_bytes: u64,
+    /// The same in messages.
+    pub max_queued_messages: u32,
+    /// Connections that peers opened and the application has not accepted.
+    pub max_unaccepted: u32,
+    /// Submissions that the engine has not looked at.
+    pub submission_ring: u32,
+    /// Kernel buffer of each socket, each way, in bytes; the kernel may allow less.
+    pub socket_buffer: u32,
+    /// DSCP of all packets, 0 to 63.
+    pub dscp: u8,
+    /// Device of the NIC's clock (`/dev/ptp0`), if its receive timestamps are to be used.
+    pub nic_clock: Option<PathBuf>,
+    /// Sessions, handshakes and keepalives.
+    pub session: SessionConfig,
+}
+
+impl Config {
+    /// Settings for a host at `bind` with these keys and otherwise defaults: Swift, one engine, hybrid.
+    ///
+    /// # Errors
+    /// None with this version's table of algorithms.
+    pub fn new(bind: SocketAddr, keys: KeyRing) -> Result<Self, StartError> {
+        let algorithm =
+            build("swift", None, SWIFT).map_err(|error| StartError::Setting(error.to_string()))?;
+        Ok(Self {
+            bind,
+            keys,
+            mode: Mode::Hybrid { spin: Duration::from_micros(50) },
+            engines: 1,
+            algorithm,
+            line_rate: Rate::from_gbps(10),
+            max_mtu: 9000,
+            max_flows: 1024,
+            max_ops: 1024,
+            max_message: 1 << 20,
+            max_queued_bytes: 16 << 20,
+            max_queued_messages: 4096,
+            max_unaccepted: 128,
+            submission_ring: 4096,
+            socket_buffer: 4 << 20,
+            dscp: 0,
+            nic_clock: None,
+            session: SessionConfig::default(),
+        })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        let wrong = |what: &str| Err(StartError::Setting(what.to_owned()));
+        if !(1..=64).contains(&self.engines) {
+            return wrong("engines must be 1 to 64");
+        }
+        if self.mode == Mode::Inline && self.engines != 1 {
+            return wrong("inline mode has exactly one engine; set engines to 1");
+        }
+        if !(1280..=65_535).contains(&self.max_mtu) {
+            return wrong("max_mtu must be 1280 to 65535 bytes");
+        }
+        if !(1..=1024).contains(&self.max_flows) {
+            return wrong("max_flows must be 1 to 1024");
+        }
+        if !(1..=65_536).contains(&self.max_ops) {
+            return wrong("max_ops must be 1 to 65536");
+        }
+        if self.max_queued_bytes < self.max_message || self.max_queued_messages == 0 {
+            return wrong(
+                "max_queued_bytes must be at least max_message, and max_queued_messages at least 1",
+            );
+        }
+        if self.max_unaccepted == 0 || self.submission_ring == 0 {
+            return wrong("max_unaccepted and submission_ring must be at least 1");
+        }
+        if self.dscp > 63 {
+            return wrong("dscp must be 0 to 63");
+        }
+        self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
+    }
+}

@@ -1,0 +1,294 @@
+//! Connections and flows as applications see them.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use apus_transport::{MAX_OP_BYTES, OpKind};
+use apus_wire::RegionKey;
+use bytes::Bytes;
+
+use crate::engine::{Command, EngineShared};
+use crate::error::{End, SubmitError};
+use crate::host::Driver;
+use crate::ops::{Buffers, Completion, Notify, Op, Pending};
+use crate::region::Memory;
+use crate::session::SessionId;
+
+/// A message from the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message {
+    /// The flow it came by, as an index within the connection.
+    pub flow: usize,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// What application and engine share about a connection.
+pub(crate) struct Shared {
+    pub(crate) session: SessionId,
+    pub(crate) peer: SocketAddr,
+    pub(crate) engine: Arc<EngineShared>,
+    /// Ops submitted and not ended, per flow.
+    pub(crate) in_flight: Box<[AtomicU32]>,
+    /// The most that both sides take of those.
+    pub(crate) max_ops: u32,
+    /// The longest message that the peer takes.
+    pub(crate) max_message: u64,
+    pub(crate) ended: OnceLock<End>,
+    /// Messages that have arrived, in part or whole, and were not taken.
+    pub(crate) queued_bytes: AtomicU64,
+    pub(crate) queued_messages: AtomicU32,
+    pub(crate) tickets: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn cancel(self: &Arc<Self>, ticket: u64) {
+        // A ring that is full only means that the op is not cancelled, which it need not be.
+        let _ = self.engine.submit(Command::Cancel { session: self.session, ticket });
+    }
+
+    fn take_room(&self, flow: usize) -> Result<(), SubmitError> {
+        if self.in_flight[flow].fetch_add(1, Ordering::AcqRel) >= self.max_ops {
+            self.in_flight[flow].fetch_sub(1, Ordering::AcqRel);
+            return Err(SubmitError::Full);
+        }
+        Ok(())
+    }
+}
+
+/// A connection to a peer: one or more flows. Clones are the same connection; it closes when the last
+/// one is dropped, or by [`Connection::close`].
+#[derive(Clone)]
+pub struct Connection {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    messages: async_channel::Receiver<Message>,
+    driver: Driver,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let command = Command::Close { session: self.shared.session, closed: None };
+        self.shared.engine.submit_surely(command);
+    }
+}
+
+/// What to submit: an op and how it is to be run.
+pub struct Request {
+    kind: OpKind,
+    buffers: Buffers,
+    deadline: Option<Duration>,
+}
+
+impl Request {
+    /// Store `bytes` in the peer's region, from `address` on.
+    #[must_use]
+    pub fn write(region: RegionKey, address: u64, bytes: impl Into<Bytes>) -> Self {
+        Self::new(OpKind::Write { region, address }, Buffers::Payload(bytes.into()))
+    }
+
+    /// Fetch `length` bytes of the peer's region, from `address` on; they come with the completion.
+    #[must_use]
+    pub fn read(region: RegionKey, address: u64, length: usize) -> Self {
+        Self::new(OpKind::Read { region, address }, Buffers::Vec(vec![0; length]))
+    }
+
+    /// Fetch as many bytes of the peer's region as `target` has into `target`, which is dropped before
+    /// the completion is seen.
+    #[must_use]
+    pub fn read_into(region: RegionKey, address: u64, target: Box<dyn Memory>) -> Self {
+        Self::new(OpKind::Read { region, address }, Buffers::Foreign(target))
+    }
+
+    /// Deliver `bytes` to the peer's application.
+    #[must_use]
+    pub fn message(bytes: impl Into<Bytes>) -> Self {
+        Self::new(OpKind::Message, Buffers::Payload(bytes.into()))
+    }
+
+    fn new(kind: OpKind, buffers: Buffers) -> Self {
+        Self { kind, buffers, deadline: None }
+    }
+
+    /// Give the op up if it has not ended after this long.
+    #[must_use]
+    pub fn deadline(mut self, after: Duration) -> Self {
+        self.deadline = Some(after);
+        self
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        messages: async_channel::Receiver<Message>,
+        driver: Driver,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { shared, messages, driver }) }
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.inner.shared.peer
+    }
+
+    /// How many flows it has.
+    #[must_use]
+    pub fn flows(&self) -> usize {
+        self.inner.shared.in_flight.len()
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<End> {
+        self.inner.shared.ended.get().copied()
+    }
+
+    /// The longest message that the peer takes, in bytes.
+    #[must_use]
+    pub fn max_message(&self) -> u64 {
+        self.inner.shared.max_message
+    }
+
+    /// Submits a request to the first flow.
+    ///
+    /// # Errors
+    /// As [`Connection::submit_to`].
+    pub fn submit(&self, request: Request) -> Result<Op, SubmitError> {
+        self.submit_to(0, request)
+    }
+
+    /// Submits a request to flow `flow`; the result is a future of its end.
+    ///
+    /// # Errors
+    /// If too much is under way, the message is longer than the peer takes, or the connection has
+    /// ended. Nothing has happened then.
+    ///
+    /// # Panics
+    /// If there is no such flow.
+    pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = self.hand_in(flow, request, Notify::One(sender))?;
+        let shared = Arc::clone(&self.inner.shared);
+        Ok(Op { receiver, driver: self.inner.driver.clone(), shared, ticket })
+    }
+
+    /// Submits a request to flow `flow`; its end goes to `queue`, marked with `user`. The queue must
+    /// have room for every op that is under way with it; an end that finds no room is lost.
+    /// Returns a ticket for [`Connection::cancel`].
+    ///
+    /// # Errors
+    /// As [`Connection::submit_to`].
+    ///
+    /// # Panics
+    /// If there is no such flow.
+    pub fn submit_queued(
+        &self,
+        flow: usize,
+        request: Request,
+        queue: &async_channel::Sender<Completion>,
+        user: u64,
+    ) -> Result<u64, SubmitError> {
+        self.hand_in(flow, request, Notify::Queue(queue.clone(), user))
+    }
+
+    /// Asks the engine to give up an op by its ticket.
+    pub fn cancel(&self, ticket: u64) {
+        self.inner.shared.cancel(ticket);
+    }
+
+    fn hand_in(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
+        let shared = &self.inner.shared;
+        if let Some(&end) = shared.ended.get() {
+            return Err(SubmitError::Ended(end));
+        }
+        let length = request.buffers.len() as u64;
+        let limit = match request.kind {
+            OpKind::Message => shared.max_message,
+            OpKind::Write { .. } | OpKind::Read { .. } => MAX_OP_BYTES,
+        };
+        if length > limit {
+            return Err(SubmitError::TooLong { limit });
+        }
+        shared.take_room(flow)?;
+        let ticket = shared.tickets.fetch_add(1, Ordering::Relaxed);
+        let pending = Pending {
+            shared: Arc::clone(shared),
+            flow,
+            kind: request.kind,
+            buffers: request.buffers,
+            ticket,
+            deadline: request.deadline,
+            notify,
+        };
+        match shared.engine.submit(Command::Op(pending)) {
+            Ok(()) => Ok(ticket),
+            Err(Command::Op(mut pending)) => {
+                // Nobody is to hear of an op that was not taken.
+                pending.notify = Notify::Nobody;
+                shared.in_flight[flow].fetch_sub(1, Ordering::AcqRel);
+                Err(SubmitError::Full)
+            }
+            Err(_) => Err(SubmitError::Full),
+        }
+    }
+
+    /// Waits for the next message. In inline mode this drives the engine.
+    ///
+    /// # Errors
+    /// How the connection ended, once every message that came before was taken.
+    pub fn receive(&self) -> Result<Message, End> {
+        let inner = &self.inner;
+        let message = inner.driver.wait_channel(&inner.messages).ok_or_else(|| self.end())?;
+        Ok(self.take(message))
+    }
+
+    /// The next message, if one is here.
+    ///
+    /// # Errors
+    /// As [`Connection::receive`].
+    pub fn try_receive(&self) -> Result<Option<Message>, End> {
+        match self.inner.messages.try_recv() {
+            Ok(message) => Ok(Some(self.take(message))),
+            Err(async_channel::TryRecvError::Empty) => Ok(None),
+            Err(async_channel::TryRecvError::Closed) => Err(self.end()),
+        }
+    }
+
+    /// The next message, for tasks of an async runtime.
+    ///
+    /// # Errors
+    /// As [`Connection::receive`].
+    pub async fn receive_async(&self) -> Result<Message, End> {
+        let inner = &self.inner;
+        let message = inner.driver.next(&inner.messages).await.ok_or_else(|| self.end())?;
+        Ok(self.take(message))
+    }
+
+    fn take(&self, message: Message) -> Message {
+        let shared = &self.inner.shared;
+        shared.queued_bytes.fetch_sub(message.bytes.len() as u64, Ordering::AcqRel);
+        shared.queued_messages.fetch_sub(1, Ordering::AcqRel);
+        message
+    }
+
+    fn end(&self) -> End {
+        self.ended().unwrap_or(End::Stopped)
+    }
+
+    /// Closes it once its ops have ended, and waits for that. The peer's ops on it end where they are.
+    pub fn close(&self) {
+        let (sender, receiver) = oneshot::channel();
+        let shared = &self.inner.shared;
+        let command = Command::Close { session: shared.session, closed: Some(sender) };
+        shared.engine.submit_surely(command);
+        self.inner.driver.wait(receiver);
+    }
+}

@@ -1,0 +1,350 @@
+//! Connections: sessions with their flows, as they come and go.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use apus_cc::FlowInfo;
+use apus_units::{FlowId, Time};
+use apus_wire::MAX_HEADER_BYTES;
+
+use super::Engine;
+use crate::connection::{Connection as Handle, Message, Shared};
+use crate::error::{ConnectError, End};
+use crate::hello::Hello;
+use crate::ops::Pending;
+use crate::session::{ConnectError as NoSession, End as SessionEnd, Event, KeyId, SessionId};
+
+/// Bytes of IP and UDP headers: IPv6's, so that either fits.
+const IP_UDP_BYTES: u32 = 48;
+
+/// A connection, from the first packet of its handshake on.
+pub(super) struct Connection {
+    pub(super) session: SessionId,
+    pub(super) peer: SocketAddr,
+    pub(super) flows: Vec<FlowId>,
+    /// Once it is connected.
+    pub(super) shared: Option<Arc<Shared>>,
+    pub(super) incoming: Option<async_channel::Sender<Message>>,
+    /// Messages that have arrived in part.
+    pub(super) partial: BTreeMap<(FlowId, u64), Vec<u8>>,
+    /// Ops that wait because those before them span as many numbers as the peer takes, per flow.
+    pub(super) waiting: Vec<VecDeque<Pending>>,
+    /// Ops that the transport has.
+    pub(super) under_way: u32,
+    /// Who asked for it, until they know.
+    asked: Option<oneshot::Sender<Result<Handle, ConnectError>>>,
+    /// Whether it is to close when its ops have ended, and who waits for that.
+    closing: Option<Vec<oneshot::Sender<()>>>,
+}
+
+impl Engine {
+    pub(super) fn on_connect(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        flows: u32,
+        key: Option<KeyId>,
+        reply: oneshot::Sender<Result<Handle, ConnectError>>,
+    ) {
+        match self.try_connect(now, peer, flows, key) {
+            Ok(session) => {
+                if let Some(connection) = self.connections.get_mut(&session.index()) {
+                    connection.asked = Some(reply);
+                }
+            }
+            // Nobody may be waiting any more.
+            Err(error) => drop(reply.send(Err(error))),
+        }
+    }
+
+    fn try_connect(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        flows: u32,
+        key: Option<KeyId>,
+    ) -> Result<SessionId, ConnectError> {
+        let most = self.config.max_flows;
+        if !(1..=most).contains(&flows) {
+            let what = format!("{flows} flows asked for; max_flows allows 1 to {most}");
+            return Err(ConnectError::Incompatible(what));
+        }
+        if peer.is_ipv6() != self.shared.address.is_ipv6() {
+            let what =
+                format!("{peer} and the host's own {} are of two families", self.shared.address);
+            return Err(ConnectError::Incompatible(what));
+        }
+        let key = key.or_else(|| self.config.keys.ids().next()).ok_or(ConnectError::NoKey)?;
+        let mtu = self.path_mtu(peer);
+        let flows = self.open_flows(flows);
+        let hello = self.hello(mtu, &flows).encode().ok_or(ConnectError::TooMany);
+        let session = hello.and_then(|hello| {
+            self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
+                NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
+                NoSession::NoKey(_) => ConnectError::NoKey,
+                NoSession::Exists(_) => ConnectError::Exists,
+            })
+        });
+        match session {
+            Ok(session) => {
+                self.insert(session, peer, flows);
+                Ok(session)
+            }
+            Err(error) => {
+                flows.iter().for_each(|&flow| self.endpoint.release(now, flow));
+                Err(error)
+            }
+        }
+    }
+
+    /// The longest packet that this side sends to `peer`.
+    fn path_mtu(&self, peer: SocketAddr) -> u32 {
+        // A path of which the kernel knows nothing takes what IPv6 requires of every link.
+        self.socket.path_mtu(peer).unwrap_or(1280).clamp(576, self.config.max_mtu)
+    }
+
+    fn open_flows(&mut self, count: u32) -> Vec<FlowId> {
+        let info = FlowInfo { line_rate: self.config.line_rate, ..FlowInfo::default() };
+        let open = |i| {
+            let info = FlowInfo { seed: u64::from(i), ..info };
+            self.endpoint.open(FlowId::new(0), &self.config.algorithm, &info)
+        };
+        let mut flows: Vec<FlowId> = (0..count).map(open).collect();
+        flows.sort_unstable(); // so that the hello names them in few runs
+        flows
+    }
+
+    fn hello(&self, mtu: u32, flows: &[FlowId]) -> Hello {
+        Hello {
+            max_mtu: mtu.min(u32::from(u16::MAX)) as u16,
+            max_ops: self.config.max_ops,
+            max_message: self.config.max_message,
+            flows: flows.to_vec(),
+        }
+    }
+
+    fn insert(&mut self, session: SessionId, peer: SocketAddr, flows: Vec<FlowId>) {
+        for (place, flow) in flows.iter().enumerate() {
+            if self.owners.len() <= flow.index() {
+                self.owners.resize(flow.index() + 1, None);
+            }
+            self.owners[flow.index()] = Some((session, place));
+        }
+        let waiting = flows.iter().map(|_| VecDeque::new()).collect();
+        let connection = Connection {
+            session,
+            peer,
+            flows,
+            shared: None,
+            incoming: None,
+            partial: BTreeMap::new(),
+            waiting,
+            under_way: 0,
+            asked: None,
+            closing: None,
+        };
+        self.connections.insert(session.index(), connection);
+    }
+
+    pub(super) fn take_session_events(&mut self, now: Time) {
+        while let Some(event) = self.sessions.poll_event() {
+            match event {
+                Event::Incoming { session, from, hello, .. } => {
+                    self.on_incoming(now, session, from, &hello);
+                }
+                Event::Connected { session, hello } => self.on_connected(now, session, &hello),
+                Event::Ended { session, reason } => self.on_ended(now, session, reason),
+            }
+        }
+    }
+
+    fn on_incoming(&mut self, now: Time, session: SessionId, from: SocketAddr, hello: &[u8]) {
+        let hello = match Hello::decode(hello) {
+            Ok(hello) if hello.flows.len() <= self.config.max_flows as usize => hello,
+            _ => return self.sessions.refuse(session),
+        };
+        if self.accept.len() >= self.config.max_unaccepted as usize {
+            return self.sessions.refuse(session);
+        }
+        let mtu = self.path_mtu(from);
+        let flows = self.open_flows(hello.flows.len() as u32);
+        let said = self.hello(mtu, &flows).encode();
+        let accepted = said.is_some_and(|said| self.sessions.accept(now, session, &said).is_ok());
+        if accepted {
+            self.insert(session, from, flows);
+        } else {
+            flows.iter().for_each(|&flow| self.endpoint.release(now, flow));
+            self.sessions.refuse(session);
+        }
+    }
+
+    fn on_connected(&mut self, now: Time, session: SessionId, hello: &[u8]) {
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let hello = Hello::decode(hello).and_then(|hello| {
+            let (said, have) = (hello.flows.len(), connection.flows.len());
+            if said == have {
+                Ok(hello)
+            } else {
+                Err(format!("the peer opened {said} flows, not {have}"))
+            }
+        });
+        let hello = match hello {
+            Ok(hello) => hello,
+            Err(what) => {
+                if let Some(asked) = connection.asked.take() {
+                    let _ = asked.send(Err(ConnectError::Incompatible(what)));
+                }
+                self.sessions.close(now, session);
+                return self.remove(now, session, End::ClosedHere);
+            }
+        };
+        let peer = connection.peer;
+        for (&flow, &theirs) in connection.flows.iter().zip(&hello.flows) {
+            self.endpoint.set_peer(flow, theirs);
+        }
+        let mtu = self.path_mtu(peer).min(u32::from(hello.max_mtu));
+        self.set_mtu(session, mtu);
+        self.hand_over(session, &hello);
+        add_connections(self, 1);
+    }
+
+    /// Gives the application its end of a connection.
+    fn hand_over(&mut self, session: SessionId, hello: &Hello) {
+        let driver = self.driver();
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let shared = Arc::new(Shared {
+            session,
+            peer: connection.peer,
+            engine: Arc::clone(&self.shared),
+            in_flight: connection.flows.iter().map(|_| AtomicU32::new(0)).collect(),
+            max_ops: self.config.max_ops.min(hello.max_ops),
+            max_message: hello.max_message,
+            ended: OnceLock::new(),
+            queued_bytes: AtomicU64::new(0),
+            queued_messages: AtomicU32::new(0),
+            tickets: AtomicU64::new(0),
+        });
+        // What may be queued is counted before it gets here: the channel never refuses.
+        let (sender, messages) = async_channel::bounded(self.config.max_queued_messages as usize);
+        connection.shared = Some(Arc::clone(&shared));
+        connection.incoming = Some(sender);
+        let asked = connection.asked.take();
+        let Some(driver) = driver else { return };
+        let handle = Handle::new(shared, messages, driver);
+        // If nobody takes it, dropping it closes it.
+        match asked {
+            Some(asked) => drop(asked.send(Ok(handle))),
+            None => drop(self.accept.try_send(handle)),
+        }
+    }
+
+    /// Sets the payload of full packets for packets of `mtu` bytes.
+    pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
+        let headers = IP_UDP_BYTES + MAX_HEADER_BYTES as u32 + self.sessions.overhead() as u32;
+        let payload = mtu.saturating_sub(headers).max(256);
+        let Some(connection) = self.connections.get(&session.index()) else { return };
+        for &flow in &connection.flows {
+            self.endpoint.set_max_payload(flow, payload);
+        }
+    }
+
+    /// The kernel has learned that packets to `peer` are too long.
+    pub(super) fn on_too_long(&mut self, peer: SocketAddr) {
+        let mtu = self.path_mtu(peer);
+        let sessions: Vec<SessionId> =
+            self.connections.values().filter(|c| c.peer == peer).map(|c| c.session).collect();
+        for session in sessions {
+            self.set_mtu(session, mtu);
+        }
+    }
+
+    fn on_ended(&mut self, now: Time, session: SessionId, reason: SessionEnd) {
+        if let Some(connection) = self.connections.get_mut(&session.index())
+            && connection.session == session
+            && let Some(asked) = connection.asked.take()
+        {
+            let _ = asked.send(Err(match reason {
+                SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
+                SessionEnd::PeerFull => ConnectError::PeerFull,
+                SessionEnd::Crossed => ConnectError::Crossed,
+                _ => ConnectError::NoAnswer,
+            }));
+        }
+        let end = match reason {
+            SessionEnd::Closed => End::ClosedByPeer,
+            SessionEnd::Forgotten | SessionEnd::Restarted => End::PeerRestarted,
+            SessionEnd::Replaced => End::Replaced,
+            _ => End::Silent,
+        };
+        self.remove(now, session, end);
+    }
+
+    /// Closes a connection when its ops have ended; a wait of its owner ends then.
+    pub(super) fn on_close(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        closed: Option<oneshot::Sender<()>>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        if connection.session == session {
+            connection.closing.get_or_insert_default().extend(closed);
+            self.close_if_idle(now, session);
+        }
+    }
+
+    pub(super) fn close_if_idle(&mut self, now: Time, session: SessionId) {
+        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let idle = connection.under_way == 0 && connection.waiting.iter().all(VecDeque::is_empty);
+        if connection.closing.is_none() || !idle {
+            return;
+        }
+        // What the peer is owed goes first: acknowledgements.
+        self.send();
+        self.sessions.close(now, session);
+        // The peer hears of it now: nobody may drive the engine afterwards.
+        self.send();
+        self.remove(now, session, End::ClosedHere);
+    }
+
+    /// Ends a connection for the application, with all its ops; its place stays.
+    pub(super) fn end_connection(&mut self, now: Time, session: SessionId, end: End) {
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        if let Some(shared) = &connection.shared {
+            // It may have ended before.
+            let _ = shared.ended.set(end);
+        }
+        connection.incoming = None;
+        connection.partial.clear();
+        connection.waiting.iter_mut().for_each(VecDeque::clear);
+        for flow in connection.flows.clone() {
+            self.endpoint.abort(now, flow);
+        }
+        self.complete();
+    }
+
+    fn remove(&mut self, now: Time, session: SessionId, end: End) {
+        if self.connections.get(&session.index()).is_none_or(|c| c.session != session) {
+            return;
+        }
+        self.end_connection(now, session, end);
+        let Some(connection) = self.connections.remove(&session.index()) else { return };
+        if connection.shared.is_some() {
+            add_connections(self, -1);
+        }
+        for flow in connection.flows {
+            self.owners[flow.index()] = None;
+            self.endpoint.release(now, flow);
+        }
+        for closed in connection.closing.into_iter().flatten() {
+            let _ = closed.send(());
+        }
+    }
+}
+
+fn add_connections(engine: &Engine, change: i64) {
+    let connections = &engine.shared.stats.connections;
+    connections.fetch_add(change as u64, Ordering::Relaxed); // wraps for -1
+}

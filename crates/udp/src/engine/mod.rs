@@ -1,0 +1,267 @@
+//! The engine: owns a socket, polls it, and drives sessions and transport.
+//!
+//! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
+//! loop. What it calls lies in the files of this folder: `submit` (from applications), `receive`
+//! (from the socket), `connect` (sessions that come and go), `send` (to the socket), `shared` (what
+//! applications see of it).
+
+mod connect;
+mod receive;
+mod send;
+mod shared;
+mod submit;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use apus_transport::{Endpoint, EndpointConfig};
+use apus_units::{FlowId, OpId, Span, Time};
+use slab::Slab;
+
+use crate::clock::Clock;
+use crate::config::{Config, Mode};
+use crate::connection::Connection as Handle;
+use crate::error::{Cause, StartError};
+use crate::host::Driver;
+use crate::ops::{Deadline, Pending};
+use crate::region::Regions;
+use crate::session::{SessionId, Sessions};
+use crate::stats::add;
+use crate::sys::{ReceiveBuffers, Socket};
+
+use connect::Connection;
+use send::Outbox;
+pub(crate) use shared::{Command, EngineShared};
+
+/// Batches of datagrams received per step at most, so that timers and sends have their turn.
+const RECEIVE_BATCHES: usize = 4;
+/// Submissions taken per step at most.
+const SUBMISSIONS: usize = 256;
+/// How often regions that were withdrawn are looked at.
+const HOUSEKEEPING: Span = Span::from_ms(10);
+
+/// An op under way.
+struct OpEntry {
+    pending: Pending,
+    flow: FlowId,
+    op: OpId,
+    /// What ended it, if this side did.
+    cause: Option<Cause>,
+}
+
+/// One engine.
+pub(crate) struct Engine {
+    index: u32,
+    config: Config,
+    shared: Arc<EngineShared>,
+    socket: Socket,
+    clock: Clock,
+    sessions: Sessions,
+    endpoint: Endpoint,
+    regions: Arc<Regions>,
+    seen_withdrawals: u64,
+    next_housekeeping: Time,
+    /// By [`SessionId::index`].
+    connections: BTreeMap<usize, Connection>,
+    /// Whose each flow is, by its number: the session and the place among its flows.
+    owners: Vec<Option<(SessionId, usize)>>,
+    ops: Slab<OpEntry>,
+    deadlines: BinaryHeap<Reverse<Deadline>>,
+    buffers: Option<Box<ReceiveBuffers>>,
+    outbox: Outbox,
+    accept: async_channel::Sender<Handle>,
+    spin: Duration,
+    /// In inline mode, the engine itself as connections know it.
+    inline: Option<Weak<Mutex<Self>>>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        config: &Config,
+        index: u32,
+        address: SocketAddr,
+        regions: Arc<Regions>,
+        accept: async_channel::Sender<Handle>,
+    ) -> Result<Self, StartError> {
+        let socket = Socket::open(address, config.socket_buffer, config.engines > 1)
+            .map_err(|error| StartError::Bind(address, error))?;
+        // Without them the clock is read when the engine looks, which hides its own delay.
+        socket
+            .timestamp_received()
+            .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
+        let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
+        let clock = Clock::new(config.nic_clock.as_deref())
+            .map_err(|e| StartError::System("read the NIC's clock", e))?;
+        let mut seed = [0; 32];
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut seed))
+            .map_err(|e| StartError::System("read /dev/urandom", e))?;
+        let sessions = Sessions::new(config.session, config.keys.clone(), seed)
+            .map_err(|what| StartError::Setting(what.to_owned()))?;
+        let endpoint = Endpoint::new(EndpointConfig {
+            max_payload: 1024,
+            max_ops: config.max_ops,
+            ..EndpointConfig::default()
+        });
+        let shared = EngineShared::new(config.submission_ring as usize, local)
+            .map_err(|e| StartError::System("make an eventfd", e))?;
+        Ok(Self {
+            index,
+            config: config.clone(),
+            shared: Arc::new(shared),
+            socket,
+            clock,
+            sessions,
+            endpoint,
+            regions,
+            seen_withdrawals: 0,
+            next_housekeeping: Time::MAX,
+            connections: BTreeMap::new(),
+            owners: Vec::new(),
+            ops: Slab::new(),
+            deadlines: BinaryHeap::new(),
+            buffers: Some(Box::new(ReceiveBuffers::new())),
+            outbox: Outbox::new(),
+            accept,
+            spin: Duration::ZERO,
+            inline: None,
+        })
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    pub(crate) fn shared(&self) -> Arc<EngineShared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// How long those who wait for it spin.
+    pub(crate) fn set_spin(&mut self, spin: Duration) {
+        self.spin = spin;
+    }
+
+    /// In inline mode, how connections reach it.
+    pub(crate) fn set_driver(&mut self, this: Option<Weak<Mutex<Self>>>) {
+        self.inline = this;
+    }
+
+    /// How the connections that it makes wait; `None` if it is being taken down.
+    fn driver(&self) -> Option<Driver> {
+        match &self.inline {
+            None => Some(Driver::Threads { spin: self.spin }),
+            Some(this) => this.upgrade().map(Driver::Inline),
+        }
+    }
+
+    /// Runs until it is stopped.
+    pub(crate) fn run(&mut self) {
+        let mut idle_since = self.clock.now();
+        while !self.shared.is_stopped() {
+            if self.step() {
+                idle_since = self.clock.now();
+                continue;
+            }
+            let patience = match self.config.mode {
+                Mode::Spinning | Mode::Inline => continue,
+                Mode::Hybrid { spin } => Span::from_ns(spin.as_nanos() as u64),
+                Mode::Blocking => Span::ZERO,
+            };
+            let now = self.clock.now();
+            if now.since(idle_since) >= patience {
+                self.sleep(now);
+                idle_since = self.clock.now();
+            }
+        }
+        self.end_all();
+    }
+
+    /// Does everything that there is to do now; returns whether there was anything.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.shared.is_stopped() {
+            self.end_all();
+            return false;
+        }
+        let mut busy = self.take_submissions();
+        busy |= self.receive();
+        let now = self.clock.now();
+        self.run_due(now);
+        self.take_session_events(now);
+        busy |= self.send();
+        busy |= self.complete();
+        busy
+    }
+
+    /// Timers of transport and sessions, deadlines, clocks, withdrawn regions.
+    fn run_due(&mut self, now: Time) {
+        self.endpoint.handle_timeout(now);
+        if self.sessions.next_timeout().is_some_and(|at| at <= now) {
+            self.sessions.handle_timeout(now);
+        }
+        self.clock.compare(now);
+        while let Some(&Reverse(deadline)) = self.deadlines.peek() {
+            if deadline.at > now {
+                break;
+            }
+            self.deadlines.pop();
+            self.end_op(now, deadline.place, deadline.ticket, Cause::Deadline);
+        }
+        let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
+        if withdrawals != self.seen_withdrawals || now >= self.next_housekeeping {
+            self.seen_withdrawals = withdrawals;
+            let held = self.regions.let_go(self.index, |key| self.endpoint.answers_from(key));
+            self.next_housekeeping = if held { now + HOUSEKEEPING } else { Time::MAX };
+        }
+    }
+
+    /// When something is due without anything else happening.
+    fn next_due(&mut self, now: Time) -> Time {
+        let transport = self.endpoint.next_timeout().unwrap_or(Time::MAX);
+        let sessions = self.sessions.next_timeout().unwrap_or(Time::MAX);
+        let deadline = self.deadlines.peek().map_or(Time::MAX, |Reverse(d)| d.at);
+        // Clocks are compared as long as somebody may send; an idle engine is left asleep.
+        let clocks = if self.connections.is_empty() { Time::MAX } else { self.clock.compare(now) };
+        transport.min(sessions).min(deadline).min(clocks).min(self.next_housekeeping)
+    }
+
+    /// Sleeps until a datagram, a submission, or the next timer.
+    fn sleep(&mut self, now: Time) {
+        let due = self.next_due(now);
+        if due <= now || self.endpoint.has_transmit() {
+            return;
+        }
+        let timeout = (due != Time::MAX).then(|| due.since(now));
+        add(&self.shared.stats.sleeps, 1);
+        self.shared.sleep(&self.socket, timeout, !self.outbox.is_empty());
+    }
+
+    /// Tells the application how ops ended.
+    fn complete(&mut self) -> bool {
+        let mut any = false;
+        while let Some(completion) = self.endpoint.poll_completion() {
+            any = true;
+            self.on_completion(&completion);
+        }
+        any
+    }
+
+    /// Stops: every connection ends, and with it every op.
+    fn end_all(&mut self) {
+        let now = self.clock.now();
+        let sessions: Vec<SessionId> = self.connections.values().map(|c| c.session).collect();
+        for session in sessions {
+            self.end_connection(now, session, crate::error::End::Stopped);
+            self.sessions.close(now, session);
+        }
+        // Peers are told, as far as the socket takes it.
+        self.send();
+        self.complete();
+        self.shared.drain();
+    }
+}

@@ -1,0 +1,275 @@
+//! From the socket: datagrams, what they are, and where their bytes go.
+
+use std::mem;
+use std::sync::atomic::Ordering;
+
+use apus_transport::{Arrival, Handled};
+use apus_units::{FlowId, Time};
+use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind};
+use bytes::Bytes;
+
+use super::{Engine, RECEIVE_BATCHES};
+use crate::connection::{Message, Shared};
+use crate::region::Want;
+use crate::session::{Received, SessionId};
+use crate::stats::add;
+use crate::sys::{Meta, ReceiveBuffers, TTL};
+
+/// The ECN codepoint that says congestion (RFC 3168 §5).
+const CONGESTED: u8 = 0b11;
+
+/// Whether a data packet may be handed to the transport.
+enum Admission {
+    /// It may.
+    Yes,
+    /// It may; room for its message has been reserved.
+    Reserved,
+    /// There is no room for its message now.
+    NotReady,
+    /// The op is not allowed.
+    No(RejectReason),
+}
+
+impl Engine {
+    /// Receives a few batches; returns whether anything came.
+    pub(super) fn receive(&mut self) -> bool {
+        let Some(mut buffers) = self.buffers.take() else { return false };
+        let mut any = false;
+        for _ in 0..RECEIVE_BATCHES {
+            add(&self.shared.stats.receive_calls, 1);
+            // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
+            let more = self.socket.receive(&mut buffers).unwrap_or(true);
+            any |= self.handle_batch(&mut buffers);
+            if !more {
+                break;
+            }
+        }
+        self.buffers = Some(buffers);
+        any
+    }
+
+    fn handle_batch(&mut self, buffers: &mut ReceiveBuffers) -> bool {
+        let mut datagrams = 0;
+        for (meta, bytes) in buffers.received() {
+            for datagram in bytes.chunks_mut(meta.segment.max(1)) {
+                datagrams += 1;
+                let now = self.clock.now(); // t3, t6
+                match self.sessions.receive(now, meta.from, datagram) {
+                    Received::Packet { session, header, payload } => {
+                        self.handle_packet(now, session, meta, &header, payload);
+                    }
+                    Received::Own => self.take_session_events(now),
+                    Received::Dropped(_) => {}
+                }
+            }
+        }
+        add(&self.shared.stats.datagrams_received, datagrams);
+        datagrams > 0
+    }
+
+    fn handle_packet(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        meta: &Meta,
+        header: &Header,
+        payload: &[u8],
+    ) {
+        // A peer with a key must not touch the flows of another.
+        let owner = self.owners.get(header.flow.index()).copied().flatten();
+        let Some((_, place)) = owner.filter(|&(owner, _)| owner == session) else { return };
+        let arrival = Arrival {
+            now,
+            nic_received_at: self.clock.received(meta, now),
+            hops: meta.ttl.map_or(0, |ttl| TTL.saturating_sub(ttl)),
+            marked: meta.tos & CONGESTED == CONGESTED,
+            receiver_level: 0,
+        };
+        match &header.body {
+            Body::Data(segment) => {
+                self.handle_data(&arrival, session, place, header, segment, payload);
+            }
+            _ => {
+                let handled = self.endpoint.handle_packet(&arrival, header);
+                if let Handled::Ack(Some(sample)) = handled {
+                    let stats = &self.shared.stats;
+                    stats.end_to_end_rtt.record(sample.end_to_end_rtt);
+                    stats.fabric_rtt.record(sample.fabric_rtt);
+                    stats.endpoint_delay.record(sample.endpoint_delay);
+                }
+            }
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        arrival: &Arrival,
+        session: SessionId,
+        place: usize,
+        header: &Header,
+        segment: &Segment,
+        payload: &[u8],
+    ) {
+        let admission = self.admit(session, header.flow, segment);
+        match admission {
+            Admission::No(reason) => {
+                if self.endpoint.reject(header.flow, segment.op, reason) {
+                    return;
+                }
+            }
+            Admission::NotReady => return self.endpoint.not_ready(header.flow),
+            Admission::Yes | Admission::Reserved => {}
+        }
+        // Looked up before: the last bytes of an answer end the op.
+        let own_op = match segment.kind {
+            SegmentKind::ReadResponse => {
+                self.endpoint.op(header.flow, segment.op).map(|op| op.user as usize)
+            }
+            _ => None,
+        };
+        let handled = self.endpoint.handle_packet(arrival, header);
+        match handled {
+            Handled::Data { bytes, finished } => {
+                add(&self.shared.stats.payload_received, bytes);
+                self.store(session, place, header.flow, segment, payload, own_op, finished);
+            }
+            Handled::Cancelled => self.drop_message(session, header.flow, segment),
+            _ if matches!(admission, Admission::Reserved) => {
+                if let Some(shared) = self.shared_of(session) {
+                    release(shared, segment.op_length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn admit(&self, session: SessionId, flow: FlowId, segment: &Segment) -> Admission {
+        let region = |key, want, address| {
+            let region = self.regions.get(key).ok_or(RejectReason::NoRegion);
+            match region.and_then(|r| r.admit(want, address, segment.op_length)) {
+                Ok(()) => Admission::Yes,
+                Err(reason) => Admission::No(reason),
+            }
+        };
+        match segment.kind {
+            SegmentKind::Write { region: key, address } => region(key, Want::Write, address),
+            SegmentKind::ReadRequest { region: key, address } => region(key, Want::Read, address),
+            SegmentKind::ReadResponse | SegmentKind::Cancel => Admission::Yes,
+            SegmentKind::Message => {
+                let Some(connection) = self.connections.get(&session.index()) else {
+                    return Admission::NotReady;
+                };
+                if segment.op_length > self.config.max_message {
+                    return Admission::No(RejectReason::TooLong);
+                }
+                if connection.partial.contains_key(&(flow, segment.op.get())) {
+                    return Admission::Yes;
+                }
+                let reserved = connection.shared.as_ref().is_some_and(|shared| {
+                    let bytes = self.config.max_queued_bytes;
+                    reserve(shared, segment.op_length, bytes, self.config.max_queued_messages)
+                });
+                if reserved { Admission::Reserved } else { Admission::NotReady }
+            }
+        }
+    }
+
+    fn shared_of(&self, session: SessionId) -> Option<&Shared> {
+        self.connections.get(&session.index())?.shared.as_deref()
+    }
+
+    /// Puts new bytes where they belong.
+    #[expect(clippy::too_many_arguments, reason = "what a packet says and where it came from")]
+    fn store(
+        &mut self,
+        session: SessionId,
+        place: usize,
+        flow: FlowId,
+        segment: &Segment,
+        payload: &[u8],
+        own_op: Option<usize>,
+        finished: bool,
+    ) {
+        match segment.kind {
+            SegmentKind::Write { region, address } => {
+                if let Some(region) = self.regions.get(region) {
+                    region.store(address + segment.offset, payload);
+                }
+            }
+            SegmentKind::ReadResponse => {
+                let entry = own_op.and_then(|op| self.ops.get_mut(op));
+                let target = entry.map(|entry| entry.pending.buffers.target());
+                let range = target.and_then(|t| t.get_mut(segment.offset as usize..));
+                if let Some(range) = range.and_then(|r| r.get_mut(..payload.len())) {
+                    range.copy_from_slice(payload);
+                }
+            }
+            SegmentKind::Message => {
+                self.store_message(session, place, flow, segment, payload, finished);
+            }
+            SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => {}
+        }
+    }
+
+    fn store_message(
+        &mut self,
+        session: SessionId,
+        place: usize,
+        flow: FlowId,
+        segment: &Segment,
+        payload: &[u8],
+        finished: bool,
+    ) {
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let key = (flow, segment.op.get());
+        let bytes = if payload.len() as u64 == segment.op_length {
+            Bytes::copy_from_slice(payload)
+        } else {
+            let message = connection
+                .partial
+                .entry(key)
+                .or_insert_with(|| vec![0; segment.op_length as usize]);
+            let range = message.get_mut(segment.offset as usize..);
+            if let Some(range) = range.and_then(|r| r.get_mut(..payload.len())) {
+                range.copy_from_slice(payload);
+            }
+            if !finished {
+                return;
+            }
+            Bytes::from(mem::take(message))
+        };
+        connection.partial.remove(&key);
+        if let Some(incoming) = &connection.incoming {
+            // Room was reserved; a channel that is closed has nobody who wants the message.
+            let _ = incoming.try_send(Message { flow: place, bytes });
+        }
+    }
+
+    /// The peer gave up one of its ops.
+    fn drop_message(&mut self, session: SessionId, flow: FlowId, segment: &Segment) {
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        if let Some(message) = connection.partial.remove(&(flow, segment.op.get()))
+            && let Some(shared) = &connection.shared
+        {
+            release(shared, message.len() as u64);
+        }
+    }
+}
+
+/// Reserves room for a message until the application takes it.
+fn reserve(shared: &Shared, bytes: u64, max_bytes: u64, max_messages: u32) -> bool {
+    let messages = shared.queued_messages.load(Ordering::Acquire);
+    let queued = shared.queued_bytes.load(Ordering::Acquire);
+    // Only this engine adds, so what is free stays free.
+    if messages >= max_messages || queued + bytes > max_bytes {
+        return false;
+    }
+    shared.queued_messages.fetch_add(1, Ordering::AcqRel);
+    shared.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+    true
+}
+
+fn release(shared: &Shared, bytes: u64) {
+    shared.queued_messages.fetch_sub(1, Ordering::AcqRel);
+    shared.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+}

@@ -1,0 +1,289 @@
+//! To the socket: packets sealed into bursts, bursts handed to the kernel.
+
+use std::io;
+use std::net::SocketAddr;
+
+use apus_cc::Ecn;
+use apus_transport::{OpKind, Transmit};
+use apus_units::{FlowId, PacketNumber, Time};
+use apus_wire::{Body, SegmentKind};
+
+use super::Engine;
+use crate::session::MAX_HANDSHAKE_BYTES;
+use crate::stats::add;
+use crate::sys::Outgoing;
+
+/// Data packets per step at most: sealing them delays the acknowledgements behind by some 10 us.
+const DATA_PACKETS: usize = 16;
+/// Bursts per step at most.
+const BURSTS: usize = 64;
+/// The longest burst in bytes: what one UDP send may carry.
+const BURST_BYTES: usize = 65_000;
+/// Datagrams of one burst at most: UDP_MAX_SEGMENTS of the first kernels that had it.
+const BURST_PACKETS: usize = 64;
+/// Bytes that may be needed of a datagram: the longest packet.
+const DATAGRAM_BYTES: usize = 65_507;
+
+/// Datagrams of equal length to one peer (the last may be shorter), sent as one.
+#[derive(Default)]
+struct Burst {
+    to: Option<SocketAddr>,
+    tos: u8,
+    bytes: Vec<u8>,
+    used: usize,
+    segment: usize,
+    packets: usize,
+    /// Most packets that it takes.
+    limit: usize,
+    /// A shorter datagram ended it.
+    closed: bool,
+    /// Data packets in it, whose time of sending is noted when it goes.
+    data: Vec<(FlowId, PacketNumber)>,
+}
+
+impl Burst {
+    fn takes(&self, to: SocketAddr, tos: u8, length: usize) -> bool {
+        self.to == Some(to)
+            && self.tos == tos
+            && !self.closed
+            && length <= self.segment
+            && self.packets < self.limit
+            && self.used + length <= BURST_BYTES
+    }
+
+    fn begin(&mut self, to: SocketAddr, tos: u8, limit: usize) {
+        self.to = Some(to);
+        self.tos = tos;
+        self.limit = limit;
+        self.used = 0;
+        self.segment = 0;
+        self.packets = 0;
+        self.closed = false;
+        self.data.clear();
+    }
+
+    /// Where the next datagram goes.
+    fn space(&mut self, length: usize) -> &mut [u8] {
+        let end = self.used + length;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        &mut self.bytes[self.used..end]
+    }
+
+    fn commit(&mut self, length: usize) {
+        if self.packets == 0 {
+            self.segment = length;
+        }
+        self.closed |= length < self.segment;
+        self.used += length;
+        self.packets += 1;
+    }
+}
+
+/// Bursts that wait for the kernel.
+#[derive(Default)]
+pub(super) struct Outbox {
+    bursts: Vec<Burst>,
+    /// Of those, how many hold something, from the front.
+    filled: usize,
+}
+
+impl Outbox {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// The burst for a datagram of `length` bytes: the last one to that peer if it takes it, so that
+    /// the order stays, otherwise a new one. `limit` counts for a new one.
+    fn burst(&mut self, to: SocketAddr, tos: u8, length: usize, limit: usize) -> &mut Burst {
+        let last = self.bursts[..self.filled].iter().rposition(|burst| burst.to == Some(to));
+        if let Some(last) = last.filter(|&i| self.bursts[i].takes(to, tos, length)) {
+            return &mut self.bursts[last];
+        }
+        if self.filled == self.bursts.len() {
+            self.bursts.push(Burst::default());
+        }
+        let burst = &mut self.bursts[self.filled];
+        self.filled += 1;
+        burst.begin(to, tos, limit);
+        burst
+    }
+
+    /// Drops the last burst if nothing was put into it.
+    fn forget_empty(&mut self) {
+        if self.filled > 0 && self.bursts[self.filled - 1].packets == 0 {
+            self.filled -= 1;
+        }
+    }
+}
+
+impl Engine {
+    /// Sends what may be sent now; returns whether anything was.
+    pub(super) fn send(&mut self) -> bool {
+        if !self.outbox.is_empty() && !self.flush() {
+            return false; // the kernel has no room: the NIC pulls, nothing is pushed
+        }
+        self.fill();
+        let any = !self.outbox.is_empty();
+        if any {
+            self.flush();
+        }
+        any
+    }
+
+    /// Seals packets into bursts: the sessions' own first, then acknowledgements, then data.
+    fn fill(&mut self) {
+        let now = self.clock.now();
+        let mut own = [0; MAX_HANDSHAKE_BYTES];
+        while self.outbox.filled < BURSTS {
+            let Some((to, length)) = self.sessions.poll_transmit(now, &mut own) else { break };
+            let burst = self.outbox.burst(to, 0, length, 1);
+            burst.space(length).copy_from_slice(&own[..length]);
+            burst.commit(length);
+        }
+        while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
+            let now = self.clock.now(); // t4
+            let Some(transmit) = self.endpoint.poll_ack(now) else { break };
+            self.put(now, &transmit);
+        }
+        for _ in 0..DATA_PACKETS {
+            if self.outbox.filled >= BURSTS {
+                break;
+            }
+            let now = self.clock.now();
+            let Some(transmit) = self.endpoint.poll_data(now) else { break };
+            self.put(now, &transmit);
+        }
+    }
+
+    /// Seals a packet into a burst. One that cannot be sealed counts as lost on the way.
+    fn put(&mut self, now: Time, transmit: &Transmit) {
+        let owner = self.owners.get(transmit.flow.index()).copied().flatten();
+        let Some((session, _)) = owner else { return };
+        let Some(to) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let header = &transmit.header;
+        let start = header.encoded_len();
+        let length = start + header.payload_len() + self.sessions.overhead();
+        if length > DATAGRAM_BYTES {
+            return;
+        }
+        let tos = self.config.dscp << 2 | ecn_bits(transmit.congestion.ecn);
+        let limit = self.burst_limit(transmit.flow, header.payload_len());
+        let burst = self.outbox.burst(to, tos, length, limit);
+        let space = burst.space(length);
+        let payload = &mut space[start..start + header.payload_len()];
+        let filled = match &header.body {
+            Body::Data(segment) if segment.length > 0 => {
+                add(&self.shared.stats.payload_sent, u64::from(segment.length));
+                let source = self.endpoint.source(transmit.flow, segment);
+                match (segment.kind, source) {
+                    (SegmentKind::ReadResponse, Some(op)) => {
+                        let OpKind::Read { region, address } = op.kind else { return };
+                        let region = self.regions.get(region);
+                        region.map(|r| r.load(address + segment.offset, payload)).is_some()
+                    }
+                    (_, Some(op)) => self.ops.get(op.user as usize).is_some_and(|entry| {
+                        let from = segment.offset as usize;
+                        let bytes = entry.pending.buffers.payload();
+                        let bytes = bytes.get(from..from + payload.len());
+                        bytes.map(|bytes| payload.copy_from_slice(bytes)).is_some()
+                    }),
+                    (_, None) => false,
+                }
+            }
+            _ => true,
+        };
+        let sealed = filled && self.sessions.seal(now, session, header, space).is_ok();
+        if sealed {
+            burst.commit(length);
+            if matches!(header.body, Body::Data(_)) {
+                burst.data.push((transmit.flow, header.seq));
+            }
+        }
+        self.outbox.forget_empty();
+    }
+
+    /// How many packets of a flow go as one: a quarter of its window, so that pacing and the
+    /// acknowledgements' clock keep their grain (facts: fine pacing and throughput pull against each
+    /// other). deviation: no source; a quarter keeps a queue's swing within a quarter of the window.
+    fn burst_limit(&self, flow: FlowId, payload: usize) -> usize {
+        if payload == 0 || !self.socket.segmentation {
+            return if self.socket.segmentation { BURST_PACKETS } else { 1 };
+        }
+        let cwnd = self.endpoint.cwnd(flow).unwrap_or(1.0);
+        ((cwnd / 4.0) as usize).clamp(1, BURST_PACKETS)
+    }
+
+    /// Hands bursts to the kernel; returns whether all of them went.
+    fn flush(&mut self) -> bool {
+        let mut done = 0;
+        while done < self.outbox.filled {
+            let at = self.clock.now(); // t1: the packets leave with this call
+            let outgoing: Vec<Outgoing<'_>> = self.outbox.bursts[done..self.outbox.filled]
+                .iter()
+                .filter_map(|burst| {
+                    Some(Outgoing {
+                        to: burst.to?,
+                        bytes: &burst.bytes[..burst.used],
+                        segment: burst.segment,
+                        tos: burst.tos,
+                    })
+                })
+                .collect();
+            add(&self.shared.stats.send_calls, 1);
+            let result = self.socket.send(&outgoing);
+            drop(outgoing);
+            match result {
+                Ok(sent) => {
+                    for i in done..done + sent {
+                        self.on_left(at, i);
+                    }
+                    done += sent;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => {
+                    self.on_failure(done, &error);
+                    done += 1;
+                }
+            }
+        }
+        // Those that went make room behind those that did not.
+        self.outbox.bursts[..self.outbox.filled].rotate_left(done);
+        self.outbox.filled -= done;
+        self.outbox.filled == 0
+    }
+
+    fn on_left(&mut self, at: Time, burst: usize) {
+        let burst = &self.outbox.bursts[burst];
+        add(&self.shared.stats.datagrams_sent, burst.packets as u64);
+        for &(flow, seq) in &burst.data {
+            self.endpoint.on_sent(flow, seq, at);
+        }
+    }
+
+    /// A burst that the kernel does not take: its packets are lost, which timers find out.
+    fn on_failure(&mut self, burst: usize, error: &io::Error) {
+        add(&self.shared.stats.send_failures, self.outbox.bursts[burst].packets as u64);
+        match (error.raw_os_error(), self.outbox.bursts[burst].to) {
+            (Some(libc::EMSGSIZE), Some(to)) => self.on_too_long(to),
+            // A device without checksum offload refuses segmentation.
+            (Some(libc::EIO | libc::EINVAL), _) if self.outbox.bursts[burst].packets > 1 => {
+                self.socket.segmentation = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ecn_bits(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotCapable => 0,
+        Ecn::Capable => 0b10,
+        Ecn::Congested => 0b11,
+    }
+}

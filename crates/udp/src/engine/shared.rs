@@ -1,0 +1,141 @@
+//! What applications see of an engine: its rings, its bell and its counters.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use apus_units::Span;
+use concurrent_queue::ConcurrentQueue;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::connection::Connection;
+use crate::error::ConnectError;
+use crate::ops::Pending;
+use crate::session::{KeyId, SessionId};
+use crate::stats::Stats;
+use crate::sys::Socket;
+
+/// What an application asks of an engine.
+pub(crate) enum Command {
+    Op(Pending),
+    Cancel {
+        session: SessionId,
+        ticket: u64,
+    },
+    Connect {
+        peer: SocketAddr,
+        flows: u32,
+        key: Option<KeyId>,
+        reply: oneshot::Sender<Result<Connection, ConnectError>>,
+    },
+    Close {
+        session: SessionId,
+        closed: Option<oneshot::Sender<()>>,
+    },
+}
+
+pub(crate) struct EngineShared {
+    pub(crate) address: SocketAddr,
+    pub(crate) stats: Stats,
+    /// Ops and cancellations: bounded, so that a full ring is back-pressure.
+    ring: ConcurrentQueue<Command>,
+    /// Connections to open and close: as many as there are connections.
+    rare: ConcurrentQueue<Command>,
+    bell: OwnedFd,
+    asleep: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl EngineShared {
+    pub(super) fn new(ring: usize, address: SocketAddr) -> io::Result<Self> {
+        Ok(Self {
+            address,
+            stats: Stats::default(),
+            ring: ConcurrentQueue::bounded(ring),
+            rare: ConcurrentQueue::unbounded(),
+            bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+            asleep: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// Hands in a command; gives it back if the ring is full or the engine has stopped.
+    pub(crate) fn submit(&self, command: Command) -> Result<(), Command> {
+        if self.is_stopped() {
+            return Err(command);
+        }
+        self.ring.push(command).map_err(|refused| refused.into_inner())?;
+        self.ring_bell();
+        Ok(())
+    }
+
+    /// Hands in a command that must not be lost to back-pressure.
+    pub(crate) fn submit_surely(&self, command: Command) {
+        // An unbounded queue that nobody closes takes everything.
+        let _ = self.rare.push(command);
+        self.ring_bell();
+    }
+
+    /// How many commands are there now: of the rare ones, and of the ring. A rare one that is counted
+    /// came after no op that is not.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let rare = self.rare.len();
+        (rare, self.ring.len())
+    }
+
+    /// The next op or cancellation.
+    pub(super) fn take(&self) -> Option<Command> {
+        self.ring.pop().ok()
+    }
+
+    /// The next connection to open or close.
+    pub(super) fn take_rare(&self) -> Option<Command> {
+        self.rare.pop().ok()
+    }
+
+    fn ring_bell(&self) {
+        // Either this sees the flag, or the engine sees the command after it has set the flag.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) {
+            // It fails only if the bell rings already.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+        if self.is_stopped() {
+            self.drain();
+        }
+    }
+
+    /// Sleeps until the bell, a datagram (or room to send, if `sending`), or `timeout`.
+    pub(super) fn sleep(&self, socket: &Socket, timeout: Option<Span>, sending: bool) {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.ring.is_empty() && self.rare.is_empty() && !self.is_stopped() {
+            let wanted = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let mut fds = [PollFd::new(&self.bell, PollFlags::IN), PollFd::new(socket, wanted)];
+            let timeout = timeout.map(|span| {
+                let ns = (span.as_ps() / 1_000).max(1);
+                Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+            });
+            // Whatever it says, the next step looks.
+            let _ = poll(&mut fds, timeout.as_ref());
+        }
+        self.asleep.store(false, Ordering::Relaxed);
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut count);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// Drops what is in the rings of an engine that has stopped: whoever waits hears of it.
+    pub(super) fn drain(&self) {
+        while self.take().or_else(|| self.take_rare()).is_some() {}
+    }
+}

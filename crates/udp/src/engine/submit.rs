@@ -1,0 +1,153 @@
+//! From applications: ops, cancellations, and how ops end.
+
+use std::cmp::Reverse;
+
+use apus_transport::{Completion, Op, Outcome, SubmitError as Refused};
+use apus_units::{Span, Time};
+use apus_wire::RejectReason;
+
+use super::{Command, Engine, OpEntry, SUBMISSIONS};
+use crate::error::{Cause, End, OpError, Refusal};
+use crate::ops::{Deadline, Pending};
+use crate::session::SessionId;
+use crate::stats::add;
+
+impl Engine {
+    pub(super) fn take_submissions(&mut self) -> bool {
+        let (rare, ring) = self.shared.waiting();
+        if rare + ring == 0 {
+            return false;
+        }
+        let now = self.clock.now();
+        // A connection closes after the ops that were submitted before.
+        let most = if rare == 0 { ring.min(SUBMISSIONS) } else { ring };
+        for _ in 0..most {
+            let Some(command) = self.shared.take() else { break };
+            self.on_command(now, command);
+        }
+        for _ in 0..rare {
+            let Some(command) = self.shared.take_rare() else { break };
+            self.on_command(now, command);
+        }
+        true
+    }
+
+    fn on_command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Op(pending) => self.on_op(now, pending),
+            Command::Cancel { session, ticket } => self.on_cancel(now, session, ticket),
+            Command::Connect { peer, flows, key, reply } => {
+                self.on_connect(now, peer, flows, key, reply);
+            }
+            Command::Close { session, closed } => self.on_close(now, session, closed),
+        }
+    }
+
+    fn on_op(&mut self, now: Time, pending: Pending) {
+        let session = pending.shared.session;
+        let Some(connection) = self.connections.get_mut(&session.index()) else {
+            return; // it has ended; dropping the op says so
+        };
+        if connection.session != session {
+            return;
+        }
+        let queue = &mut connection.waiting[pending.flow];
+        if queue.is_empty() {
+            self.start(now, pending);
+        } else {
+            queue.push_back(pending);
+        }
+    }
+
+    /// Hands an op to the transport, or has it wait for older ones.
+    fn start(&mut self, now: Time, pending: Pending) {
+        let Some(connection) = self.connections.get_mut(&pending.shared.session.index()) else {
+            return;
+        };
+        let flow = connection.flows[pending.flow];
+        let spanned = self.endpoint.ops_under_way(flow).unwrap_or(0);
+        if spanned >= pending.shared.max_ops as usize {
+            connection.waiting[pending.flow].push_front(pending);
+            return;
+        }
+        let place = self.ops.vacant_key();
+        let length = pending.buffers.len() as u64;
+        let op = Op { kind: pending.kind, length, user: place as u64 };
+        let op = match self.endpoint.submit(now, flow, op) {
+            Ok(op) => op,
+            Err(Refused::NoFlow | Refused::TooManyOps | Refused::TooLong) => return,
+        };
+        connection.under_way += 1;
+        if let Some(after) = pending.deadline {
+            let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+            let at = now.saturating_add(Span::from_ns(after.min(u64::MAX / 1_000)));
+            self.deadlines.push(Reverse(Deadline { at, place, ticket: pending.ticket }));
+        }
+        self.ops.insert(OpEntry { pending, flow, op, cause: None });
+    }
+
+    fn on_cancel(&mut self, now: Time, session: SessionId, ticket: u64) {
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        for queue in &mut connection.waiting {
+            if let Some(at) = queue.iter().position(|pending| pending.ticket == ticket)
+                && let Some(pending) = queue.remove(at)
+            {
+                pending.end(Err(OpError::NotSent(Cause::Cancelled)));
+                return;
+            }
+        }
+        let mine = |entry: &OpEntry| {
+            entry.pending.shared.session == session && entry.pending.ticket == ticket
+        };
+        let place = self.ops.iter().find_map(|(place, entry)| mine(entry).then_some(place));
+        if let Some(place) = place {
+            self.end_op(now, place, ticket, Cause::Cancelled);
+        }
+    }
+
+    /// Ends the op at `place`, if it is still the one with that ticket.
+    pub(super) fn end_op(&mut self, now: Time, place: usize, ticket: u64, cause: Cause) {
+        let Some(entry) = self.ops.get_mut(place).filter(|e| e.pending.ticket == ticket) else {
+            return;
+        };
+        entry.cause = Some(cause);
+        self.endpoint.cancel(now, entry.flow, entry.op);
+    }
+
+    pub(super) fn on_completion(&mut self, completion: &Completion) {
+        let Some(entry) = self.ops.try_remove(completion.submitted.user as usize) else { return };
+        add(&self.shared.stats.ops, 1);
+        let OpEntry { pending, cause, .. } = entry;
+        let session = pending.shared.session;
+        let flow = pending.flow;
+        let cause = cause.unwrap_or_else(|| {
+            Cause::Ended(pending.shared.ended.get().copied().unwrap_or(End::Stopped))
+        });
+        pending.end(match completion.outcome {
+            Outcome::Done => Ok(completion.completed_at.since(completion.submitted_at)),
+            Outcome::Failed => Err(OpError::NotSent(cause)),
+            Outcome::Unknown => Err(OpError::Unknown(cause)),
+            Outcome::Rejected(reason) => Err(refusal(reason)),
+        });
+        let now = completion.completed_at;
+        if let Some(connection) = self.connections.get_mut(&session.index())
+            && connection.session == session
+        {
+            connection.under_way -= 1;
+            if let Some(next) = connection.waiting[flow].pop_front() {
+                self.start(now, next);
+            }
+            self.close_if_idle(now, session);
+        }
+    }
+}
+
+fn refusal(reason: RejectReason) -> OpError {
+    OpError::Refused(match reason {
+        RejectReason::NoRegion => Refusal::NoRegion,
+        RejectReason::NotAllowed => Refusal::NotAllowed,
+        RejectReason::OutOfBounds => Refusal::OutOfBounds,
+        RejectReason::TooLong => Refusal::TooLong,
+        RejectReason::Withdrawn => return OpError::Unknown(Cause::Withdrawn),
+    })
+}

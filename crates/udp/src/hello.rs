@@ -1,0 +1,126 @@
+//! What two hosts tell each other when they connect: flows and limits, within the handshake.
+//!
+//! ```text
+//! offset size
+//!      0    1  version = 1
+//!      1    2  the longest IP packet that the sender takes
+//!      3    4  ops under way per flow that the sender takes
+//!      7    8  the longest message that the sender takes
+//!     15    2  flows
+//!     17    .  runs of flow numbers in the sender's table: first (4 bytes), how many (2 bytes)
+//! ```
+
+use apus_units::FlowId;
+
+/// The version of this layout.
+const VERSION: u8 = 1;
+const FIXED: usize = 17;
+const RUN: usize = 6;
+
+/// What a host says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) max_mtu: u16,
+    pub(crate) max_ops: u32,
+    pub(crate) max_message: u64,
+    /// The flows of the connection, as the sender numbers them.
+    pub(crate) flows: Vec<FlowId>,
+}
+
+impl Hello {
+    /// Its bytes; `None` if the numbers of its flows are so scattered that they do not fit.
+    pub(crate) fn encode(&self) -> Option<Vec<u8>> {
+        let mut out = vec![VERSION];
+        out.extend(self.max_mtu.to_be_bytes());
+        out.extend(self.max_ops.to_be_bytes());
+        out.extend(self.max_message.to_be_bytes());
+        out.extend(u16::try_from(self.flows.len()).ok()?.to_be_bytes());
+        let mut rest = &self.flows[..];
+        while let Some(first) = rest.first() {
+            let consecutive = |(i, flow): (usize, &FlowId)| {
+                u64::from(flow.get()) != u64::from(first.get()) + i as u64
+            };
+            let run = rest.iter().enumerate().position(|f| consecutive(f)).unwrap_or(rest.len());
+            out.extend(first.get().to_be_bytes());
+            out.extend((run as u16).to_be_bytes());
+            rest = &rest[run..];
+        }
+        (out.len() <= crate::session::MAX_HELLO_BYTES).then_some(out)
+    }
+
+    /// Reads what a peer said. Any bytes may come.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let version = bytes.first().copied();
+        if version != Some(VERSION) {
+            return Err(match version {
+                Some(other) => format!("the peer's hello has version {other}, not {VERSION}"),
+                None => "the peer's hello is empty: it is not an Apus host".to_owned(),
+            });
+        }
+        let broken = || "the peer's hello is malformed".to_owned();
+        if bytes.len() < FIXED || !(bytes.len() - FIXED).is_multiple_of(RUN) {
+            return Err(broken());
+        }
+        let number = |range: std::ops::Range<usize>| {
+            bytes[range].iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
+        };
+        let count = number(15..17) as usize;
+        let mut flows = Vec::new();
+        for at in (FIXED..bytes.len()).step_by(RUN) {
+            let (first, run) = (number(at..at + 4), number(at + 4..at + 6));
+            if flows.len() + run as usize > count || first + run > 1 << 32 {
+                return Err(broken());
+            }
+            flows.extend((first..first + run).map(|id| FlowId::new(id as u32)));
+        }
+        let hello = Self {
+            max_mtu: number(1..3) as u16,
+            max_ops: number(3..7) as u32,
+            max_message: number(7..15),
+            flows,
+        };
+        if hello.flows.len() != count || count == 0 || hello.max_mtu < 576 || hello.max_ops == 0 {
+            return Err(broken());
+        }
+        Ok(hello)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(flows: &[u32]) -> Hello {
+        let flows = flows.iter().map(|&id| FlowId::new(id)).collect();
+        Hello { max_mtu: 9000, max_ops: 1024, max_message: 1 << 20, flows }
+    }
+
+    #[test]
+    fn what_is_said_is_heard() {
+        for flows in [&[0][..], &[5, 6, 7, 2, 9], &[u32::MAX]] {
+            let said = hello(flows);
+            let bytes = said.encode().expect("fits");
+            assert_eq!(Hello::decode(&bytes), Ok(said));
+        }
+        let long: Vec<u32> = (7..1031).collect();
+        assert_eq!(hello(&long).encode().expect("one run").len(), FIXED + RUN);
+        let scattered: Vec<u32> = (0..100).map(|i| 2 * i).collect();
+        assert_eq!(hello(&scattered).encode(), None);
+    }
+
+    #[test]
+    fn no_bytes_are_more_than_an_error() {
+        let good = hello(&[3, 4, 9]).encode().expect("fits");
+        for length in 0..good.len() {
+            assert!(Hello::decode(&good[..length]).is_err(), "{length} bytes");
+        }
+        for at in 0..good.len() {
+            for value in [0, 1, 127, 255] {
+                let mut bytes = good.clone();
+                bytes[at] = value;
+                let _ = Hello::decode(&bytes);
+            }
+        }
+        assert!(Hello::decode(&[9; 40]).unwrap_err().contains("version 9"));
+    }
+}

@@ -1,0 +1,294 @@
+//! A host: its engines, regions and connections.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::config::{Config, Mode};
+use crate::connection::Connection;
+use crate::engine::{Command, Engine, EngineShared};
+use crate::error::{ConnectError, StartError};
+use crate::region::{Access, Memory, Region, Regions};
+use crate::session::KeyId;
+use crate::stats::Stats;
+
+/// Who runs the engine while somebody waits for it.
+#[derive(Clone)]
+pub(crate) enum Driver {
+    /// Threads of its own; waiting spins this long before it sleeps.
+    Threads { spin: Duration },
+    /// Whoever waits.
+    Inline(Arc<Mutex<Engine>>),
+}
+
+impl Driver {
+    /// Waits for a value; `None` if it will never come.
+    pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
+        match self {
+            Self::Threads { spin } => {
+                let from = Instant::now();
+                while !spin.is_zero() && from.elapsed() < *spin {
+                    match receiver.try_recv() {
+                        Ok(value) => return Some(value),
+                        Err(oneshot::TryRecvError::Empty) => std::hint::spin_loop(),
+                        Err(oneshot::TryRecvError::Disconnected) => return None,
+                    }
+                }
+                receiver.recv().ok()
+            }
+            Self::Inline(_) => loop {
+                match receiver.try_recv() {
+                    Ok(value) => return Some(value),
+                    Err(oneshot::TryRecvError::Empty) => self.step(),
+                    Err(oneshot::TryRecvError::Disconnected) => return None,
+                }
+            },
+        }
+    }
+
+    /// Waits for the next value of a channel; `None` if it is closed.
+    pub(crate) fn wait_channel<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
+        let from = Instant::now();
+        loop {
+            match channel.try_recv() {
+                Ok(value) => return Some(value),
+                Err(async_channel::TryRecvError::Closed) => return None,
+                Err(async_channel::TryRecvError::Empty) => match self {
+                    Self::Inline(_) => self.step(),
+                    Self::Threads { spin } if from.elapsed() < *spin => std::hint::spin_loop(),
+                    Self::Threads { .. } => return channel.recv_blocking().ok(),
+                },
+            }
+        }
+    }
+
+    /// The next value of a channel; `None` if it is closed.
+    pub(crate) async fn next<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
+        let mut receive = pin!(channel.recv());
+        poll_fn(|context| {
+            self.drive_for(context);
+            match receive.as_mut().poll(context) {
+                Poll::Ready(value) => Poll::Ready(value.ok()),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Drives an inline engine for a future that is polled, and has it polled again.
+    pub(crate) fn drive_for(&self, context: &Context<'_>) {
+        if let Self::Inline(_) = self {
+            self.step();
+            context.waker().wake_by_ref();
+        }
+    }
+
+    fn step(&self) {
+        if let Self::Inline(engine) = self {
+            engine.lock().unwrap_or_else(PoisonError::into_inner).step();
+        }
+    }
+}
+
+/// This process's end of the transport. Dropping it ends every connection.
+pub struct Host {
+    engines: Vec<Arc<EngineShared>>,
+    threads: Vec<JoinHandle<()>>,
+    regions: Arc<Regions>,
+    accepted: async_channel::Receiver<Connection>,
+    driver: Driver,
+    next: AtomicUsize,
+    address: SocketAddr,
+}
+
+impl Host {
+    /// Opens the sockets and starts the engines.
+    ///
+    /// # Errors
+    /// An impossible setting, an address that cannot be bound, or a system that lacks what is needed.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        config.check()?;
+        let regions = Arc::new(
+            Regions::new(config.engines).map_err(|e| StartError::System("open /dev/urandom", e))?,
+        );
+        let (accept, accepted) = async_channel::bounded(config.max_unaccepted as usize);
+        let mut address = config.bind;
+        let mut engines = Vec::new();
+        for index in 0..config.engines {
+            let engine =
+                Engine::new(&config, index, address, Arc::clone(&regions), accept.clone())?;
+            // Further engines share the port that the first one got.
+            address = engine.local_addr();
+            engines.push(engine);
+        }
+        let shared = engines.iter().map(Engine::shared).collect();
+        let spin = match config.mode {
+            Mode::Spinning => Duration::from_micros(200),
+            Mode::Hybrid { spin } => spin,
+            Mode::Blocking | Mode::Inline => Duration::ZERO,
+        };
+        let mut host = Self {
+            engines: shared,
+            threads: Vec::new(),
+            regions,
+            accepted,
+            driver: Driver::Threads { spin },
+            next: AtomicUsize::new(0),
+            address,
+        };
+        host.launch(config.mode, engines)?;
+        Ok(host)
+    }
+
+    fn launch(&mut self, mode: Mode, engines: Vec<Engine>) -> Result<(), StartError> {
+        for (index, mut engine) in engines.into_iter().enumerate() {
+            if mode == Mode::Inline {
+                engine.set_driver(None);
+                self.driver = Driver::Inline(Arc::new_cyclic(|this| {
+                    engine.set_driver(Some(this.clone()));
+                    Mutex::new(engine)
+                }));
+                return Ok(());
+            }
+            let Driver::Threads { spin } = &self.driver else { return Ok(()) };
+            engine.set_spin(*spin);
+            let thread = std::thread::Builder::new()
+                .name(format!("apus-{index}"))
+                .spawn(move || engine.run())
+                .map_err(|e| StartError::System("start a thread", e))?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Where its sockets are bound.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets peers that have its key use `memory`.
+    ///
+    /// # Errors
+    /// If 65536 regions are registered already, or the system gives no randomness for its key.
+    pub fn register(&self, memory: Vec<u8>, access: Access) -> io::Result<Region> {
+        Region::new(&self.regions, Box::new(memory), access)
+    }
+
+    /// As [`Host::register`], for memory of another kind.
+    ///
+    /// # Errors
+    /// As [`Host::register`].
+    pub fn register_memory(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Region> {
+        Region::new(&self.regions, memory, access)
+    }
+
+    /// Connects to a peer by one flow, with the first key of the ring, and waits for it.
+    ///
+    /// # Errors
+    /// If the peer does not answer, refuses, or there are too many connections.
+    pub fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
+        self.connect_with(peer, 1, None)
+    }
+
+    /// Connects to a peer by `flows` flows, with a key of the ring, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Host::connect`], and if `flows` is 0 or more than either side allows.
+    pub fn connect_with(
+        &self,
+        peer: SocketAddr,
+        flows: u32,
+        key: Option<KeyId>,
+    ) -> Result<Connection, ConnectError> {
+        let receiver = self.ask(peer, flows, key);
+        self.driver.wait(receiver).unwrap_or(Err(ConnectError::Stopped))
+    }
+
+    /// As [`Host::connect_with`], for tasks of an async runtime.
+    ///
+    /// # Errors
+    /// As [`Host::connect_with`].
+    pub async fn connect_async(
+        &self,
+        peer: SocketAddr,
+        flows: u32,
+        key: Option<KeyId>,
+    ) -> Result<Connection, ConnectError> {
+        let mut receiver = pin!(self.ask(peer, flows, key));
+        poll_fn(|context| {
+            self.driver.drive_for(context);
+            receiver.as_mut().poll(context)
+        })
+        .await
+        .unwrap_or(Err(ConnectError::Stopped))
+    }
+
+    fn ask(
+        &self,
+        peer: SocketAddr,
+        flows: u32,
+        key: Option<KeyId>,
+    ) -> oneshot::Receiver<Result<Connection, ConnectError>> {
+        let (reply, receiver) = oneshot::channel();
+        let engine = self.next.fetch_add(1, Ordering::Relaxed) % self.engines.len();
+        self.engines[engine].submit_surely(Command::Connect { peer, flows, key, reply });
+        receiver
+    }
+
+    /// Waits for the next connection that a peer has opened.
+    ///
+    /// # Errors
+    /// If the engines have stopped.
+    pub fn accept(&self) -> Result<Connection, ConnectError> {
+        self.driver.wait_channel(&self.accepted).ok_or(ConnectError::Stopped)
+    }
+
+    /// The next connection that a peer has opened, if there is one.
+    #[must_use]
+    pub fn try_accept(&self) -> Option<Connection> {
+        self.accepted.try_recv().ok()
+    }
+
+    /// As [`Host::accept`], for tasks of an async runtime.
+    ///
+    /// # Errors
+    /// As [`Host::accept`].
+    pub async fn accept_async(&self) -> Result<Connection, ConnectError> {
+        self.driver.next(&self.accepted).await.ok_or(ConnectError::Stopped)
+    }
+
+    /// In inline mode: does what there is to do now, and returns at once.
+    pub fn drive(&self) {
+        self.driver.step();
+    }
+
+    /// What its engines have done, one each.
+    pub fn stats(&self) -> impl Iterator<Item = &Stats> {
+        self.engines.iter().map(|engine| &engine.stats)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        for engine in &self.engines {
+            engine.stop();
+        }
+        // Connections that nobody accepted know the engine, which knows them.
+        self.accepted.close();
+        while self.accepted.try_recv().is_ok() {}
+        if let Driver::Inline(_) = self.driver {
+            self.driver.step();
+        }
+        for thread in self.threads.drain(..) {
+            // An engine that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

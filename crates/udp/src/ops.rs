@@ -1,0 +1,177 @@
+//! Ops on their way between application and engine.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use apus_transport::OpKind;
+use apus_units::{Span, Time};
+use bytes::Bytes;
+
+use crate::connection::Shared;
+use crate::error::{Cause, End, OpError};
+use crate::host::Driver;
+use crate::region::Memory;
+
+/// The bytes that an op moves, owned by the engine until the op ends.
+pub(crate) enum Buffers {
+    /// To be sent.
+    Payload(Bytes),
+    /// To be filled by a read.
+    Vec(Vec<u8>),
+    /// To be filled by a read, memory of a caller of its own kind.
+    Foreign(Box<dyn Memory>),
+}
+
+impl Buffers {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Payload(bytes) => bytes.len(),
+            Self::Vec(bytes) => bytes.len(),
+            Self::Foreign(memory) => memory.bytes().len(),
+        }
+    }
+
+    pub(crate) fn payload(&self) -> &[u8] {
+        match self {
+            Self::Payload(bytes) => bytes,
+            Self::Vec(_) | Self::Foreign(_) => &[],
+        }
+    }
+
+    pub(crate) fn target(&mut self) -> &mut [u8] {
+        match self {
+            Self::Payload(_) => &mut [],
+            Self::Vec(bytes) => bytes,
+            Self::Foreign(memory) => memory.bytes_mut(),
+        }
+    }
+}
+
+/// An op that is done.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Done {
+    /// The bytes that a read fetched; empty for other ops.
+    pub bytes: Vec<u8>,
+    /// From the engine's taking it to its end.
+    pub latency: Span,
+}
+
+/// How an op ended.
+pub type OpResult = Result<Done, OpError>;
+
+/// The end of an op, on a queue of completions.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The application's own mark, from the submission.
+    pub user: u64,
+    /// How it ended.
+    pub result: OpResult,
+}
+
+/// Who hears of the end of an op.
+pub(crate) enum Notify {
+    One(oneshot::Sender<OpResult>),
+    Queue(async_channel::Sender<Completion>, u64),
+    /// The outcome cannot be heard by anyone.
+    Nobody,
+}
+
+/// An op on its way to the engine, or under way there. If it is dropped before its end, it has not
+/// been sent, and says so.
+pub(crate) struct Pending {
+    pub(crate) shared: Arc<Shared>,
+    /// Index of the flow within the connection.
+    pub(crate) flow: usize,
+    pub(crate) kind: OpKind,
+    pub(crate) buffers: Buffers,
+    pub(crate) ticket: u64,
+    pub(crate) deadline: Option<std::time::Duration>,
+    pub(crate) notify: Notify,
+}
+
+impl Pending {
+    /// Tells its end.
+    pub(crate) fn end(mut self, result: Result<Span, OpError>) {
+        self.finish(result);
+    }
+
+    fn finish(&mut self, result: Result<Span, OpError>) {
+        let notify = std::mem::replace(&mut self.notify, Notify::Nobody);
+        if matches!(notify, Notify::Nobody) {
+            return;
+        }
+        self.shared.in_flight[self.flow].fetch_sub(1, Ordering::AcqRel);
+        let buffers = std::mem::replace(&mut self.buffers, Buffers::Payload(Bytes::new()));
+        let result = result.map(|latency| {
+            let bytes = match buffers {
+                Buffers::Vec(bytes) => bytes,
+                // Dropping foreign memory gives it back before the completion is seen.
+                Buffers::Payload(_) | Buffers::Foreign(_) => Vec::new(),
+            };
+            Done { bytes, latency }
+        });
+        match notify {
+            // Nobody may be waiting any more; the op is done all the same.
+            Notify::One(sender) => drop(sender.send(result)),
+            // There is room for every op under way, unless the queue is gone.
+            Notify::Queue(sender, user) => drop(sender.try_send(Completion { user, result })),
+            Notify::Nobody => {}
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let end = self.shared.ended.get().copied().unwrap_or(End::Stopped);
+        self.finish(Err(OpError::NotSent(Cause::Ended(end))));
+    }
+}
+
+/// An op that was submitted: a future of its end. Dropping it lets the op go on unobserved.
+pub struct Op {
+    pub(crate) receiver: oneshot::Receiver<OpResult>,
+    pub(crate) driver: Driver,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) ticket: u64,
+}
+
+impl Op {
+    /// Waits for its end. In inline mode this drives the engine.
+    ///
+    /// # Errors
+    /// How it failed; [`OpError::Unknown`] if the peer may have applied it.
+    pub fn wait(self) -> OpResult {
+        self.driver.wait(self.receiver).unwrap_or_else(|| Err(stopped()))
+    }
+
+    /// Asks the engine to give it up; it then ends with [`Cause::Cancelled`], unless it has ended.
+    pub fn cancel(&self) {
+        self.shared.cancel(self.ticket);
+    }
+}
+
+fn stopped() -> OpError {
+    OpError::Unknown(Cause::Ended(End::Stopped))
+}
+
+impl Future for Op {
+    type Output = OpResult;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<OpResult> {
+        self.driver.drive_for(context);
+        Pin::new(&mut self.receiver).poll(context).map(|r| r.unwrap_or_else(|_| Err(stopped())))
+    }
+}
+
+/// A deadline of an op under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deadline {
+    pub(crate) at: Time,
+    pub(crate) place: usize,
+    pub(crate) ticket: u64,
+}

@@ -1,0 +1,236 @@
+//! Memory that peers may read and write.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use apus_wire::{RegionKey, RejectReason};
+
+/// Bytes that a region is made of, or a read's answer goes to.
+pub trait Memory: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+    /// The bytes, to be written.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+impl Memory for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+/// What peers may do with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Write only.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    fn reads(self) -> bool {
+        self != Self::Write
+    }
+
+    fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
+/// What an op wants of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    Read,
+    Write,
+}
+
+pub(crate) struct Registered {
+    pub(crate) key: RegionKey,
+    access: Access,
+    length: u64,
+    memory: RwLock<Box<dyn Memory>>,
+    withdrawn: AtomicBool,
+    /// One bit per engine that still sends from it.
+    engines: AtomicU64,
+}
+
+impl Registered {
+    /// Whether an op of this kind and range is allowed.
+    pub(crate) fn admit(&self, want: Want, address: u64, length: u64) -> Result<(), RejectReason> {
+        if self.withdrawn.load(Ordering::Acquire) {
+            return Err(RejectReason::NoRegion);
+        }
+        let allowed = match want {
+            Want::Read => self.access.reads(),
+            Want::Write => self.access.writes(),
+        };
+        if !allowed {
+            return Err(RejectReason::NotAllowed);
+        }
+        match address.checked_add(length) {
+            Some(end) if end <= self.length => Ok(()),
+            _ => Err(RejectReason::OutOfBounds),
+        }
+    }
+
+    /// Copies `bytes` to `address`, which was admitted.
+    pub(crate) fn store(&self, address: u64, bytes: &[u8]) {
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(target) = memory.bytes_mut().get_mut(address as usize..) {
+            let length = bytes.len().min(target.len());
+            target[..length].copy_from_slice(&bytes[..length]);
+        }
+    }
+
+    /// Copies from `address`, which was admitted, to `out`.
+    pub(crate) fn load(&self, address: u64, out: &mut [u8]) {
+        let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = memory.bytes().get(address as usize..) {
+            let length = out.len().min(source.len());
+            out[..length].copy_from_slice(&source[..length]);
+        }
+    }
+}
+
+/// Places for regions: the low 16 bits of a key.
+const PLACES: usize = 1 << 16;
+
+/// All regions of a host.
+pub(crate) struct Regions {
+    table: RwLock<Vec<Option<Arc<Registered>>>>,
+    /// Raised when a region was withdrawn, so that engines look.
+    pub(crate) withdrawals: AtomicU64,
+    engines: u32,
+    random: File,
+}
+
+impl Regions {
+    pub(crate) fn new(engines: u32) -> io::Result<Self> {
+        Ok(Self {
+            table: RwLock::new(Vec::new()),
+            withdrawals: AtomicU64::new(0),
+            engines,
+            random: File::open("/dev/urandom")?,
+        })
+    }
+
+    fn register(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Arc<Registered>> {
+        let mut secret = [0; 8];
+        (&self.random).read_exact(&mut secret)?;
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let place = match table.iter().position(Option::is_none) {
+            Some(place) => place,
+            None if table.len() < PLACES => {
+                table.push(None);
+                table.len() - 1
+            }
+            None => return Err(io::Error::other("65536 regions are registered; withdraw one")),
+        };
+        let key = u64::from_ne_bytes(secret) & !(PLACES as u64 - 1) | place as u64;
+        let registered = Arc::new(Registered {
+            key: RegionKey::new(key),
+            access,
+            length: memory.bytes().len() as u64,
+            memory: RwLock::new(memory),
+            withdrawn: AtomicBool::new(false),
+            engines: AtomicU64::new(u64::MAX >> (64 - self.engines)),
+        });
+        table[place] = Some(Arc::clone(&registered));
+        Ok(registered)
+    }
+
+    /// The region with this key, withdrawn ones that are still sent from included.
+    pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<Registered>> {
+        let place = key.get() as usize % PLACES;
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(place)?.as_ref().filter(|region| region.key == key).cloned()
+    }
+
+    /// Engine `engine` lets go of withdrawn regions of which it sends no bytes any more; returns
+    /// whether it still holds one.
+    pub(crate) fn let_go(&self, engine: u32, sends_from: impl Fn(RegionKey) -> bool) -> bool {
+        let mut held = false;
+        let mut done = Vec::new();
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        for region in table.iter().flatten().filter(|r| r.withdrawn.load(Ordering::Acquire)) {
+            if sends_from(region.key) {
+                held = true;
+            } else if region.engines.fetch_and(!(1 << engine), Ordering::AcqRel) & !(1 << engine)
+                == 0
+            {
+                done.push(region.key.get() as usize % PLACES);
+            }
+        }
+        drop(table);
+        if !done.is_empty() {
+            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            for place in done {
+                table[place] = None;
+            }
+        }
+        held
+    }
+}
+
+/// A registered region. Dropping it withdraws it.
+pub struct Region {
+    registered: Arc<Registered>,
+    regions: Arc<Regions>,
+}
+
+impl Region {
+    pub(crate) fn new(
+        regions: &Arc<Regions>,
+        memory: Box<dyn Memory>,
+        access: Access,
+    ) -> io::Result<Self> {
+        let registered = regions.register(memory, access)?;
+        Ok(Self { registered, regions: Arc::clone(regions) })
+    }
+
+    /// The key by which peers name it. Whoever has the key and a connection has the access.
+    #[must_use]
+    pub fn key(&self) -> RegionKey {
+        self.registered.key
+    }
+
+    /// Looks at its bytes. Engines that want to write to the region wait meanwhile: be brief.
+    pub fn read<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
+        let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
+        look(memory.bytes())
+    }
+
+    /// Changes its bytes. Engines that want to use the region wait meanwhile: be brief.
+    pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
+        let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
+        change(memory.bytes_mut())
+    }
+
+    /// Withdraws it: ops of peers that come now are refused. Answers to reads that are under way go on.
+    pub fn withdraw(&self) {
+        if !self.registered.withdrawn.swap(true, Ordering::AcqRel) {
+            self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether it was withdrawn and no engine uses its memory any more.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.registered.engines.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}

@@ -1,0 +1,134 @@
+//! Counts and delays of an engine, to be read while it runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use apus_units::Span;
+
+/// Buckets per doubling: a value is known within 1/64 of itself.
+const SUB: usize = 64;
+/// Doublings: up to 2^36 ns, a minute.
+const DOUBLINGS: usize = 31;
+
+/// A histogram of spans that one thread writes and others read, without locks.
+pub struct Histogram {
+    buckets: Box<[AtomicU64]>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: (0..SUB * DOUBLINGS).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+/// Values below 2 * SUB have a bucket each; beyond, SUB buckets per doubling.
+fn bucket(value: u64) -> usize {
+    let value = value.min((1 << 36) - 1);
+    let doubling = (64 - (value / (2 * SUB as u64)).leading_zeros()) as usize;
+    (SUB * doubling + (value >> doubling) as usize).min(SUB * DOUBLINGS - 1)
+}
+
+/// The middle of a bucket.
+fn middle(bucket: usize) -> f64 {
+    if bucket < 2 * SUB {
+        return bucket as f64;
+    }
+    let doubling = bucket / SUB - 1;
+    let low = (SUB + bucket % SUB) << doubling;
+    low as f64 + ((1u64 << doubling) - 1) as f64 / 2.0
+}
+
+impl Histogram {
+    /// Notes a span.
+    #[inline]
+    pub fn record(&self, span: Span) {
+        self.buckets[bucket(span.as_ps() / 1_000)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        for bucket in &self.buckets {
+            bucket.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// How many spans were noted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The span below which this share of them lies, in microseconds, within 1/64; `None` if there are
+    /// none.
+    #[must_use]
+    pub fn quantile_us(&self, share: f64) -> Option<f64> {
+        let count = self.count();
+        let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
+        let mut seen = 0;
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            seen += bucket.load(Ordering::Relaxed);
+            if seen >= rank {
+                return Some(middle(index) / 1_000.0);
+            }
+        }
+        None
+    }
+}
+
+/// What an engine has done since it started.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Datagrams received.
+    pub datagrams_received: AtomicU64,
+    /// Datagrams sent.
+    pub datagrams_sent: AtomicU64,
+    /// System calls that received.
+    pub receive_calls: AtomicU64,
+    /// System calls that sent.
+    pub send_calls: AtomicU64,
+    /// Datagrams that the kernel did not take: a full queue of the device or no route.
+    pub send_failures: AtomicU64,
+    /// Payload bytes received for the first time.
+    pub payload_received: AtomicU64,
+    /// Payload bytes sent, those sent again included.
+    pub payload_sent: AtomicU64,
+    /// Packets taken for lost.
+    pub losses: AtomicU64,
+    /// Ops ended.
+    pub ops: AtomicU64,
+    /// Times that the engine slept.
+    pub sleeps: AtomicU64,
+    /// Connections open.
+    pub connections: AtomicU64,
+    /// t6 - t1 of acknowledged packets.
+    pub end_to_end_rtt: Histogram,
+    /// NIC to NIC: end-to-end RTT minus endpoint delay (Swift §3.3).
+    pub fabric_rtt: Histogram,
+    /// Time in both hosts' receive queues and engines (Swift §3.3).
+    pub endpoint_delay: Histogram,
+}
+
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_a_64th() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.quantile_us(0.5), None);
+        for ns in 1..=100_000 {
+            histogram.record(Span::from_ns(ns));
+        }
+        for (share, expected) in [(0.5, 50.0), (0.99, 99.0), (0.001, 0.1)] {
+            let got = histogram.quantile_us(share).expect("values");
+            assert!((got / expected - 1.0f64).abs() < 1.0 / 64.0, "{share}: {got}");
+        }
+        assert_eq!(histogram.count(), 100_000);
+        histogram.record(Span::from_secs(1000));
+        assert!(histogram.quantile_us(1.0).expect("values") > 6e7);
+    }
+}

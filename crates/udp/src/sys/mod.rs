@@ -1,0 +1,15 @@
+//! What the engine needs of Linux and the standard library does not have: batches of datagrams with
+//! their control messages, segmentation offload both ways, timestamps.
+//!
+//! This folder is the only place of the crate with `unsafe`: system calls take pointers. Each call is
+//! wrapped so that its callers need none.
+
+mod address;
+mod control;
+mod receive;
+mod send;
+mod socket;
+
+pub(crate) use receive::{Meta, ReceiveBuffers};
+pub(crate) use send::Outgoing;
+pub(crate) use socket::{Socket, TTL};

@@ -1,0 +1,151 @@
+//! Datagrams in, many per system call, with their control messages.
+#![expect(unsafe_code, reason = "system calls take pointers")]
+
+use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use super::address;
+use super::control::{CONTROL_BYTES, Control, int};
+use super::socket::{Socket, check};
+
+/// Datagrams, or aggregates of datagrams, per system call.
+const BATCH: usize = 16;
+/// The longest aggregate (UDP_GRO).
+const BUFFER_BYTES: usize = 65_536;
+
+/// What came with the bytes of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    pub(crate) from: SocketAddr,
+    /// Bytes in all.
+    pub(crate) length: usize,
+    /// Bytes of each datagram of the aggregate but the last.
+    pub(crate) segment: usize,
+    /// TTL or hop limit, if known.
+    pub(crate) ttl: Option<u8>,
+    /// DSCP and ECN.
+    pub(crate) tos: u8,
+    /// When the kernel received it, nanoseconds of the real-time clock.
+    pub(crate) received_at: Option<i128>,
+    /// When the NIC received it, nanoseconds of the NIC's clock.
+    pub(crate) nic_received_at: Option<i128>,
+}
+
+/// Where datagrams go, a megabyte.
+pub(crate) struct ReceiveBuffers {
+    bytes: Vec<u8>,
+    controls: [Control; BATCH],
+    metas: Vec<Meta>,
+}
+
+impl ReceiveBuffers {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: vec![0; BATCH * BUFFER_BYTES],
+            controls: [Control::EMPTY; BATCH],
+            metas: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// What the last call of [`Socket::receive`] brought.
+    pub(crate) fn received(&mut self) -> impl Iterator<Item = (&Meta, &mut [u8])> {
+        let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);
+        self.metas.iter().zip(buffers).map(|(meta, buffer)| (meta, &mut buffer[..meta.length]))
+    }
+}
+
+impl Socket {
+    /// Receives what is there, at most a batch; false if nothing is. Returns whether there may be
+    /// more.
+    pub(crate) fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
+        buffers.metas.clear();
+        // SAFETY: all-zero bytes are valid values of these three: null pointers and zero lengths.
+        let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        // SAFETY: as above.
+        let mut names: [libc::sockaddr_storage; BATCH] = unsafe { mem::zeroed() };
+        // SAFETY: as above.
+        let mut parts: [libc::iovec; BATCH] = unsafe { mem::zeroed() };
+        let spaces = buffers.bytes.chunks_exact_mut(BUFFER_BYTES);
+        for (i, space) in spaces.enumerate() {
+            parts[i] = libc::iovec { iov_base: space.as_mut_ptr().cast(), iov_len: space.len() };
+            let header = &mut headers[i].msg_hdr;
+            header.msg_name = (&raw mut names[i]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_iov = &raw mut parts[i];
+            header.msg_iovlen = 1;
+            header.msg_control = buffers.controls[i].0.as_mut_ptr().cast();
+            header.msg_controllen = CONTROL_BYTES as _;
+        }
+        // SAFETY: every header points to a name, a part and controls of the lengths given, which
+        // live until the call returns and which nothing else uses.
+        let received = unsafe {
+            libc::recvmmsg(
+                self.raw(),
+                headers.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        let received = match check(received) {
+            Ok(received) => received as usize,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        for i in 0..received {
+            let control = &buffers.controls[i];
+            let length = headers[i].msg_hdr.msg_controllen as usize;
+            buffers.metas.push(meta(&names[i], headers[i].msg_len as usize, control, length));
+        }
+        Ok(received == BATCH)
+    }
+}
+
+fn meta(
+    name: &libc::sockaddr_storage,
+    length: usize,
+    control: &Control,
+    control_length: usize,
+) -> Meta {
+    let from = address::decode(name).unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
+    let mut meta = Meta {
+        from,
+        length,
+        segment: length,
+        ttl: None,
+        tos: 0,
+        received_at: None,
+        nic_received_at: None,
+    };
+    for (level, kind, data) in control.messages(control_length) {
+        match (level, kind) {
+            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                meta.ttl = int(data).and_then(|ttl| u8::try_from(ttl).ok());
+            }
+            (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                meta.tos = int(data).map_or(0, |tos| tos as u8);
+            }
+            (libc::SOL_UDP, libc::UDP_GRO) => {
+                let segment = int(data).and_then(|s| usize::try_from(s).ok());
+                meta.segment = segment.filter(|&s| s > 0).unwrap_or(length);
+            }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                // Three instants: software, one that is no longer used, raw hardware.
+                meta.received_at = instant(data, 0);
+                meta.nic_received_at = instant(data, 2);
+            }
+            _ => {}
+        }
+    }
+    meta
+}
+
+/// The instant at `index` in an array of seconds and nanoseconds; zero says that there is none.
+fn instant(data: &[u8], index: usize) -> Option<i128> {
+    let bytes = data.get(index * 16..index * 16 + 16)?;
+    let seconds = i64::from_ne_bytes(*bytes.first_chunk()?);
+    let nanoseconds = i64::from_ne_bytes(*bytes.last_chunk()?);
+    let instant = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    (instant != 0).then_some(instant)
+}

@@ -1,0 +1,134 @@
+//! A UDP socket with the options that the engine needs.
+#![expect(unsafe_code, reason = "system calls take pointers")]
+
+use std::io;
+use std::mem;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use super::address;
+
+/// TTL and hop limit of everything sent, from which the receiver counts hops.
+pub(crate) const TTL: u8 = 64;
+
+/// A UDP socket, not blocking.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    /// Whether its addresses are IPv6.
+    pub(super) v6: bool,
+    /// Whether the kernel splits large sends (UDP_SEGMENT).
+    pub(crate) segmentation: bool,
+}
+
+impl Socket {
+    /// Opens a socket at `bind`, with kernel buffers of `buffer` bytes if the system allows that many.
+    /// With `shared`, several sockets may have the same address, and peers are divided among them.
+    pub(crate) fn open(bind: SocketAddr, buffer: u32, shared: bool) -> io::Result<Self> {
+        let v6 = bind.is_ipv6();
+        let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no pointers.
+        let fd = check(unsafe { libc::socket(family, kind, 0) })?;
+        // SAFETY: the kernel has just made this descriptor for us.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut socket = Self { fd, v6, segmentation: false };
+        if v6 {
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(TTL))?;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
+        } else {
+            socket.set(libc::IPPROTO_IP, libc::IP_TTL, i32::from(TTL))?;
+            socket.set(libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
+            socket.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+            socket.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
+        }
+        let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
+        socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, buffer)?;
+        if shared {
+            socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        // Kernels before 4.18 have neither; everything works without.
+        socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+        let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        let (raw, length) = address::encode(bind);
+        // SAFETY: the address is valid for `length` bytes for the duration of the call.
+        check(unsafe { libc::bind(socket.raw(), (&raw const raw).cast(), length) })?;
+        Ok(socket)
+    }
+
+    /// Asks for the time at which the kernel, and the NIC if it can, received each datagram.
+    pub(crate) fn timestamp_received(&self) -> io::Result<()> {
+        let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE
+            | libc::SOF_TIMESTAMPING_SOFTWARE
+            | libc::SOF_TIMESTAMPING_RX_HARDWARE
+            | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
+    }
+
+    /// Where the socket is bound.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        // SAFETY: all-zero bytes are a valid sockaddr_storage.
+        let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        // SAFETY: both pointers are valid for the sizes given.
+        check(unsafe {
+            libc::getsockname(self.raw(), (&raw mut storage).cast(), &raw mut length)
+        })?;
+        address::decode(&storage).ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    /// The kernel's idea of the MTU of the path to `peer`, in bytes of an IP packet.
+    pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
+        // Only a connected socket tells, and ours serves many peers.
+        let any: SocketAddr = if self.v6 { "[::]:0".parse() } else { "0.0.0.0:0".parse() }
+            .map_err(io::Error::other)?;
+        let probe = UdpSocket::bind(any)?;
+        probe.connect(peer)?;
+        let (level, option) = if self.v6 {
+            (libc::IPPROTO_IPV6, libc::IPV6_MTU)
+        } else {
+            (libc::IPPROTO_IP, libc::IP_MTU)
+        };
+        let mut value = 0i32;
+        let mut length = size_of::<i32>() as libc::socklen_t;
+        // SAFETY: both pointers are valid for an int.
+        check(unsafe {
+            libc::getsockopt(
+                probe.as_raw_fd(),
+                level,
+                option,
+                (&raw mut value).cast(),
+                &raw mut length,
+            )
+        })?;
+        Ok(value.max(0) as u32)
+    }
+
+    fn set(&self, level: i32, option: i32, value: i32) -> io::Result<()> {
+        let length = size_of::<i32>() as libc::socklen_t;
+        // SAFETY: the value is valid for the size of an int.
+        let result = unsafe {
+            libc::setsockopt(self.raw(), level, option, (&raw const value).cast(), length)
+        };
+        check(result).map(drop)
+    }
+
+    pub(super) fn raw(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The result of a system call that answers -1 and sets errno if it fails.
+pub(super) fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

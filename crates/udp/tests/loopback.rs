@@ -1,0 +1,227 @@
+//! Two hosts on the loopback interface: what the API promises, one situation at a time.
+#![allow(non_snake_case)] // `function__situation`
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use apus_udp::session::KeyRing;
+use apus_udp::{
+    Access, Cause, ConnectError, End, Mode, OpError, Refusal, RegionKey, Request, SubmitError,
+};
+use support::{HYBRID, host, pattern, steady};
+
+/// Long against anything on a loopback interface, short against a test run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn until(mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < PATIENCE, "it does not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn ops_of_all_kinds_move_the_right_bytes_in_every_mode() {
+    for mode in [HYBRID, Mode::Blocking, Mode::Spinning] {
+        let server = host(steady(mode));
+        let client = host(steady(mode));
+        let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+        let here = client.connect(server.local_addr()).expect("connect");
+        let there = server.accept().expect("accept");
+        for length in [0, 1, 1000, 100_000, 1 << 20] {
+            let bytes = pattern(length as u64, length);
+            let write = here.submit(Request::write(region.key(), 0, bytes.clone())).expect("room");
+            write.wait().expect("written");
+            region.read(|memory| assert!(memory[..length] == bytes, "{length} bytes written"));
+            let read = here.submit(Request::read(region.key(), 0, length)).expect("room");
+            assert!(read.wait().expect("read").bytes == bytes, "{length} bytes read");
+            let message = here.submit(Request::message(bytes.clone())).expect("room");
+            assert!(there.receive().expect("message").bytes == bytes, "{length} bytes of message");
+            message.wait().expect("delivered");
+            there.submit(Request::message(bytes.clone())).expect("room");
+            assert!(here.receive().expect("answer").bytes == bytes, "{length} bytes of answer");
+        }
+    }
+}
+
+#[test]
+fn inline_hosts_are_driven_by_whoever_waits() {
+    let mut settings = steady(Mode::Inline);
+    settings.keys = KeyRing::insecure();
+    let client = host(settings.clone());
+    let server = host(steady(HYBRID));
+    drop(server);
+    settings.mode = HYBRID;
+    let server = host(settings);
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    let echo = std::thread::spawn(move || {
+        while let Ok(message) = there.receive() {
+            there.submit(Request::message(message.bytes)).expect("room");
+        }
+    });
+    for i in 0..100 {
+        let bytes = pattern(i, 64);
+        here.submit(Request::message(bytes.clone())).expect("room");
+        assert!(here.receive().expect("answer").bytes == bytes);
+    }
+    here.close();
+    echo.join().expect("the echo ends with the connection");
+}
+
+#[test]
+fn write__to_what_is_not_allowed_is_refused_with_the_reason() {
+    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let readable = server.register(pattern(1, 1000), Access::Read).expect("region");
+    let here = client.connect(server.local_addr()).expect("connect");
+    let end = |request| here.submit(request).expect("room").wait().expect_err("refused");
+    let bytes = vec![9; 100];
+    let refused = |why| OpError::Refused(why);
+    assert_eq!(end(Request::write(readable.key(), 0, bytes.clone())), refused(Refusal::NotAllowed));
+    assert_eq!(end(Request::read(readable.key(), 950, 51)), refused(Refusal::OutOfBounds));
+    let guessed = RegionKey::new(readable.key().get() ^ 1 << 40);
+    assert_eq!(end(Request::read(guessed, 0, 10)), refused(Refusal::NoRegion));
+    readable.read(|memory| assert!(memory == pattern(1, 1000)));
+    assert_eq!(
+        here.submit(Request::read(readable.key(), 900, 100))
+            .expect("room")
+            .wait()
+            .expect("ok")
+            .bytes,
+        pattern(1, 1000)[900..]
+    );
+    readable.withdraw();
+    assert_eq!(end(Request::read(readable.key(), 0, 10)), refused(Refusal::NoRegion));
+    until(|| readable.is_free());
+}
+
+#[test]
+fn message__that_nobody_takes_waits_and_its_deadline_counts() {
+    let mut settings = steady(HYBRID);
+    settings.max_message = 10_000;
+    settings.max_queued_bytes = 20_000;
+    let server = host(settings);
+    let client = host(steady(HYBRID));
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    let long = here.submit(Request::message(vec![0; 10_001]));
+    assert_eq!(long.err(), Some(SubmitError::TooLong { limit: 10_000 }));
+    let send = |i| here.submit(Request::message(pattern(i, 10_000))).expect("room");
+    send(0).wait().expect("fits");
+    send(1).wait().expect("fits");
+    let late = Request::message(pattern(2, 10_000)).deadline(Duration::from_millis(50));
+    let late = here.submit(late).expect("room").wait();
+    assert_eq!(late.err(), Some(OpError::Unknown(Cause::Deadline)));
+    let third = send(3);
+    assert!(there.receive().expect("first").bytes == pattern(0, 10_000));
+    third.wait().expect("there is room now");
+    assert!(there.receive().expect("second").bytes == pattern(1, 10_000));
+    assert!(there.receive().expect("third").bytes == pattern(3, 10_000), "2 was given up");
+}
+
+#[test]
+fn submit__beyond_the_limit_is_back_pressure() {
+    let mut settings = steady(HYBRID);
+    settings.max_ops = 4;
+    settings.max_queued_messages = 1;
+    let server = host(settings);
+    let client = host(steady(HYBRID));
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    let send = |i| here.submit(Request::message(vec![i]));
+    send(0).expect("room").wait().expect("delivered");
+    let ops: Vec<_> = (1..5).map(|i| send(i).expect("room")).collect();
+    assert_eq!(send(5).err(), Some(SubmitError::Full), "nobody takes the messages");
+    for i in 0..5 {
+        assert_eq!(there.receive().expect("message").bytes[..], [i]);
+    }
+    ops.into_iter().for_each(|op| drop(op.wait().expect("delivered")));
+    send(6).expect("room").wait().expect("delivered");
+}
+
+#[test]
+fn cancel__ends_an_op_that_cannot_end_by_itself() {
+    let mut settings = steady(HYBRID);
+    settings.max_queued_messages = 1;
+    let server = host(settings);
+    let client = host(steady(HYBRID));
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    here.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
+    let stuck = here.submit(Request::message(vec![2])).expect("room");
+    std::thread::sleep(Duration::from_millis(20));
+    stuck.cancel();
+    assert_eq!(stuck.wait().err(), Some(OpError::Unknown(Cause::Cancelled)));
+    drop(there);
+}
+
+#[test]
+fn close__lets_ops_end_and_tells_the_peer() {
+    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    let op = here.submit(Request::message(pattern(5, 500_000))).expect("room");
+    here.close();
+    op.wait().expect("it was under way when the connection closed");
+    assert_eq!(here.ended(), Some(End::ClosedHere));
+    assert!(there.receive().expect("message").bytes == pattern(5, 500_000));
+    assert_eq!(there.receive().err(), Some(End::ClosedByPeer));
+    let late = there.submit(Request::message(vec![1]));
+    assert_eq!(late.err(), Some(SubmitError::Ended(End::ClosedByPeer)));
+    client.connect(server.local_addr()).expect("the address can be connected to again");
+}
+
+#[test]
+fn host__that_goes_tells_its_peers_and_ends_its_ops() {
+    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let mut settings = steady(HYBRID);
+    settings.max_queued_messages = 1;
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    let region = server.register(vec![0; 100], Access::ReadWrite).expect("region");
+    drop(server);
+    let ended = here.submit(Request::write(region.key(), 0, vec![1; 10]));
+    if let Ok(op) = ended {
+        let error = op.wait().expect_err("nobody is there");
+        assert!(matches!(error, OpError::Unknown(_) | OpError::NotSent(_)), "{error}");
+    }
+    until(|| here.ended().is_some());
+    assert_eq!(there.ended(), Some(End::Stopped));
+}
+
+#[test]
+fn connect__to_nobody_or_with_another_key_fails() {
+    let mut settings = steady(HYBRID);
+    settings.session.handshake_timeout = apus_units::Span::from_ms(300);
+    let client = host(settings.clone());
+    let nobody = std::net::UdpSocket::bind(support::any()).expect("socket");
+    let address = nobody.local_addr().expect("address");
+    assert_eq!(client.connect(address).err(), Some(ConnectError::NoAnswer));
+    settings.keys = KeyRing::insecure();
+    let insecure = host(settings);
+    assert_eq!(client.connect(insecure.local_addr()).err(), Some(ConnectError::NoAnswer));
+    assert_eq!(insecure.connect(client.local_addr()).err(), Some(ConnectError::NoAnswer));
+}
+
+#[test]
+fn flows_of_a_connection_are_apart_and_engines_share_a_port() {
+    let mut settings = steady(HYBRID);
+    settings.engines = 2;
+    let server = host(settings);
+    let clients: Vec<_> = (0..4).map(|_| host(steady(HYBRID))).collect();
+    for client in &clients {
+        let here = client.connect_with(server.local_addr(), 16, None).expect("connect");
+        let there = server.accept().expect("accept");
+        assert_eq!((here.flows(), there.flows()), (16, 16));
+        for flow in 0..16 {
+            here.submit_to(flow, Request::message(vec![flow as u8])).expect("room");
+        }
+        let mut got: Vec<_> = (0..16).map(|_| there.receive().expect("message")).collect();
+        got.sort_by_key(|message| message.flow);
+        for (flow, message) in got.iter().enumerate() {
+            assert_eq!((message.flow, &message.bytes[..]), (flow, &[flow as u8][..]));
+        }
+    }
+}
