@@ -37,10 +37,10 @@ impl Hello {
         out.extend(u16::try_from(self.flows.len()).ok()?.to_be_bytes());
         let mut rest = &self.flows[..];
         while let Some(first) = rest.first() {
-            let consecutive = |(i, flow): (usize, &FlowId)| {
+            let breaks = |(i, flow): (usize, &FlowId)| {
                 u64::from(flow.get()) != u64::from(first.get()) + i as u64
             };
-            let run = rest.iter().enumerate().position(|f| consecutive(f)).unwrap_or(rest.len());
+            let run = rest.iter().enumerate().position(breaks).unwrap_or(rest.len());
             out.extend(first.get().to_be_bytes());
             out.extend((run as u16).to_be_bytes());
             rest = &rest[run..];

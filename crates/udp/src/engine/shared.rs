@@ -61,6 +61,7 @@ impl EngineShared {
     }
 
     /// Hands in a command; gives it back if the ring is full or the engine has stopped.
+    #[expect(clippy::result_large_err, reason = "the command goes back as it came")]
     pub(crate) fn submit(&self, command: Command) -> Result<(), Command> {
         if self.is_stopped() {
             return Err(command);
