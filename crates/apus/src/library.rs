@@ -40,6 +40,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/appendix-e-egress"
     "bolt/table1"
     "bolt/table2"
+    "bolt/fig12"
     "bolt/fig13"
     "bolt/fig14"
     "bolt/fig15"

@@ -222,3 +222,12 @@ fn a_forged_count_moves_the_window_by_no_more_than_was_acknowledged() {
     ack(&mut flow, 1_000_000, 0, 20);
     assert_close(cwnd(&flow), 21.0);
 }
+
+#[test]
+fn an_option_paces_every_window_after_the_first_rtt() {
+    let mut flow = bolt(&[("initial_cwnd", "20"), ("pacing", "always"), ("ai", "0")]);
+    assert_eq!(flow.allowance().pacing, Pacing::AckClocked);
+    ack(&mut flow, 0, 0, 20);
+    // 8 us over 20 packets.
+    assert_eq!(flow.allowance().pacing, Pacing::Delay(us(0.4)));
+}

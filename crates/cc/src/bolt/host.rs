@@ -185,7 +185,9 @@ impl Sender for Bolt {
         self.last_rtt = Some(event.rtt);
         self.rtt.update(&self.params.rto, event.rtt);
         let outstanding = f64::from(event.in_flight) + f64::from(event.acked_packets);
-        let limited = !self.params.validate_window || outstanding + 1.0 > self.cwnd;
+        // A paced packet or two may still wait for their time.
+        let waiting = if self.params.paced { self.cwnd / 8.0 } else { 0.0 };
+        let limited = !self.params.validate_window || outstanding + 1.0 + waiting > self.cwnd;
         let granted = self.newly_granted(event);
         if limited {
             self.change(f64::from(granted)); // l. 10-11
@@ -250,7 +252,11 @@ impl Sender for Bolt {
     fn allowance(&self) -> Allowance {
         let window = self.window();
         if window >= 1.0 {
-            return Allowance { window, pacing: Pacing::AckClocked };
+            let rtt = self.last_rtt.filter(|_| self.params.paced);
+            let pacing = rtt.map_or(Pacing::AckClocked, |rtt| {
+                Pacing::Delay(Span::from_ps_f64(rtt.as_ps_f64() / window))
+            });
+            return Allowance { window, pacing };
         }
         // Below one packet the window is a pace, as in Swift §3.4.
         if let Some(swift) =

@@ -71,6 +71,16 @@ pub(super) const TABLE: &[ParamInfo] = &[
         &[paper("hold", "deviation: Bolt does not say; halve in Bolt ns-3")],
     ),
     row(
+        "pacing",
+        ParamKind::Choice(&["below-one", "always"]),
+        "when packets leave RTT/cwnd apart: at windows below one packet or, after the first RTT, always",
+        &[paper(
+            "below-one",
+            "deviation: Bolt does not say; Swift §3.4. Always in effect in Bolt ns-3, where a rest of \
+             window that holds no full packet is paced: Fig. 12 comes out with it alone",
+        )],
+    ),
+    row(
         "ai",
         NUMBER,
         "packets added to the window once per RTT",
@@ -206,6 +216,8 @@ pub struct Params {
     pub max_cwnd: f64,
     /// What an SRC does to a window of one packet or less.
     pub below_one: BelowOne,
+    /// Packets leave RTT/cwnd apart at every window.
+    pub paced: bool,
     /// Packets added once per RTT (Alg. 2 l. 13).
     pub ai: f64,
     /// The window grows only while it limits the flow.
@@ -248,6 +260,7 @@ impl Params {
             min_cwnd: settings.number("min_cwnd"),
             max_cwnd: settings.number("max_cwnd"),
             below_one: if halve { BelowOne::Halve } else { BelowOne::Hold },
+            paced: settings.choice("pacing") == "always",
             ai: settings.number("ai"),
             validate_window: settings.flag("validate_window"),
             first: match settings.choice("first") {
