@@ -40,6 +40,8 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/appendix-e-egress"
     "bolt/table1"
     "bolt/table2"
+    "bolt/fig10"
+    "bolt/fig11"
     "bolt/fig12"
     "bolt/fig13"
     "bolt/fig14"

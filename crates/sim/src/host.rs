@@ -191,7 +191,7 @@ impl Host {
         receiver_level: u8,
         world: &mut World,
     ) -> Handled {
-        let telemetry = world.network.pool().telemetry(packet).copied();
+        let noted = world.keep_telemetry(packet);
         let Packet { ttl, congestion, src, payload: mut header, .. } = world.network.take(packet);
         if let Body::Signal(_) = header.body {
             // It names the flow as the peer knows it.
@@ -207,7 +207,8 @@ impl Host {
             marked: congestion.ecn == apus_cc::Ecn::Congested,
             receiver_level,
         };
-        let observed = Observed { fields: congestion.fields, telemetry: telemetry.as_ref() };
+        let observed =
+            Observed { fields: congestion.fields, telemetry: noted.then_some(&world.telemetry) };
         let handled = self.endpoint.handle_observed(&arrival, &header, &observed);
         let connection = self.flows[header.flow.index()].connection;
         world.metrics.on_handled(connection, &handled, &header);

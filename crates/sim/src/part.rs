@@ -1,7 +1,7 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
 use apus_cc::bolt::link_rate_code;
-use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal};
+use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
 use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling};
 use apus_transport::Endpoint;
 use apus_units::{FlowId, HostId, PortId, Time};
@@ -73,6 +73,7 @@ impl Part {
             sizes: plan.sizes,
             ack_class: plan.ack_class,
             now: Time::ZERO,
+            telemetry: Telemetry::default(),
             to_hand_over: Vec::new(),
             workloads: None,
             recorder: None,
