@@ -27,6 +27,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/fig5"
     "swift/fig14"
     "swift/fig15"
+    "swift/fig16"
     "swift/fig19"
     "swift/fig17"
     "swift/fig20"
@@ -240,6 +241,7 @@ mod tests {
             "swift/section-3-4 algorithm.pacing",
             "swift/section-3-4 algorithm.pacing",
             "swift/fig15 algorithm.base_target",
+            "swift/fig16 topology.buffer",
             "swift/fig17 algorithm.fs_range",
             "swift/fig17 algorithm.hop_scale",
             "swift/fig17 algorithm.base_target",
