@@ -62,6 +62,8 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
 const TESTBEDS: &[(&str, &str, &str)] = files! {
     "testbeds/t1"
     "testbeds/t1-quiet"
+    "testbeds/t2"
+    "testbeds/cluster"
 };
 
 /// The names of the scenarios.
@@ -119,6 +121,12 @@ fn read_file(path: &Path) -> Result<String, Failure> {
 fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
     if name.contains(['.', '/', '\\']) {
         let path = folder.join(name);
+        // The runs of a scenario of the library.
+        if let Some(found) = find(name)
+            && !path.exists()
+        {
+            return Ok(found);
+        }
         return match std::fs::read_to_string(&path) {
             Ok(text) => Ok(source(&path.to_string_lossy(), &text)),
             Err(error) => Err(format!("the file {} cannot be read: {error}", path.display())),

@@ -118,6 +118,10 @@ impl HostModel {
         match name {
             "ideal" => Some(Self::IDEAL),
             "t1" => Some(Self { jitter: Span::from_us(6), ..engine }),
+            // deviation: the paper gives no costs of T2's hosts. Its RTTs are "with NIC timestamps"
+            // (Swift §5.2), and each machine reaches its line rate both ways, so that several
+            // engines must share the work: none is modelled.
+            "t2" => Some(Self { nic_backlog: Span::from_ns(666), ..Self::IDEAL }), // 2 packets
             "t1-quiet" => Some(Self {
                 engine: Some(EngineCosts::T1_QUIET),
                 nic_backlog: Span::from_ns(666), // 2 packets at 100 Gb/s
@@ -128,5 +132,5 @@ impl HostModel {
     }
 
     /// The names that [`HostModel::preset`] knows.
-    pub const PRESETS: &[&str] = &["ideal", "t1", "t1-quiet"];
+    pub const PRESETS: &[&str] = &["ideal", "t1", "t1-quiet", "t2"];
 }

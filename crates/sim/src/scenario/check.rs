@@ -121,9 +121,6 @@ pub(super) fn read_checks(
     };
     let checks = read("check", true);
     let shown = read("show", false);
-    if !checks.is_empty() {
-        check_use(variants, checks.iter().chain(&shown), problems);
-    }
     for (index, check) in checks.iter().enumerate() {
         if checks[..index].iter().any(|other| other.name == check.name) {
             let message = format!("has two checks named \"{}\"; rename one", check.name);
@@ -133,21 +130,28 @@ pub(super) fn read_checks(
     (checks, shown)
 }
 
-/// Every variant must be looked at by a check: running one for nothing is a mistake.
-fn check_use<'a>(
+/// The variants that no check looks at.
+pub(super) fn unused<'a>(
     variants: &[Variant],
-    mut checks: impl Iterator<Item = &'a Check> + Clone,
-    problems: &Problems,
-) {
-    for (index, variant) in variants.iter().enumerate() {
-        let used = checks.clone().any(|check| {
-            let other = matches!(&check.relative, Some(Relative::Run { run, .. }) if *run == index);
-            check.runs.contains(&index) || other
-        });
-        if !used && !checks.any(|check| check.relative == Some(Relative::Largest)) {
-            let message = format!("no check looks at the variant `{}`; remove it", variant.name);
-            problems.add(variant.place, message);
-        }
+    checks: impl Iterator<Item = &'a Check> + Clone,
+) -> Vec<usize> {
+    if checks.clone().any(|check| check.relative == Some(Relative::Largest)) {
+        return Vec::new();
+    }
+    let used = |index: &usize| {
+        checks.clone().any(|check| {
+            let base = matches!(&check.relative, Some(Relative::Run { run, .. }) if run == index);
+            check.runs.contains(index) || base
+        })
+    };
+    (0..variants.len()).filter(|index| !used(index)).collect()
+}
+
+/// Running a variant for nothing is a mistake.
+pub(super) fn refuse_unused(variants: &[Variant], unused: &[usize], problems: &Problems) {
+    for variant in unused.iter().map(|&index| &variants[index]) {
+        let message = format!("no check looks at the variant `{}`; remove it", variant.name);
+        problems.add(variant.place, message);
     }
 }
 

@@ -34,7 +34,7 @@
 //!   has a switch half (`bolt`, `hpcc`), but for those of the switches named in
 //!   `topology.plain = ["left"]`. Signals of switches travel as acknowledgements do.
 //! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
-//! * `[host]`: `model` ("ideal", "t1", "t1-quiet") and what differs from it: `jitter`, `clock_offset`,
+//! * `[host]`: `model` ("ideal", "t1", "t1-quiet", "t2") and what differs from it: `jitter`, `clock_offset`,
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
 //!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts), or a `scale` by
 //!   which the model's costs are multiplied.
@@ -105,6 +105,8 @@
 //! * `[quick]` with `set = { duration = "20ms" }`: what `apus reproduce --quick` sets besides.
 //!   `quick = false` in a check, show or variant leaves it out there; `[sweep] quick = ["25us"]`
 //!   lists the values that are left. Quick runs say what they leave out.
+//! * `runs_of = "swift/cluster"` in place of all of that: only checks, on the runs of another
+//!   scenario: of its variants those that the checks look at. `apus reproduce` runs equal runs once.
 //! * `testbed = "t1"`: another file with settings that several scenarios share. What differs from it
 //!   or from the algorithm's and host's defaults stands in `[[override]]` (`set`, `reason`) or in a
 //!   variant or sweep with its `reason`.
@@ -127,6 +129,7 @@ mod poisson;
 mod quick;
 mod record;
 mod rounds;
+mod runs_of;
 mod section;
 mod series;
 mod setup;
@@ -223,8 +226,9 @@ impl Scenario {
         let place = problems.add_file(source);
         let mut own = tree::parse(source, place, &problems);
         one_line::expand(&mut own, &problems);
-        let mut table = own.clone();
         let mut scenario = None;
+        let viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
+        let mut table = own.clone();
         // What is no TOML is not worth reading on.
         if problems.is_empty() {
             let testbed = merge_testbed(&mut table, find_testbed, &mut problems);
@@ -233,6 +237,7 @@ impl Scenario {
             let rule = ReasonRule { testbed: testbed.as_ref() };
             let reader = Reader {
                 own: &own,
+                viewed,
                 place,
                 rule,
                 options,
@@ -349,6 +354,8 @@ fn read_option(text: &str, problems: &mut Problems) -> Option<Assignment> {
 struct Reader<'a> {
     /// The file's own settings, without the testbed's.
     own: &'a Table,
+    /// Whether the runs are those of another scenario.
+    viewed: bool,
     place: Place,
     rule: ReasonRule<'a>,
     options: &'a Options,
@@ -371,13 +378,22 @@ impl Reader<'_> {
         let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
         root.check(is_name(&name) && name.len() <= longest, "name", must);
         let quick = quick::read(&root, &self.rule, &table, problems);
-        let (mut checks, mut shown) = check::read_checks(
-            &root,
-            &variants,
-            &measure::names(&table),
-            source.as_deref(),
-            problems,
-        );
+        let numbers = measure::names(&table);
+        let (mut checks, mut shown) =
+            check::read_checks(&root, &variants, &numbers, source.as_deref(), problems);
+        let unused = check::unused(&variants, checks.iter().chain(&shown));
+        let mut variants = variants;
+        if self.viewed {
+            // Those that nobody looks at here belong to others.
+            let kept: Vec<usize> = (0..variants.len()).filter(|i| !unused.contains(i)).collect();
+            checks.iter_mut().chain(&mut shown).for_each(|check| {
+                check.keep_runs(&kept);
+            });
+            variants = kept.iter().map(|&index| variants[index].clone()).collect();
+            overrides.clear();
+        } else if !checks.is_empty() {
+            check::refuse_unused(&variants, &unused, problems);
+        }
         let mut quick_run = QuickRun::new(&quick, &variants, &root, problems);
         if self.options.quick {
             checks = quick_run.narrow(checks);

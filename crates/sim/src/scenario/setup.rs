@@ -96,6 +96,13 @@ impl Setup {
         self
     }
 
+    /// The same run under another name.
+    #[must_use]
+    pub fn with_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     /// The same run, recorded or not: its summary then has tables.
     #[must_use]
     pub fn recorded(mut self, recorded: bool) -> Self {

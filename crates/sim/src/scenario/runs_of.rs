@@ -1,0 +1,47 @@
+//! `runs_of = "swift/cluster"`: a scenario that has only checks, on the runs of another one.
+
+use super::FindTestbed;
+use super::source::Problems;
+use super::tree::{self, Table, Value};
+
+/// What such a scenario says itself.
+const OWN_KEYS: &[&str] = &["name", "title", "source", "runs_of", "check", "show"];
+/// What it does not take over.
+const NOT_TAKEN: &[&str] = &["name", "title", "source", "check", "show"];
+
+/// Takes over the runs that `table` names: settings, variants, testbed, overrides and what a quick
+/// run changes. Whether it names any.
+pub(super) fn take_over(table: &mut Table, find: FindTestbed<'_>, problems: &mut Problems) -> bool {
+    let Some(node) = table.get("runs_of").cloned() else { return false };
+    let Value::Text(name) = &node.value else {
+        let message = "`runs_of` must be the name of a scenario like \"swift/cluster\"";
+        problems.add(node.place, message);
+        return false;
+    };
+    for (key, entry) in &table.entries {
+        if !OWN_KEYS.contains(&key.as_str()) {
+            let message = format!(
+                "`{key}` has no effect: the runs are those of \"{name}\"; remove it, or `runs_of`"
+            );
+            problems.add(entry.key, message);
+        }
+    }
+    let source = match find(name) {
+        Ok(source) => source,
+        Err(message) => {
+            problems.add(node.place, message);
+            return false;
+        }
+    };
+    let start = problems.add_file(&source);
+    let mut other = tree::parse(&source, start, problems);
+    super::one_line::expand(&mut other, problems);
+    if let Some(chain) = other.get("runs_of") {
+        problems
+            .add(chain.place, format!("\"{name}\" has no runs of its own; name the one it names"));
+    }
+    other.entries.retain(|key, _| !NOT_TAKEN.contains(&key.as_str()));
+    table.entries.retain(|key, _| OWN_KEYS.contains(&key.as_str()) && key != "runs_of");
+    table.entries.extend(other.entries);
+    true
+}
