@@ -39,6 +39,16 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "swift/appendix-a"
     "swift/appendix-e"
     "swift/appendix-e-egress"
+    "swift/cluster"
+    "swift/fig6"
+    "swift/fig7"
+    "swift/fig8"
+    "swift/fig9"
+    "swift/fig10"
+    "swift/fig11"
+    "swift/fig12"
+    "swift/fig13"
+    "swift/fig18"
     "bolt/table1"
     "bolt/table2"
     "bolt/fig10"
@@ -280,6 +290,13 @@ mod tests {
             "swift/appendix-a host.clock_reading_interval",
             "swift/appendix-e algorithm.fs_range",
             "swift/appendix-e algorithm.fs_range",
+            "swift/cluster topology.rate",
+            "swift/cluster topology.uplink.rate",
+            "swift/cluster topology.rate",
+            "swift/cluster topology.uplink.rate",
+            "swift/fig13 topology.class.0.priority",
+            "swift/fig18 algorithm.fs_range",
+            "swift/fig18 algorithm.hop_scale",
         ];
         assert_eq!(list, expected);
     }

@@ -690,3 +690,42 @@ proptest! {
         }
     }
 }
+
+/// What a scenario that looks at `other.toml` says besides.
+fn view(text: &str) -> Result<Scenario, ScenarioError> {
+    let other = "name = \"other\"\nduration = \"5ms\"\nsource = \"a test\"\n\
+                 topology = \"star hosts=4 100Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
+                 [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n\
+                 [sweep]\nkey = \"algorithm.base_target\"\nvalues = [\"20us\", \"30us\", \"40us\"]\n\
+                 [[check]]\nname = \"all\"\nmetric = \"jain\"\nlow = 0\n";
+    let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
+    let find = |name: &str| match name {
+        "other.toml" => Ok(source("other.toml", other)),
+        name => Err(format!("there is no {name}")),
+    };
+    let text = format!("name = \"view\"\nsource = \"a test\"\nruns_of = \"other.toml\"\n{text}");
+    Scenario::read(&source("view.toml", &text), &find, &Options::default())
+}
+
+#[test]
+fn a_scenario_may_look_at_the_runs_of_another() {
+    let text = "[[check]]\nname = \"own\"\nmetric = \"fabric_rtt_us.p99\"\nvariant = \"30us\"\n\
+                relative_to = { metric = \"fabric_rtt_us.p50\" }\nlow = 1\n";
+    let scenario = view(text).unwrap_or_else(|e| panic!("{e}"));
+    let names: Vec<_> = scenario.runs.iter().map(|run| run.setup.name()).collect();
+    assert_eq!(names, ["view/30us"], "only what the check looks at");
+    assert_eq!(scenario.checks.len(), 1);
+    assert_eq!(scenario.checks[0].runs, [0]);
+    let one = std::num::NonZeroUsize::MIN;
+    let experiment = experiment::run(&scenario, 1, one, &Watch::default(), &|_| {}).expect("runs");
+    let rtt = &experiment.summaries[0][0].fabric_rtt_us;
+    let ratio = rtt.p99.expect("measured") / rtt.p50.expect("measured");
+    assert_eq!(experiment.checks[0].shown.measured, Some(ratio), "of the same run");
+}
+
+#[test]
+fn a_scenario_that_looks_at_another_has_no_settings() {
+    let text = "duration = \"9ms\"\n[[check]]\nname = \"own\"\nmetric = \"jain\"\nlow = 0\n";
+    let error = view(text).expect_err("refused").to_string();
+    assert!(error.contains("`duration` has no effect"), "{error}");
+}

@@ -1,5 +1,6 @@
 //! The runs of all experiments on all cores: none waits for the end of another experiment.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::thread::available_parallelism;
@@ -16,11 +17,15 @@ use crate::progress::RunsMeter;
 /// Experiments whose runs share the cores.
 pub struct Pool<'a> {
     parts: Vec<Part<'a>>,
+    /// Every run once, however many experiments look at it.
     setups: Vec<Setup>,
+    /// The experiment that each run is run for first.
     names: Vec<&'a str>,
+    /// Whose result each run is: places in the list of all experiments' runs.
+    places: Vec<Vec<usize>>,
 }
 
-/// The runs of one experiment, from `first` on.
+/// The runs of one experiment, in the list of all, from `first` on.
 struct Part<'a> {
     scenario: &'a Scenario,
     first: usize,
@@ -50,15 +55,35 @@ struct State {
 impl<'a> Pool<'a> {
     /// All runs of these experiments, in their order.
     pub fn new(experiments: impl Iterator<Item = (&'a str, &'a Scenario)>, seeds: u64) -> Self {
-        let mut pool = Self { parts: Vec::new(), setups: Vec::new(), names: Vec::new() };
+        let (parts, names, places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pool = Self { parts, setups: Vec::new(), names, places };
+        let (mut known, mut first) = (BTreeMap::new(), 0);
         for (name, scenario) in experiments {
             let own = setups(scenario, seeds);
-            let (first, runs) = (pool.setups.len(), own.len());
-            pool.names.extend(own.iter().map(|_| name));
-            pool.setups.extend(own);
+            let runs = own.len();
+            for (place, setup) in (first..).zip(own) {
+                // Tables belong to the experiment that wrote them.
+                let shared = setup.record().is_none();
+                let key = shared.then(|| setup.clone().with_name("").to_toml());
+                if let Some(&run) = key.as_ref().and_then(|key| known.get(key)) {
+                    let places: &mut Vec<usize> = &mut pool.places[run];
+                    places.push(place);
+                    continue;
+                }
+                known.extend(key.map(|key| (key, pool.setups.len())));
+                pool.setups.push(setup);
+                pool.names.push(name);
+                pool.places.push(vec![place]);
+            }
             pool.parts.push(Part { scenario, first, runs });
+            first += runs;
         }
         pool
+    }
+
+    /// How many runs the experiments have, those counted twice that two look at.
+    fn all_runs(&self) -> usize {
+        self.parts.last().map_or(0, |part| part.first + part.runs)
     }
 
     /// Runs all. `done` gets each experiment in order, as soon as it and those before it are
@@ -68,8 +93,8 @@ impl<'a> Pool<'a> {
         let meter = RunsMeter::new(&self.names, threads);
         let state = Mutex::new((
             State {
-                results: self.setups.iter().map(|_| None).collect(),
-                walls: vec![Duration::ZERO; self.setups.len()],
+                results: (0..self.all_runs()).map(|_| None).collect(),
+                walls: vec![Duration::ZERO; self.all_runs()],
                 left: self.parts.iter().map(|part| part.runs).collect(),
                 next: 0,
             },
@@ -95,10 +120,13 @@ impl<'a> Pool<'a> {
                 Ok(summary) => summary.interrupted,
                 Err(_) => true,
             };
-            state.results[run] = (!(ended && interrupted(watch))).then_some(result);
-            state.walls[run] = wall;
-            let index = self.parts.partition_point(|part| part.first <= run) - 1;
-            state.left[index] -= 1;
+            let result = (!(ended && interrupted(watch))).then_some(result);
+            state.walls[self.places[run][0]] = wall;
+            for &place in &self.places[run] {
+                state.results[place].clone_from(&result);
+                let index = self.parts.partition_point(|part| part.first <= place) - 1;
+                state.left[index] -= 1;
+            }
             while state.left.get(state.next) == Some(&0) {
                 let index = state.next;
                 state.next += 1;
@@ -124,5 +152,33 @@ impl<'a> Pool<'a> {
         }
         let wall_s = state.walls[own].iter().sum::<Duration>().as_secs_f64();
         Some(Finished { experiment, complete, wall_s })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use apus_sim::scenario::Options;
+
+    use super::Pool;
+    use crate::library;
+
+    /// Two scenarios that look at runs of a third one add none of their own.
+    #[test]
+    fn equal_runs_are_run_once() {
+        let names = ["swift/cluster", "swift/fig6", "swift/fig10"];
+        let scenarios = names.map(|name| {
+            let source = library::find(name).expect("listed");
+            library::read(&source, Path::new(""), &Options::default()).expect("a scenario")
+        });
+        let seeds = 2;
+        let pool = Pool::new(names.into_iter().zip(&scenarios), seeds);
+        assert_eq!(pool.setups.len(), scenarios[0].runs.len() * seeds as usize);
+        let all: usize = scenarios.iter().map(|scenario| scenario.runs.len()).sum();
+        assert_eq!(pool.all_runs(), all * seeds as usize);
+        let mut places: Vec<usize> = pool.places.concat();
+        places.sort_unstable();
+        assert_eq!(places, (0..pool.all_runs()).collect::<Vec<_>>());
     }
 }

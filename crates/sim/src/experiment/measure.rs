@@ -93,6 +93,7 @@ impl Data<'_> {
                         largest(&all?)?
                     }
                     Relative::Value => self.runs[run].value?,
+                    Relative::Own { metric } => self.metric(run, seed, metric)?,
                     Relative::Run { run, metric } => self.metric(*run, seed, metric)?,
                 };
                 let ratio = value / base;

@@ -64,6 +64,11 @@ pub enum Relative {
     Largest,
     /// The value of the run's variant.
     Value,
+    /// Another metric of the same run.
+    Own {
+        /// The metric.
+        metric: String,
+    },
     /// A metric of one run.
     Run {
         /// Its index.
@@ -319,13 +324,10 @@ impl Reader<'_, '_> {
             Value::Text(text) if text == "value" => Some(Relative::Value),
             Value::Table(table) => {
                 let inner = Section::new(table, "check.relative_to", node.place, self.problems);
-                let run = match inner.node("variant") {
-                    Some(node) => self.variant(node),
-                    None => {
-                        inner.missing("variant", "the name of a variant");
-                        None
-                    }
-                };
+                let run = inner.node("variant").map(|node| self.variant(node));
+                if run.is_none() && inner.node("metric").is_none() {
+                    inner.missing("variant", "the name of a variant, or another `metric`");
+                }
                 let other = match inner.node("metric") {
                     Some(node) => self.metric("relative_to.metric", node),
                     None => Some(metric.to_owned()),
@@ -336,11 +338,15 @@ impl Reader<'_, '_> {
                     let message = format!("`{metric}` and `{other}` have different units");
                     self.problems.add(node.place, message);
                 }
-                Some(Relative::Run { run: run?, metric: other })
+                match run {
+                    Some(run) => Some(Relative::Run { run: run?, metric: other }),
+                    None => Some(Relative::Own { metric: other }),
+                }
             }
             other => {
                 let message = format!(
-                    "`relative_to` must be \"max\", \"value\" or {{ variant = \"...\" }}, not {}",
+                    "`relative_to` must be \"max\", \"value\", {{ variant = \"...\" }} or \
+                     {{ metric = \"...\" }}, not {}",
                     other.describe()
                 );
                 self.problems.add(node.place, message);
