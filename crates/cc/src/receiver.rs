@@ -1,8 +1,11 @@
 //! The receiver half of an algorithm.
 
+use alloc::boxed::Box;
+
 use apus_units::Time;
 
 use crate::DataEvent;
+use crate::expresspass::ExpressPassReceiver;
 
 /// A control packet that a receiver half sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,24 +51,56 @@ pub enum ReceiverAlgorithm {
     /// Every data packet is acknowledged, and nothing else is sent.
     #[default]
     Acknowledging,
+    /// ExpressPass: sends credits.
+    ExpressPass(Box<ExpressPassReceiver>),
 }
 
 impl ReceiverAlgorithm {
-    /// Whether flows of this receiver take turns by credits: data waits for them, and is not
-    /// acknowledged packet by packet.
+    /// Whether it sends control packets, so that the transport has to ask it for them.
     #[must_use]
-    pub fn gives_credits(&self) -> bool {
+    pub fn sends_control(&self) -> bool {
         match self {
             Self::Acknowledging => false,
+            Self::ExpressPass(_) => true,
         }
     }
 }
 
 impl Receiver for ReceiverAlgorithm {
     #[inline]
-    fn on_data(&mut self, _event: &DataEvent) -> bool {
+    fn on_data(&mut self, event: &DataEvent) -> bool {
         match self {
             Self::Acknowledging => true,
+            Self::ExpressPass(receiver) => receiver.on_data(event),
+        }
+    }
+
+    fn on_credit_request(&mut self, now: Time) {
+        match self {
+            Self::Acknowledging => {}
+            Self::ExpressPass(receiver) => receiver.on_credit_request(now),
+        }
+    }
+
+    fn on_credit_stop(&mut self, now: Time) {
+        match self {
+            Self::Acknowledging => {}
+            Self::ExpressPass(receiver) => receiver.on_credit_stop(now),
+        }
+    }
+
+    #[inline]
+    fn next_control(&self) -> Time {
+        match self {
+            Self::Acknowledging => Time::MAX,
+            Self::ExpressPass(receiver) => receiver.next_control(),
+        }
+    }
+
+    fn poll_control(&mut self, now: Time) -> Option<ReceiverControl> {
+        match self {
+            Self::Acknowledging => None,
+            Self::ExpressPass(receiver) => receiver.poll_control(now),
         }
     }
 }

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use apus_units::{Span, Time};
 
+use crate::expresspass::CreditLimit;
 use crate::settings::suggestion;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
@@ -43,6 +44,12 @@ pub trait Registered: Sender + Sized {
     #[must_use]
     fn switch(_params: &Arc<Self::Params>, _port: &SwitchInfo) -> SwitchAlgorithm {
         SwitchAlgorithm::Plain
+    }
+
+    /// What ports do to the algorithm's credits, if it lives on credits.
+    #[must_use]
+    fn credit_limit(_params: &Self::Params) -> Option<CreditLimit> {
+        None
     }
 }
 
@@ -100,6 +107,12 @@ impl AlgorithmConfig {
     #[must_use]
     pub fn switch(&self, port: &SwitchInfo) -> SwitchAlgorithm {
         self.params.switch(port)
+    }
+
+    /// What ports do to the algorithm's credits, if it lives on credits.
+    #[must_use]
+    pub fn credit_limit(&self) -> Option<CreditLimit> {
+        self.params.credit_limit()
     }
 
     /// What the algorithm is.
@@ -164,6 +177,14 @@ macro_rules! algorithms {
             fn switch(&self, port: &SwitchInfo) -> SwitchAlgorithm {
                 match self {
                     $(Self::$variant(params) => <$sender as Registered>::switch(params, port),)+
+                }
+            }
+        }
+
+        impl SharedParams {
+            fn credit_limit(&self) -> Option<CreditLimit> {
+                match self {
+                    $(Self::$variant(params) => <$sender as Registered>::credit_limit(params),)+
                 }
             }
         }
@@ -262,6 +283,8 @@ algorithms! {
     Bolt(crate::bolt::Bolt);
     /// HPCC, by in-network telemetry.
     Hpcc(crate::hpcc::Hpcc);
+    /// ExpressPass: credits.
+    ExpressPass(crate::expresspass::ExpressPass);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

@@ -29,7 +29,7 @@ const PAPER: (&str, &str) = ("swift", "paper");
 #[test]
 fn every_profile_of_every_algorithm_builds() {
     let names: Vec<_> = algorithms().iter().map(|info| info.name).collect();
-    assert_eq!(names, ["swift", "dctcp", "constant"]);
+    assert_eq!(names, ["swift", "dctcp", "expresspass", "constant"]);
     for info in algorithms() {
         for profile in info.profiles {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
@@ -94,7 +94,7 @@ fn unknown_names_suggest_the_nearest() {
     let unknown = error("swfit", None, &[]);
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
-    assert!(error("quic", None, &[]).to_string().contains("swift, dctcp, constant"));
+    assert!(error("quic", None, &[]).to_string().contains("swift, dctcp, expresspass, constant"));
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);
     assert!(profile.to_string().contains("did you mean `paper`?"), "{profile}");
@@ -180,7 +180,16 @@ fn settings_without_effect_are_refused() {
 
 #[test]
 fn every_parameter_says_what_it_is_and_where_its_defaults_come_from() {
-    let origins = ["Swift §", "Swift Alg. 1", "RFC ", "Falcon default", "deviation: "];
+    let origins = [
+        "Swift §",
+        "Swift Alg. 1",
+        "RFC ",
+        "Falcon default",
+        "deviation: ",
+        "ExpressPass §",
+        "ns2-xpass",
+        "unverified: ",
+    ];
     for info in algorithms() {
         for param in info.parameters {
             assert!(!param.doc.is_empty() && !param.defaults.is_empty(), "{}", param.name);

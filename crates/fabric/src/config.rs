@@ -47,6 +47,8 @@ pub struct ClassConfig {
     pub weight: u32,
     /// Most bytes that the class may hold in the port, on top of the port's [`Buffer`].
     pub limit: Bytes,
+    /// Most packets of the class that may wait in the port, the one in service not counted.
+    pub limit_packets: u32,
     /// Token bucket in front of the class. At most one class of a port may have one.
     pub rate_limit: Option<RateLimit>,
     /// Switch half that sees the class's packets; each class has its own copy.
@@ -60,6 +62,7 @@ impl Default for ClassConfig {
             priority: 0,
             weight: 1,
             limit: Bytes::MAX,
+            limit_packets: u32::MAX,
             rate_limit: None,
             algorithm: SwitchAlgorithm::Plain,
         }

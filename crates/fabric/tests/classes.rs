@@ -217,6 +217,18 @@ fn a_class_limit_holds_within_the_buffer() {
     assert_eq!(send(&mut sim, 1, 9000, 9), Sent::Accepted);
 }
 
+/// One packet is in service, three may wait: of eight, four are dropped, whatever their size.
+#[test]
+fn a_class_limit_in_packets_counts_those_that_wait() {
+    let few = ClassConfig { limit_packets: 3, ..level(0) };
+    let mut sim = Sim::build(&wire(with_classes(vec![few, level(1)])));
+    for id in 0..8 {
+        send(&mut sim, 0, 100 + 10 * id as u32, id);
+    }
+    let counters = sim.net.class_counters(PORT, ClassId::new(0), ps(0));
+    assert_eq!((counters.dropped.packets, counters.queued.packets), (4, 4));
+}
+
 /// Of eight 1500 B packets a limit of 4500 B drops five; those of the other class are not its own.
 #[test]
 fn each_class_counts_what_it_was_offered_dropped_and_sent() {

@@ -325,18 +325,22 @@ impl Host {
         if let Some(workloads) = &mut world.workloads {
             workloads.on_sent(flow.connection, &transmit.header.body);
         }
-        self.nic_drained = self.nic_drained.max(now)
-            + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
         let telemetry = match transmit.congestion.fields {
             AlgorithmFields::TelemetryEcho => self.endpoint.telemetry(transmit.flow),
             _ => None,
         };
+        let mut accepted = true;
         if at <= world.now && self.on_the_way.is_empty() {
-            world.send(at, self.id, packet, telemetry);
+            accepted = world.send(at, self.id, packet, telemetry);
         } else {
             let telemetry = telemetry.map(|telemetry| Box::new(*telemetry));
             let place = self.on_the_way.partition_point(|other| other.at <= at);
             self.on_the_way.insert(place, OnTheWay { at, packet, telemetry });
+        }
+        // What the NIC's limit of credits drops takes no time on the wire.
+        if accepted {
+            self.nic_drained = self.nic_drained.max(now)
+                + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
         }
     }
 
@@ -395,6 +399,6 @@ pub(crate) fn begins_op(header: &Header) -> bool {
             segment.offset == 0
                 && !matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel)
         }
-        Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => false,
+        Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => false,
     }
 }

@@ -8,6 +8,7 @@
 mod application;
 mod clock;
 pub mod columns;
+pub mod credits;
 mod engine;
 pub mod experiment;
 pub mod fairness;

@@ -3,7 +3,7 @@
 
 use apus_transport::{Completion, Handled, Outcome};
 use apus_units::{Span, Time};
-use apus_wire::{Body, Header};
+use apus_wire::{Body, Control, Header};
 use hdrhistogram::Histogram;
 
 /// Values of one kind in millionths of their unit (times in picoseconds): exact count, sum and
@@ -146,6 +146,17 @@ pub(crate) struct Counts {
     pub(crate) ops_failed: u64,
     /// Work of the hosts' engines, stalls apart.
     pub(crate) engine_time: Span,
+    pub(crate) credits: CreditCounts,
+}
+
+/// What became of credits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CreditCounts {
+    /// Credits that receivers sent, those that reached a sender, and those of them that found nothing
+    /// to send.
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) wasted: u64,
 }
 
 impl Counts {
@@ -159,6 +170,9 @@ impl Counts {
         self.ops += other.ops;
         self.ops_failed += other.ops_failed;
         self.engine_time += other.engine_time;
+        self.credits.sent += other.credits.sent;
+        self.credits.received += other.credits.received;
+        self.credits.wasted += other.credits.wasted;
     }
 }
 
@@ -234,6 +248,8 @@ impl Metrics {
             Body::Ack(_) | Body::Reject(_) => self.warm.acks += 1,
             // Switches make these, not hosts.
             Body::Signal(_) => {}
+            Body::Control(Control::Credit(_)) => self.warm.credits.sent += 1,
+            Body::Control(_) => {}
         }
     }
 
@@ -259,8 +275,13 @@ impl Metrics {
                 self.end_to_end_rtt.record(sample.end_to_end_rtt);
                 self.endpoint_delay.record(sample.endpoint_delay);
             }
+            Handled::Credit { used } => {
+                self.warm.credits.received += 1;
+                self.warm.credits.wasted += u64::from(!used);
+            }
             // Applications of the simulator neither cancel nor refuse ops.
-            Handled::Ack(_)
+            Handled::Control
+            | Handled::Ack(_)
             | Handled::Refused
             | Handled::Cancelled
             | Handled::Rejected

@@ -72,6 +72,7 @@ impl Part {
             metrics: Metrics::new(plan.connections.len(), Time::ZERO + plan.warmup),
             sizes: plan.sizes,
             ack_class: plan.ack_class,
+            credits: plan.credits.is_some(),
             now: Time::ZERO,
             telemetry: Telemetry::default(),
             to_hand_over: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apus_cc::expresspass::CreditLimit;
 use apus_cc::registry::AlgorithmConfig;
 use apus_fabric::Topology;
 use apus_transport::{EndpointConfig, OpKind};
@@ -26,6 +27,8 @@ pub struct Plan {
     pub endpoint: EndpointConfig,
     /// Class of acknowledgements and read requests; `None`: that of their connection.
     pub ack_class: Option<ClassId>,
+    /// What ports do to credits, if any flow lives on them. [`Plan::topology`] is divided already.
+    pub credits: Option<CreditLimit>,
     /// What happens to links, when. The ports concerned must be `variable`.
     pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use apus_fabric::{Count, Counters, Network, Node, PortCounters, RouteError, TopologyError};
-use apus_units::{PortId, Span, Time};
+use apus_units::{Bytes, PortId, Span, Time};
 use apus_wire::Header;
 
+use crate::credits::{BoundError, CreditSummary, DATA_CLASS, DataBounds};
 use crate::fairness::FairShare;
 use crate::faults::Faults;
 use crate::measure::{self, GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
@@ -77,6 +78,8 @@ pub struct Simulation {
     port_windows: Option<PortWindows>,
     group_queues: Option<GroupQueues>,
     series: Option<SeriesSampler>,
+    /// Of a run with credits, if its data queues are bounded.
+    data_bounds: Option<DataBounds>,
     plan: Plan,
     watch: Watch,
 }
@@ -119,6 +122,14 @@ impl Simulation {
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));
+        let data_bounds = match plan.credits {
+            Some(_) => match DataBounds::new(plan, &mut network) {
+                Ok(bounds) => Some(bounds),
+                Err(BoundError::Route(error)) => return Err(PlanError::Route(error)),
+                Err(BoundError::Cycle | BoundError::Engine) => None,
+            },
+            None => None,
+        };
         Ok(Self {
             parts,
             partition,
@@ -129,6 +140,7 @@ impl Simulation {
             port_windows: None,
             group_queues: None,
             series,
+            data_bounds,
             plan: plan.clone(),
             watch: Watch::default(),
         })
@@ -227,6 +239,7 @@ impl Simulation {
             }
         }
         let mut summary = self.sum_up(name, &ports_at_warmup, &counters, cost);
+        self.check_credits(&mut summary)?;
         summary.interrupted = stopped.is_some();
         summary.stop_reason = stopped;
         if let Some(recording) = &mut recording {
@@ -375,6 +388,41 @@ impl Simulation {
         });
     }
 
+    /// No data queue of a run with credits is longer than network calculus allows.
+    fn check_credits(&self, summary: &mut Summary) -> Result<(), RunError> {
+        if self.plan.credits.is_none() {
+            return Ok(());
+        }
+        let network = &self.parts[0].world.network;
+        for port in network.ports() {
+            let network = self.network_of(port);
+            let end = Time::ZERO + self.plan.duration;
+            let data = network.class_counters(port, DATA_CLASS, end);
+            summary.credits.data_drops += data.dropped.packets;
+            let Some(queued) = network.max_own_bytes(port, DATA_CLASS).map(Bytes::get) else {
+                continue;
+            };
+            let bound = self.data_bounds.as_ref().and_then(|bounds| bounds.at(port));
+            if let Some(bound) = bound {
+                let used = queued as f64 / bound as f64;
+                let credits = &mut summary.credits;
+                credits.bound_used = Some(credits.bound_used.map_or(used, |u| u.max(used)));
+                if queued > bound {
+                    let name = network.port_name(port);
+                    return Err(RunError(format!(
+                        "the data queue of port {name} held {queued} B, but network calculus \
+                         bounds it by {bound} B: credits do not schedule this run's data"
+                    )));
+                }
+            }
+            if self.is_switch_port(port) && queued >= summary.credits.max_data_queue_bytes {
+                summary.credits.max_data_queue_bytes = queued;
+                summary.credits.bound_bytes = bound;
+            }
+        }
+        Ok(())
+    }
+
     /// Packets sent = delivered + dropped + in flight, at every port and in all.
     fn check_conservation(&self) -> Result<Counters, RunError> {
         let mut counters = Counters::default();
@@ -480,6 +528,7 @@ impl Simulation {
             fabric_rtt_us: DistributionSummary::from(&metrics.fabric_rtt),
             end_to_end_rtt_us: DistributionSummary::from(&metrics.end_to_end_rtt),
             endpoint_delay_us: DistributionSummary::from(&metrics.endpoint_delay),
+            credits: CreditSummary::new(&metrics.warm.credits),
             op_latency_us: DistributionSummary::from(&metrics.op_latency),
             jain: jain(&rates),
             fair_share_deviation: self.fair_share.worst(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::credits::CreditSummary;
 use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::{Counts, Distribution};
 use crate::record::Recording;
@@ -190,6 +191,8 @@ pub struct Summary {
     pub end_to_end_rtt_us: DistributionSummary,
     /// `remote_queuing` + (t6 - t5), per acknowledgement.
     pub endpoint_delay_us: DistributionSummary,
+    /// What became of credits.
+    pub credits: CreditSummary,
     /// Submission to completion, per op.
     pub op_latency_us: DistributionSummary,
     /// Jain's index of the connections' goodput over the measured phase.

@@ -1,11 +1,12 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
-use apus_cc::{FlowInfo, Telemetry};
-use apus_fabric::{FabricEvent, Network, Packet, PacketRef, Schedule};
+use apus_cc::{FlowInfo, MAX_CREDIT_PADDING, Telemetry};
+use apus_fabric::{FabricEvent, Network, Packet, PacketRef, Schedule, Sent};
 use apus_transport::Completion;
 use apus_units::{Bytes, ClassId, HostId, PortId, Time};
-use apus_wire::{Body, Header};
+use apus_wire::{Body, Control, Header};
 
+use crate::credits;
 use crate::host::HostFlow;
 use crate::measure::WorkloadMetrics;
 use crate::metrics::Metrics;
@@ -35,12 +36,24 @@ impl PacketSizes {
         }
     }
 
+    /// Wire bytes of the shortest and the longest credit: in the middle a control packet's.
+    pub(crate) fn credit_range(&self) -> (u32, u32) {
+        let half = u32::from(MAX_CREDIT_PADDING / 2);
+        let shortest = self.control.saturating_sub(half);
+        (shortest, shortest + 2 * half)
+    }
+
     /// Wire bytes of a packet.
     #[inline]
     pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {
         match body {
             Body::Data(segment) if segment.length > 0 => segment.length + self.header,
-            Body::Data(_) | Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => self.control,
+            Body::Control(Control::Credit(credit)) => {
+                self.credit_range().0 + u32::from(credit.padding)
+            }
+            Body::Data(_) | Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {
+                self.control
+            }
         }
     }
 }
@@ -128,6 +141,8 @@ pub(crate) struct World {
     pub(crate) sizes: PacketSizes,
     /// Class of acknowledgements and read requests, if it is not that of their flow.
     pub(crate) ack_class: Option<ClassId>,
+    /// Whether any flow lives on credits, and ports are divided for them.
+    pub(crate) credits: bool,
     /// The time of the event being handled; between phases, the end of the last one.
     pub(crate) now: Time,
     /// What switches noted on the packet that a host processes.
@@ -174,6 +189,9 @@ impl World {
     /// The class in which a packet of a flow of class `flow` travels.
     #[inline]
     pub(crate) fn class_of(&self, body: &Body, flow: ClassId) -> ClassId {
+        if self.credits {
+            return credits::class_of(body);
+        }
         match (self.ack_class, body) {
             (None, _) => flow,
             (Some(_), Body::Data(segment)) if segment.length > 0 => flow,
@@ -193,7 +211,7 @@ impl World {
         network.receive(port, arrives, packet, telemetry, &mut scheduler);
     }
 
-    /// Hands a packet to a host's NIC port at `at`.
+    /// Hands a packet to a host's NIC port at `at`, and says whether the port took it.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -201,9 +219,9 @@ impl World {
         host: HostId,
         packet: Packet<Header>,
         telemetry: Option<&Telemetry>,
-    ) {
+    ) -> bool {
         let (network, mut scheduler) = self.network();
-        network.send_with(at, host, packet, telemetry, &mut scheduler);
+        network.send_with(at, host, packet, telemetry, &mut scheduler) == Sent::Accepted
     }
 
     /// Runs an event of the fabric.

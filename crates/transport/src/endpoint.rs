@@ -17,9 +17,10 @@ use alloc::vec::Vec;
 use apus_cc::registry::AlgorithmConfig;
 use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot, Telemetry};
 use apus_units::{FlowId, OpId, PacketNumber, Time, prefetch};
-use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
+use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
+use crate::control::{CreditCounters, echoed};
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
 use crate::op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 use crate::receive::{Accepted, Arrival, Observed};
@@ -61,6 +62,13 @@ pub enum Handled {
     Ack(Option<RttSample>),
     /// A switch's word of its congestion.
     Signal,
+    /// A credit; `used` if there is a packet to send for it.
+    Credit {
+        /// Whether it is used; if not, it is wasted.
+        used: bool,
+    },
+    /// A control packet other than a credit.
+    Control,
     /// A packet for a flow that is not open, or beyond what a peer may have under way: no effect,
     /// not even an acknowledgement.
     Refused,
@@ -82,6 +90,7 @@ pub struct Endpoint {
     rejects: VecDeque<(FlowId, Reject)>,
     /// Flows with an acknowledgement due, with read requests, and with data that may go: in turn.
     acks: VecDeque<FlowId>,
+    controls: VecDeque<FlowId>,
     requests: VecDeque<FlowId>,
     ready: VecDeque<FlowId>,
     completions: VecDeque<Completion>,
@@ -101,6 +110,7 @@ impl Endpoint {
             free: Vec::new(),
             rejects: VecDeque::new(),
             acks: VecDeque::new(),
+            controls: VecDeque::new(),
             requests: VecDeque::new(),
             ready: VecDeque::new(),
             completions: VecDeque::new(),
@@ -182,6 +192,16 @@ impl Endpoint {
                 }
                 return Handled::Duplicate;
             }
+            Body::Control(control) => {
+                let from = (id, header.seq);
+                let handled = flow.on_control(arrival, from, control, &self.config, finish);
+                // What arrived is acknowledged once no credit will do so any more.
+                if *control == Control::CreditStop && handled == Handled::Control && !flow.in_acks {
+                    flow.in_acks = true;
+                    self.acks.push_back(id);
+                }
+                handled
+            }
             Body::Data(segment) => {
                 let arrival = (arrival, observed);
                 let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
@@ -190,7 +210,11 @@ impl Endpoint {
                     return handled;
                 }
                 let (now, marked) = (arrival.now, arrival.marked);
-                let due = flow.receiver.on_data(&DataEvent { now, marked, credit: None });
+                let due = flow.receiver.on_data(&DataEvent {
+                    now,
+                    marked,
+                    credit: segment.credit.map(|echo| echoed(now, echo)),
+                });
                 if due && !flow.in_acks {
                     flow.in_acks = true;
                     self.acks.push_back(id);
@@ -271,6 +295,17 @@ impl Endpoint {
                 });
             }
         }
+        while let Some(id) = self.controls.pop_front() {
+            let flow = &mut self.flows[id.index()];
+            flow.in_controls = false;
+            let sent = flow.poll_control(now).filter(|_| flow.open);
+            let path_label = flow.algorithm.path_label();
+            self.update(now, id);
+            if let Some(header) = sent {
+                let congestion = CongestionHeader::default();
+                return Some(Transmit { flow: id, header, congestion, path_label });
+            }
+        }
         while let Some(id) = self.requests.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_requests = false;
@@ -305,7 +340,10 @@ impl Endpoint {
     /// Whether `poll_ack` may have something to return.
     #[must_use]
     pub fn has_ack(&self) -> bool {
-        !(self.acks.is_empty() && self.requests.is_empty() && self.rejects.is_empty())
+        !(self.acks.is_empty()
+            && self.controls.is_empty()
+            && self.requests.is_empty()
+            && self.rejects.is_empty())
     }
 
     /// Whether `poll_transmit` may have something to return.
@@ -357,6 +395,12 @@ impl Endpoint {
         self.flows.get(id.index()).map(|f| f.counters)
     }
 
+    /// The credits of a flow; `None` if its algorithm sends no control packets.
+    #[must_use]
+    pub fn credit_counters(&self, id: FlowId) -> Option<CreditCounters> {
+        self.flows.get(id.index())?.control.as_ref().map(|control| control.counters)
+    }
+
     /// Data packets of a flow in flight.
     #[must_use]
     pub fn in_flight(&self, id: FlowId) -> Option<u32> {
@@ -385,6 +429,10 @@ impl Endpoint {
         if !flow.in_requests && flow.send.has_request() {
             flow.in_requests = true;
             self.requests.push_back(id);
+        }
+        if flow.prepare_control(now, &self.config) && !flow.in_controls {
+            flow.in_controls = true;
+            self.controls.push_back(id);
         }
         let readiness = flow.readiness(now);
         if !flow.in_ready && readiness == Readiness::Ready {

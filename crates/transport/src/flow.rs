@@ -1,17 +1,20 @@
 //! One flow: both directions between two endpoints, with one algorithm.
 
+use alloc::boxed::Box;
+
 use apus_cc::bolt::rate_of_code;
 use apus_cc::registry::Algorithm;
 use apus_cc::{
-    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
-    SignalEvent, TimeoutEvent,
+    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, Receiver, ReceiverAlgorithm,
+    SendInfo, Sender, SignalEvent, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, Segment, Signal};
 
 use crate::config::{EndpointConfig, LocalRx};
+use crate::control::ControlState;
 use crate::receive::{Arrival, Observed, ReceiveSide};
-use crate::send::SendSide;
+use crate::send::{AckOutcome, SendSide};
 use crate::streams::Finished;
 
 /// What a flow is waiting for before it can send data.
@@ -77,10 +80,13 @@ pub(crate) struct Flow {
     /// Payload bytes of a full packet.
     pub(crate) max_payload: u32,
     pub(crate) open: bool,
+    /// Present if the algorithm sends control packets.
+    pub(crate) control: Option<Box<ControlState>>,
     /// Memberships of the endpoint's queues.
     pub(crate) in_ready: bool,
     pub(crate) in_requests: bool,
     pub(crate) in_acks: bool,
+    pub(crate) in_controls: bool,
     /// When the wheel will look at this flow, if it is in the wheel.
     pub(crate) timer: Time,
     /// The peer's count of marked packets at the last acknowledgement, and that one's number.
@@ -98,6 +104,7 @@ impl Flow {
         Self {
             peer,
             algorithm,
+            control: receiver.sends_control().then(Box::default),
             receiver,
             send: SendSide::new(),
             receive: ReceiveSide::default(),
@@ -107,6 +114,7 @@ impl Flow {
             in_ready: false,
             in_requests: false,
             in_acks: false,
+            in_controls: false,
             timer: Time::MAX,
             marked: 0,
             newest_ack: None,
@@ -119,7 +127,8 @@ impl Flow {
             return Readiness::Waiting;
         }
         let allowance = self.algorithm.allowance();
-        if self.send.data_in_flight() >= allowance.packets() {
+        let waits_for_credit = allowance.pacing == Pacing::Credits && !self.has_credit();
+        if self.send.data_in_flight() >= allowance.packets() || waits_for_credit {
             return Readiness::Waiting;
         }
         match self.paced_until(&allowance) {
@@ -174,7 +183,13 @@ impl Flow {
         };
         let timeout = self.timeout_at().unwrap_or(Time::MAX);
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
-        paced.min(timeout).min(give_up).min(self.algorithm.next_timer().unwrap_or(Time::MAX))
+        // What is due already waits to be polled.
+        let control = if self.in_controls { Time::MAX } else { self.receiver.next_control() };
+        paced
+            .min(timeout)
+            .min(give_up)
+            .min(control)
+            .min(self.algorithm.next_timer().unwrap_or(Time::MAX))
     }
 
     /// When a peer that owes us something counts as gone.
@@ -197,17 +212,23 @@ impl Flow {
             let arrival = (arrival, observed);
             self.on_sample(arrival, ack, sent_at, marked, outcome.newly_acked, config)
         });
-        if outcome.lost > 0 {
-            self.counters.fast_losses += u64::from(outcome.lost);
-            self.algorithm.on_loss(&LossEvent {
-                now: arrival.now,
-                lost_packets: outcome.lost,
-                lost_seq: outcome.lost_seq,
-                next_seq: self.send.next_seq(),
-                in_flight: self.send.data_in_flight(),
-            });
-        }
+        self.on_lost(arrival.now, &outcome);
         sample
+    }
+
+    /// Tells the algorithm of packets found lost, if there are any.
+    pub(crate) fn on_lost(&mut self, now: Time, outcome: &AckOutcome) {
+        if outcome.lost == 0 {
+            return;
+        }
+        self.counters.fast_losses += u64::from(outcome.lost);
+        self.algorithm.on_loss(&LossEvent {
+            now,
+            lost_packets: outcome.lost,
+            lost_seq: outcome.lost_seq,
+            next_seq: self.send.next_seq(),
+            in_flight: self.send.data_in_flight(),
+        });
     }
 
     /// Tells the algorithm of an acknowledgement whose echoed packet was sent at `sent_at` (t1).
@@ -301,7 +322,8 @@ impl Flow {
         config: &EndpointConfig,
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
-        let (seq, segment) = self.send.send_data(now, self.max_payload, config)?;
+        let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
+        segment.credit = self.take_credit();
         Some(self.stamp(now, seq, segment, in_flight))
     }
 

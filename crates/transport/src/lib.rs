@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod clock;
 mod config;
+mod control;
 mod endpoint;
 mod flow;
 mod op;
@@ -21,6 +22,7 @@ mod streams;
 pub mod wheel;
 
 pub use config::{EndpointConfig, LocalRx};
+pub use control::CreditCounters;
 pub use endpoint::{Endpoint, Handled, Transmit};
 pub use flow::{FlowCounters, RttSample, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 
 use apus_cc::{AlgorithmFields, Echo, Telemetry};
 use apus_units::{OpId, PacketNumber, Span, Time};
-use apus_wire::{Ack, Segment, SegmentKind};
+use apus_wire::{Ack, Received, Segment, SegmentKind};
 
 use crate::ranges::RangeSet;
 use crate::received::{ReceivedPackets, Recorded};
@@ -198,6 +198,12 @@ impl ReceiveSide {
         let seq = PacketNumber::new(self.next_ack);
         self.next_ack += 1;
         seq
+    }
+
+    /// What has arrived, as credits say it; `None` if nothing has.
+    pub(crate) fn received(&self) -> Option<Received> {
+        let largest = self.packets.largest()?;
+        Some(Received { largest, bitmap: self.packets.bitmap() })
     }
 
     /// The acknowledgement of all that has arrived, with the timing of the newest packet

@@ -8,6 +8,7 @@
 
 use alloc::collections::VecDeque;
 
+use apus_cc::Backlog;
 use apus_units::{OpId, PacketNumber, Time};
 use apus_wire::{Ack, Segment, SegmentKind};
 
@@ -182,6 +183,15 @@ impl SendSide {
         self.in_flight - self.requests_in_flight
     }
 
+    /// What there is to send, in packets of up to `max_payload`.
+    pub(crate) fn backlog(&self, max_payload: u32) -> Backlog {
+        let new = self.pending.div_ceil(u64::from(max_payload));
+        // An op without bytes takes a packet too.
+        let least = u64::from(self.has_data());
+        let packets = (new + self.retransmit.len() as u64).max(least);
+        Backlog { packets, in_flight: self.in_flight }
+    }
+
     pub(crate) fn has_data(&self) -> bool {
         !self.retransmit.is_empty() || self.ops.has_unsent() || self.responses.has_unsent()
     }
@@ -268,6 +278,7 @@ impl SendSide {
             offset: range.offset,
             length: range.length,
             op_length: stream.op.length,
+            credit: None,
         };
         if self.in_flight == 0 {
             self.progress_at = now;
@@ -298,16 +309,33 @@ impl SendSide {
         now: Time,
         ack: &Ack,
         reorder_threshold: u64,
+        finish: impl FnMut(Finished),
+    ) -> AckOutcome {
+        if ack.largest >= self.next_seq() || ack.echo >= self.next_seq() {
+            // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
+            return AckOutcome::default();
+        }
+        let echo_sent_at = self.record(ack.echo.get()).map(|s| s.sent_at);
+        let received = (ack.largest, ack.bitmap);
+        let outcome = self.on_received(now, received, reorder_threshold, finish);
+        AckOutcome { echo_sent_at, ..outcome }
+    }
+
+    /// Takes in which packets the peer has received: the largest number, and in bit i of the bitmap
+    /// whether `largest - i` was.
+    pub(crate) fn on_received(
+        &mut self,
+        now: Time,
+        (largest, bitmap): (PacketNumber, u128),
+        reorder_threshold: u64,
         mut finish: impl FnMut(Finished),
     ) -> AckOutcome {
         let mut outcome = AckOutcome::default();
-        if ack.largest >= self.next_seq() || ack.echo >= self.next_seq() {
-            // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
+        if largest >= self.next_seq() {
             return outcome;
         }
         self.heard_at = now;
-        outcome.echo_sent_at = self.record(ack.echo.get()).map(|s| s.sent_at);
-        for seq in self.acked.on_ack(ack.largest, ack.bitmap) {
+        for seq in self.acked.on_ack(largest, bitmap) {
             outcome.newly_acked += u32::from(self.settle_packet(seq.get(), &mut finish));
         }
         if outcome.newly_acked > 0 {

@@ -32,7 +32,7 @@ fn endpoint() -> Endpoint {
 }
 
 fn segment(kind: SegmentKind, op: u64, offset: u64, length: u32, op_length: u64) -> Segment {
-    Segment { op: OpId::new(op), kind, offset, length, op_length }
+    Segment { op: OpId::new(op), kind, offset, length, op_length, credit: None }
 }
 
 fn deliver(endpoint: &mut Endpoint, seq: u64, segment: Segment) -> Handled {
@@ -234,7 +234,7 @@ fn gaps_within_an_answer_are_bounded_and_refused_ranges_are_not_acknowledged() {
     let acknowledged =
         core::iter::from_fn(|| endpoint.poll_ack(Time::ZERO)).find_map(|t| match t.header.body {
             Body::Ack(ack) => Some(ack.largest),
-            Body::Data(_) | Body::Reject(_) | Body::Signal(_) => None,
+            Body::Data(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => None,
         });
     assert_eq!(acknowledged, Some(PacketNumber::new(1023)));
 }

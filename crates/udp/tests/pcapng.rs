@@ -166,6 +166,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         offset: 1000,
         length: 5,
         op_length: 2000,
+        credit: None,
     };
     let ack = Ack {
         largest: PacketNumber::new(99),

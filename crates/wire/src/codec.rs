@@ -2,6 +2,7 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
+use crate::control::{self, CreditEcho};
 use crate::error::{DecodeError, EncodeError, Illegal};
 use crate::header::{
     Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal,
@@ -14,7 +15,7 @@ pub const VERSION: u8 = 1;
 pub const AUTHENTICATED_FROM: usize = 1;
 
 /// Bytes of the longest header.
-pub const MAX_HEADER_BYTES: usize = 57;
+pub const MAX_HEADER_BYTES: usize = 65;
 
 /// The congestion extension "none", the only one so far.
 const NO_EXTENSION: u8 = 0;
@@ -26,6 +27,7 @@ const REGION_BYTES: usize = 16;
 const ACK_BYTES: usize = 42;
 const REJECT_BYTES: usize = 9;
 const SIGNAL_BYTES: usize = 8;
+const ECHO_BYTES: usize = 8;
 
 /// The kind byte. None is 0, so that a packet of zeros is refused.
 mod kind {
@@ -36,27 +38,32 @@ mod kind {
     pub(super) const ACK: u8 = 5;
     pub(super) const CANCEL: u8 = 6;
     pub(super) const REJECT: u8 = 7;
-    // 8 to 11: credits and notifications.
     pub(super) const SIGNAL: u8 = 12;
+    /// Added to a data kind: the packet echoes the credit that it was sent for.
+    pub(super) const CREDITED: u8 = 0x80;
 }
 
 /// The kind byte of a body.
 fn kind_of(body: &Body) -> u8 {
     match body {
-        Body::Data(segment) => match segment.kind {
-            SegmentKind::Write { .. } => kind::WRITE,
-            SegmentKind::Message => kind::MESSAGE,
-            SegmentKind::ReadRequest { .. } => kind::READ_REQUEST,
-            SegmentKind::ReadResponse => kind::READ_RESPONSE,
-            SegmentKind::Cancel => kind::CANCEL,
-        },
+        Body::Data(segment) => {
+            let kind = match segment.kind {
+                SegmentKind::Write { .. } => kind::WRITE,
+                SegmentKind::Message => kind::MESSAGE,
+                SegmentKind::ReadRequest { .. } => kind::READ_REQUEST,
+                SegmentKind::ReadResponse => kind::READ_RESPONSE,
+                SegmentKind::Cancel => kind::CANCEL,
+            };
+            if segment.credit.is_some() { kind | kind::CREDITED } else { kind }
+        }
         Body::Ack(_) => kind::ACK,
         Body::Reject(_) => kind::REJECT,
         Body::Signal(_) => kind::SIGNAL,
+        Body::Control(control) => control.kind(),
     }
 }
 
-/// Bytes of a header of this kind, `None` if there is no such kind.
+/// Bytes of a header of this kind, `None` if there is no such kind; a credit has its padding besides.
 fn header_bytes(kind: u8) -> Option<usize> {
     match kind {
         kind::WRITE | kind::READ_REQUEST => Some(COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES),
@@ -64,7 +71,13 @@ fn header_bytes(kind: u8) -> Option<usize> {
         kind::ACK => Some(COMMON_BYTES + ACK_BYTES),
         kind::REJECT => Some(COMMON_BYTES + REJECT_BYTES),
         kind::SIGNAL => Some(COMMON_BYTES + SIGNAL_BYTES),
-        _ => None,
+        credited if credited & kind::CREDITED != 0 => match credited & !kind::CREDITED {
+            kind @ (kind::WRITE..=kind::READ_RESPONSE | kind::CANCEL) => {
+                Some(header_bytes(kind)? + ECHO_BYTES)
+            }
+            _ => None,
+        },
+        other => Some(COMMON_BYTES + control::body_bytes(other)?),
     }
 }
 
@@ -74,14 +87,18 @@ impl Header {
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         match &self.body {
-            Body::Data(Segment {
-                kind: SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel,
-                ..
-            }) => COMMON_BYTES + SEGMENT_BYTES,
-            Body::Data(_) => COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES,
+            Body::Data(segment) => {
+                let region = match segment.kind {
+                    SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => 0,
+                    SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. } => REGION_BYTES,
+                };
+                let echo = if segment.credit.is_some() { ECHO_BYTES } else { 0 };
+                COMMON_BYTES + SEGMENT_BYTES + region + echo
+            }
             Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
             Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,
             Body::Signal(_) => COMMON_BYTES + SIGNAL_BYTES,
+            Body::Control(control) => COMMON_BYTES + control.body_len(),
         }
     }
 
@@ -90,7 +107,7 @@ impl Header {
     pub fn payload_len(&self) -> usize {
         match &self.body {
             Body::Data(segment) => segment.length as usize,
-            Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => 0,
+            Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => 0,
         }
     }
 }
@@ -105,6 +122,7 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
         Body::Ack(ack) => ack.check()?,
         Body::Signal(signal) => signal.check()?,
         Body::Reject(_) => {}
+        Body::Control(control) => control.check()?,
     }
     let (needed, available) = (header.encoded_len(), out.len());
     let Some(out) = out.get_mut(..needed) else {
@@ -119,6 +137,7 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
         Body::Ack(ack) => write_ack(&mut writer, ack),
         Body::Reject(reject) => write_reject(&mut writer, reject),
         Body::Signal(signal) => write_signal(&mut writer, signal),
+        Body::Control(control) => control.write(&mut writer),
     }
     debug_assert!(writer.0.is_empty(), "encoded_len says what is written");
     Ok(needed)
@@ -136,6 +155,10 @@ fn write_segment(writer: &mut Writer<'_>, segment: &Segment) {
             writer.put(address.to_be_bytes());
         }
         SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => {}
+    }
+    if let Some(echo) = segment.credit {
+        writer.put(echo.number.to_be_bytes());
+        writer.put(echo.sent_at_ns.to_be_bytes());
     }
 }
 
@@ -191,7 +214,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
         return Err(DecodeError::Version(version));
     }
     let &kind = bytes.get(AUTHENTICATED_FROM + 1).ok_or(truncated(COMMON_BYTES))?;
-    let length = header_bytes(kind).ok_or(DecodeError::Kind(kind))?;
+    let least = header_bytes(kind).ok_or(DecodeError::Kind(kind))?;
+    let length = least + control::padding(kind, bytes.get(..least).ok_or(truncated(least))?);
     let header = bytes.get(..length).ok_or(truncated(length))?;
 
     let mut reader = Reader(&header[AUTHENTICATED_FROM + 2..]);
@@ -201,20 +225,24 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
         kind::ACK => Body::Ack(read_ack(&mut reader)?),
         kind::REJECT => Body::Reject(read_reject(&mut reader)?),
         kind::SIGNAL => Body::Signal(read_signal(&mut reader)?),
+        kind if control::body_bytes(kind).is_some() => {
+            Body::Control(control::read(&mut reader, kind)?)
+        }
         _ => Body::Data(read_segment(&mut reader, kind)?),
     };
     debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
     Ok((Header { flow, seq, body }, length))
 }
 
-/// `kind` is one of the five data kinds.
+/// `kind` is one of the five data kinds, perhaps with an echo.
 fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
     let op = OpId::new(reader.u64());
     let offset = reader.u64();
     let op_length = reader.u64();
     let length = u32::from(u16::from_be_bytes(reader.take()));
     let mut target = || (RegionKey::new(reader.u64()), reader.u64());
-    let kind = match kind {
+    let credited = kind & kind::CREDITED != 0;
+    let kind = match kind & !kind::CREDITED {
         kind::WRITE => {
             let (region, address) = target();
             SegmentKind::Write { region, address }
@@ -227,7 +255,8 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
         kind::CANCEL => SegmentKind::Cancel,
         _ => SegmentKind::ReadResponse,
     };
-    let segment = Segment { op, kind, offset, length, op_length };
+    let credit = credited.then(|| CreditEcho { number: reader.u32(), sent_at_ns: reader.u32() });
+    let segment = Segment { op, kind, offset, length, op_length, credit };
     segment.check()?;
     Ok(segment)
 }
@@ -271,11 +300,11 @@ fn read_reject(reader: &mut Reader<'_>) -> Result<Reject, Illegal> {
 }
 
 /// Fills a buffer whose length the caller has checked.
-struct Writer<'a>(&'a mut [u8]);
+pub(crate) struct Writer<'a>(&'a mut [u8]);
 
 impl Writer<'_> {
     #[inline]
-    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+    pub(crate) fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         let (head, rest) = core::mem::take(&mut self.0).split_at_mut(N);
         head.copy_from_slice(&bytes);
         self.0 = rest;
@@ -283,11 +312,11 @@ impl Writer<'_> {
 }
 
 /// Consumes bytes whose number the caller has checked.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
     #[inline]
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+    pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
         let (head, rest) = self.0.split_at(N);
         self.0 = rest;
         let mut bytes = [0; N];
@@ -296,7 +325,12 @@ impl Reader<'_> {
     }
 
     #[inline]
-    fn u64(&mut self) -> u64 {
+    pub(crate) fn u32(&mut self) -> u32 {
+        u32::from_be_bytes(self.take())
+    }
+
+    #[inline]
+    pub(crate) fn u64(&mut self) -> u64 {
         u64::from_be_bytes(self.take())
     }
 }

@@ -24,6 +24,8 @@ pub enum Illegal {
     BitmapBelowZero,
     /// `echo` is above `largest`, which by definition it cannot be.
     EchoBeyondLargest,
+    /// A credit's padding is longer than [`MAX_PADDING`](crate::MAX_PADDING) or not zeros.
+    Padding,
     /// `receiver_level` is above [`MAX_RECEIVER_LEVEL`](crate::MAX_RECEIVER_LEVEL).
     ReceiverLevel,
     /// A signal's queue has more than 24 bits.
@@ -44,6 +46,7 @@ impl fmt::Display for Illegal {
             Self::BitmapWithoutLargest => "bit 0 of the bitmap, for the largest, must be set",
             Self::BitmapBelowZero => "the bitmap must have no bit below packet number 0",
             Self::EchoBeyondLargest => "echo must not exceed the largest packet number received",
+            Self::Padding => "the padding of a credit must be at most 16 bytes, all zero",
             Self::ReceiverLevel => "receiver_level must be at most 31",
             Self::SignalQueue => "the queue of a signal must be below 2^24 bytes",
             Self::SignalRate => "the link rate of a signal must not be 0",
@@ -149,7 +152,9 @@ impl fmt::Display for DecodeError {
             Self::Version(version) => {
                 write!(f, "version {version}; this library speaks {}", crate::VERSION)
             }
-            Self::Kind(kind) => write!(f, "unknown packet kind {kind}; kinds are 1 to 7"),
+            Self::Kind(kind) => {
+                write!(f, "unknown packet kind {kind}; kinds are 1 to 11, and 129 to 132")
+            }
             Self::Illegal(rule) => write!(f, "illegal header: {rule}"),
             Self::TrailingBytes { expected, available } => {
                 write!(f, "the packet ends after {expected} bytes, but {available} are there")

@@ -2,6 +2,7 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
+use crate::control::{Control, CreditEcho, Received};
 use crate::error::Illegal;
 
 /// The most payload bytes that one packet carries: what its two bytes of length can say.
@@ -15,14 +16,14 @@ pub const MAX_RECEIVER_LEVEL: u8 = 31;
 pub struct Header {
     /// The flow, as its index in the table of the endpoint that *receives* this packet.
     pub flow: FlowId,
-    /// The number of this transmission, fresh for each. Data packets and ACKs of a flow's direction
-    /// are two lanes with a sequence of their own.
+    /// The number of this transmission, fresh for each. Data packets, ACKs and control packets of a
+    /// flow's direction are three lanes with a sequence of their own.
     pub seq: PacketNumber,
     /// What it is.
     pub body: Body,
 }
 
-/// The two lanes of a flow: data, and what answers it.
+/// The lanes of a flow: data, what answers it, and control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A range of an op.
@@ -36,6 +37,8 @@ pub enum Body {
     /// A refusal of an op of the other direction; counted in the lane of the ACKs. It is sent again
     /// for every packet of that op, so it needs no acknowledgement.
     Reject(Reject),
+    /// Credits and notifications.
+    Control(Control),
 }
 
 /// The receiver applies nothing more of an op, and says why.
@@ -75,6 +78,8 @@ pub struct Segment {
     pub length: u32,
     /// Bytes of the whole op; in a read request, how many are asked for.
     pub op_length: u64,
+    /// The credit that it was sent for, if its flow lives on credits.
+    pub credit: Option<CreditEcho>,
 }
 
 /// The kinds of data packet.
@@ -206,13 +211,7 @@ impl Ack {
     /// # Errors
     /// The first rule broken.
     pub fn check(&self) -> Result<(), Illegal> {
-        let largest = self.largest.get();
-        if self.bitmap & 1 == 0 {
-            return Err(Illegal::BitmapWithoutLargest);
-        }
-        if u64::from(127 - self.bitmap.leading_zeros()) > largest {
-            return Err(Illegal::BitmapBelowZero);
-        }
+        Received { largest: self.largest, bitmap: self.bitmap }.check()?;
         if self.echo > self.largest {
             return Err(Illegal::EchoBeyondLargest);
         }

@@ -40,6 +40,13 @@
 //!     49    8  address           (kinds 1 and 3)
 //! ```
 //!
+//! A data packet that was sent for a credit has 128 added to its kind and, behind its body,
+//!
+//! ```text
+//!            4  number of the credit
+//!            4  the time at which the credit left, as it carried it
+//! ```
+//!
 //! The body of an ACK, 42 bytes; `remote_queuing` and `hops` are the two fields of Swift, App. B:
 //!
 //! ```text
@@ -70,14 +77,28 @@
 //!     18    1  link_rate: code of the congested link's rate, 1 and up
 //!     19    4  sent: t_data_tx of the data packet, nanoseconds modulo 2^32
 //! ```
+//!
+//! Kinds 8 (CreditRequest), 10 (CreditStop) and 11 (Notification) have no body. That of kind 9, a
+//! Credit, has 33 bytes and its padding:
+//!
+//! ```text
+//!     15    4  number: credits of the flow, modulo 2^32
+//!     19    4  the time at which it left, nanoseconds modulo 2^32
+//!     23    8  largest data packet number received; 0 if none was
+//!     31   16  bitmap as in an ACK; 0 if none was
+//!     47    1  padding: how many bytes follow, 0 to 16
+//!     48    .  zeros
+//! ```
 #![no_std]
 
 mod codec;
+mod control;
 mod error;
 mod header;
 mod sealed;
 
 pub use codec::{AUTHENTICATED_FROM, MAX_HEADER_BYTES, VERSION, decode, encode};
+pub use control::{Control, Credit, CreditEcho, MAX_PADDING, Received};
 pub use error::{DecodeError, EncodeError, Illegal};
 pub use header::{
     Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,

@@ -2,8 +2,8 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    Ack, Body, DecodeError, EncodeError, Header, Illegal, RegionKey, Reject, RejectReason, Segment,
-    SegmentKind, Signal, decode, encode, open, seal,
+    Ack, Body, Control, Credit, CreditEcho, DecodeError, EncodeError, Header, Illegal, Received,
+    RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, decode, encode, open, seal,
 };
 
 /// What precedes every body: flow 0x01020304, packet number 0x1122334455667788.
@@ -18,6 +18,7 @@ fn segment(kind: SegmentKind, length: u32) -> Header {
         offset: 0x1000,
         length,
         op_length: 0x0001_0000_0002,
+        credit: None,
     }))
 }
 
@@ -71,13 +72,25 @@ const ACK: [u8; 57] = [
     31,                                                     // receiver_level
 ];
 
+#[rustfmt::skip]
+const CREDIT: [u8; 50] = [
+    0, 1, 9,
+    0x01, 0x02, 0x03, 0x04,
+    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+    0x00, 0x00, 0x01, 0x07,                                 // number
+    0xfe, 0xdc, 0xba, 0x98,                                 // sent_at_ns
+    0, 0, 0, 0, 0, 0, 0xab, 0xcd,                           // largest
+    0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0b,   // bitmap
+    2, 0, 0,                                                // padding
+];
+
 fn target() -> (RegionKey, u64) {
     (RegionKey::new(0xdead_beef_0000_0001), 0x2000)
 }
 
 /// Both directions.
 fn check(header: Header, golden: &[u8]) {
-    let mut bytes = [0xee; 64];
+    let mut bytes = [0xee; 72];
     assert_eq!(encode(&header, &mut bytes), Ok(golden.len()));
     assert_eq!(&bytes[..golden.len()], golden);
     assert_eq!(bytes[golden.len()], 0xee, "nothing is written behind the header");
@@ -111,6 +124,65 @@ fn write_and_read_request() {
 }
 
 #[test]
+fn control_packets() {
+    let received = Received { largest: PacketNumber::new(0xabcd), bitmap: 1 << 127 | 0b1011 };
+    let credit =
+        Credit { number: 0x107, sent_at_ns: 0xfedc_ba98, received: Some(received), padding: 2 };
+    check(with_body(Body::Control(Control::Credit(credit))), &CREDIT);
+    // Nothing received: zeros.
+    let mut first = CREDIT;
+    first[23..47].fill(0);
+    let credit = Credit { received: None, ..credit };
+    check(with_body(Body::Control(Control::Credit(credit))), &first);
+    for (kind, control) in
+        [(8, Control::CreditRequest), (10, Control::CreditStop), (11, Control::Notification)]
+    {
+        let mut bytes = CREDIT[..15].to_vec();
+        bytes[2] = kind;
+        check(with_body(Body::Control(control)), &bytes);
+    }
+}
+
+#[test]
+fn illegal_credits_are_refused() {
+    let refused = |at: usize, byte: u8| {
+        let mut bytes = CREDIT;
+        bytes[at] = byte;
+        decode(&bytes)
+    };
+    let illegal = |rule| Err(DecodeError::Illegal(rule));
+    assert_eq!(refused(46, 0x0a), illegal(Illegal::BitmapWithoutLargest));
+    assert_eq!(refused(48, 1), illegal(Illegal::Padding));
+    assert_eq!(refused(47, 3), Err(DecodeError::Truncated { needed: 51, available: 50 }));
+    let mut long = CREDIT[..48].to_vec();
+    long[47] = 17;
+    long.extend([0; 17]);
+    assert_eq!(decode(&long), illegal(Illegal::Padding));
+}
+
+#[test]
+fn data_that_echoes_a_credit() {
+    let echo = CreditEcho { number: 0x107, sent_at_ns: 0xfedc_ba98 };
+    let mut header = segment(SegmentKind::Message, 3);
+    if let Body::Data(segment) = &mut header.body {
+        segment.credit = Some(echo);
+    }
+    let mut bytes = MESSAGE.to_vec();
+    bytes[2] = 0x82;
+    bytes.extend([0x00, 0x00, 0x01, 0x07, 0xfe, 0xdc, 0xba, 0x98]);
+    check(header, &bytes);
+    let (region, address) = target();
+    let mut header = segment(SegmentKind::Write { region, address }, 4_000);
+    if let Body::Data(segment) = &mut header.body {
+        segment.credit = Some(echo);
+    }
+    let mut bytes = WRITE.to_vec();
+    bytes[2] = 0x81;
+    bytes.extend([0x00, 0x00, 0x01, 0x07, 0xfe, 0xdc, 0xba, 0x98]);
+    check(header, &bytes);
+}
+
+#[test]
 fn message_and_read_response() {
     check(segment(SegmentKind::Message, 3), &MESSAGE);
     let mut response = MESSAGE;
@@ -131,7 +203,7 @@ fn swift_app_b_remote_queuing_is_4_bytes_of_nanoseconds() {
         encode(&with_body(body), &mut bytes).unwrap();
         match decode(&bytes).unwrap().0.body {
             Body::Ack(ack) => ack.remote_queuing,
-            Body::Data(_) | Body::Reject(_) | Body::Signal(_) => unreachable!("an ACK was sent"),
+            other => unreachable!("an ACK was sent, not {other:?}"),
         }
     };
     let most = Span::from_ns(u64::from(u32::MAX));
@@ -186,7 +258,7 @@ fn foreign_packets_are_named() {
     assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Extension(9)));
     assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
     assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
-    assert_eq!(decode(&[0, 1, 8]), Err(DecodeError::Kind(8)));
+    assert_eq!(decode(&[0, 1, 12]), Err(DecodeError::Kind(12)));
     assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
     let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
     assert_eq!(text, "truncated: at least 57 bytes needed, 3 there");

@@ -2,8 +2,8 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    AUTHENTICATED_FROM, Ack, Body, Header, MAX_HEADER_BYTES, RegionKey, Reject, RejectReason,
-    Segment, SegmentKind, decode, encode, open, seal,
+    AUTHENTICATED_FROM, Ack, Body, Control, Credit, CreditEcho, Header, MAX_HEADER_BYTES, Received,
+    RegionKey, Reject, RejectReason, Segment, SegmentKind, decode, encode, open, seal,
 };
 use proptest::prelude::*;
 
@@ -25,11 +25,13 @@ prop_compose! {
         length in 0u32..2_000,
         offset in 0..1u64 << 62,
         rest in 0..1u64 << 32,
+        credit in prop::option::of((any::<u32>(), any::<u32>())),
     ) -> Segment {
         let empty = matches!(kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
         let length = if empty { 0 } else { length };
+        let credit = credit.map(|(number, sent_at_ns)| CreditEcho { number, sent_at_ns });
         let op_length = offset + u64::from(length) + rest;
-        Segment { op: OpId::new(op), kind, offset, length, op_length }
+        Segment { op: OpId::new(op), kind, offset, length, op_length, credit }
     }
 }
 
@@ -66,6 +68,27 @@ fn reject() -> impl Strategy<Value = Reject> {
     (any::<u64>(), reason).prop_map(|(op, reason)| Reject { op: OpId::new(op), reason })
 }
 
+prop_compose! {
+    fn credit()(
+        number in any::<u32>(),
+        sent_at_ns in any::<u32>(),
+        largest in prop_oneof![0u64..200, any::<u64>()],
+        bitmap in prop::option::of(any::<u128>()),
+        padding in 0u8..=16,
+    ) -> Control {
+        let received = bitmap.map(|bitmap| Received {
+            largest: PacketNumber::new(largest),
+            bitmap: 1 | bitmap & (u128::MAX >> 127u64.saturating_sub(largest)),
+        });
+        Control::Credit(Credit { number, sent_at_ns, received, padding })
+    }
+}
+
+fn control() -> impl Strategy<Value = Control> {
+    let plain = [Control::CreditRequest, Control::CreditStop, Control::Notification];
+    prop_oneof![credit(), prop::sample::select(plain.to_vec())]
+}
+
 fn header() -> impl Strategy<Value = Header> {
     let body = prop_oneof![
         segment().prop_map(Body::Data),
@@ -73,7 +96,8 @@ fn header() -> impl Strategy<Value = Header> {
         reject().prop_map(Body::Reject),
         (0u32..1 << 24, 1u8.., any::<u32>()).prop_map(|(queue, link_rate, sent)| {
             Body::Signal(apus_wire::Signal { queue, link_rate, sent })
-        })
+        }),
+        control().prop_map(Body::Control)
     ];
     (any::<u32>(), any::<u64>(), body).prop_map(|(flow, seq, body)| Header {
         flow: FlowId::new(flow),
@@ -137,8 +161,8 @@ proptest! {
     /// Arbitrary fields behind a valid start: what is decoded is legal and encodes to the same bytes.
     #[test]
     fn what_is_decoded_encodes_to_the_same_bytes(
-        kind in 1u8..=5,
-        mut bytes in prop::collection::vec(any::<u8>(), 55),
+        kind in prop_oneof![1u8..=11, 0x81u8..=0x84],
+        mut bytes in prop::collection::vec(any::<u8>(), 63),
         level in 0u8..32,
     ) {
         bytes.splice(0..0, [0, 1, kind]);
@@ -146,6 +170,12 @@ proptest! {
             bytes[56] = level;
             bytes[38] |= 1;
             bytes[39] = 0;
+        }
+        if kind == 9 {
+            bytes[47] = level % 16;
+            bytes[46] |= 1;
+            bytes[23] = 1;
+            bytes[48..].fill(0);
         }
         if let Ok((header, length)) = decode(&bytes) {
             let mut out = [0; MAX_HEADER_BYTES];

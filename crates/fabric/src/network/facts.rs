@@ -103,6 +103,20 @@ impl<P> Network<P> {
         self.ports[port.index()].rate()
     }
 
+    /// The most wire bytes that a class of a port has held so far of packets sent in that class: those
+    /// of a class beyond the last, which join the last, do not count. `None` at a FIFO port, which
+    /// does not look at classes.
+    ///
+    /// # Panics
+    /// If a class port has no such class.
+    #[must_use]
+    pub fn max_own_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
+        match &self.ports[port.index()] {
+            Port::Fifo(_) => None,
+            Port::Class(port) => Some(port.max_own_bytes(class)),
+        }
+    }
+
     /// When the last packet now in the port departs; in the past if there is none. At a class port,
     /// which then takes a step per packet: if nothing pauses or limits a class.
     #[inline]

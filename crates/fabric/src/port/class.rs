@@ -109,6 +109,7 @@ impl ClassPort {
         let bytes = fields.wire_bytes;
         self.tally.offered.add(bytes);
         let index = fields.class.index().min(self.class_count() - 1);
+        let own = fields.class.index() == index;
         self.classes.classes[index].offered.add(bytes);
         let verdict = self.admit(now, index, (packet, fields), env.shared, env.signals);
         if let Err(reason) = verdict {
@@ -123,6 +124,11 @@ impl ClassPort {
             env.shared[switch.index()].reserve(u64::from(bytes));
         }
         self.classes.push(index, Waiting { packet, bytes });
+        if own {
+            let class = &mut self.classes.classes[index];
+            class.own_bytes += u64::from(bytes);
+            class.max_own_bytes = class.max_own_bytes.max(class.own_bytes);
+        }
         if self.in_service.is_none() {
             self.start_next(now, env);
         }
@@ -149,7 +155,9 @@ impl ClassPort {
                 shared[switch.index()].admits(alpha, class_bytes, bytes)
             }
         };
-        if !room || class_bytes + bytes > self.classes.classes[index].limit {
+        let class = &self.classes.classes[index];
+        let full = class.waiting_packets() >= class.limit_packets;
+        if !room || full || class_bytes + bytes > class.limit {
             return Err(DropReason::Buffer);
         }
         if self.classes.classes[index].algorithm.is_plain() {
@@ -279,6 +287,7 @@ impl ClassPort {
         }
         self.integrate(now);
         while let Some((class, waiting)) = self.classes.pop_any() {
+            self.leave_class(class, waiting, env);
             self.leave(waiting.bytes, env);
             self.lose(class, waiting, DropReason::LinkDown, env);
         }
@@ -304,6 +313,8 @@ impl ClassPort {
         self.in_service = None;
         self.integrate(now);
         self.classes.leave(served.class, served.bytes);
+        let gone = Waiting { packet: served.packet, bytes: served.bytes };
+        self.leave_class(served.class, gone, env);
         self.leave(served.bytes, env);
         let fate = match &mut self.impairment {
             _ if served.lost => Some(Fate::Drop(DropReason::LinkDown)),
@@ -382,6 +393,13 @@ impl ClassPort {
         env.schedule.at(FabricEvent::Service(self.port), departs);
     }
 
+    /// A packet no longer counts among those sent in its class.
+    fn leave_class<P, S>(&mut self, class: usize, gone: Waiting, env: &Env<'_, P, S>) {
+        if env.pool.fields(gone.packet).class.index() == class {
+            self.classes.classes[class].own_bytes -= u64::from(gone.bytes);
+        }
+    }
+
     /// A packet leaves the port's memory.
     fn leave<P, S>(&mut self, bytes: u32, env: &mut Env<'_, P, S>) {
         self.queued.sub(bytes);
@@ -445,6 +463,11 @@ impl ClassPort {
             .filter(|served| served.departs <= now && served.class == class.index())
             .map_or(0, |served| u64::from(served.bytes));
         self.classes.bytes(class.index()) - due
+    }
+
+    /// The most bytes of packets sent in a class that it has held.
+    pub(crate) fn max_own_bytes(&self, class: ClassId) -> Bytes {
+        Bytes::new(self.classes.classes[class.index()].max_own_bytes)
     }
 
     /// What one class has counted.

@@ -54,6 +54,10 @@ impl TokenBucket {
 pub(super) struct Class {
     waiting: VecDeque<Waiting>,
     pub(super) limit: u64,
+    pub(super) limit_packets: u64,
+    /// Bytes of packets that were sent in this class, now and at most.
+    pub(super) own_bytes: u64,
+    pub(super) max_own_bytes: u64,
     /// Packets of the class that were to go out through the port.
     pub(super) offered: Count,
     /// Those dropped at the port.
@@ -120,6 +124,9 @@ impl Classes {
         let class = |config: &ClassConfig| Class {
             waiting: VecDeque::new(),
             limit: config.limit.get(),
+            limit_packets: u64::from(config.limit_packets),
+            own_bytes: 0,
+            max_own_bytes: 0,
             offered: Count::default(),
             dropped: Count::default(),
             paused: false,

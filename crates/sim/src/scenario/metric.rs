@@ -60,6 +60,14 @@ pub const METRICS: &[&str] = &[
     "busiest_port.mean_queue_bytes",
     "busiest_port.max_queue_bytes",
     "busiest_port.startup_max_queue_bytes",
+    "credits.sent",
+    "credits.received",
+    "credits.wasted",
+    "credits.waste_rate",
+    "credits.data_drops",
+    "credits.max_data_queue_bytes",
+    "credits.bound_bytes",
+    "credits.bound_used",
     "startup.seconds",
     "startup.data_packets_sent",
     "startup.acks_sent",
@@ -250,7 +258,15 @@ pub(super) fn is_fraction(metric: &str) -> bool {
     if last != "count" && STATS.contains(&last) {
         return words.next() == Some("share");
     }
-    let fractions = ["jain", "fair_share_deviation", "utilisation", "late", "endpoint_limited"];
+    let fractions = [
+        "jain",
+        "fair_share_deviation",
+        "utilisation",
+        "late",
+        "endpoint_limited",
+        "waste_rate",
+        "bound_used",
+    ];
     last.ends_with("loss_rate") || last == "loss_rate_p99_9" || fractions.contains(&last)
 }
 

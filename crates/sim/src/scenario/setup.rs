@@ -1,5 +1,6 @@
 //! Everything that defines a run, read and checked: what a plan is made from.
 
+use apus_cc::expresspass::CreditLimit;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_cc::{SettingError, suggestion};
 use apus_fabric::TopologyError;
@@ -17,6 +18,7 @@ use super::tree::Table;
 use super::workload::{Demand, Frame, Workload};
 use super::{connections, effective, fault, record};
 use crate::PacketSizes;
+use crate::credits;
 use crate::measure::{Measures, NamedWorkload};
 use crate::plan::Plan;
 use crate::record::Record;
@@ -176,7 +178,12 @@ impl Setup {
             port.variable = true;
         }
         super::halves::place(self, &mut topology);
+        let credits = self.credit_limit();
+        if let Some(limit) = credits {
+            credits::divide_ports(&mut topology, limit, &self.sizes);
+        }
         Ok(Plan {
+            credits,
             topology,
             faults,
             force_class_ports: false,
@@ -213,6 +220,11 @@ impl Setup {
     /// The workloads that are measured by themselves: those of one name together.
     pub(super) fn named_workloads(&self) -> Vec<NamedWorkload> {
         named_workloads(&self.workloads)
+    }
+
+    /// What ports do to credits, if any algorithm lives on them.
+    fn credit_limit(&self) -> Option<CreditLimit> {
+        self.algorithms.iter().find_map(|named| named.config.credit_limit())
     }
 
     /// The scenario that says all of this and nothing else: it reads back to the same plan.
@@ -420,6 +432,15 @@ fn check_algorithms(
         let message =
             format!("has `{}`, which no workload uses; remove it or name it", named.label);
         root.check(used, "algorithm", message);
+    }
+    let limits: Vec<_> = algorithms.iter().filter_map(|a| a.config.credit_limit()).collect();
+    if limits.windows(2).any(|pair| pair[0] != pair[1]) {
+        root.problem("algorithm", "has two limits of credits, but a port has one; make them equal");
+    }
+    if !limits.is_empty() && !topology.classes.is_empty() {
+        let message = "has classes, but an algorithm that lives on credits divides every port into \
+                       credits and data itself; remove them";
+        root.problem("topology", message);
     }
     let name = |named: &NamedAlgorithm| named.config.info().name;
     let marked = algorithms.iter().find(|named| NEEDS_ECN.contains(&name(named)));

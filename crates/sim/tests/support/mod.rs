@@ -50,6 +50,7 @@ pub fn set_outstanding(connection: &mut ConnectionPlan, ops: u32) {
 /// Ideal hosts, packets of 1000 + 64 B, controls of 84 B, no warm-up.
 pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span) -> Plan {
     Plan {
+        credits: None,
         topology,
         force_class_ports: false,
         sizes: PacketSizes { payload: 1000, header: 64, control: 84 },

@@ -145,7 +145,9 @@ impl Pair {
         self.log.push((self.now, side, *header));
         let mut payload = Vec::new();
         match &header.body {
-            Body::Ack(_) | Body::Reject(_) | Body::Signal(_) => self.sides[side].acks_sent += 1,
+            Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {
+                self.sides[side].acks_sent += 1
+            }
             Body::Data(segment) => {
                 self.sides[side].data_sent += 1;
                 let answer = segment.kind == SegmentKind::ReadResponse;
@@ -234,6 +236,7 @@ impl Pair {
                 }
             }
             Handled::Ack(sample) => side.samples.extend(sample),
+            Handled::Credit { .. } | Handled::Control => {}
             Handled::Duplicate => side.duplicates += 1,
             Handled::Refused => side.refused += 1,
             Handled::Cancelled => {

@@ -1,0 +1,172 @@
+//! The bound on data queues by network calculus.
+//!
+//! The data that reaches an egress port was called for by credits that left the port at the other
+//! end of its link, at most at their limited rate. Between a credit's leaving there and its data's
+//! coming back lies a time between `least` and `most`, so what comes within a time T was called for
+//! within T + (most - least): more than the link carries by at most
+//!
+//! ```text
+//! bound = data * (burst + 1) + data rate * (most - least)
+//! ```
+//!
+//! with one packet for what is not divisible. The times follow from those of the hop before, from
+//! the sender's NIC outward: each hop adds a full credit queue at most and none at least, and the
+//! worst data queue of the hop before (ExpressPass §2: differences in path length and in the hosts'
+//! processing are the only causes of queues).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use apus_fabric::{Network, RouteError};
+use apus_units::{Bytes, PortId, Rate, Span};
+use apus_wire::Header;
+
+use super::credit_rate;
+use crate::plan::Plan;
+
+/// Why there is no bound.
+#[derive(Debug)]
+pub(crate) enum BoundError {
+    /// Data of one port waits behind that of another and the other way round.
+    Cycle,
+    /// A host's engine takes times without a limit.
+    Engine,
+    /// Two hosts cannot reach each other.
+    Route(RouteError),
+}
+
+impl fmt::Display for BoundError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cycle => f.write_str("the paths of flows form a cycle"),
+            Self::Engine => f.write_str("the hosts' engines take times without a limit"),
+            Self::Route(error) => error.fmt(f),
+        }
+    }
+}
+
+/// From a credit's leaving its last port to its data's joining the queue.
+#[derive(Clone, Copy, Debug)]
+struct Delay {
+    least: Span,
+    most: Span,
+}
+
+/// The bound at every port that data passes, in wire bytes.
+#[derive(Debug)]
+pub(crate) struct DataBounds {
+    bounds: BTreeMap<PortId, u64>,
+}
+
+impl DataBounds {
+    /// The bounds for the paths that the connections of `plan` take through `network`.
+    pub(crate) fn new(plan: &Plan, network: &mut Network<Header>) -> Result<Self, BoundError> {
+        if plan.host.engine.is_some() {
+            return Err(BoundError::Engine);
+        }
+        let mut before: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
+        for (key, connection) in (0..).zip(&plan.connections) {
+            for (from, to) in [(connection.from, connection.to), (connection.to, connection.from)] {
+                let route = network.route(from, to, key, 0).map_err(BoundError::Route)?;
+                let ports = network.route_ports(route);
+                before.entry(ports[0]).or_default();
+                for pair in ports.windows(2) {
+                    let list = before.entry(pair[1]).or_default();
+                    if !list.contains(&pair[0]) {
+                        list.push(pair[0]);
+                    }
+                }
+            }
+        }
+        let mut solver = Solver { plan, network, before: &before, delays: BTreeMap::new() };
+        let mut bounds = BTreeMap::new();
+        for port in before.keys() {
+            let delay = solver.delay(*port)?;
+            bounds.insert(*port, solver.bound(*port, delay));
+        }
+        Ok(Self { bounds })
+    }
+
+    /// The bound at a port, if credits call for data there.
+    pub(crate) fn at(&self, port: PortId) -> Option<u64> {
+        self.bounds.get(&port).copied()
+    }
+}
+
+struct Solver<'a> {
+    plan: &'a Plan,
+    network: &'a Network<Header>,
+    /// The ports that data may come from.
+    before: &'a BTreeMap<PortId, Vec<PortId>>,
+    /// `None`: being computed.
+    delays: BTreeMap<PortId, Option<Delay>>,
+}
+
+/// The port at the other end of a link.
+fn opposite(port: PortId) -> PortId {
+    PortId::new(port.get() ^ 1)
+}
+
+impl Solver<'_> {
+    fn delay(&mut self, port: PortId) -> Result<Delay, BoundError> {
+        match self.delays.get(&port) {
+            Some(Some(delay)) => return Ok(*delay),
+            Some(None) => return Err(BoundError::Cycle),
+            None => {}
+        }
+        self.delays.insert(port, None);
+        let arrives = self.network.delay(opposite(port));
+        let mut delay = Delay { least: Span::MAX, most: Span::ZERO };
+        for previous in &self.before[&port] {
+            let hop = self.hop(*previous)?;
+            delay.least = delay.least.min(hop.least);
+            delay.most = delay.most.max(hop.most);
+        }
+        if self.before[&port].is_empty() {
+            // A NIC: the host answers a credit at once, but for interference on the way to the wire.
+            delay = Delay { least: Span::ZERO, most: self.plan.host.jitter };
+        }
+        delay = Delay { least: arrives + delay.least, most: arrives + delay.most };
+        self.delays.insert(port, Some(delay));
+        Ok(delay)
+    }
+
+    /// From a credit's joining the queue towards `previous` to its data's arrival from there.
+    fn hop(&mut self, previous: PortId) -> Result<Delay, BoundError> {
+        let beyond = self.delay(previous)?;
+        let sizes = &self.plan.sizes;
+        let rate = self.network.rate(previous);
+        let credit_port = self.network.rate(opposite(previous));
+        let time = |rate: Rate, bytes: u32| rate.serialization_time(Bytes::new(u64::from(bytes)));
+        let packet = sizes.payload + sizes.header;
+        let wire = self.network.delay(previous);
+        let (shortest, longest) = sizes.credit_range();
+        let queue = self.plan.credits.map_or(0, |limit| limit.queue) * longest;
+        let credit_waits = time(credit_rate(credit_port, sizes), queue) + time(credit_port, packet);
+        let queued = self.bound(previous, beyond);
+        let data_waits = self.data_rate(previous).serialization_time(Bytes::new(queued));
+        Ok(Delay {
+            least: time(credit_port, shortest) + beyond.least + time(rate, sizes.header + 1) + wire,
+            most: credit_waits
+                + time(credit_port, longest)
+                + beyond.most
+                + data_waits
+                + time(rate, packet)
+                + wire,
+        })
+    }
+
+    /// What of a link credits leave to data.
+    fn data_rate(&self, port: PortId) -> Rate {
+        let rate = self.network.rate(port);
+        Rate::from_bps(rate.as_bps() - credit_rate(rate, &self.plan.sizes).as_bps())
+    }
+
+    fn bound(&self, port: PortId, delay: Delay) -> u64 {
+        let sizes = &self.plan.sizes;
+        let packet = u64::from(sizes.payload + sizes.header);
+        let burst = u64::from(self.plan.credits.map_or(0, |limit| limit.burst));
+        let spread = delay.most.saturating_sub(delay.least);
+        packet * (burst + 1) + self.data_rate(port).bytes_in(spread).get()
+    }
+}

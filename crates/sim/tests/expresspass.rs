@@ -1,0 +1,78 @@
+//! ExpressPass in the network: times by hand, rates, and no data ever lost.
+
+use apus_sim::Simulation;
+use apus_sim::scenario::{Options, Scenario, Source};
+use apus_sim::summary::Summary;
+
+const ETHERNET: &str = "[packets]\npayload = \"1460B\"\nheader = \"78B\"\n";
+
+fn run(text: &str, threads: u32) -> Summary {
+    let source = Source { name: "s.toml".to_owned(), text: format!("{text}\n{ETHERNET}") };
+    let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
+        .unwrap_or_else(|e| panic!("{e}"));
+    let plan = scenario.runs[0].setup.plan().expect("plan");
+    let simulation = Simulation::with_threads(&plan, threads).expect("plan");
+    simulation.run("expresspass", &mut |_| {}).expect("data queues are bounded")
+}
+
+/// A 1000 B op over one link of 10 Gb/s and 10 us: request 84 B (67.2 ns), credit 84 B, data 1078 B
+/// (862.4 ns) and right behind it the stop (67.2 ns), with three times 10 us: the stop is there at
+/// 31.064 us. The op ends with the acknowledgement of the stop, 84 B and 10 us later.
+#[test]
+fn a_small_op_takes_31_us_from_request_to_stop() {
+    let summary = run(
+        "duration = \"100us\"\n\
+         algorithm = { name = \"expresspass\", profile = \"code\", random_sizes = false }\n\
+         [topology]\nkind = \"links\"\nrate = \"10Gbps\"\ndelay = \"10us\"\nbuffer = \"1MB\"\n\
+         [[topology.link]]\na = \"h0\"\nb = \"h1\"\n\
+         [[workload]]\nkind = \"flows\"\nsize = \"1000B\"\nstop = \"30us\"\n\
+         [[workload.flow]]\nfrom = 0\nto = 1\n",
+        1,
+    );
+    let latency = summary.op_latency_us.max.expect("it ends");
+    let stop_received = latency - (10.0 + 84.0 * 8.0 / 1e4);
+    assert!((stop_received - 31.064).abs() < 1e-6, "{stop_received}");
+}
+
+const DUMBBELL: &str = "[topology]\nkind = \"dumbbell\"\nleft = 8\nright = 8\nrate = \"10Gbps\"\n\
+                        delay = \"4us\"\nbuffer = \"unlimited\"\n";
+
+fn long_flows(n: u32, algorithm: &str) -> String {
+    let flows: String = (0..n)
+        .map(|i| format!("[[workload.flow]]\nfrom = {}\nto = {}\n", i % 8, 8 + i % 8))
+        .collect();
+    format!(
+        "duration = \"6ms\"\nwarmup = \"3ms\"\nalgorithm = {algorithm}\n{DUMBBELL}\
+         [[workload]]\nkind = \"flows\"\nsize = \"1MB\"\noutstanding = 4\n{flows}"
+    )
+}
+
+/// Data gets 1538 of 1622 bytes of a link, of which 1460 are payload: 9.00 Gb/s of 10.
+#[test]
+fn a_long_flow_fills_what_credits_leave_of_a_link() {
+    for profile in ["paper", "code"] {
+        let algorithm = format!("{{ name = \"expresspass\", profile = \"{profile}\" }}");
+        let summary = run(&long_flows(1, &algorithm), 1);
+        assert!((summary.goodput_gbps - 9.00).abs() < 0.05, "{profile}: {}", summary.goodput_gbps);
+        assert_eq!(summary.credits.data_drops, 0);
+    }
+}
+
+#[test]
+fn naive_credits_share_a_link_and_the_rest_of_them_is_dropped() {
+    let summary = run(&long_flows(8, "{ name = \"expresspass\", feedback = false }"), 1);
+    assert!((summary.goodput_gbps - 9.00).abs() < 0.05, "{}", summary.goodput_gbps);
+    assert!(summary.jain > 0.95, "{}", summary.jain);
+    // Eight receivers send at the line's rate, one of eight credits passes.
+    let passed = summary.credits.received as f64 / summary.credits.sent as f64;
+    assert!((passed - 0.125).abs() < 0.005, "{passed}");
+    assert_eq!((summary.credits.data_drops, summary.packets.dropped_at_nic), (0, 0));
+    assert!(summary.credits.bound_used.expect("bounded") < 1.0);
+}
+
+#[test]
+fn runs_with_credits_are_the_same_for_any_number_of_threads() {
+    let text = long_flows(8, "{ name = \"expresspass\" }");
+    let hash = |threads| run(&text, threads).cost.event_hash;
+    assert_eq!(hash(1), hash(3));
+}

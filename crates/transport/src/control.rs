@@ -1,0 +1,152 @@
+//! Control packets of a flow: credits, requests and stops of them, notifications.
+
+use alloc::collections::VecDeque;
+
+use apus_cc::{CreditEvent, Receiver, ReceiverControl, Sender, SenderControl};
+use apus_units::{FlowId, PacketNumber, Time};
+use apus_wire::{Body, Control, Credit, CreditEcho, Header};
+
+use crate::config::EndpointConfig;
+use crate::endpoint::Handled;
+use crate::flow::Flow;
+use crate::receive::Arrival;
+use crate::received::{ReceivedPackets, Recorded};
+use crate::streams::Finished;
+
+/// Counts of a flow's credits since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreditCounters {
+    /// Credits sent to the peer.
+    pub sent: u64,
+    /// Credits that came from the peer.
+    pub received: u64,
+    /// Those of them that found nothing to send.
+    pub wasted: u64,
+}
+
+/// What a flow keeps whose algorithm sends control packets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ControlState {
+    /// Credits not yet used, the oldest first: at most one per packet that waits.
+    held: VecDeque<CreditEcho>,
+    /// The number of the next control packet.
+    next_seq: u64,
+    /// The number of the next credit.
+    next_credit: u32,
+    /// Control packets that came, so that none counts twice.
+    seen: ReceivedPackets,
+    /// A request or a stop to be sent.
+    pending: Option<SenderControl>,
+    pub(crate) counters: CreditCounters,
+}
+
+/// A time as credits carry it.
+fn stamp(now: Time) -> u32 {
+    // Modulo 2^32 by intent.
+    (now.as_ps() / 1_000) as u32
+}
+
+/// The credit that a data packet echoes, as the receiver half hears of it: arrived at `now`.
+pub(crate) fn echoed(now: Time, echo: CreditEcho) -> apus_cc::CreditEcho {
+    let rtt = stamp(now).wrapping_sub(echo.sent_at_ns);
+    apus_cc::CreditEcho { number: echo.number, rtt: apus_units::Span::from_ns(u64::from(rtt)) }
+}
+
+impl Flow {
+    /// Whether a credit is there for the next data packet.
+    pub(crate) fn has_credit(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| !control.held.is_empty())
+    }
+
+    /// Takes the credit for the next data packet.
+    pub(crate) fn take_credit(&mut self) -> Option<CreditEcho> {
+        self.control.as_mut()?.held.pop_front()
+    }
+
+    /// Lets the sender half say what it wants to send, and says whether a control packet is due.
+    pub(crate) fn prepare_control(&mut self, now: Time, config: &EndpointConfig) -> bool {
+        let Some(control) = &mut self.control else { return false };
+        if control.pending.is_none() {
+            let backlog = self.send.backlog(config.max_payload);
+            control.pending = self.algorithm.poll_control(now, &backlog);
+        }
+        control.pending.is_some() || self.receiver.next_control() <= now
+    }
+
+    /// The control packet that is due at `now`.
+    pub(crate) fn poll_control(&mut self, now: Time) -> Option<Header> {
+        let control = self.control.as_mut()?;
+        let body = match control.pending.take() {
+            Some(SenderControl::CreditRequest) => Control::CreditRequest,
+            Some(SenderControl::CreditStop) => Control::CreditStop,
+            None => match self.receiver.poll_control(now)? {
+                ReceiverControl::Notification => Control::Notification,
+                ReceiverControl::Credit { padding } => {
+                    let (number, received) = (control.next_credit, self.receive.received());
+                    control.next_credit = number.wrapping_add(1);
+                    control.counters.sent += 1;
+                    let sent_at_ns = stamp(now);
+                    Control::Credit(Credit { number, sent_at_ns, received, padding })
+                }
+            },
+        };
+        let seq = PacketNumber::new(control.next_seq);
+        control.next_seq += 1;
+        Some(Header { flow: self.peer, seq, body: Body::Control(body) })
+    }
+
+    /// Takes in a control packet of `id`; `finish` gets each op that ends with it.
+    pub(crate) fn on_control(
+        &mut self,
+        arrival: &Arrival,
+        (id, seq): (FlowId, PacketNumber),
+        body: &Control,
+        config: &EndpointConfig,
+        finish: impl FnMut(Finished),
+    ) -> Handled {
+        debug_assert!(self.open, "{id} is open");
+        let Some(control) = &mut self.control else { return Handled::Refused };
+        if control.seen.record(seq) != Recorded::New {
+            return Handled::Refused;
+        }
+        match body {
+            Control::Credit(credit) => return self.on_credit(arrival, credit, config, finish),
+            Control::CreditRequest => self.receiver.on_credit_request(arrival.now),
+            Control::CreditStop => self.receiver.on_credit_stop(arrival.now),
+            Control::Notification => self.algorithm.on_notification(arrival.now),
+        }
+        Handled::Control
+    }
+
+    /// A credit: acknowledges data, and lets a packet go if there is one.
+    fn on_credit(
+        &mut self,
+        arrival: &Arrival,
+        credit: &Credit,
+        config: &EndpointConfig,
+        finish: impl FnMut(Finished),
+    ) -> Handled {
+        if let Some(received) = &credit.received {
+            let outcome = self.send.on_received(
+                arrival.now,
+                (received.largest, received.bitmap),
+                config.reorder_threshold,
+                finish,
+            );
+            self.on_lost(arrival.now, &outcome);
+        }
+        let mut backlog = self.send.backlog(config.max_payload);
+        let Some(control) = &mut self.control else { return Handled::Refused };
+        control.counters.received += 1;
+        let used = (control.held.len() as u64) < backlog.packets;
+        if used {
+            let Credit { number, sent_at_ns, .. } = *credit;
+            control.held.push_back(CreditEcho { number, sent_at_ns });
+            backlog.packets -= control.held.len() as u64;
+        } else {
+            control.counters.wasted += 1;
+        }
+        self.algorithm.on_credit(&CreditEvent { now: arrival.now, used, backlog });
+        Handled::Credit { used }
+    }
+}

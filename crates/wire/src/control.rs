@@ -1,0 +1,177 @@
+//! Control packets: credits and what belongs to them, and notifications of marks.
+
+use apus_units::PacketNumber;
+
+use crate::codec::{Reader, Writer};
+use crate::error::Illegal;
+
+/// The most bytes of padding in a credit.
+pub const MAX_PADDING: u8 = 16;
+
+/// A packet of the control lane. None is acknowledged: whoever sends one copes with its loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The sender has data and asks the receiver for credits.
+    CreditRequest,
+    /// The receiver lets the sender send one data packet.
+    Credit(Credit),
+    /// The sender has no more data: no more credits. The receiver answers with an acknowledgement.
+    CreditStop,
+    /// Data packets arrived marked (DCQCN's congestion notification packet).
+    Notification,
+}
+
+/// A credit. Its data packet echoes number and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// Counts the credits of a flow from 0, modulo 2^32.
+    pub number: u32,
+    /// When it left, in nanoseconds of the receiver's clock modulo 2^32: only the receiver reads it.
+    pub sent_at_ns: u32,
+    /// What has arrived of the data, as flows with credits have no other acknowledgement; `None` if
+    /// nothing has.
+    pub received: Option<Received>,
+    /// Bytes that this credit is longer than the shortest, at most [`MAX_PADDING`]: sizes vary so
+    /// that credits of several flows do not fall into step (ExpressPass).
+    pub padding: u8,
+}
+
+/// Which data packets have arrived, as in an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The largest data packet number received.
+    pub largest: PacketNumber,
+    /// Bit i says that `largest - i` was received; bit 0 is always set.
+    pub bitmap: u128,
+}
+
+/// What a data packet says of the credit that it was sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditEcho {
+    /// [`Credit::number`].
+    pub number: u32,
+    /// [`Credit::sent_at_ns`].
+    pub sent_at_ns: u32,
+}
+
+impl Received {
+    /// Whether the values are legal together; if not, the rule they break.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn check(&self) -> Result<(), Illegal> {
+        if self.bitmap & 1 == 0 {
+            return Err(Illegal::BitmapWithoutLargest);
+        }
+        if u64::from(127 - self.bitmap.leading_zeros()) > self.largest.get() {
+            return Err(Illegal::BitmapBelowZero);
+        }
+        Ok(())
+    }
+}
+
+impl Credit {
+    /// Whether the values are legal together; if not, the rule they break.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn check(&self) -> Result<(), Illegal> {
+        if self.padding > MAX_PADDING {
+            return Err(Illegal::Padding);
+        }
+        self.received.map_or(Ok(()), |received| received.check())
+    }
+}
+
+/// The kind bytes of control packets.
+mod kind {
+    pub(super) const CREDIT_REQUEST: u8 = 8;
+    pub(super) const CREDIT: u8 = 9;
+    pub(super) const CREDIT_STOP: u8 = 10;
+    pub(super) const NOTIFICATION: u8 = 11;
+}
+
+/// Bytes of a credit's body, its padding apart.
+const CREDIT_BYTES: usize = 33;
+
+/// Bytes of the body of a control packet of this kind, a credit's padding apart; `None` if it is no
+/// control packet.
+pub(crate) fn body_bytes(kind: u8) -> Option<usize> {
+    match kind {
+        kind::CREDIT => Some(CREDIT_BYTES),
+        kind::CREDIT_REQUEST | kind::CREDIT_STOP | kind::NOTIFICATION => Some(0),
+        _ => None,
+    }
+}
+
+/// Bytes that follow a header of this kind that begins with `header`: the padding that its last
+/// byte states, if it is a credit.
+pub(crate) fn padding(kind: u8, header: &[u8]) -> usize {
+    match header.last() {
+        Some(&padding) if kind == kind::CREDIT => usize::from(padding),
+        _ => 0,
+    }
+}
+
+impl Control {
+    pub(crate) fn kind(&self) -> u8 {
+        match self {
+            Self::CreditRequest => kind::CREDIT_REQUEST,
+            Self::Credit(_) => kind::CREDIT,
+            Self::CreditStop => kind::CREDIT_STOP,
+            Self::Notification => kind::NOTIFICATION,
+        }
+    }
+
+    pub(crate) fn body_len(&self) -> usize {
+        match self {
+            Self::Credit(credit) => CREDIT_BYTES + usize::from(credit.padding),
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Illegal> {
+        match self {
+            Self::Credit(credit) => credit.check(),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        let Self::Credit(credit) = self else { return };
+        let (largest, bitmap) = credit.received.map_or((0, 0), |r| (r.largest.get(), r.bitmap));
+        writer.put(credit.number.to_be_bytes());
+        writer.put(credit.sent_at_ns.to_be_bytes());
+        writer.put(largest.to_be_bytes());
+        writer.put(bitmap.to_be_bytes());
+        writer.put([credit.padding]);
+        for _ in 0..credit.padding {
+            writer.put([0]);
+        }
+    }
+}
+
+/// `kind` is that of a control packet, and the reader holds its body and nothing else.
+pub(crate) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Control, Illegal> {
+    match kind {
+        kind::CREDIT => {}
+        kind::CREDIT_REQUEST => return Ok(Control::CreditRequest),
+        kind::CREDIT_STOP => return Ok(Control::CreditStop),
+        _ => return Ok(Control::Notification),
+    }
+    let (number, sent_at_ns) = (reader.u32(), reader.u32());
+    let received = Received {
+        largest: PacketNumber::new(reader.u64()),
+        bitmap: u128::from_be_bytes(reader.take()),
+    };
+    // Nothing received has one form only, so that a packet has one encoding.
+    let nothing = received.bitmap == 0 && received.largest.get() == 0;
+    let [padding] = reader.take();
+    if (0..padding).any(|_| reader.take() != [0]) {
+        return Err(Illegal::Padding);
+    }
+    let received = (!nothing).then_some(received);
+    let credit = Credit { number, sent_at_ns, received, padding };
+    credit.check()?;
+    Ok(Control::Credit(credit))
+}
