@@ -29,7 +29,7 @@ const PAPER: (&str, &str) = ("swift", "paper");
 #[test]
 fn every_profile_of_every_algorithm_builds() {
     let names: Vec<_> = algorithms().iter().map(|info| info.name).collect();
-    assert_eq!(names, ["swift", "dctcp", "expresspass", "constant"]);
+    assert_eq!(names, ["swift", "dctcp", "bolt", "hpcc", "expresspass", "constant"]);
     for info in algorithms() {
         for profile in info.profiles {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
@@ -94,7 +94,11 @@ fn unknown_names_suggest_the_nearest() {
     let unknown = error("swfit", None, &[]);
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
-    assert!(error("quic", None, &[]).to_string().contains("swift, dctcp, expresspass, constant"));
+    assert!(
+        error("quic", None, &[])
+            .to_string()
+            .contains("swift, dctcp, bolt, hpcc, expresspass, constant")
+    );
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);
     assert!(profile.to_string().contains("did you mean `paper`?"), "{profile}");
