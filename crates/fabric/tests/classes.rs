@@ -223,7 +223,7 @@ fn a_class_limit_in_packets_counts_those_that_wait() {
     let few = ClassConfig { limit_packets: 3, ..level(0) };
     let mut sim = Sim::build(&wire(with_classes(vec![few, level(1)])));
     for id in 0..8 {
-        send(&mut sim, 0, 100 + 10 * id as u32, id);
+        send(&mut sim, 0, 100 + 10 * id, id);
     }
     let counters = sim.net.class_counters(PORT, ClassId::new(0), ps(0));
     assert_eq!((counters.dropped.packets, counters.queued.packets), (4, 4));
