@@ -47,7 +47,7 @@ fn period(feedback: &mut Feedback, params: &Params, n: u64, first: u32, sent: u3
 #[test]
 fn paper_feedback_grows_towards_the_maximum_and_falls_with_the_loss() {
     let params = params("paper", &[]);
-    let mut feedback = Feedback::new(&params, 1000.0, Time::ZERO, 0);
+    let feedback = Feedback::new(&params, 1000.0, Time::ZERO, 0);
     assert_close(feedback.rate(), 500.0);
     // No loss: rate = 0.5 * 500 + 0.5 * 1000 * 1.1; w stays 1/2, which is w_max. But one credit per
     // RTT of 50 us is 20 000/s: use a large maximum for the arithmetic.
