@@ -153,7 +153,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "version {version}; this library speaks {}", crate::VERSION)
             }
             Self::Kind(kind) => {
-                write!(f, "unknown packet kind {kind}; kinds are 1 to 11, and 129 to 132")
+                write!(f, "unknown packet kind {kind}; kinds are 1 to 12, and 129 to 134 but 133")
             }
             Self::Illegal(rule) => write!(f, "illegal header: {rule}"),
             Self::TrailingBytes { expected, available } => {

@@ -258,7 +258,7 @@ fn foreign_packets_are_named() {
     assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Extension(9)));
     assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
     assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
-    assert_eq!(decode(&[0, 1, 12]), Err(DecodeError::Kind(12)));
+    assert_eq!(decode(&[0, 1, 13]), Err(DecodeError::Kind(13)));
     assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
     let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
     assert_eq!(text, "truncated: at least 57 bytes needed, 3 there");
