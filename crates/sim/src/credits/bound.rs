@@ -9,7 +9,8 @@
 //! bound = data * (burst + 1) + data rate * (most - least)
 //! ```
 //!
-//! with one packet for what is not divisible. The times follow from those of the hop before, from
+//! with one packet for what is not divisible, and the requests, stops and acknowledgements that may
+//! stand between the data: two of each flow at a time. The times follow from those of the hop before, from
 //! the sender's NIC outward: each hop adds a full credit queue at most and none at least, and the
 //! worst data queue of the hop before (ExpressPass §2: differences in path length and in the hosts'
 //! processing are the only causes of queues).
@@ -64,11 +65,15 @@ impl DataBounds {
         if plan.host.engine.is_some() {
             return Err(BoundError::Engine);
         }
+        let mut flows: BTreeMap<PortId, u64> = BTreeMap::new();
         let mut before: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (key, connection) in (0..).zip(&plan.connections) {
             for (from, to) in [(connection.from, connection.to), (connection.to, connection.from)] {
                 let route = network.route(from, to, key, 0).map_err(BoundError::Route)?;
                 let ports = network.route_ports(route);
+                for port in &ports {
+                    *flows.entry(*port).or_default() += 1;
+                }
                 before.entry(ports[0]).or_default();
                 for pair in ports.windows(2) {
                     let list = before.entry(pair[1]).or_default();
@@ -78,7 +83,8 @@ impl DataBounds {
                 }
             }
         }
-        let mut solver = Solver { plan, network, before: &before, delays: BTreeMap::new() };
+        let mut solver =
+            Solver { plan, network, before: &before, flows: &flows, delays: BTreeMap::new() };
         let mut bounds = BTreeMap::new();
         for port in before.keys() {
             let delay = solver.delay(*port)?;
@@ -98,6 +104,8 @@ struct Solver<'a> {
     network: &'a Network<Header>,
     /// The ports that data may come from.
     before: &'a BTreeMap<PortId, Vec<PortId>>,
+    /// How many flows pass each port.
+    flows: &'a BTreeMap<PortId, u64>,
     /// `None`: being computed.
     delays: BTreeMap<PortId, Option<Delay>>,
 }
@@ -167,6 +175,7 @@ impl Solver<'_> {
         let packet = u64::from(sizes.payload + sizes.header);
         let burst = u64::from(self.plan.credits.map_or(0, |limit| limit.burst));
         let spread = delay.most.saturating_sub(delay.least);
-        packet * (burst + 1) + self.data_rate(port).bytes_in(spread).get()
+        let unscheduled = 2 * u64::from(sizes.control) * self.flows.get(&port).unwrap_or(&0);
+        unscheduled + packet * (burst + 1) + self.data_rate(port).bytes_in(spread).get()
     }
 }
