@@ -113,6 +113,8 @@ impl AckedPackets {
     /// Whether `largest` was ever sent is for the caller to check before.
     #[inline]
     pub fn on_ack(&mut self, largest: PacketNumber, bitmap: u128) -> NewlyAcked {
+        // A bit below packet number 0, which only a broken peer can set, names no packet.
+        let bitmap = bitmap & u128::MAX >> (WINDOW - 1).saturating_sub(largest.get());
         if bitmap == 0 {
             return NewlyAcked { largest, bits: 0 };
         }
@@ -129,9 +131,7 @@ impl AckedPackets {
             };
         // Of what lies beyond our memory nothing is known: it does not count as new.
         let remembered = u128::MAX.checked_shr(shift(behind.saturating_sub(WINDOW))).unwrap_or(0);
-        // Nor does a bit below packet number 0, which only a broken peer can set.
-        let existing = u128::MAX >> (WINDOW - 1).saturating_sub(largest.get());
-        let bits = bitmap & !known & remembered & existing;
+        let bits = bitmap & !known & remembered;
 
         self.recent |= shifted(bits, behind);
         self.older |= match behind {

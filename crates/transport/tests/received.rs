@@ -79,6 +79,15 @@ fn swift_3_6_a_bit_below_packet_0_is_ignored() {
     assert_eq!(newly.map(PacketNumber::get).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
+#[test]
+fn an_ack_that_names_no_packet_changes_nothing() {
+    let mut acked = AckedPackets::new();
+    // Packets 1 and 0 are not among the bits, the others lie below 0.
+    assert_eq!(acked.on_ack(pn(1), u128::MAX << 2).len(), 0);
+    assert_eq!(acked.largest(), None);
+    assert_eq!(acked.on_ack(pn(0), 1).map(PacketNumber::get).collect::<Vec<_>>(), [0]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
