@@ -29,6 +29,8 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     let mut panels: Vec<Vec<&Shown>> = Vec::new();
     for shown in all.iter().copied().filter(|s| s.variant.is_some() && s.measured.is_some()) {
         match panels.iter_mut().find(|panel| panel[0].quantity == shown.quantity) {
+            // A check may look at one of the variants that are shown besides.
+            Some(panel) if panel.iter().any(|one| one.variant == shown.variant) => {}
             Some(panel) => panel.push(shown),
             None => panels.push(vec![shown]),
         }
