@@ -16,6 +16,7 @@ mod library;
 mod list;
 mod output;
 mod progress;
+mod real;
 mod replay;
 mod report;
 mod reproduce;
@@ -51,6 +52,10 @@ enum Command {
     List(list::List),
     Explain(explain::Explain),
     Bench(bench::Bench),
+    Key(real::key::Key),
+    Serve(real::serve::Serve),
+    Ping(real::ping::Ping),
+    Perf(real::perf::Perf),
     Key(key::Key),
 }
 
@@ -66,6 +71,10 @@ impl Command {
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),
             Self::Bench(command) => command.execute(),
+            Self::Key(command) => command.execute(),
+            Self::Serve(command) => command.execute(),
+            Self::Ping(command) => command.execute(),
+            Self::Perf(command) => command.execute(),
             Self::Key(command) => command.execute(),
         }
     }

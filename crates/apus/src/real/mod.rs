@@ -1,0 +1,128 @@
+//! The commands of the real transport: `apus key`, `apus serve`, `apus ping`, `apus perf`.
+
+pub mod key;
+pub mod perf;
+pub mod ping;
+pub mod serve;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use apus_cc::registry::build;
+use apus_udp::session::KeyRing;
+use apus_udp::{Config, Connection, Host, Mode, RegionKey, keyfile};
+use clap::{Args, ValueEnum};
+
+use crate::failure::Failure;
+
+/// The port of `apus serve`.
+pub const PORT: u16 = 48_700;
+
+/// How the engine waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeName {
+    /// Never sleeps.
+    Spinning,
+    /// Spins for 50 us, then sleeps.
+    Hybrid,
+    /// Sleeps at once.
+    Blocking,
+    /// No thread of its own: the command's thread drives the engine.
+    Inline,
+}
+
+/// What all three commands take.
+#[derive(Args)]
+pub struct Common {
+    /// The file with the keys that peers must prove.
+    #[arg(long, value_name = "FILE", required_unless_present = "insecure")]
+    key_file: Option<PathBuf>,
+    /// Encrypt nothing and let anyone in: for benchmarks.
+    #[arg(long, conflicts_with = "key_file")]
+    insecure: bool,
+    /// How the engine waits for work.
+    #[arg(long, value_enum, default_value = "hybrid")]
+    mode: ModeName,
+    /// The longest IP packet to send, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 9000)]
+    mtu: u32,
+    /// Congestion control algorithm, instead of Swift with the settings of docs/udp.md.
+    #[arg(long)]
+    algorithm: Option<String>,
+    /// Parameter of `--algorithm`; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", requires = "algorithm")]
+    param: Vec<String>,
+}
+
+impl Common {
+    /// Starts a host at `bind`.
+    pub fn host(&self, bind: SocketAddr) -> Result<Host, Failure> {
+        let keys = match &self.key_file {
+            Some(path) => keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?,
+            None => {
+                eprintln!("insecure: packets are not encrypted and anyone may connect");
+                KeyRing::insecure()
+            }
+        };
+        let mut config = Config::new(bind, keys).map_err(|e| Failure::Input(e.to_string()))?;
+        config.mode = match self.mode {
+            ModeName::Spinning => Mode::Spinning,
+            ModeName::Hybrid => config.mode,
+            ModeName::Blocking => Mode::Blocking,
+            ModeName::Inline => Mode::Inline,
+        };
+        config.max_mtu = self.mtu;
+        if let Some(name) = &self.algorithm {
+            let pairs: Option<Vec<(&str, &str)>> =
+                self.param.iter().map(|pair| pair.split_once('=')).collect();
+            let pairs = pairs.ok_or_else(|| {
+                Failure::Input("--param takes NAME=VALUE, as in base_target=200us".to_owned())
+            })?;
+            config.algorithm =
+                build(name, None, &pairs).map_err(|e| Failure::Input(e.to_string()))?;
+        }
+        Host::start(config).map_err(|e| Failure::Run(e.to_string()))
+    }
+}
+
+/// The address that `text` names; without a port, that of `apus serve`.
+pub fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let with_port = || (text, PORT).to_socket_addrs();
+    let mut found = text
+        .to_socket_addrs()
+        .or_else(|_| with_port())
+        .map_err(|error| Failure::Input(format!("`{text}`: {error}; give HOST or HOST:PORT")))?;
+    found.next().ok_or_else(|| Failure::Input(format!("`{text}` has no address")))
+}
+
+/// An unspecified address of the family of `peer`.
+pub fn any(peer: SocketAddr) -> SocketAddr {
+    if peer.is_ipv6() {
+        (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
+    } else {
+        (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
+    }
+}
+
+/// What a server says first on a connection: its region, and how long it is.
+pub fn greeting(connection: &Connection) -> Result<(RegionKey, u64), Failure> {
+    let message = connection.receive().map_err(|end| Failure::Run(end.to_string()))?;
+    let number = |at: usize| {
+        let bytes = message.bytes.get(at..at + 8).and_then(|b| b.first_chunk());
+        bytes.map(|bytes| u64::from_be_bytes(*bytes))
+    };
+    match (number(0), number(8)) {
+        (Some(key), Some(length)) => Ok((RegionKey::new(key), length)),
+        _ => Err(Failure::Run("the peer is no `apus serve`".to_owned())),
+    }
+}
+
+/// Reads a duration with its unit.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let span: apus_units::Span = text.parse().map_err(|e| format!("{e}"))?;
+    if span.is_zero() {
+        return Err("it must be longer than 0".to_owned());
+    }
+    Ok(Duration::from_nanos(span.as_ps() / 1_000))
+}

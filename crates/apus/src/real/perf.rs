@@ -1,0 +1,185 @@
+//! `apus perf`: throughput and op rates.
+
+use std::time::{Duration, Instant};
+
+use apus_udp::{Bytes, Connection, RegionKey, Request, SubmitError, async_channel};
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use super::{Common, address, any, duration, greeting};
+use crate::failure::Failure;
+use crate::output::{print, to_json};
+
+/// The ops to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// One-sided, to the servers.
+    Write,
+    /// One-sided, from the servers: with several servers, an incast into this host.
+    Read,
+}
+
+/// Measures throughput and op rates against one `apus serve` or several.
+#[derive(Args)]
+pub struct Perf {
+    /// HOST or HOST:PORT of the servers.
+    #[arg(required = true)]
+    peers: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+    /// What to do.
+    #[arg(long, value_enum, default_value = "write")]
+    op: Kind,
+    /// Bytes of each op.
+    #[arg(long, default_value_t = 1 << 20)]
+    size: usize,
+    /// Flows per server.
+    #[arg(long, default_value_t = 1)]
+    flows: u32,
+    /// Ops under way per flow.
+    #[arg(long, default_value_t = 4)]
+    outstanding: usize,
+    /// How long.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    duration: Duration,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Results {
+    seconds: f64,
+    ops: u64,
+    ops_per_second: f64,
+    goodput_gbps: f64,
+    /// Of ops, from the engine's taking them to their ends.
+    p50_us: f64,
+    p99_us: f64,
+    /// Jain's index of the flows' ops.
+    jain: f64,
+    fabric_p50_us: Option<f64>,
+    fabric_p99_us: Option<f64>,
+    endpoint_p50_us: Option<f64>,
+    endpoint_p99_us: Option<f64>,
+}
+
+impl Perf {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        if self.outstanding == 0 || self.flows == 0 {
+            return Err(Failure::Input("--outstanding and --flows must be at least 1".to_owned()));
+        }
+        let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
+        let host = self.common.host(any(peers[0]))?;
+        let mut servers = Vec::new();
+        for peer in peers {
+            let connection = host
+                .connect_with(peer, self.flows, None)
+                .map_err(|e| Failure::Run(format!("{peer}: {e}")))?;
+            let (region, length) = greeting(&connection)?;
+            if self.size as u64 > length {
+                return Err(Failure::Input(format!(
+                    "--size {} is more than the {length} B of {peer}'s region; \
+                     give `apus serve` a larger --region",
+                    self.size
+                )));
+            }
+            servers.push((connection, region));
+        }
+        let results = self.measure(&host, &servers)?;
+        for (connection, _) in &servers {
+            connection.close();
+        }
+        if self.json {
+            return print(&(to_json(&results)? + "\n"));
+        }
+        print(&format!(
+            "{} ops in {:.2} s: {:.0} per second, goodput {:.3} Gb/s, Jain {:.3}\n\
+             op: p50 {:.1}, p99 {:.1} us\n",
+            results.ops,
+            results.seconds,
+            results.ops_per_second,
+            results.goodput_gbps,
+            results.jain,
+            results.p50_us,
+            results.p99_us,
+        ))
+    }
+
+    fn measure(
+        &self,
+        host: &apus_udp::Host,
+        servers: &[(Connection, RegionKey)],
+    ) -> Result<Results, Failure> {
+        let flows = self.flows as usize;
+        let all = servers.len() * flows;
+        let (queue, ends) = async_channel::bounded(all * self.outstanding);
+        let payload = Bytes::from(vec![0x61; self.size]);
+        let submit = |index: usize| {
+            let (connection, region) = &servers[index / flows];
+            let request = match self.op {
+                Kind::Write => Request::write(*region, 0, payload.clone()),
+                Kind::Read => Request::read(*region, 0, self.size),
+            };
+            connection.submit_queued(index % flows, request, &queue, index as u64)
+        };
+        let failed = |error: SubmitError| Failure::Run(error.to_string());
+        for _ in 0..self.outstanding {
+            for index in 0..all {
+                submit(index).map_err(failed)?;
+            }
+        }
+        let bar = ProgressBar::new(self.duration.as_millis() as u64);
+        let mut per_flow = vec![0u64; all];
+        let mut latencies = Vec::new();
+        let (from, mut shown) = (Instant::now(), Instant::now());
+        while from.elapsed() < self.duration {
+            host.drive();
+            let Ok(end) = ends.try_recv() else {
+                std::thread::yield_now();
+                continue;
+            };
+            let done = end.result.map_err(|error| Failure::Run(error.to_string()))?;
+            per_flow[end.user as usize] += 1;
+            latencies.push(done.latency.as_secs_f64() * 1e6);
+            submit(end.user as usize).map_err(failed)?;
+            if shown.elapsed() > Duration::from_millis(200) {
+                shown = Instant::now();
+                bar.set_position(from.elapsed().as_millis() as u64);
+                let bits = latencies.len() as f64 * self.size as f64 * 8.0;
+                let rate = bits / from.elapsed().as_secs_f64() / 1e9;
+                bar.set_message(format!("{rate:.2} Gb/s"));
+            }
+        }
+        bar.finish_and_clear();
+        let seconds = from.elapsed().as_secs_f64();
+        let ops = latencies.len() as u64;
+        if ops == 0 {
+            let what =
+                "no op ended in the time given; give a longer --duration or a smaller --size";
+            return Err(Failure::Run(what.to_owned()));
+        }
+        latencies.sort_by(f64::total_cmp);
+        let of = |share: f64| latencies[(latencies.len() as f64 * share) as usize];
+        let sum: f64 = per_flow.iter().map(|&n| n as f64).sum();
+        let squares: f64 = per_flow.iter().map(|&n| (n as f64).powi(2)).sum();
+        let stats = host.stats().next();
+        let fabric = |share| stats.and_then(|s| s.fabric_rtt.quantile_us(share));
+        let endpoint = |share| stats.and_then(|s| s.endpoint_delay.quantile_us(share));
+        Ok(Results {
+            seconds,
+            ops,
+            ops_per_second: ops as f64 / seconds,
+            goodput_gbps: ops as f64 * self.size as f64 * 8.0 / seconds / 1e9,
+            p50_us: of(0.5),
+            p99_us: of(0.99),
+            jain: sum * sum / (all as f64 * squares),
+            fabric_p50_us: fabric(0.5),
+            fabric_p99_us: fabric(0.99),
+            endpoint_p50_us: endpoint(0.5),
+            endpoint_p99_us: endpoint(0.99),
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! The commands of the real transport, as processes on the loopback interface.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+fn apus(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.args(arguments);
+    command
+}
+
+/// A server that ends with the test.
+struct Server(Child, String);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(security: &[&str]) -> Server {
+    let mut command = apus(&["serve", "--bind", "127.0.0.1:0"]);
+    let mut child = command.args(security).stdout(Stdio::piped()).spawn().expect("serve");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
+    let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
+    Server(child, address)
+}
+
+fn run(arguments: &[&str], security: &[&str]) -> Output {
+    apus(arguments).args(security).output().expect("run")
+}
+
+fn number(json: &[u8], name: &str) -> f64 {
+    let json: serde_json::Value = serde_json::from_slice(json).expect("JSON");
+    json[name].as_f64().unwrap_or_else(|| panic!("{name} in {json}"))
+}
+
+fn fresh(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("apus-{name}-{}", std::process::id()));
+    let _ = fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
+    let file = fresh("key");
+    let path = file.to_str().expect("a path");
+    assert!(run(&["key", path], &[]).status.success());
+    let again = run(&["key", path], &[]);
+    assert_eq!(again.status.code(), Some(2), "a key is never overwritten");
+    let security = ["--key-file", path];
+    let server = serve(&security);
+
+    let ping = run(&["ping", &server.1, "--count", "50", "--json"], &security);
+    assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    assert_eq!(number(&ping.stdout, "count"), 50.0);
+    assert!(number(&ping.stdout, "p50_us") <= number(&ping.stdout, "p99_us"));
+    assert!(number(&ping.stdout, "fabric_p50_us") > 0.0);
+
+    for op in ["write", "read"] {
+        let perf = ["perf", &server.1, "--op", op, "--duration", "300ms", "--size", "20000"];
+        let perf = run(&[&perf[..], &["--flows", "2", "--json"]].concat(), &security);
+        assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
+        assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
+        assert!(number(&perf.stdout, "jain") > 0.5);
+    }
+    fs::remove_file(file).expect("the key file");
+}
+
+#[test]
+fn insecure_mode_is_explicit_and_says_so() {
+    let server = serve(&["--insecure"]);
+    let silent = run(&["ping", &server.1], &[]);
+    assert_eq!(silent.status.code(), Some(2), "neither key nor --insecure");
+    let said = run(&["ping", &server.1, "--count", "3", "--mode", "inline"], &["--insecure"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("not encrypted"));
+}
