@@ -1,6 +1,5 @@
-//! The commands of the real transport: `apus key`, `apus serve`, `apus ping`, `apus perf`.
+//! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`.
 
-pub mod key;
 pub mod perf;
 pub mod ping;
 pub mod serve;
