@@ -14,6 +14,7 @@ use crate::config::{Config, Mode};
 use crate::connection::Connection;
 use crate::engine::{Command, Engine, EngineShared};
 use crate::error::{ConnectError, StartError};
+use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
 use crate::session::KeyId;
 use crate::stats::Stats;
@@ -267,6 +268,12 @@ impl Host {
     /// In inline mode: does what there is to do now, and returns at once.
     pub fn drive(&self) {
         self.driver.step();
+    }
+
+    /// What its engines count, as a page for Prometheus; it may outlive the host.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        Metrics::new(self.engines.clone())
     }
 
     /// What its engines have done, one each.

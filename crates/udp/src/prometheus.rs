@@ -54,6 +54,11 @@ impl Page {
         self.line("", labels, value)
     }
 
+    /// Adds the sum of a summary.
+    pub fn sum(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
+        self.line("_sum", labels, value)
+    }
+
     /// Adds the count of a summary.
     pub fn count(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
         self.line("_count", labels, value)

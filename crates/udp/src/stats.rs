@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use apus_units::Span;
 
+use crate::session::Counters;
+
 /// Buckets per doubling: a value is known within 1/64 of itself.
 const SUB: usize = 64;
 /// Doublings: up to 2^36 ns, a minute.
@@ -57,6 +59,15 @@ impl Histogram {
         self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()
     }
 
+    /// The sum of the spans noted, in seconds, within 1/64.
+    #[must_use]
+    pub fn sum_seconds(&self) -> f64 {
+        let of = |(index, bucket): (usize, &AtomicU64)| {
+            middle(index) * bucket.load(Ordering::Relaxed) as f64
+        };
+        self.buckets.iter().enumerate().map(of).sum::<f64>() / 1e9
+    }
+
     /// The span below which this share of them lies, in microseconds, within 1/64; `None` if there are
     /// none.
     #[must_use]
@@ -100,12 +111,34 @@ pub struct Stats {
     pub sleeps: AtomicU64,
     /// Connections open.
     pub connections: AtomicU64,
+    /// What the session layer has counted.
+    pub sessions: SessionStats,
     /// t6 - t1 of acknowledged packets.
     pub end_to_end_rtt: Histogram,
     /// NIC to NIC: end-to-end RTT minus endpoint delay (Swift §3.3).
     pub fabric_rtt: Histogram,
     /// Time in both hosts' receive queues and engines (Swift §3.3).
     pub endpoint_delay: Histogram,
+}
+
+/// [`Counters`] of an engine, to be read while it runs.
+#[derive(Default)]
+pub struct SessionStats([AtomicU64; Counters::COUNT]);
+
+impl SessionStats {
+    /// Shows these counts from now on.
+    pub(crate) fn publish(&self, counters: &Counters) {
+        for (place, (_, value)) in self.0.iter().zip(counters.iter()) {
+            place.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Each count with its name, those of [`Counters`].
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let names = Counters::default();
+        let names: Vec<_> = names.iter().map(|(name, _)| name).collect();
+        names.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
 }
 
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
@@ -128,6 +161,8 @@ mod tests {
             assert!((got / expected - 1.0f64).abs() < 1.0 / 64.0, "{share}: {got}");
         }
         assert_eq!(histogram.count(), 100_000);
+        // 1 + ... + 100,000 ns.
+        assert!((histogram.sum_seconds() / 5.000_05 - 1.0).abs() < 1.0 / 64.0);
         histogram.record(Span::from_secs(1000));
         assert!(histogram.quantile_us(1.0).expect("values") > 6e7);
     }

@@ -223,7 +223,7 @@ fn brisk() -> Config {
 
 /// A server that takes what comes until it is killed.
 #[test]
-#[ignore = "a part of server__killed_in_a_loop"]
+#[ignore = "a part of a_server_killed_in_a_loop_leaves_every_op_with_an_end"]
 fn child_server() {
     let Some(address) = told() else { return };
     let mut settings = brisk();
@@ -237,7 +237,7 @@ fn child_server() {
 
 /// A client that sends messages until it is killed.
 #[test]
-#[ignore = "a part of client__killed_in_a_loop"]
+#[ignore = "a part of a_client_killed_in_a_loop_leaves_nothing_behind"]
 fn child_client() {
     let Some(address) = told() else { return };
     let host = host(brisk());
@@ -281,9 +281,8 @@ fn a_server_killed_in_a_loop_leaves_every_op_with_an_end() {
             }
         });
         loop {
-            let submitted: Vec<_> = (0..8)
-                .map(|n| here.submit(Request::message(pattern(n, 5_000))))
-                .collect();
+            let submitted: Vec<_> =
+                (0..8).map(|n| here.submit(Request::message(pattern(n, 5_000)))).collect();
             let ended = submitted.iter().any(Result::is_err);
             for op in submitted.into_iter().flatten() {
                 match op.wait() {
@@ -309,9 +308,7 @@ fn a_server_killed_in_a_loop_leaves_every_op_with_an_end() {
 #[test]
 fn a_client_killed_in_a_loop_leaves_nothing_behind() {
     let host = host(brisk());
-    let connections = || {
-        host.stats().map(|s| s.connections.load(Ordering::Relaxed)).sum::<u64>()
-    };
+    let connections = || host.stats().map(|s| s.connections.load(Ordering::Relaxed)).sum::<u64>();
     let mut random = Random(5);
     let (from, mut kills, mut before) = (Instant::now(), 0, None);
     while kills < 5 || from.elapsed() < 2 * seconds() {

@@ -203,6 +203,7 @@ impl Engine {
         self.endpoint.handle_timeout(now);
         if self.sessions.next_timeout().is_some_and(|at| at <= now) {
             self.sessions.handle_timeout(now);
+            self.shared.stats.sessions.publish(self.sessions.counters());
         }
         self.clock.compare(now);
         while let Some(&Reverse(deadline)) = self.deadlines.peek() {

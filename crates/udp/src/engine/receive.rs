@@ -64,6 +64,9 @@ impl Engine {
             }
         }
         add(&self.shared.stats.datagrams_received, datagrams);
+        if datagrams > 0 {
+            self.shared.stats.sessions.publish(self.sessions.counters());
+        }
         datagrams > 0
     }
 

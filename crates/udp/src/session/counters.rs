@@ -11,6 +11,9 @@ macro_rules! counters {
         }
 
         impl Counters {
+            /// How many counts there are.
+            pub const COUNT: usize = [$(stringify!($name)),*].len();
+
             /// Each count with its name, in a fixed order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()

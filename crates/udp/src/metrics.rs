@@ -1,0 +1,103 @@
+//! An engine's counts as metrics for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::engine::EngineShared;
+use crate::prometheus::{Kind, Page};
+use crate::stats::{Histogram, Stats};
+
+/// What the engines of a host count; see [`Host::metrics`](crate::Host::metrics).
+#[derive(Clone)]
+pub struct Metrics {
+    engines: Vec<Arc<EngineShared>>,
+}
+
+/// Name, help, and where the number is.
+type Row<T> = (&'static str, &'static str, fn(&Stats) -> &T);
+
+const COUNTERS: [Row<AtomicU64>; 10] = [
+    ("apus_datagrams_received_total", "Datagrams received.", |s| &s.datagrams_received),
+    ("apus_datagrams_sent_total", "Datagrams sent.", |s| &s.datagrams_sent),
+    ("apus_receive_calls_total", "System calls that received.", |s| &s.receive_calls),
+    ("apus_send_calls_total", "System calls that sent.", |s| &s.send_calls),
+    ("apus_send_failures_total", "Datagrams that the kernel did not take.", |s| &s.send_failures),
+    (
+        "apus_payload_received_bytes_total",
+        "Payload bytes received for the first time (goodput).",
+        |s| &s.payload_received,
+    ),
+    ("apus_payload_sent_bytes_total", "Payload bytes sent, those sent again included.", |s| {
+        &s.payload_sent
+    }),
+    ("apus_packets_lost_total", "Packets taken for lost.", |s| &s.losses),
+    ("apus_ops_total", "Ops ended.", |s| &s.ops),
+    ("apus_sleeps_total", "Times that the engine slept.", |s| &s.sleeps),
+];
+
+const DELAYS: [Row<Histogram>; 3] = [
+    ("apus_end_to_end_rtt_seconds", "t6 - t1 of acknowledged packets (Swift, Fig. 2).", |s| {
+        &s.end_to_end_rtt
+    }),
+    (
+        "apus_fabric_rtt_seconds",
+        "NIC to NIC: end-to-end RTT minus endpoint delay (Swift, section 3.3).",
+        |s| &s.fabric_rtt,
+    ),
+    (
+        "apus_endpoint_delay_seconds",
+        "Time in both hosts' receive queues and engines (Swift, section 3.3).",
+        |s| &s.endpoint_delay,
+    ),
+];
+
+const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
+
+impl Metrics {
+    pub(crate) fn new(engines: Vec<Arc<EngineShared>>) -> Self {
+        Self { engines }
+    }
+
+    /// The page, as of now.
+    #[must_use]
+    pub fn page(&self) -> String {
+        let engines: Vec<(String, &Stats)> =
+            self.engines.iter().enumerate().map(|(n, e)| (n.to_string(), &e.stats)).collect();
+        let mut page = Page::new();
+        for (name, help, of) in COUNTERS {
+            page.metric(name, Kind::Counter, help);
+            for (engine, stats) in &engines {
+                let value = of(stats).load(Ordering::Relaxed) as f64;
+                page.sample(&[("engine", engine)], value);
+            }
+        }
+        page.metric("apus_connections", Kind::Gauge, "Connections open.");
+        for (engine, stats) in &engines {
+            let open = stats.connections.load(Ordering::Relaxed) as f64;
+            page.sample(&[("engine", engine)], open);
+        }
+        let help = "Events of the session layer: handshakes, packets, and drops by reason.";
+        page.metric("apus_session_events_total", Kind::Counter, help);
+        for (engine, stats) in &engines {
+            for (event, value) in stats.sessions.iter() {
+                page.sample(&[("engine", engine), ("event", event)], value as f64);
+            }
+        }
+        for (name, help, of) in DELAYS {
+            page.metric(name, Kind::Summary, help);
+            for (engine, stats) in &engines {
+                delays(&mut page, engine, of(stats));
+            }
+        }
+        page.finish()
+    }
+}
+
+fn delays(page: &mut Page, engine: &str, histogram: &Histogram) {
+    for (name, share) in QUANTILES {
+        let value = histogram.quantile_us(share).map_or(f64::NAN, |us| us / 1e6);
+        page.sample(&[("engine", engine), ("quantile", name)], value);
+    }
+    page.sum(&[("engine", engine)], histogram.sum_seconds());
+    page.count(&[("engine", engine)], histogram.count() as f64);
+}
