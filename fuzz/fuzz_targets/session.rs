@@ -81,6 +81,7 @@ impl World {
                 offset: 0,
                 length: length as u32,
                 op_length: length as u64,
+                credit: None,
             }),
         };
         let mut buffer = vec![self.next as u8; header.encoded_len() + length + 24];

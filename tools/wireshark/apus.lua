@@ -8,7 +8,8 @@ local apus = Proto("apus", "Apus transport")
 
 local kinds = {
   [1] = "Write", [2] = "Message", [3] = "ReadRequest", [4] = "ReadResponse", [5] = "Ack",
-  [6] = "Cancel", [7] = "Reject",
+  [6] = "Cancel", [7] = "Reject", [8] = "CreditRequest", [9] = "Credit", [10] = "CreditStop",
+  [11] = "Notification", [12] = "Signal",
   [0x40] = "Hello", [0x41] = "Cookie", [0x42] = "Init", [0x43] = "Response", [0x44] = "Refused",
   [0x45] = "Unknown", [0x46] = "Control",
 }
@@ -40,6 +41,11 @@ local f = {
   marked = ProtoField.uint32("apus.ack.marked", "ECN-marked packets"),
   receiver_level = ProtoField.uint8("apus.ack.receiver_level", "Receiver level (of 31)"),
   reason = ProtoField.uint8("apus.reject.reason", "Reason", base.DEC, reasons),
+  credited = ProtoField.bool("apus.credited", "Sent for a credit"),
+  credit = ProtoField.uint32("apus.credit.number", "Credit"),
+  credit_sent = ProtoField.uint32("apus.credit.sent_ns", "Credit left at (ns, modulo 2^32)"),
+  queue = ProtoField.uint24("apus.signal.queue", "Queue (bytes)"),
+  body = ProtoField.bytes("apus.body", "Body"),
   payload = ProtoField.bytes("apus.payload", "Payload"),
   encrypted = ProtoField.bytes("apus.encrypted", "Payload (encrypted)"),
   tag = ProtoField.bytes("apus.tag", "Tag"),
@@ -62,17 +68,36 @@ apus.experts = { malformed }
 
 local SEALED_GUARD, INSECURE_GUARD = 24, 12
 
--- Bytes of the header of a transport packet, by kind; nil if it is none.
-local function header_bytes(kind)
-  if kind == 1 or kind == 3 then return 57 end
+-- A data packet that was sent for a credit has this much added to its kind.
+local CREDITED = 0x80
+
+-- The kind without that, and whether it was there.
+local function kind_of(buffer)
+  local kind = buffer(2, 1):uint()
+  if kind > CREDITED and kind <= CREDITED + 6 and kind ~= CREDITED + 5 then
+    return kind - CREDITED, true
+  end
+  return kind, false
+end
+
+-- Bytes of a header without the echo of a credit, by kind; nil if it is none.
+local function body_end(buffer, kind)
+  if kind == 1 or kind == 3 or kind == 5 then return 57 end
   if kind == 2 or kind == 4 or kind == 6 then return 41 end
-  if kind == 5 then return 57 end
   if kind == 7 then return 24 end
+  if kind == 8 or kind == 10 or kind == 11 then return 15 end
+  if kind == 9 and buffer:len() >= 48 then return 48 + buffer(47, 1):uint() end
+  if kind == 12 then return 23 end
   return nil
 end
 
+local function header_bytes(buffer, kind, credited)
+  local bytes = body_end(buffer, kind)
+  return bytes and bytes + (credited and 8 or 0)
+end
+
 local function payload_bytes(buffer, kind)
-  if kind == 5 or kind == 7 then return 0 end
+  if kind == 5 or kind >= 7 then return 0 end
   return buffer(39, 2):uint()
 end
 
@@ -81,10 +106,10 @@ local function is_apus(buffer)
   if buffer:len() < 16 or buffer(0, 1):uint() ~= 0 or buffer(1, 1):uint() ~= 1 then
     return false
   end
-  local kind = buffer(2, 1):uint()
+  local kind, credited = kind_of(buffer)
   if kind >= 0x40 and kind <= 0x45 then return buffer(3, 1):uint() <= 1 end
   if kind == 0x46 then return commands[buffer(3, 1):uint()] ~= nil end
-  local header = header_bytes(kind)
+  local header = header_bytes(buffer, kind, credited)
   if header == nil or buffer:len() < header then return false end
   local guard = buffer:reported_len() - header - payload_bytes(buffer, kind)
   return guard == SEALED_GUARD or guard == INSECURE_GUARD
@@ -104,7 +129,7 @@ local function guard(buffer, tree, from)
   end
 end
 
-local function transport(buffer, tree, kind)
+local function transport(buffer, tree, kind, credited)
   tree:add(f.flow, buffer(3, 4))
   tree:add(f.seq, buffer(7, 8))
   local about = " flow " .. buffer(3, 4):uint() .. " #" .. tostring(buffer(7, 8):uint64())
@@ -117,6 +142,18 @@ local function transport(buffer, tree, kind)
     tree:add(f.marked, buffer(52, 4))
     tree:add(f.receiver_level, buffer(56, 1))
     return about .. " acks " .. tostring(buffer(15, 8):uint64())
+  elseif kind == 9 then
+    tree:add(f.credit, buffer(15, 4))
+    tree:add(f.credit_sent, buffer(19, 4))
+    tree:add(f.largest, buffer(23, 8))
+    tree:add(f.bitmap, buffer(31, 16))
+    return about .. " credit " .. buffer(15, 4):uint()
+  elseif kind == 12 then
+    tree:add(f.queue, buffer(15, 3))
+    tree:add(f.body, buffer(18, 5))
+    return about .. " queue " .. buffer(15, 3):uint() .. " B"
+  elseif kind >= 8 then
+    return about
   end
   tree:add(f.op, buffer(15, 8))
   about = about .. " op " .. tostring(buffer(15, 8):uint64())
@@ -130,6 +167,11 @@ local function transport(buffer, tree, kind)
   if kind == 1 or kind == 3 then
     tree:add(f.region, buffer(41, 8))
     tree:add(f.address, buffer(49, 8))
+  end
+  if credited then
+    local echo = body_end(buffer, kind)
+    tree:add(f.credit, buffer(echo, 4))
+    tree:add(f.credit_sent, buffer(echo + 4, 4))
   end
   return about .. " [" .. tostring(buffer(23, 8):uint64()) .. " +" .. buffer(39, 2):uint() .. " of "
     .. tostring(buffer(31, 8):uint64()) .. "]"
@@ -166,10 +208,11 @@ function apus.dissector(buffer, pinfo, root)
   if not is_apus(buffer) then return 0 end
   pinfo.cols.protocol = "Apus"
   local tree = root:add(apus, buffer())
-  local kind = buffer(2, 1):uint()
+  local kind, credited = kind_of(buffer)
   tree:add(f.extension, buffer(0, 1))
   tree:add(f.version, buffer(1, 1))
-  tree:add(f.kind, buffer(2, 1))
+  tree:add(f.kind, buffer(2, 1), kind)
+  tree:add(f.credited, buffer(2, 1), credited)
   local about
   if kind == 0x46 then
     tree:add(f.command, buffer(3, 1))
@@ -178,8 +221,8 @@ function apus.dissector(buffer, pinfo, root)
   elseif kind >= 0x40 then
     about = handshake(buffer, tree, kind)
   else
-    about = transport(buffer, tree, kind)
-    local from, length = header_bytes(kind), payload_bytes(buffer, kind)
+    about = transport(buffer, tree, kind, credited)
+    local from, length = header_bytes(buffer, kind, credited), payload_bytes(buffer, kind)
     if buffer:len() == buffer:reported_len() then
       if length > 0 then
         local sealed = buffer:len() - from - length == SEALED_GUARD

@@ -8,7 +8,7 @@ use std::process::Command;
 use apus_udp::pcapng::{Captured, Direction, Pcapng};
 use apus_udp::session::{Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Sessions, SharedKey};
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
-use apus_wire::{Ack, Body, Header, RegionKey, Segment, SegmentKind};
+use apus_wire::{Ack, Body, CreditEcho, Header, RegionKey, Segment, SegmentKind};
 use etherparse::{SlicedPacket, TransportSlice};
 use pcap_parser::{PcapNGReader, traits::PcapReaderIterator};
 
@@ -166,7 +166,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         offset: 1000,
         length: 5,
         op_length: 2000,
-        credit: None,
+        credit: Some(CreditEcho { number: 77, sent_at_ns: 88 }),
     };
     let ack = Ack {
         largest: PacketNumber::new(99),
@@ -227,6 +227,8 @@ fn wireshark_shows_what_we_sent() {
             "apus.op_length",
             "apus.region",
             "apus.address",
+            "apus.credit.number",
+            "apus.credit.sent_ns",
             "apus.ack.largest",
             "apus.ack.remote_queuing_ns",
             "apus.ack.hops",
@@ -264,6 +266,8 @@ fn wireshark_shows_what_we_sent() {
             ("apus.op_length", "2000"),
             ("apus.region", "0x00000000deadbeef"),
             ("apus.address", "4096"),
+            ("apus.credit.number", "77"),
+            ("apus.credit.sent_ns", "88"),
         ] {
             assert_eq!(at(field, 6), value, "{field}");
         }
