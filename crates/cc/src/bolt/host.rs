@@ -1,5 +1,6 @@
 //! Bolt's sender half (Bolt Alg. 2, §3.2, §4.2).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use apus_units::{Bytes, PacketNumber, Span, Time};
@@ -41,7 +42,8 @@ pub struct Bolt {
     /// Losses before this packet do not cut: the window was already cut in their RTT.
     cut_until: PacketNumber,
     timeouts: u32,
-    fallback: Option<Swift>,
+    /// Apart, so that flows without it stay small.
+    fallback: Option<Box<Swift>>,
 }
 
 impl Registered for Bolt {
@@ -75,7 +77,7 @@ impl Registered for Bolt {
             rtt: RttEstimator::default(),
             cut_until: PacketNumber::new(0),
             timeouts: 0,
-            fallback: params::fallback_flow(&params, info),
+            fallback: params::fallback_flow(&params, info).map(Box::new),
             params,
         }
     }

@@ -1,5 +1,6 @@
 //! HPCC's sender half (HPCC Alg. 1).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use apus_units::{PacketNumber, Rate, Span};
@@ -29,7 +30,7 @@ pub struct Hpcc {
     stage: u32,
     last_update_seq: PacketNumber,
     /// `L`: the telemetry of the latest acknowledgement.
-    last: Telemetry,
+    last: Box<Telemetry>,
     rtt: RttEstimator,
 }
 
@@ -60,7 +61,7 @@ impl Registered for Hpcc {
             utilisation: 1.0,
             stage: 0,
             last_update_seq: PacketNumber::new(0),
-            last: Telemetry::default(),
+            last: Box::default(),
             rtt: RttEstimator::default(),
         }
     }
@@ -145,7 +146,7 @@ impl Sender for Hpcc {
                 self.last_update_seq = event.next_seq;
             }
         }
-        self.last = *telemetry;
+        *self.last = *telemetry;
     }
 
     fn on_loss(&mut self, _: &LossEvent) {}
