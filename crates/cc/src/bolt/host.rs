@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use apus_units::{Bytes, PacketNumber, Span, Time};
+use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::header::BoltFields;
 use super::params::{self, BelowOne, FirstRule, IncRule, Params};
@@ -23,13 +23,16 @@ const RETX_RESET_THRESHOLD: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Bolt {
     params: Arc<Params>,
-    info: FlowInfo,
+    /// Of the host's link.
+    line_rate: Rate,
+    /// Bytes of a full data packet: its payload, and all of it on the wire.
+    payload: u32,
+    packet: u32,
     /// Packets.
     cwnd: f64,
     /// Payload bytes sent since the start or since the flow was idle (§4.2).
     bytes_sent: u64,
     last_sent: Option<Time>,
-    acknowledged: bool,
     /// Alg. 2 `last_dec_time`; `None` before the first.
     last_dec_time: Option<Time>,
     /// Alg. 2 `seq_no_at_last_ai`.
@@ -65,11 +68,12 @@ impl Registered for Bolt {
 
     fn new(params: Arc<Params>, info: &FlowInfo) -> Self {
         Self {
-            info: *info,
+            line_rate: info.line_rate,
+            payload: info.payload.get() as u32,
+            packet: info.packet.get() as u32,
             cwnd: params.initial_cwnd,
             bytes_sent: 0,
             last_sent: None,
-            acknowledged: false,
             last_dec_time: None,
             seq_no_at_last_ai: PacketNumber::new(0),
             granted: 0,
@@ -90,9 +94,9 @@ impl Registered for Bolt {
 impl Bolt {
     /// `flow.rate` of Alg. 2 l. 3, bit/s: window over the latest RTT, at most the host's link.
     fn rate_bps(&self) -> f64 {
-        let line = self.info.line_rate.as_bps() as f64;
+        let line = self.line_rate.as_bps() as f64;
         let Some(rtt) = self.last_rtt.filter(|rtt| !rtt.is_zero()) else { return line };
-        let bits = self.cwnd * self.info.packet.get() as f64 * 8.0;
+        let bits = self.cwnd * f64::from(self.packet) * 8.0;
         let rate = bits / rtt.as_secs_f64();
         if rate < line { rate } else { line }
     }
@@ -116,7 +120,7 @@ impl Bolt {
 
     /// The window in payload bytes, which §4.2's counters of bytes are held against.
     fn window_bytes(&self) -> f64 {
-        self.window() * self.info.payload.get() as f64
+        self.window() * f64::from(self.payload)
     }
 
     /// The window in force: the smaller one where Swift runs beside (§6).
@@ -145,7 +149,7 @@ impl Bolt {
         let window = self.window_bytes();
         let first = match self.params.first {
             FirstRule::Bytes => (self.bytes_sent as f64) < window,
-            FirstRule::Unacknowledged => !self.acknowledged,
+            FirstRule::Unacknowledged => self.last_rtt.is_none(),
         };
         // §4.2: the counter of pending bytes, this packet taken off, is below the window.
         let last = (pending.get() as f64) < window;
@@ -182,7 +186,6 @@ impl Sender for Bolt {
     /// Alg. 2 `HandleAck`.
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        self.acknowledged = true;
         self.timeouts = 0;
         self.last_rtt = Some(event.rtt);
         self.rtt.update(&self.params.rto, event.rtt);
@@ -209,7 +212,7 @@ impl Sender for Bolt {
     /// Alg. 2 `HandleSrc`.
     fn on_signal(&mut self, event: &SignalEvent) {
         let reaction_factor = self.rate_bps() / event.link_rate.as_bps() as f64; // l. 3
-        let packets = event.queue.get() as f64 / self.info.packet.get() as f64;
+        let packets = event.queue.get() as f64 / f64::from(self.packet);
         let target_q = packets * reaction_factor; // l. 4
         // l. 5, without the division: rtt_src / target_q <= now - last_dec_time
         let since = self.last_dec_time.map(|last| event.now.since(last));
@@ -246,7 +249,7 @@ impl Sender for Bolt {
         self.note_idle(info);
         let flags = self.flags(info.pending);
         header.fields = AlgorithmFields::Bolt(BoltFields::new(flags, params::stamp(info.now)));
-        self.bytes_sent = self.bytes_sent.saturating_add(self.info.payload.get());
+        self.bytes_sent = self.bytes_sent.saturating_add(u64::from(self.payload));
         self.last_sent = Some(info.now);
     }
 
