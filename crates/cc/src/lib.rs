@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod bolt;
 pub mod constant;
+pub mod cubic;
 pub mod dctcp;
 mod event;
 pub mod expresspass;

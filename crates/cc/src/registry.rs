@@ -285,6 +285,8 @@ algorithms! {
     Hpcc(crate::hpcc::Hpcc);
     /// ExpressPass: credits.
     ExpressPass(crate::expresspass::ExpressPass);
+    /// CUBIC.
+    Cubic(crate::cubic::Cubic);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

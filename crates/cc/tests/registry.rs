@@ -29,7 +29,7 @@ const PAPER: (&str, &str) = ("swift", "paper");
 #[test]
 fn every_profile_of_every_algorithm_builds() {
     let names: Vec<_> = algorithms().iter().map(|info| info.name).collect();
-    assert_eq!(names, ["swift", "dctcp", "bolt", "hpcc", "expresspass", "constant"]);
+    assert_eq!(names, ["swift", "dctcp", "bolt", "hpcc", "expresspass", "cubic", "constant"]);
     for info in algorithms() {
         for profile in info.profiles {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
@@ -98,7 +98,7 @@ fn unknown_names_suggest_the_nearest() {
     assert!(
         error("quic", None, &[])
             .to_string()
-            .contains("swift, dctcp, bolt, hpcc, expresspass, constant")
+            .contains("swift, dctcp, bolt, hpcc, expresspass, cubic, constant")
     );
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);

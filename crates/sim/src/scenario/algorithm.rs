@@ -1,7 +1,8 @@
 //! `[algorithm]`: which algorithms the workloads use, with which parameters.
 
 use apus_cc::registry::{AlgorithmConfig, algorithms, build};
-use apus_cc::{ParamKind, suggestion};
+use apus_cc::{CongestionHeader, Ecn, FlowInfo, ParamKind, SendInfo, Sender, suggestion};
+use apus_units::{Bytes, PacketNumber, Time};
 
 use super::section::Section;
 use super::source::Problems;
@@ -14,8 +15,15 @@ pub(super) struct NamedAlgorithm {
     pub(super) config: AlgorithmConfig,
 }
 
-/// Algorithms that do nothing useful without marks, and the only ones that marks have an effect on.
-pub(super) const NEEDS_ECN: &[&str] = &["dctcp"];
+/// Whether an algorithm lives on marks that the topology's `ecn` sets: its packets can be marked,
+/// and its own switch half, if it has one, does not do so. Marks have an effect on no other.
+pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
+    let mut header = CongestionHeader::default();
+    let first =
+        SendInfo { now: Time::ZERO, seq: PacketNumber::new(0), pending: Bytes::ZERO, in_flight: 0 };
+    algorithm.sender(&FlowInfo::default()).on_transmit(&mut header, &first);
+    header.ecn == Ecn::Capable && !super::halves::speaks(algorithm)
+}
 
 /// Reads `[algorithm]`, or `[algorithm.LABEL]` several times.
 pub(super) fn read(root: &Section<'_>, problems: &Problems) -> Option<Vec<NamedAlgorithm>> {

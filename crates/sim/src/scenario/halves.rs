@@ -57,7 +57,7 @@ fn info(sizes: &PacketSizes, seed: u64) -> SwitchInfo {
 }
 
 /// Whether an algorithm has a switch half.
-fn speaks(algorithm: &AlgorithmConfig) -> bool {
+pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
     let info = SwitchInfo { packet: Bytes::new(1), seed: 0 };
     !algorithm.switch(&info).is_plain()
 }

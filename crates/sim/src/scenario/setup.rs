@@ -7,7 +7,7 @@ use apus_fabric::TopologyError;
 use apus_transport::EndpointConfig;
 use apus_units::{ClassId, Span};
 
-use super::algorithm::{self, NEEDS_ECN, NamedAlgorithm};
+use super::algorithm::{self, NamedAlgorithm, needs_marks};
 use super::fault::FaultSpec;
 use super::host::{DEFAULT_SIZES, HostSpec, read_host, read_packets, read_transport};
 use super::measure::{self, Measure};
@@ -443,7 +443,7 @@ fn check_algorithms(
         root.problem("topology", message);
     }
     let name = |named: &NamedAlgorithm| named.config.info().name;
-    let marked = algorithms.iter().find(|named| NEEDS_ECN.contains(&name(named)));
+    let marked = algorithms.iter().find(|named| needs_marks(&named.config));
     match (marked, topology.marks()) {
         (Some(named), false) => root.problem(
             "topology",
@@ -455,9 +455,8 @@ fn check_algorithms(
         (None, true) => root.problem(
             "topology",
             format_args!(
-                "has `ecn`, which has no effect: no algorithm here looks at marks (those that do: \
-                 {}); remove it",
-                NEEDS_ECN.join(", ")
+                "has `ecn`, which has no effect: no algorithm here looks at its marks, as `dctcp` \
+                 does; remove it"
             ),
         ),
         _ => {}

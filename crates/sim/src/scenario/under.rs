@@ -4,7 +4,7 @@ use apus_cc::dctcp::switch::EcnMarker;
 use apus_cc::registry::build;
 use apus_units::{Bytes, Rate, Span};
 
-use super::algorithm::{NEEDS_ECN, NamedAlgorithm};
+use super::algorithm::{NamedAlgorithm, needs_marks};
 use super::setup::Setup;
 use super::source::Source;
 use super::{Options, Scenario};
@@ -48,7 +48,7 @@ impl Setup {
             setup.measure.sizes = SIZES.map(range).into();
         }
         let mut notes = Vec::new();
-        match (NEEDS_ECN.contains(&name), setup.topology.marks()) {
+        match (needs_marks(&setup.algorithms[0].config), setup.topology.marks()) {
             (true, false) => {
                 let threshold = setup.default_threshold()?;
                 setup.topology.ecn = Some(EcnMarker::new(threshold));
