@@ -67,6 +67,29 @@ fn reject__of_a_region_withdrawn_under_way_says_that_parts_may_be_applied() {
 }
 
 #[test]
+fn not_ready__for_more_still_acknowledges_what_it_has() {
+    let mut pair = pair("8");
+    pair.sides[1].room = 1;
+    pair.submit(0, OpKind::Message, 1);
+    let (at, to, datagram) = pair.take_from_wire().expect("the message");
+    pair.now = at;
+    pair.deliver(to, &datagram);
+    assert!(pair.sides[1].endpoint.poll_transmit(at).is_some(), "an acknowledgement that is lost");
+    pair.run_until(FAR);
+    let done = |pair: &Pair| -> Vec<_> {
+        pair.sides[0].completions.iter().map(|c| (c.op.get(), c.outcome)).collect()
+    };
+    assert_eq!(done(&pair), [(0, Outcome::Done)], "sent again, it finds no room and is known");
+    pair.submit(0, OpKind::Message, 1);
+    pair.run_until(FAR + Span::from_ms(100));
+    assert_eq!(done(&pair).len(), 1, "there is no room");
+    pair.sides[1].room = 2;
+    pair.run_until(FAR + Span::from_ms(10_000));
+    assert_eq!(done(&pair)[1..], [(1, Outcome::Done)]);
+    assert_eq!(pair.sides[1].finished, [(0, 1), (1, 1)].into());
+}
+
+#[test]
 fn cancel__before_anything_was_sent_fails_the_op() {
     let mut pair = pair("1");
     pair.submit(0, WRITE, 4096);

@@ -29,14 +29,20 @@ impl Endpoint {
         true
     }
 
-    /// Has no room for a data packet now, and so drops it: the peer hears again what has arrived
-    /// before, which tells it that this side lives, and sends the packet again in time.
-    pub fn not_ready(&mut self, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
+    /// Has no room for a data packet of `op` now, and so drops it: the peer hears again what has
+    /// arrived before, which tells it that this side lives, and sends the packet again in time. False
+    /// if the op has ended here: then the packet is a repeated one, to be handed in as usual. Dropping
+    /// it would have the peer wait for room that its op already takes.
+    pub fn not_ready(&mut self, id: FlowId, op: OpId) -> bool {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        if flow.receive.has_ended(op) {
+            return false;
+        }
         if !flow.in_acks {
             flow.in_acks = true;
             self.acks.push_back(id);
         }
+        true
     }
 
     /// Gives up an op of this side: it ends now, as `Failed` if nothing of it was sent, otherwise as

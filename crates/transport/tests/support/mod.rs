@@ -58,6 +58,8 @@ pub struct Side {
     pub refused: u64,
     /// What its runtime refuses.
     pub rejects: fn(&Segment) -> Option<RejectReason>,
+    /// How many ops of the peer it has room for.
+    pub room: usize,
     /// Ops that the peer gave up.
     pub cancelled: BTreeMap<u64, u32>,
 }
@@ -75,6 +77,7 @@ impl Side {
             duplicates: 0,
             refused: 0,
             rejects: |_| None,
+            room: usize::MAX,
             cancelled: BTreeMap::new(),
         }
     }
@@ -217,6 +220,12 @@ impl Pair {
         if let Body::Data(segment) = &header.body
             && let Some(reason) = (side.rejects)(segment)
             && side.endpoint.reject(header.flow, segment.op, reason)
+        {
+            return;
+        }
+        if let Body::Data(segment) = &header.body
+            && side.finished.len() >= side.room
+            && side.endpoint.not_ready(header.flow, segment.op)
         {
             return;
         }

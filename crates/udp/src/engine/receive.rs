@@ -120,7 +120,11 @@ impl Engine {
                     return;
                 }
             }
-            Admission::NotReady => return self.endpoint.not_ready(header.flow),
+            Admission::NotReady => {
+                if self.endpoint.not_ready(header.flow, segment.op) {
+                    return;
+                }
+            }
             Admission::Yes | Admission::Reserved => {}
         }
         // Looked up before: the last bytes of an answer end the op.
