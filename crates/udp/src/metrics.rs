@@ -30,7 +30,6 @@ const COUNTERS: [Row<AtomicU64>; 10] = [
     ("apus_payload_sent_bytes_total", "Payload bytes sent, those sent again included.", |s| {
         &s.payload_sent
     }),
-    ("apus_packets_lost_total", "Packets taken for lost.", |s| &s.losses),
     ("apus_ops_total", "Ops ended.", |s| &s.ops),
     ("apus_sleeps_total", "Times that the engine slept.", |s| &s.sleeps),
 ];

@@ -103,8 +103,6 @@ pub struct Stats {
     pub payload_received: AtomicU64,
     /// Payload bytes sent, those sent again included.
     pub payload_sent: AtomicU64,
-    /// Packets taken for lost.
-    pub losses: AtomicU64,
     /// Ops ended.
     pub ops: AtomicU64,
     /// Times that the engine slept.
