@@ -16,7 +16,7 @@ pub struct Metrics {
 /// Name, help, and where the number is.
 type Row<T> = (&'static str, &'static str, fn(&Stats) -> &T);
 
-const COUNTERS: [Row<AtomicU64>; 10] = [
+const COUNTERS: [Row<AtomicU64>; 9] = [
     ("apus_datagrams_received_total", "Datagrams received.", |s| &s.datagrams_received),
     ("apus_datagrams_sent_total", "Datagrams sent.", |s| &s.datagrams_sent),
     ("apus_receive_calls_total", "System calls that received.", |s| &s.receive_calls),
