@@ -129,6 +129,7 @@ impl Host {
             let level = self.receiver_level();
             let Some(queued) = self.receive_queue.pop() else { break };
             let processed = batch.started + took * u64::from(index) / u64::from(batch.packets);
+            world.metrics.on_processed(processed.since(queued.received_at));
             let handled = self.process(processed, queued.received_at, queued.packet, level, world);
             ops += u64::from(matches!(handled, Handled::Data { finished: true, .. }));
         }

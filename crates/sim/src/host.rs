@@ -19,6 +19,7 @@ use crate::clock::HostClocks;
 use crate::engine::Engine;
 use crate::host_model::HostModel;
 use crate::random::{Purpose, Stream};
+use crate::service::Devices;
 use crate::world::World;
 
 /// What a host knows of one of its flows beyond the transport.
@@ -79,6 +80,8 @@ pub(crate) struct Host {
     /// The same by the peer's host and its index of the flow, for signals of switches.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
     pub(crate) application: Application,
+    /// What the peers' reads wait for; `None`: they wait for nothing.
+    pub(crate) devices: Option<Box<Devices>>,
     pub(crate) model: HostModel,
     pub(crate) clocks: HostClocks,
     pub(crate) receive_queue: ReceiveQueue,
@@ -115,6 +118,7 @@ impl Host {
             flows: Vec::new(),
             by_peer: BTreeMap::new(),
             application: Application::default(),
+            devices: None,
             model,
             clocks,
             receive_queue: ReceiveQueue::default(),
@@ -172,6 +176,9 @@ impl Host {
         }
         let local = self.clocks.host.read(now);
         self.application.start_due(now, local, &mut self.endpoint);
+        if let Some(devices) = &mut self.devices {
+            devices.answer_due(now, local, &mut self.endpoint);
+        }
         if self.engine.is_some() {
             self.run_engine(now, world);
         } else {
@@ -221,6 +228,13 @@ impl Host {
             recorder.on_handled(connection, &handled);
         }
         if let Handled::Data { finished: true, .. } = handled {
+            if let Some(devices) = &mut self.devices
+                && let Body::Data(segment) = &header.body
+                && matches!(segment.kind, SegmentKind::ReadRequest { .. })
+            {
+                let times = (now, arrival.now);
+                devices.on_request(times, header.flow, segment, &mut self.endpoint);
+            }
             let application = &mut self.application;
             let noted = application.on_received(now, arrival.now, header.flow, &mut self.endpoint);
             if let Some(completion) = noted {
@@ -348,6 +362,9 @@ impl Host {
     #[inline]
     fn schedule(&mut self, now: Time, world: &mut World) {
         let mut at = self.application.next_start();
+        if let Some(devices) = &self.devices {
+            at = at.min(devices.next_at());
+        }
         if let Some(next) = self.on_the_way.front() {
             at = at.min(next.at);
         }

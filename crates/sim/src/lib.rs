@@ -27,6 +27,7 @@ mod random;
 pub mod record;
 pub mod replay;
 pub mod scenario;
+mod service;
 mod simulation;
 pub mod sizes;
 pub mod slowdown;

@@ -196,6 +196,7 @@ pub(crate) struct Metrics {
     pub(crate) fabric_rtt: Distribution,
     pub(crate) end_to_end_rtt: Distribution,
     pub(crate) endpoint_delay: Distribution,
+    pub(crate) nic_rx_delay: Distribution,
     pub(crate) op_latency: Distribution,
     warmup_end: Time,
     in_warmup: bool,
@@ -211,6 +212,7 @@ impl Metrics {
             fabric_rtt: Distribution::of_times(),
             end_to_end_rtt: Distribution::of_times(),
             endpoint_delay: Distribution::of_times(),
+            nic_rx_delay: Distribution::of_times(),
             op_latency: Distribution::of_times(),
             warmup_end,
             in_warmup: warmup_end > Time::ZERO,
@@ -229,6 +231,7 @@ impl Metrics {
         self.fabric_rtt.add(&other.fabric_rtt);
         self.end_to_end_rtt.add(&other.end_to_end_rtt);
         self.endpoint_delay.add(&other.endpoint_delay);
+        self.nic_rx_delay.add(&other.nic_rx_delay);
         self.op_latency.add(&other.op_latency);
     }
 
@@ -250,6 +253,14 @@ impl Metrics {
             Body::Signal(_) => {}
             Body::Control(Control::Credit(_)) => self.warm.credits.sent += 1,
             Body::Control(_) => {}
+        }
+    }
+
+    /// An engine processes a packet that waited for so long since its NIC received it.
+    #[inline]
+    pub(crate) fn on_processed(&mut self, waited: Span) {
+        if !self.in_warmup {
+            self.nic_rx_delay.record(waited);
         }
     }
 

@@ -3,7 +3,7 @@
 use apus_cc::bolt::link_rate_code;
 use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
 use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling};
-use apus_transport::Endpoint;
+use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
 
@@ -16,6 +16,7 @@ use crate::partition::Partition;
 use crate::plan::{ConnectionPlan, Plan};
 use crate::queue::EventQueue;
 use crate::random::{Purpose, Stream};
+use crate::service::Devices;
 use crate::simulation::PlanError;
 use crate::world::{Entities, Entity, World};
 
@@ -80,13 +81,17 @@ impl Part {
             recorder: None,
             network,
         };
+        let reads_wait = plan.connections.iter().any(|connection| connection.service.is_some());
+        let endpoint = EndpointConfig { reads_wait, ..plan.endpoint };
         let mut hosts: Vec<Host> = (first_host..end)
             .map(|host| {
                 let host = HostId::new(host);
                 let clocks = draw_clocks(plan, host);
                 let nic_rate = world.network.rate(world.network.host_port(host));
-                let endpoint = Endpoint::new(plan.endpoint);
-                Host::new(host, endpoint, plan.host, clocks, nic_rate, plan.seed)
+                let endpoint = Endpoint::new(endpoint);
+                let mut made = Host::new(host, endpoint, plan.host, clocks, nic_rate, plan.seed);
+                made.devices = reads_wait.then(|| Box::new(Devices::new(host, plan.seed)));
+                made
             })
             .collect();
         let mut flows = vec![0; plan.topology.hosts as usize];
@@ -301,8 +306,13 @@ fn open(
             local.add_flow(ids[1], &plan.algorithm, &info, flow);
             if host == plan.from {
                 local.application.add(Source::of(plan, ids[0]));
-            } else if let Some(source) = Source::of_peer(plan, ids[0]) {
-                local.application.add(source);
+            } else {
+                if let Some(source) = Source::of_peer(plan, ids[0]) {
+                    local.application.add(source);
+                }
+                if let (Some(devices), Some(service)) = (&mut local.devices, plan.service) {
+                    devices.add(ids[0], service);
+                }
             }
         }
         ids.reverse();

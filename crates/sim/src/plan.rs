@@ -69,6 +69,22 @@ pub struct ConnectionPlan {
     pub class: ClassId,
     /// Which of [`Measures::workloads`] it belongs to, if any.
     pub workload: Option<u32>,
+    /// What its reads take at the peer before they are answered; `None`: nothing.
+    pub service: Option<Service>,
+}
+
+/// A device behind a host, like a disk, that its reads have to wait for: `parallel` of them at a time,
+/// the others in the order in which their requests came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Service {
+    /// Connections with the same number share the device of the host that answers them.
+    pub device: u32,
+    /// Mean time that one read takes, above 0.
+    pub time: Span,
+    /// Share of that time that is exponentially distributed, from 0 to 1; the rest is constant.
+    pub noise: f64,
+    /// Reads that are served at a time, at least 1.
+    pub parallel: u32,
 }
 
 impl ConnectionPlan {

@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Flow = 6,
     /// What the switch half of a class of a port draws.
     Switch = 7,
+    /// Times of a device that answers reads.
+    Service = 8,
 }
 
 /// A stream of random numbers.

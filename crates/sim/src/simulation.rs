@@ -528,6 +528,7 @@ impl Simulation {
             fabric_rtt_us: DistributionSummary::from(&metrics.fabric_rtt),
             end_to_end_rtt_us: DistributionSummary::from(&metrics.end_to_end_rtt),
             endpoint_delay_us: DistributionSummary::from(&metrics.endpoint_delay),
+            nic_rx_delay_us: DistributionSummary::from(&metrics.nic_rx_delay),
             credits: CreditSummary::new(&metrics.warm.credits),
             op_latency_us: DistributionSummary::from(&metrics.op_latency),
             jain: jain(&rates),

@@ -191,6 +191,9 @@ pub struct Summary {
     pub end_to_end_rtt_us: DistributionSummary,
     /// `remote_queuing` + (t6 - t5), per acknowledgement.
     pub endpoint_delay_us: DistributionSummary,
+    /// From the NIC's receipt of a packet to its stack's processing it: t3 - t2 of data, t6 - t5 of
+    /// acknowledgements (Swift Fig. 2), per packet. No values with hosts whose engine costs nothing.
+    pub nic_rx_delay_us: DistributionSummary,
     /// What became of credits.
     pub credits: CreditSummary,
     /// Submission to completion, per op.

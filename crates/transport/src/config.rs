@@ -26,6 +26,10 @@ pub struct EndpointConfig {
     pub give_up_after: Option<Span>,
     /// What the local NIC receive delay t6 - t5 counts as.
     pub local_rx_delay: LocalRx,
+    /// Whether the caller answers the peers' reads, by [`answer_read`](crate::Endpoint::answer_read),
+    /// when what they ask for is at hand. `false`: each is answered as soon as its request is here, as
+    /// one-sided ops on memory are.
+    pub reads_wait: bool,
 }
 
 /// What the local NIC receive delay t6 - t5 counts as.
@@ -49,6 +53,7 @@ impl Default for EndpointConfig {
             timer_granularity_log2_ps: 17,
             give_up_after: None,
             local_rx_delay: LocalRx::Endpoint,
+            reads_wait: false,
         }
     }
 }

@@ -500,18 +500,25 @@ fn handle_data(
         Accepted::Duplicate => Handled::Duplicate,
         Accepted::New { bytes, finished } => {
             if finished && request {
-                let kind = match segment.kind {
-                    SegmentKind::ReadRequest { region, address } => {
-                        OpKind::Read { region, address }
-                    }
-                    _ => OpKind::Message,
-                };
-                flow.send.respond(arrival.now, segment.op, kind, segment.op_length);
+                if config.reads_wait {
+                    flow.send.ask();
+                } else {
+                    respond(flow, arrival.now, segment);
+                }
             }
             Handled::Data { bytes, finished }
         }
         Accepted::Cancelled => Handled::Cancelled,
     }
+}
+
+/// Queues the answer to the peer's read that `segment` asks for.
+fn respond(flow: &mut Flow, now: Time, segment: &Segment) {
+    let kind = match segment.kind {
+        SegmentKind::ReadRequest { region, address } => OpKind::Read { region, address },
+        _ => OpKind::Message,
+    };
+    flow.send.respond(now, segment.op, kind, segment.op_length);
 }
 
 impl Finished {

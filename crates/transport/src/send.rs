@@ -88,6 +88,8 @@ pub(crate) struct SendSide {
     requests_in_flight: u32,
     /// Reads whose answer is not complete.
     reads_waiting: u32,
+    /// The peer's reads that the caller has yet to answer.
+    reads_asked: u32,
     /// When the last data packet left, for pacing.
     pub(crate) last_sent_at: Option<Time>,
     /// Wire bytes of that packet.
@@ -116,6 +118,7 @@ impl SendSide {
             in_flight: 0,
             requests_in_flight: 0,
             reads_waiting: 0,
+            reads_asked: 0,
             last_sent_at: None,
             last_sent_bytes: 0,
             progress_at: Time::ZERO,
@@ -168,9 +171,21 @@ impl SendSide {
         self.pending += length;
     }
 
-    /// Answers to the peer's reads that are not yet acknowledged.
+    /// A read of the peer's waits for the caller's answer.
+    pub(crate) fn ask(&mut self) {
+        self.reads_asked += 1;
+    }
+
+    /// One of those will be answered now; false if there is none.
+    pub(crate) fn take_asked(&mut self) -> bool {
+        let asked = self.reads_asked > 0;
+        self.reads_asked -= u32::from(asked);
+        asked
+    }
+
+    /// The peer's reads whose answers are not yet acknowledged.
     pub(crate) fn responses_under_way(&self) -> usize {
-        self.responses.queue.len()
+        self.responses.queue.len() + self.reads_asked as usize
     }
 
     /// Whether a read request may leave: few are in flight, or it waits for those.

@@ -384,3 +384,33 @@ fn forged_packets_have_no_effect() {
     pair.run_until(FAR);
     assert_stored(&pair, 0, false, 0, 4096 * 4);
 }
+
+/// The caller answers reads when it can, in any order; until then none is under way.
+#[test]
+fn reads_wait__for_the_callers_answer() {
+    let config = EndpointConfig { reads_wait: true, max_ops: 2, ..EndpointConfig::default() };
+    let mut pair = Pair::new(&constant("8"), config, 1);
+    pair.submit(0, READ, 9_000);
+    pair.submit(0, READ, 5_000);
+    let asked = pair.log.iter().filter_map(|(_, from, header)| match header.body {
+        Body::Data(segment) if *from == 0 => Some(segment),
+        _ => None,
+    });
+    let asked: Vec<_> = asked.collect();
+    let flow = pair.flow;
+    assert!(!pair.sides[1].endpoint.answer_read(Time::ZERO, flow, &asked[0]), "nobody asked yet");
+    pair.run_until(Time::from_ps(50_000_000));
+    assert_eq!(pair.sides[0].completions.len(), 0);
+    assert_eq!(pair.sides[1].data_sent, 0);
+    for (number, later) in [(1, 10), (0, 20)] {
+        let now = pair.now + Span::from_us(later);
+        pair.now = now;
+        assert!(pair.sides[1].endpoint.answer_read(now, flow, &asked[number]));
+        pair.flush(1);
+        pair.run_until(now + Span::from_us(100));
+        assert_stored(&pair, 1, true, number as u64, asked[number].op_length);
+    }
+    let done: Vec<_> = pair.sides[0].completions.iter().map(|c| c.op.get()).collect();
+    assert_eq!(done, [1, 0]);
+    assert!(!pair.sides[1].endpoint.answer_read(pair.now, flow, &asked[0]), "both are answered");
+}

@@ -125,6 +125,13 @@ const NUMBERS: &[Column] = &[
         "over acknowledgements of the measured phase",
     ),
     number(
+        "nic_rx_delay_us.<stat>",
+        "us",
+        "t3 - t2 of data, t6 - t5 of acknowledgements (Swift Fig. 2): from the NIC's receipt to the \
+         stack; no values with hosts whose engine costs nothing",
+        "over packets received in the measured phase",
+    ),
+    number(
         "op_latency_us.<stat>",
         "us",
         "submission to completion, of ops submitted after the warm-up",

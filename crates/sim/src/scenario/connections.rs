@@ -28,6 +28,7 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
             workload: workload.named.as_ref().and_then(|own| {
                 measured.iter().position(|named| named.name == own.name).map(|at| at as u32)
             }),
+            service: workload.service.map(|spec| spec.of_device(index as u32)),
         };
         match &workload.demand {
             Demand::Closed(loops) => closed(workload, loops, &template, random, &mut connections),

@@ -223,6 +223,9 @@ fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::
     if let Some(class) = setup.topology.classes.get(usize::from(workload.class)) {
         writeln!(out, "class = \"{}\"", class.name)?;
     }
+    if let Some(service) = workload.service {
+        service.write(out)?;
+    }
     if let Demand::Closed(ClosedLoops { pattern: Pattern::Flows(flows), .. }) = &workload.demand {
         for flow in flows {
             writeln!(out, "\n[[workload.flow]]\nfrom = {}\nto = {}", flow.from, flow.to)?;

@@ -132,6 +132,7 @@ mod rounds;
 mod runs_of;
 mod section;
 mod series;
+mod service;
 mod setup;
 mod sizes_of;
 mod source;

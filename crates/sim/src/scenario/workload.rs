@@ -6,6 +6,7 @@ use super::hosts::{read_host, read_hosts, read_incast};
 use super::poisson::Poisson;
 use super::rounds::Rounds;
 use super::section::{Section, Setting};
+use super::service::{self, ServiceSpec};
 use super::topology::TopologySpec;
 use super::trace::Trace;
 use crate::measure::NamedWorkload;
@@ -44,6 +45,8 @@ pub(super) struct Workload {
     pub(super) class: u8,
     /// Its name, if it is measured by itself.
     pub(super) named: Option<NamedWorkload>,
+    /// What its reads take where they are answered.
+    pub(super) service: Option<ServiceSpec>,
 }
 
 /// Which ops it submits.
@@ -128,6 +131,7 @@ impl Workload {
             Some("partition-aggregate") => Some("message"),
             _ => section.word("op", OPS),
         };
+        let service = service::read(&section, op);
         let algorithm = read_algorithm(&section, frame);
         let class = read_class(&section, frame.topology);
         let named = read_name(&section);
@@ -135,7 +139,8 @@ impl Workload {
             section.finish();
         }
         let (algorithm, class) = (algorithm?, class?);
-        Some(Self { demand: demand?, op: op?, start, stop, algorithm, class, named: named? })
+        let (demand, op, named, service) = (demand?, op?, named?, service?);
+        Some(Self { demand, op, start, stop, algorithm, class, named, service })
     }
 
     /// How many connections it opens, at most.

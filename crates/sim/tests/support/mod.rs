@@ -37,6 +37,7 @@ pub fn connection(
         algorithm: build(algorithm.0, None, algorithm.1).expect("algorithm"),
         class: ClassId::new(0),
         workload: None,
+        service: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Body, Completion, CongestionHeader, Endpoint, FlowId, Header, Op, OpId, Outcome, PacketNumber,
-    RegionKey, Reject, RejectReason, Segment, SegmentKind, Sender, Time, Transmit,
+    RegionKey, Reject, RejectReason, Segment, SegmentKind, Sender, Time, Transmit, respond,
 };
 
 /// Refusals that wait to be sent, at most: a peer provokes one with every packet, and every further
@@ -42,6 +42,20 @@ impl Endpoint {
             flow.in_acks = true;
             self.acks.push_back(id);
         }
+        true
+    }
+
+    /// Answers a read of the peer, whose request is `segment`, where
+    /// [`reads_wait`](crate::EndpointConfig::reads_wait). Poll for transmission afterwards. False if no
+    /// read of the flow waits: then nothing has changed.
+    pub fn answer_read(&mut self, now: Time, id: FlowId, segment: &Segment) -> bool {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
+        if !request || !flow.send.take_asked() {
+            return false;
+        }
+        respond(flow, now, segment);
+        self.update(now, id);
         true
     }
 
