@@ -45,6 +45,10 @@
 //! * `[[workload]]`: `kind` with its hosts, see [`WORKLOADS`]; `size`, `op` ("write", "read",
 //!   "message"), `outstanding` (1) ops per flow, `flows_per_pair` (1), `start` (0s), `start_spread`
 //!   (0s), `stop`, `algorithm`, `class`. Hosts are a number, the first ones, or a list.
+//!   With `op = "read"` and `service = { time = "100us", parallel = 50, noise = 0 }` reads wait for a
+//!   device of the host that answers them, one per host and workload: `parallel` at a time, the others
+//!   first come, first served; `noise` (0) is the share of the time that is exponentially distributed.
+//!   Latency counts it, slowdown's ideal does not.
 //!   Of the other kinds:
 //!   * "poisson": `load`, payload bytes offered per time over the rate of a link: each sender's, or the
 //!     receiver's, all senders together, if there is a `receiver` (with its `senders`; otherwise
