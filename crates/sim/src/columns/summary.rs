@@ -416,6 +416,19 @@ const NUMBERS: &[Column] = &[
         "-",
     ),
     number(
+        "compare.<name>.buckets_p99_9",
+        "",
+        "those of them in which `loss_rate_p99_9` of either class is above 0",
+        "-",
+    ),
+    number(
+        "compare.<name>.windows",
+        "",
+        "windows of ports in which the other class was offered a packet; up to 1000, the 99.9th \
+         percentile is the largest",
+        "largest of those buckets",
+    ),
+    number(
         "compare.<name>.loss_ratio",
         "",
         "`loss_rate` of the class / that of the other one",
@@ -424,7 +437,7 @@ const NUMBERS: &[Column] = &[
     number(
         "compare.<name>.loss_ratio_p99_9",
         "",
-        "`loss_rate_p99_9` of the class / that of the other one, where that is above 0",
+        "`loss_rate_p99_9` of the class / that of the other one; 10^6 where only that is 0",
         "largest of those buckets",
     ),
     number("workload.<name>.throughput_gbps", "Gb/s", THROUGHPUT, "sum over its flows"),

@@ -75,11 +75,19 @@ pub struct LossSummary {
 pub struct ComparisonSummary {
     /// Buckets in which the other class loses at least the floor, and both have packets.
     pub buckets: u64,
+    /// Those of them in which some 99.9th percentile over windows is above 0, and so can be compared.
+    pub buckets_p99_9: u64,
+    /// The most windows of the other class in such a bucket. Up to 1000, the percentile is the largest.
+    pub windows: u64,
     /// The largest ratio of the loss rates in such a bucket.
     pub loss_ratio: Option<f64>,
-    /// The largest ratio of the 99.9th percentiles over windows in such a bucket.
+    /// The largest ratio of the 99.9th percentiles over windows in such a bucket; 10^6 where that of
+    /// the other class is 0.
     pub loss_ratio_p99_9: Option<f64>,
 }
+
+/// The ratio of percentiles where the other class has none.
+const NO_OTHER_TAIL: f64 = 1e6;
 
 /// Compares the loss of a class with that of `others` in each bucket in which those lose at least
 /// `floor`.
@@ -88,7 +96,14 @@ pub(super) fn compare<'a>(
     others: impl Iterator<Item = &'a Losses>,
     floor: f64,
 ) -> ComparisonSummary {
-    let mut summary = ComparisonSummary { buckets: 0, loss_ratio: None, loss_ratio_p99_9: None };
+    let (loss_ratio, loss_ratio_p99_9) = (None, None);
+    let mut summary = ComparisonSummary {
+        buckets: 0,
+        buckets_p99_9: 0,
+        windows: 0,
+        loss_ratio,
+        loss_ratio_p99_9,
+    };
     let larger = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old.max(new)));
     for (own, other) in own.zip(others) {
         let (Some(rate), Some(base)) = (own.rate(), other.rate()) else { continue };
@@ -96,12 +111,14 @@ pub(super) fn compare<'a>(
             continue;
         }
         summary.buckets += 1;
+        summary.windows = summary.windows.max(other.windows);
         summary.loss_ratio = larger(summary.loss_ratio, rate / base);
+        let (tail, base) = (own.p99_9().unwrap_or(0.0), other.p99_9().unwrap_or(0.0));
         // Losses that are rarer than one window in a thousand have no such percentile.
-        if let (Some(tail), Some(base)) = (own.p99_9(), other.p99_9())
-            && base > 0.0
-        {
-            summary.loss_ratio_p99_9 = larger(summary.loss_ratio_p99_9, tail / base);
+        if tail > 0.0 || base > 0.0 {
+            summary.buckets_p99_9 += 1;
+            let ratio = if base > 0.0 { tail / base } else { NO_OTHER_TAIL };
+            summary.loss_ratio_p99_9 = larger(summary.loss_ratio_p99_9, ratio);
         }
     }
     summary
@@ -172,7 +189,22 @@ mod tests {
         let found = compare(own.iter(), others.iter(), 1e-4);
         assert_eq!((found.buckets, found.loss_ratio), (2, Some(0.1)));
         assert_eq!(found.loss_ratio_p99_9, Some(0.1));
+        assert_eq!((found.buckets_p99_9, found.windows), (2, 2));
         let found = compare(own[..1].iter(), others[3..].iter(), 1e-4);
         assert_eq!((found.buckets, found.loss_ratio), (0, None));
+    }
+
+    /// One lossy window of 1001 lies above the 99.9th percentile, two do not.
+    #[test]
+    fn a_percentile_of_nothing_is_not_compared_and_never_better_than_nothing() {
+        let quiet = losses(&[vec![(10, 0); 1000], vec![(10, 10)]].concat());
+        let tail = losses(&[vec![(10, 0); 999], vec![(10, 1); 2]].concat());
+        let found = |own: &Losses, other: &Losses| compare([own].into_iter(), [other].into_iter(), 1e-4);
+        let one = found(&quiet, &quiet);
+        assert_eq!((one.buckets, one.buckets_p99_9, one.loss_ratio_p99_9), (1, 0, None));
+        assert_eq!(found(&quiet, &tail).loss_ratio_p99_9, Some(0.0));
+        let one = found(&tail, &quiet);
+        assert_eq!((one.buckets_p99_9, one.loss_ratio_p99_9), (1, Some(1e6)));
+        assert_eq!(one.windows, 1001);
     }
 }

@@ -151,6 +151,8 @@ pub const SCOPED: &[&str] = &[
     "span.<name>.goodput_gbps.<stat>",
     "span.<name>.share.<stat>",
     "compare.<name>.buckets",
+    "compare.<name>.buckets_p99_9",
+    "compare.<name>.windows",
     "compare.<name>.loss_ratio",
     "compare.<name>.loss_ratio_p99_9",
 ];
