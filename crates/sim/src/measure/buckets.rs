@@ -199,7 +199,8 @@ mod tests {
     fn a_percentile_of_nothing_is_not_compared_and_never_better_than_nothing() {
         let quiet = losses(&[vec![(10, 0); 1000], vec![(10, 10)]].concat());
         let tail = losses(&[vec![(10, 0); 999], vec![(10, 1); 2]].concat());
-        let found = |own: &Losses, other: &Losses| compare([own].into_iter(), [other].into_iter(), 1e-4);
+        let found =
+            |own: &Losses, other: &Losses| compare([own].into_iter(), [other].into_iter(), 1e-4);
         let one = found(&quiet, &quiet);
         assert_eq!((one.buckets, one.buckets_p99_9, one.loss_ratio_p99_9), (1, 0, None));
         assert_eq!(found(&quiet, &tail).loss_ratio_p99_9, Some(0.0));

@@ -1,6 +1,8 @@
 //! Small plans for tests, and what they share.
 #![allow(dead_code)] // each test binary uses its own part
 
+pub mod scenario;
+
 use apus_cc::registry::build;
 use apus_fabric::{Tier, Topology};
 use apus_sim::host_model::HostModel;
