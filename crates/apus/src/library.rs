@@ -122,6 +122,9 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     let fail = |why: String| Failure::Input(format!("{name}: {why}"));
     let bytes = std::fs::read(path).map_err(|error| {
         let hint = suggestion(&path.to_string_lossy(), names());
+        // Far from all of them, it would be their list.
+        let list = "; `apus list scenarios` names those";
+        let hint = if hint.contains("did you mean") { hint.as_str() } else { list };
         fail(format!("cannot be read: {error}; it is no scenario of the library either{hint}"))
     })?;
     String::from_utf8(bytes).map_err(|_| fail("is no text (UTF-8), so no scenario".to_owned()))

@@ -44,6 +44,9 @@ pub struct Run {
     /// Runs this variant only.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    /// Runs the smaller version, as its `[quick]` says, without what has `quick = false`.
+    #[arg(long)]
+    quick: bool,
     /// Writes the effective configuration, summary.json, tables and report.html to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -63,9 +66,14 @@ impl Run {
             set: self.set.clone(),
             seed: self.seed,
             variant: self.variant.clone(),
-            quick: false,
+            quick: self.quick,
         };
         let scenario = self.open(&options)?;
+        if self.quick && scenario.quick.is_empty() {
+            let message = "--quick changes nothing: the scenario has no `[quick]` and nothing that \
+                           says `quick = false`";
+            return Err(Failure::Input(message.to_owned()));
+        }
         let out = match &self.out {
             Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),
             None => None,
@@ -99,6 +107,9 @@ impl Run {
         if self.json {
             print(&json)?;
         } else {
+            if !scenario.quick.is_empty() {
+                print(&format!("quick: {}\n\n", scenario.quick.join("; ")))?;
+            }
             let texts: Vec<String> = runs.runs.iter().map(text::summary).collect();
             print(&texts.join("\n"))?;
         }

@@ -64,6 +64,24 @@ fn run_prints_a_summary_with_units() {
 }
 
 #[test]
+fn run_quick_runs_the_smaller_version() {
+    let folder = folder("run_quick");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    refused(&apus_in(&folder, &["run", "mine.toml", "--quick"]), "--quick changes nothing");
+    let text = format!("{SCENARIO}[quick]\nset = {{ duration = \"2ms\" }}\n");
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let run = |more: &[&str]| -> Value {
+        let stdout = succeeds(&apus_in(&folder, &[&["run", "mine.toml", "--json"], more].concat()));
+        serde_json::from_str(&stdout).expect("JSON")
+    };
+    let simulated = |value: &Value| value["runs"][0]["simulated_s"].as_f64();
+    assert_eq!(simulated(&run(&[])), Some(0.003));
+    assert_eq!(simulated(&run(&["--quick"])), Some(0.002));
+    let stdout = succeeds(&apus_in(&folder, &["run", "mine.toml", "--quick"]));
+    assert!(stdout.starts_with("quick: duration = 2ms\n"), "{stdout}");
+}
+
+#[test]
 fn run_json_holds_every_run() {
     let folder = folder("run_json");
     fs::write(folder.join("mine.toml"), format!("{SCENARIO}{SWEEP}")).expect("file");

@@ -106,7 +106,7 @@
 //! * `differs` in a check: it cannot be met honestly; what was found, and what is believed to be in
 //!   the way. It is printed as "differs" and counted apart, and fails only if all its medians lie in
 //!   the band after all.
-//! * `[quick]` with `set = { duration = "20ms" }`: what `apus reproduce --quick` sets besides.
+//! * `[quick]` with `set = { duration = "20ms" }`: what `apus reproduce --quick` and `apus run --quick` set besides.
 //!   `quick = false` in a check, show or variant leaves it out there; `[sweep] quick = ["25us"]`
 //!   lists the values that are left. Quick runs say what they leave out.
 //! * `runs_of = "swift/cluster"` in place of all of that: only checks, on the runs of another
@@ -208,7 +208,7 @@ pub struct Options {
     pub seed: Option<u64>,
     /// The only variant to run (`--variant`); checks are left out then.
     pub variant: Option<String>,
-    /// Read it for a quick run (`reproduce --quick`): with the settings of `[quick]`, and without
+    /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
     /// the checks and variants that say `quick = false`.
     pub quick: bool,
 }
