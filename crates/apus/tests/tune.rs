@@ -65,6 +65,24 @@ fn the_target_lies_at_the_unloaded_rtt_and_follows_the_links() {
     }
 }
 
+/// Nothing but flow scaling drives the windows of many flows together (Swift §3.5, Fig. 21): where they
+/// always have something to send, the range is what fairness needs.
+#[test]
+fn the_range_is_what_fairness_needs() {
+    let folder = folder("fair");
+    scenario(&folder, "1us", "flows_per_pair = 10\n[algorithm]\nname = \"swift\"\n");
+    let json = answer(&folder, &["--seeds", "1", "--set", "workload.size=64kB"]);
+    let range = json["fs_range_us"].as_f64().expect("a range");
+    let curve = json["fs_range_curve"].as_array().expect("curve");
+    let jain = |value: f64| {
+        let sample = curve.iter().find(|sample| sample["value_us"] == value).expect("tried");
+        sample["medians"]["jain"].as_f64().expect("an index")
+    };
+    let best = curve.iter().filter_map(|s| s["medians"]["jain"].as_f64()).fold(0.0, f64::max);
+    assert!(range > 0.0 && jain(0.0) < best - 0.05, "{json:#}");
+    assert!(jain(range) >= best - 0.05, "{json:#}");
+}
+
 #[test]
 fn the_answer_is_kept_and_found_again() {
     let folder = folder("kept");

@@ -4,7 +4,7 @@ use apus_sim::scenario::Setup;
 use apus_units::Span;
 use serde_json::{Map, Value, json};
 
-use super::{Curve, GOODPUT, METRICS, Parameters, Sample};
+use super::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};
@@ -13,7 +13,6 @@ use crate::text::{columns, number};
 const P50: usize = 1;
 const P99: usize = 2;
 const LOSS: usize = 4;
-const QUEUE: usize = 6;
 /// Goodput that varies by less than this over all targets does not depend on them.
 const FLAT: f64 = 0.98;
 
@@ -52,6 +51,7 @@ impl Report<'_> {
             self.setup.seed() + self.seeds - 1,
             number(self.unloaded_us)
         );
+        text += "with flow scaling off, so that the target stands for itself:\n\n";
         text += &self.table(&self.target);
         if let Some(scaling) = &self.scaling {
             text += &format!("\nwith base_target {}:\n\n", shown(self.base()));
@@ -87,49 +87,9 @@ impl Report<'_> {
 
     /// Why these values, each sentence from numbers of the curves.
     fn reasons(&self) -> Vec<String> {
-        let curve = &self.target;
-        let best = curve.best_goodput();
-        let least = curve.samples.iter().filter_map(|s| s.medians[GOODPUT]).fold(best, f64::min);
-        if least >= FLAT * best {
-            return vec![format!(
-                "Goodput is {} Gb/s whatever the target: this traffic never needs a queue to fill \
-                 its links, so throughput does not choose a target. Take the smallest, or the one \
-                 with the lowest latency of ops.",
-                number(best)
-            )];
-        }
-        let Some(found) = curve.found else {
-            return vec![format!(
-                "The largest target tried is {}, at which goodput still grows.",
-                shown(curve.samples.last().map(|sample| sample.value))
-            )];
-        };
-        let mut reasons = Vec::new();
-        let at = |value: Span| curve.samples.iter().find(|sample| sample.value == value);
-        let below = curve.samples.iter().rev().find(|sample| sample.value < found);
-        if let Some(below) = below {
-            reasons.push(why_not(below, best));
-        }
-        if let Some(chosen) = at(found) {
-            reasons.push(cost(chosen, best, self.unloaded_us));
-            let double = curve.samples.iter().find(|s| s.value >= found.mul_f64(2.0));
-            if let Some(double) = double {
-                reasons.push(price_of_more(chosen, double));
-            }
-        }
-        if found < self.floor {
-            reasons.push(format!(
-                "Here {found} would do, because many flows share each link and flow scaling raises \
-                 their targets. A flow alone has no such help: with a target below the unloaded RTT \
-                 of {} us its window would shrink for ever. Hence {}, that RTT less one hop_scale \
-                 ({}).",
-                number(self.unloaded_us),
-                self.floor,
-                self.parameters.hop_scale
-            ));
-        }
+        let mut reasons = self.why_target();
         if let Some(scaling) = &self.scaling {
-            reasons.push(self.why_range(scaling));
+            reasons.extend(self.why_range(scaling));
         }
         reasons.push(format!(
             "The scenario has base_target {} and fs_range {}.",
@@ -138,28 +98,82 @@ impl Report<'_> {
         reasons
     }
 
-    fn why_range(&self, scaling: &Curve) -> String {
-        match scaling.found {
-            Some(Span::ZERO) => {
-                "Flow scaling can be off: without it goodput and Jain's index are as good. That \
-                 holds for this many flows; with more of them on a link it is what keeps them fair \
-                 (Swift §3.5)."
-                    .to_owned()
-            }
-            Some(range) => {
-                let less = scaling.samples.iter().rev().find(|sample| sample.value < range);
-                let of = |i: usize| less.map_or("-".to_owned(), |s| median_text(s, i));
-                format!(
-                    "Flow scaling needs {range}: with {} goodput is {} Gb/s and Jain's index {}.",
-                    shown(less.map(|sample| sample.value)),
-                    of(GOODPUT),
-                    of(super::JAIN)
-                )
-            }
-            None => {
-                "No range of flow scaling that was tried keeps goodput and fairness.".to_owned()
+    fn why_target(&self) -> Vec<String> {
+        let curve = &self.target;
+        let best = curve.best_goodput();
+        let Some(found) = curve.found else {
+            return vec![format!(
+                "The largest target tried is {}, at which goodput still grows.",
+                shown(curve.samples.last().map(|sample| sample.value))
+            )];
+        };
+        let mut reasons = Vec::new();
+        let least = curve.samples.iter().filter_map(|s| s.medians[GOODPUT]).fold(best, f64::min);
+        let below = curve.samples.iter().rev().find(|sample| sample.value < found);
+        if least >= FLAT * best {
+            reasons.push(format!(
+                "Goodput is {} Gb/s whatever the target: this traffic never needs a queue to fill its \
+                 links, so throughput does not choose a target.",
+                number(best)
+            ));
+        } else if let Some(below) = below {
+            reasons.push(why_not(below, best, self.unloaded_us));
+        }
+        if let Some(chosen) = curve.sample(found) {
+            reasons.push(cost(chosen, best, self.unloaded_us));
+            let double = curve.samples.iter().find(|s| s.value >= found.mul_f64(2.0));
+            if let Some(double) = double {
+                reasons.push(price_of_more(chosen, double));
             }
         }
+        if found < self.floor {
+            reasons.push(format!(
+                "Here {found} would do, because the links are shared by many flows with windows of at \
+                 least a packet, or not filled. A flow alone would see its window shrink for ever \
+                 with a target below the unloaded RTT of {} us. Hence {}, that RTT less one hop_scale \
+                 ({}).",
+                number(self.unloaded_us),
+                self.floor,
+                self.parameters.hop_scale
+            ));
+        }
+        reasons
+    }
+
+    fn why_range(&self, scaling: &Curve) -> Vec<String> {
+        let Some(range) = scaling.found else {
+            let none = "No range of flow scaling that was tried keeps goodput and fairness.";
+            return vec![none.to_owned()];
+        };
+        let fairness = if scaling.fair { " and Jain's index" } else { "" };
+        if range.is_zero() {
+            return vec![format!(
+                "Flow scaling can be off: without it goodput{fairness} is as good. That holds for this \
+                 many flows; with more of them on a link it is what keeps them fair (Swift §3.5)."
+            )];
+        }
+        let text = |sample: Option<&Sample>, index| {
+            sample.map_or_else(|| "-".to_owned(), |sample| median_text(sample, index))
+        };
+        let less = scaling.samples.iter().rev().find(|sample| sample.value < range);
+        let mut reason = format!(
+            "Flow scaling needs {range}: with {} goodput is {} Gb/s",
+            shown(less.map(|sample| sample.value)),
+            text(less, GOODPUT),
+        );
+        if scaling.fair {
+            let best = number(scaling.best(JAIN));
+            reason += &format!(" and Jain's index {} (at best {best})", text(less, JAIN));
+        }
+        let (off, on) = (scaling.sample(Span::ZERO), scaling.sample(range));
+        reason += &format!(
+            ". It takes the median fabric RTT from {} us without it to {} us, p99 from {} to {} us.",
+            text(off, P50),
+            text(on, P50),
+            text(off, P99),
+            text(on, P99)
+        );
+        vec![reason]
     }
 
     pub(super) fn json(&self) -> Value {
@@ -192,23 +206,27 @@ impl Report<'_> {
         })
     }
 
-    /// The curve of the base target.
-    pub(super) fn chart(&self) -> String {
+    /// Charts of the curves by the names of their files.
+    pub(super) fn charts(&self) -> Vec<(&'static str, String)> {
+        let mut charts = vec![("tune.svg", self.chart(&self.target, self.base()))];
+        if let Some(scaling) = &self.scaling {
+            charts.push(("tune-fs_range.svg", self.chart(scaling, self.range())));
+        }
+        charts
+    }
+
+    fn chart(&self, curve: &Curve, tuned: Option<Span>) -> String {
         let values: Vec<String> =
-            self.target.samples.iter().map(|sample| sample.value.to_string()).collect();
-        let rows: Vec<Row> = self
-            .target
-            .samples
-            .iter()
-            .zip(&values)
-            .map(|(sample, value)| Row {
-                values: vec![value.clone()],
-                variant: None,
-                medians: sample.medians.clone(),
-            })
-            .collect();
-        let axes = [Axis { key: "base_target".to_owned(), values }];
-        let title = format!("{}: tuned to {}", self.setup.name(), shown(self.base()));
+            curve.samples.iter().map(|sample| sample.value.to_string()).collect();
+        let row = |(sample, value): (&Sample, &String)| Row {
+            values: vec![value.clone()],
+            variant: None,
+            medians: sample.medians.clone(),
+        };
+        let rows: Vec<Row> = curve.samples.iter().zip(&values).map(row).collect();
+        let name = curve.parameter.name();
+        let axes = [Axis { key: name.to_owned(), values }];
+        let title = format!("{}: {name} tuned to {}", self.setup.name(), shown(tuned));
         chart::draw(&title, &axes, &rows, &METRICS.map(str::to_owned))
     }
 }
@@ -222,14 +240,14 @@ fn shown(value: Option<Span>) -> String {
 }
 
 /// Why the next smaller value is too small.
-fn why_not(below: &Sample, best: f64) -> String {
+fn why_not(below: &Sample, best: f64, unloaded_us: f64) -> String {
     let share = below.medians[GOODPUT].unwrap_or(0.0) / best * 100.0;
     format!(
-        "Below it, at {}, goodput is {} % of the best: windows are cut before the queue (mean {} kB \
-         at the busiest port) can cover what hosts and bursts leave idle.",
+        "Below it, at {}, goodput is {} % of the best: windows are cut before the queue (median {} us) \
+         can cover what hosts and bursts leave idle.",
         below.value,
         number(share),
-        below.medians[QUEUE].map_or("-".to_owned(), |bytes| number(bytes / 1e3))
+        below.medians[P50].map_or("-".to_owned(), |p50| number(p50 - unloaded_us))
     )
 }
 

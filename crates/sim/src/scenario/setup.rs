@@ -91,6 +91,12 @@ impl Setup {
         self.warmup
     }
 
+    /// Whether its flows always have something to send, from their start to their stop.
+    #[must_use]
+    pub fn is_closed_loop(&self) -> bool {
+        self.workloads.iter().all(|workload| matches!(workload.demand, Demand::Closed(_)))
+    }
+
     /// The same run with another seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
