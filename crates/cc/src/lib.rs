@@ -12,7 +12,9 @@ extern crate alloc;
 pub mod bolt;
 pub mod constant;
 pub mod cubic;
+pub mod dcqcn;
 pub mod dctcp;
+pub mod dx;
 mod event;
 pub mod expresspass;
 mod flow;
@@ -28,6 +30,7 @@ mod state;
 pub mod swift;
 mod switch;
 mod telemetry;
+pub mod timely;
 
 pub use event::{
     AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, SendInfo, SignalEvent,

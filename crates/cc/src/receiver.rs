@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use apus_units::Time;
 
 use crate::DataEvent;
+use crate::dcqcn::NotificationPoint;
 use crate::expresspass::ExpressPassReceiver;
 
 /// A control packet that a receiver half sends.
@@ -53,6 +54,8 @@ pub enum ReceiverAlgorithm {
     Acknowledging,
     /// ExpressPass: sends credits.
     ExpressPass(Box<ExpressPassReceiver>),
+    /// DCQCN: notifies the sender of marked packets.
+    Dcqcn(Box<NotificationPoint>),
 }
 
 impl ReceiverAlgorithm {
@@ -61,7 +64,7 @@ impl ReceiverAlgorithm {
     pub fn sends_control(&self) -> bool {
         match self {
             Self::Acknowledging => false,
-            Self::ExpressPass(_) => true,
+            Self::ExpressPass(_) | Self::Dcqcn(_) => true,
         }
     }
 }
@@ -72,19 +75,20 @@ impl Receiver for ReceiverAlgorithm {
         match self {
             Self::Acknowledging => true,
             Self::ExpressPass(receiver) => receiver.on_data(event),
+            Self::Dcqcn(point) => point.on_data(event),
         }
     }
 
     fn on_credit_request(&mut self, now: Time) {
         match self {
-            Self::Acknowledging => {}
+            Self::Acknowledging | Self::Dcqcn(_) => {}
             Self::ExpressPass(receiver) => receiver.on_credit_request(now),
         }
     }
 
     fn on_credit_stop(&mut self, now: Time) {
         match self {
-            Self::Acknowledging => {}
+            Self::Acknowledging | Self::Dcqcn(_) => {}
             Self::ExpressPass(receiver) => receiver.on_credit_stop(now),
         }
     }
@@ -94,6 +98,7 @@ impl Receiver for ReceiverAlgorithm {
         match self {
             Self::Acknowledging => Time::MAX,
             Self::ExpressPass(receiver) => receiver.next_control(),
+            Self::Dcqcn(point) => point.next_control(),
         }
     }
 
@@ -101,6 +106,7 @@ impl Receiver for ReceiverAlgorithm {
         match self {
             Self::Acknowledging => None,
             Self::ExpressPass(receiver) => receiver.poll_control(now),
+            Self::Dcqcn(point) => point.poll_control(now),
         }
     }
 }

@@ -287,6 +287,12 @@ algorithms! {
     ExpressPass(crate::expresspass::ExpressPass);
     /// CUBIC.
     Cubic(crate::cubic::Cubic);
+    /// TIMELY, as in its paper or patched.
+    Timely(crate::timely::Timely);
+    /// DX, by queueing delay.
+    Dx(crate::dx::Dx);
+    /// DCQCN, by notifications of marks.
+    Dcqcn(crate::dcqcn::Dcqcn);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

@@ -3,6 +3,7 @@
 use apus_units::{Bytes, ClassId, Rate, Time};
 
 use crate::bolt::switch::BoltPort;
+use crate::dcqcn::switch::RampMarker;
 use crate::dctcp::switch::{EcnMarker, MarkAt};
 use crate::hpcc::switch::TelemetryStamp;
 use crate::{CongestionHeader, Telemetry};
@@ -105,6 +106,8 @@ pub enum SwitchAlgorithm {
     Plain,
     /// DCTCP's marking threshold.
     Ecn(EcnMarker),
+    /// DCQCN's probabilistic marking.
+    Ramp(RampMarker),
     /// Bolt's SRC, PRU and SM.
     Bolt(BoltPort),
     /// HPCC's telemetry.
@@ -123,7 +126,7 @@ impl SwitchAlgorithm {
     #[must_use]
     pub fn acts_on_dequeue(&self) -> bool {
         match self {
-            Self::Plain | Self::Bolt(_) => false,
+            Self::Plain | Self::Bolt(_) | Self::Ramp(_) => false,
             Self::Ecn(marker) => marker.at == MarkAt::Dequeue,
             Self::Telemetry(_) => true,
         }
@@ -141,6 +144,7 @@ impl SwitchHalf for SwitchAlgorithm {
         match self {
             Self::Plain | Self::Telemetry(_) => Verdict::Forward,
             Self::Ecn(marker) => marker.on_enqueue(header, bytes, view),
+            Self::Ramp(marker) => marker.on_enqueue(header, bytes, view),
             Self::Bolt(port) => port.on_enqueue(header, bytes, view),
         }
     }
@@ -154,7 +158,7 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain | Self::Bolt(_) => Verdict::Forward,
+            Self::Plain | Self::Bolt(_) | Self::Ramp(_) => Verdict::Forward,
             Self::Ecn(marker) => marker.on_dequeue(header, telemetry, bytes, view),
             Self::Telemetry(stamp) => stamp.on_dequeue(header, telemetry, bytes, view),
         }

@@ -29,7 +29,21 @@ const PAPER: (&str, &str) = ("swift", "paper");
 #[test]
 fn every_profile_of_every_algorithm_builds() {
     let names: Vec<_> = algorithms().iter().map(|info| info.name).collect();
-    assert_eq!(names, ["swift", "dctcp", "bolt", "hpcc", "expresspass", "cubic", "constant"]);
+    assert_eq!(
+        names,
+        [
+            "swift",
+            "dctcp",
+            "bolt",
+            "hpcc",
+            "expresspass",
+            "cubic",
+            "timely",
+            "dx",
+            "dcqcn",
+            "constant"
+        ]
+    );
     for info in algorithms() {
         for profile in info.profiles {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
@@ -100,7 +114,7 @@ fn unknown_names_suggest_the_nearest() {
     assert!(
         error("quic", None, &[])
             .to_string()
-            .contains("swift, dctcp, bolt, hpcc, expresspass, cubic, constant")
+            .contains("swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, constant")
     );
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);
@@ -197,6 +211,10 @@ fn every_parameter_says_what_it_is_and_where_its_defaults_come_from() {
         "ns2-xpass",
         "Bolt ",
         "HPCC §",
+        "TIMELY §",
+        "ECN or Delay ",
+        "DX §",
+        "DCQCN §",
         "unverified: ",
     ];
     for info in algorithms() {

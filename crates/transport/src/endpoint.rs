@@ -219,7 +219,9 @@ impl Endpoint {
                     flow.in_acks = true;
                     self.acks.push_back(id);
                 }
-                if !flow.send.has_data() && !flow.send.has_request() {
+                // Whether the wheel or the queue of control packets knows what the receiver half wants.
+                let known = flow.in_controls || flow.receiver.next_control() >= flow.timer;
+                if !flow.send.has_data() && !flow.send.has_request() && known {
                     return handled; // nothing to send changed: skip the update
                 }
                 handled
