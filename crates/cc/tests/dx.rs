@@ -15,19 +15,11 @@ fn dx(settings: &[(&str, &str)]) -> Algorithm {
     build("dx", None, &all).unwrap().sender(&FlowInfo::default())
 }
 
-/// A window of data whose packets have these fabric delays in microseconds, beginning at `seq`; the
-/// number after it.
-fn window(flow: &mut Algorithm, seq: u64, delays: &[f64]) -> u64 {
-    let end = seq + delays.len() as u64;
-    for (seq, delay) in (seq..).zip(delays) {
-        let mut event = common::ack(1_000.0, *delay);
-        (event.acked_seq, event.next_seq) = (PacketNumber::new(seq), PacketNumber::new(end + 9));
-        if seq + 1 < end {
-            event.next_seq = PacketNumber::new(end);
-        }
-        flow.on_ack(&event);
-    }
-    end + 9
+/// Acknowledges packet `seq`, with a fabric delay in microseconds, while `next` is to be sent.
+fn ack(flow: &mut Algorithm, delay: f64, seq: u64, next: u64) {
+    let mut event = common::ack(1_000.0, delay);
+    (event.acked_seq, event.next_seq) = (PacketNumber::new(seq), PacketNumber::new(next));
+    flow.on_ack(&event);
 }
 
 fn cwnd(flow: &Algorithm) -> f64 {
@@ -37,19 +29,14 @@ fn cwnd(flow: &Algorithm) -> f64 {
 /// The first acknowledgement ends the first window; it sets R to 10 us and adds 1.
 fn started(settings: &[(&str, &str)]) -> Algorithm {
     let mut flow = dx(settings);
-    let mut event = common::ack(1_000.0, 10.0);
-    (event.acked_seq, event.next_seq) = (PacketNumber::new(0), PacketNumber::new(10));
-    flow.on_ack(&event);
+    ack(&mut flow, 10.0, 0, 10);
     flow
 }
 
 fn end_window(flow: &mut Algorithm, delays: &[f64]) {
     for (index, delay) in delays.iter().enumerate() {
         let last = index + 1 == delays.len();
-        let mut event = common::ack(1_000.0, *delay);
-        event.acked_seq = PacketNumber::new(if last { 10 } else { 1 });
-        event.next_seq = PacketNumber::new(20);
-        flow.on_ack(&event);
+        ack(flow, *delay, if last { 10 } else { 1 }, 20);
     }
 }
 
@@ -100,11 +87,16 @@ fn delays_within_the_headroom_count_as_none() {
 #[test]
 fn slow_start_doubles_until_something_queues() {
     let mut flow = dx(&[("slow_start", "true")]);
-    let next = window(&mut flow, 0, &[10.0; 10]);
+    for seq in 0..10 {
+        ack(&mut flow, 10.0, seq, 10 + seq);
+    }
     assert_close(cwnd(&flow), 20.0);
-    // 20 more acknowledged, then 1 us of queueing: Q = 1, V = 10 * 40 / 39.
-    window(&mut flow, next, &[11.0; 20]);
-    assert_close(cwnd(&flow), 40.0 * (1.0 - 0.1 * 39.0 / 40.0));
+    // Packet 10 ends the window of packets 1 to 10: it still counts, to 21; then Q = 1 us / 10 over
+    // V = 10 us * 21 / 20 is taken off.
+    ack(&mut flow, 11.0, 10, 30);
+    assert_close(cwnd(&flow), 21.0 * (1.0 - 0.1 / 10.5));
+    ack(&mut flow, 10.0, 15, 30);
+    assert_close(cwnd(&flow), 20.8);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn unknown_names_suggest_the_nearest() {
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
     assert!(
-        error("quic", None, &[])
+        error("bbr", None, &[])
             .to_string()
             .contains("swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, constant")
     );
