@@ -1,19 +1,23 @@
-//! `apus bench`: how fast the simulator is.
+//! `apus bench`: how fast the simulator is, and the transport over UDP.
 
 use std::process::Command;
 
 use apus_sim::Simulation;
 use apus_sim::scenario::{Options, Setup};
-use clap::Args;
+use clap::{Args, Subcommand};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::real::bench::BenchUdp;
 use crate::{library, output};
 
 /// Times the simulator on fixed cases: fat trees at 100 Gb/s, 1 us links, 4000 B packets, Swift.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Bench {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Cases to run; all if none is named.
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
@@ -35,6 +39,12 @@ pub struct Bench {
     /// Prints JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What is not the simulator.
+#[derive(Subcommand)]
+enum Other {
+    Udp(BenchUdp),
 }
 
 /// What a case took: medians over the counted runs.
@@ -65,6 +75,9 @@ struct Report {
 impl Bench {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
+        if let Some(Other::Udp(command)) = &self.other {
+            return command.execute();
+        }
         let names = self.names()?;
         let mut cases = Vec::new();
         for name in &names {

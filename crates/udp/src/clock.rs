@@ -20,7 +20,8 @@ const BELIEVABLE: Span = Span::from_secs(10);
 /// Time since the engine started, on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    epoch: i128,
+    /// Of the monotonic clock, in nanoseconds.
+    epoch: u64,
     kernel: Converted,
     nic: Option<(File, Converted)>,
     next_reading: Time,
@@ -61,8 +62,11 @@ fn nanoseconds(time: Timespec) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-fn monotonic() -> i128 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
+/// Nanoseconds of the monotonic clock, which counts from the start of the machine.
+#[inline]
+fn monotonic() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn realtime() -> i128 {
@@ -88,8 +92,7 @@ impl Clock {
     /// Now.
     #[inline]
     pub(crate) fn now(&self) -> Time {
-        let since = (monotonic() - self.epoch) as u64;
-        Time::from_ps(since.saturating_mul(1_000))
+        Time::from_ps(monotonic().saturating_sub(self.epoch).saturating_mul(1_000))
     }
 
     /// Compares the clocks if it is time to; returns when it is next.
@@ -99,8 +102,8 @@ impl Clock {
             if let Some((file, nic)) = &mut self.nic
                 && let Ok(reading) = read_nic(file)
             {
-                let host = Time::from_ps(((monotonic() - self.epoch) as u64).saturating_mul(1_000));
-                nic.update(reading, host);
+                let since = monotonic().saturating_sub(self.epoch);
+                nic.update(reading, Time::from_ps(since.saturating_mul(1_000)));
             }
             let reading = realtime();
             let host = self.now();

@@ -43,7 +43,7 @@ impl Histogram {
     /// Notes a span.
     #[inline]
     pub fn record(&self, span: Span) {
-        self.buckets[bucket(span.as_ps() / 1_000)].fetch_add(1, Ordering::Relaxed);
+        add(&self.buckets[bucket(span.as_ps() / 1_000)], 1);
     }
 
     /// Forgets everything.
@@ -139,8 +139,10 @@ impl SessionStats {
     }
 }
 
+/// Adds to a counter of which this thread is the only writer: no locked instruction is needed.
+#[inline]
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Ordering::Relaxed);
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 #[cfg(test)]

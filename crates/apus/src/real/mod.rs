@@ -1,5 +1,6 @@
-//! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`.
+//! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`, `apus bench udp`.
 
+pub mod bench;
 pub mod perf;
 pub mod ping;
 pub mod serve;

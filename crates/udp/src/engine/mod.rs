@@ -189,6 +189,10 @@ impl Engine {
             return false;
         }
         let mut busy = self.take_submissions();
+        // What was submitted does not wait for a look at the socket.
+        if busy {
+            self.send();
+        }
         busy |= self.receive();
         let now = self.clock.now();
         self.run_due(now);

@@ -13,8 +13,10 @@ use crate::session::MAX_HANDSHAKE_BYTES;
 use crate::stats::add;
 use crate::sys::Outgoing;
 
-/// Data packets per step at most: sealing them delays the acknowledgements behind by some 10 us.
-const DATA_PACKETS: usize = 16;
+/// Data packets per step at most, and bytes of data after which no further packet is begun: sealing
+/// them delays the acknowledgements behind by some 10 us.
+const DATA_PACKETS: usize = 64;
+const DATA_BYTES: usize = 128 << 10;
 /// Bursts per step at most.
 const BURSTS: usize = 64;
 /// The longest burst in bytes: what one UDP send may carry.
@@ -138,6 +140,30 @@ impl Engine {
 
     /// Seals packets into bursts: the sessions' own first, then acknowledgements, then data.
     fn fill(&mut self) {
+        if self.sessions.has_transmit() {
+            self.fill_own();
+        }
+        while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
+            let now = self.clock.now(); // t4
+            let Some(transmit) = self.endpoint.poll_ack(now) else { break };
+            self.put(now, &transmit);
+        }
+        if !self.endpoint.has_transmit() {
+            return;
+        }
+        let now = self.clock.now();
+        let (mut packets, mut bytes) = (0, 0);
+        while packets < DATA_PACKETS && bytes < DATA_BYTES && self.outbox.filled < BURSTS {
+            let Some(transmit) = self.endpoint.poll_data(now) else { break };
+            packets += 1;
+            bytes += transmit.header.payload_len();
+            self.put(now, &transmit);
+        }
+    }
+
+    /// The sessions' own packets.
+    #[cold]
+    fn fill_own(&mut self) {
         let now = self.clock.now();
         let mut own = [0; MAX_HANDSHAKE_BYTES];
         while self.outbox.filled < BURSTS {
@@ -145,19 +171,6 @@ impl Engine {
             let burst = self.outbox.burst(to, 0, length, 1);
             burst.space(length).copy_from_slice(&own[..length]);
             burst.commit(length);
-        }
-        while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
-            let now = self.clock.now(); // t4
-            let Some(transmit) = self.endpoint.poll_ack(now) else { break };
-            self.put(now, &transmit);
-        }
-        for _ in 0..DATA_PACKETS {
-            if self.outbox.filled >= BURSTS {
-                break;
-            }
-            let now = self.clock.now();
-            let Some(transmit) = self.endpoint.poll_data(now) else { break };
-            self.put(now, &transmit);
         }
     }
 
@@ -224,20 +237,16 @@ impl Engine {
         let mut done = 0;
         while done < self.outbox.filled {
             let at = self.clock.now(); // t1: the packets leave with this call
-            let outgoing: Vec<Outgoing<'_>> = self.outbox.bursts[done..self.outbox.filled]
-                .iter()
-                .filter_map(|burst| {
-                    Some(Outgoing {
-                        to: burst.to?,
-                        bytes: &burst.bytes[..burst.used],
-                        segment: burst.segment,
-                        tos: burst.tos,
-                    })
+            let outgoing = self.outbox.bursts[done..self.outbox.filled].iter().filter_map(|burst| {
+                Some(Outgoing {
+                    to: burst.to?,
+                    bytes: &burst.bytes[..burst.used],
+                    segment: burst.segment,
+                    tos: burst.tos,
                 })
-                .collect();
+            });
             add(&self.shared.stats.send_calls, 1);
-            let result = self.socket.send(&outgoing);
-            drop(outgoing);
+            let result = self.socket.send(outgoing);
             match result {
                 Ok(sent) => {
                     for i in done..done + sent {

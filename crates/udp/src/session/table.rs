@@ -184,6 +184,13 @@ impl Sessions {
         }
     }
 
+    /// Whether [`Sessions::poll_transmit`] may have something to write.
+    #[inline]
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        !(self.replies.is_empty() && self.outbox.is_empty())
+    }
+
     /// Writes the next packet of the session layer's own to `out` ([`handshake::MAX_HANDSHAKE_BYTES`]
     /// suffice), and returns where it goes and its length. A packet that does not fit is dropped.
     pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(SocketAddr, usize)> {

@@ -2,8 +2,9 @@
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ptr;
 
 use super::address;
 use super::control::{CONTROL_BYTES, Control, int};
@@ -36,7 +37,11 @@ pub(crate) struct Meta {
 pub(crate) struct ReceiveBuffers {
     bytes: Vec<u8>,
     controls: [Control; BATCH],
+    names: [libc::sockaddr_storage; BATCH],
     metas: Vec<Meta>,
+    /// How many the next call asks for: one while they come one by one, so that looking in vain, and
+    /// taking the only one, is quick; more while there are more.
+    batch: usize,
 }
 
 impl ReceiveBuffers {
@@ -44,7 +49,10 @@ impl ReceiveBuffers {
         Self {
             bytes: vec![0; BATCH * BUFFER_BYTES],
             controls: [Control::EMPTY; BATCH],
+            // SAFETY: all-zero bytes are a valid sockaddr_storage (family AF_UNSPEC).
+            names: [unsafe { mem::zeroed() }; BATCH],
             metas: Vec::with_capacity(BATCH),
+            batch: 1,
         }
     }
 
@@ -56,49 +64,60 @@ impl ReceiveBuffers {
 }
 
 impl Socket {
-    /// Receives what is there, at most a batch; false if nothing is. Returns whether there may be
-    /// more.
+    /// Receives what is there, at most a batch, of which the first batches are small. Returns whether
+    /// there may be more.
     pub(crate) fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
         buffers.metas.clear();
-        // SAFETY: all-zero bytes are valid values of these three: null pointers and zero lengths.
-        let mut headers: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
-        // SAFETY: as above.
-        let mut names: [libc::sockaddr_storage; BATCH] = unsafe { mem::zeroed() };
-        // SAFETY: as above.
-        let mut parts: [libc::iovec; BATCH] = unsafe { mem::zeroed() };
-        let spaces = buffers.bytes.chunks_exact_mut(BUFFER_BYTES);
-        for (i, space) in spaces.enumerate() {
-            parts[i] = libc::iovec { iov_base: space.as_mut_ptr().cast(), iov_len: space.len() };
-            let header = &mut headers[i].msg_hdr;
-            header.msg_name = (&raw mut names[i]).cast();
+        let batch = buffers.batch;
+        let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
+        let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
+        for (i, space) in buffers.bytes.chunks_exact_mut(BUFFER_BYTES).take(batch).enumerate() {
+            let part = parts[i].write(libc::iovec {
+                iov_base: space.as_mut_ptr().cast(),
+                iov_len: space.len(),
+            });
+            // SAFETY: all-zero bytes are a valid mmsghdr: null pointers and zero lengths.
+            let header = &mut headers[i].write(unsafe { mem::zeroed() }).msg_hdr;
+            header.msg_name = (&raw mut buffers.names[i]).cast();
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            header.msg_iov = &raw mut parts[i];
+            header.msg_iov = part;
             header.msg_iovlen = 1;
             header.msg_control = buffers.controls[i].0.as_mut_ptr().cast();
             header.msg_controllen = CONTROL_BYTES as _;
         }
-        // SAFETY: every header points to a name, a part and controls of the lengths given, which
-        // live until the call returns and which nothing else uses.
+        // SAFETY: the first `batch` headers point to a name, a part and controls of the lengths given,
+        // which live until the call returns and which nothing else uses. It is called without the C
+        // library, whose wrapper is a point of cancellation and costs more than the looking.
         let received = unsafe {
-            libc::recvmmsg(
+            libc::syscall(
+                libc::SYS_recvmmsg,
                 self.raw(),
                 headers.as_mut_ptr(),
-                BATCH as u32,
+                batch as libc::c_uint,
                 libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
+                ptr::null_mut::<libc::timespec>(),
             )
         };
-        let received = match check(received) {
+        let received = match check(received as i32) {
             Ok(received) => received as usize,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
+            Err(error) => {
+                buffers.batch = 1;
+                if error.kind() == io::ErrorKind::WouldBlock {
+                    return Ok(false);
+                }
+                return Err(error);
+            }
         };
-        for i in 0..received {
+        for (i, header) in headers[..received].iter().enumerate() {
+            // SAFETY: the first `batch` headers are written, and no more were used.
+            let header = unsafe { header.assume_init_ref() };
             let control = &buffers.controls[i];
-            let length = headers[i].msg_hdr.msg_controllen as usize;
-            buffers.metas.push(meta(&names[i], headers[i].msg_len as usize, control, length));
+            let length = header.msg_hdr.msg_controllen as usize;
+            buffers.metas.push(meta(&buffers.names[i], header.msg_len as usize, control, length));
         }
-        Ok(received == BATCH)
+        let full = received == batch;
+        buffers.batch = if full { (2 * batch).min(BATCH) } else { received.max(1) };
+        Ok(full && batch > 1)
     }
 }
 

@@ -1,0 +1,90 @@
+//! Bulk writes of Apus beside a QUIC stream of quinn: encrypted (AES-256-GCM both), over the loopback
+//! interface, at the same MTU, in turns within one run.
+//!
+//! `cargo run --release --manifest-path bench/quinn/Cargo.toml [SECONDS [ROUNDS]]`
+//!
+//! Both ends of each are in this process, so CPU seconds are those of sender and receiver. quinn runs as
+//! in its own bulk benchmark: a tokio runtime of one thread per end, default settings, segmentation
+//! offload on. Apus runs in its default mode, hybrid (an engine's thread per end and one of the
+//! application), and inline (one thread per end).
+
+mod apus;
+mod quic;
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Bytes of one write.
+const WRITE: usize = 1 << 20;
+
+/// What was written in one turn.
+struct Turn {
+    bytes: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+impl Turn {
+    /// Has `write` write until the time is over; it returns the bytes that have arrived.
+    fn measure(
+        write: impl FnOnce(Instant) -> Result<u64, Box<dyn Error>>,
+        duration: Duration,
+    ) -> Result<Self, Box<dyn Error>> {
+        let (from, cpu) = (Instant::now(), cpu_seconds());
+        let bytes = write(from + duration)?;
+        Ok(Self { bytes, seconds: from.elapsed().as_secs_f64(), cpu_seconds: cpu_seconds() - cpu })
+    }
+
+    fn gbps(&self) -> f64 {
+        self.bytes as f64 * 8e-9 / self.seconds
+    }
+
+    fn cpu_per_gb(&self) -> f64 {
+        self.cpu_seconds / (self.bytes as f64 * 1e-9)
+    }
+}
+
+/// CPU time of this process, all threads, in seconds.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let seconds: f64 = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
+    let rounds: usize = arguments.next().map_or(Ok(3), |text| text.parse())?;
+    let duration = Duration::from_secs_f64(seconds);
+    println!("| MTU | what | goodput, Gb/s | CPU s per GB | goodput / quinn's | CPU / quinn's |");
+    println!("|---|---|---|---|---|---|");
+    for mtu in [1500, 9000] {
+        let quic = quic::Pair::connect(mtu)?;
+        let hybrid = apus::Pair::connect(mtu, false)?;
+        let (mut of_quinn, mut of_hybrid, mut of_inline) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds.max(1) {
+            of_quinn.push(Turn::measure(|end| quic.write(end), duration)?);
+            of_hybrid.push(Turn::measure(|end| hybrid.write(end), duration)?);
+            // Its ends spin: they are there for their own turn only.
+            let inline = apus::Pair::connect(mtu, true)?;
+            of_inline.push(Turn::measure(|end| inline.write(end), duration)?);
+        }
+        let gbps = |turns: &[Turn]| median(turns.iter().map(Turn::gbps).collect());
+        let cpu = |turns: &[Turn]| median(turns.iter().map(Turn::cpu_per_gb).collect());
+        let (base_gbps, base_cpu) = (gbps(&of_quinn), cpu(&of_quinn));
+        for (name, turns) in
+            [("quinn", &of_quinn), ("Apus, hybrid", &of_hybrid), ("Apus, inline", &of_inline)]
+        {
+            let (gbps, cpu) = (gbps(turns), cpu(turns));
+            let (more, less) = (gbps / base_gbps, cpu / base_cpu);
+            println!("| {mtu} | {name} | {gbps:.2} | {cpu:.3} | {more:.1} | {less:.3} |");
+        }
+    }
+    Ok(())
+}

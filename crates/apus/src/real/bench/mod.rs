@@ -1,0 +1,114 @@
+//! `apus bench udp`: the transport over UDP beside bare UDP, on the same path and in one run.
+
+mod client;
+mod server;
+
+use std::fs::File;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use apus_udp::session::{KeyRing, SharedKey};
+use apus_udp::{Config, Host, Mode, keyfile};
+use clap::Args;
+
+use super::{address, any, duration};
+use crate::failure::Failure;
+use crate::output::{print, to_json};
+use client::{Client, Results};
+
+/// Times the transport over UDP beside bare UDP sockets: round trips of 64 B, small writes, bulk writes.
+///
+/// Both ends spin, in the inline mode. Without `--listen` and `--peer` the other end is a thread of this
+/// process, over the loopback interface.
+#[derive(Args)]
+pub struct BenchUdp {
+    /// Be the other end, for one `--peer`, at this address.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["peer", "round_trips", "duration", "json"])]
+    listen: Option<SocketAddr>,
+    /// HOST:PORT of a process that does `--listen`.
+    #[arg(long)]
+    peer: Option<String>,
+    /// The file with the key that both ends prove; without a peer elsewhere one is made up.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Encrypt nothing.
+    #[arg(long, conflicts_with = "key_file")]
+    insecure: bool,
+    /// Round trips of each kind, in turns of 1000.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    round_trips: u32,
+    /// How long to write, small and bulk each.
+    #[arg(long, default_value = "2s", value_parser = duration)]
+    duration: Duration,
+    /// The longest IP packet to send, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 9000)]
+    mtu: u32,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl BenchUdp {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let keys = self.keys()?;
+        if let Some(bind) = self.listen {
+            let host = self.host(bind, keys)?;
+            print(&format!("listening on {}\n", host.local_addr()))?;
+            return server::serve(&host);
+        }
+        let results = match &self.peer {
+            Some(peer) => {
+                let peer = address(peer)?;
+                self.run(peer, keys)?
+            }
+            None => {
+                let server = self.host((Ipv4Addr::LOCALHOST, 0).into(), keys.clone())?;
+                let peer = server.local_addr();
+                let other_end = thread::spawn(move || server::serve(&server));
+                let results = self.run(peer, keys)?;
+                let ended = other_end.join();
+                ended.map_err(|_| Failure::Run("the other end has panicked".to_owned()))??;
+                results
+            }
+        };
+        print(&if self.json { to_json(&results)? + "\n" } else { results.text() })
+    }
+
+    fn run(&self, peer: SocketAddr, keys: KeyRing) -> Result<Results, Failure> {
+        let host = self.host(any(peer), keys)?;
+        let client = Client::connect(&host, peer)?;
+        let results = client.measure(self.round_trips, self.duration)?;
+        client.close();
+        Ok(results)
+    }
+
+    fn host(&self, bind: SocketAddr, keys: KeyRing) -> Result<Host, Failure> {
+        let mut config = Config::new(bind, keys).map_err(|e| Failure::Input(e.to_string()))?;
+        config.mode = Mode::Inline;
+        config.max_mtu = self.mtu;
+        Host::start(config).map_err(|e| Failure::Run(e.to_string()))
+    }
+
+    fn keys(&self) -> Result<KeyRing, Failure> {
+        if self.insecure {
+            eprintln!("insecure: packets are not encrypted and anyone may connect");
+            return Ok(KeyRing::insecure());
+        }
+        if let Some(path) = &self.key_file {
+            return keyfile::read(path).map_err(|e| Failure::Input(e.to_string()));
+        }
+        if self.listen.is_some() || self.peer.is_some() {
+            let what = "give --key-file, the same file at both ends, or --insecure";
+            return Err(Failure::Input(what.to_owned()));
+        }
+        let mut secret = [0; 32];
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut secret))
+            .map_err(|e| Failure::Run(format!("/dev/urandom: {e}")))?;
+        KeyRing::new([SharedKey::new(secret)]).map_err(|e| Failure::Run(e.to_string()))
+    }
+}
