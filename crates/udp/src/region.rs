@@ -91,13 +91,16 @@ impl Registered {
         }
     }
 
-    /// Copies from `address`, which was admitted, to `out`.
-    pub(crate) fn load(&self, address: u64, out: &mut [u8]) {
+    /// Looks at the `length` bytes from `address` on, which were admitted; `None` if they are not there.
+    pub(crate) fn look<T>(
+        &self,
+        address: u64,
+        length: usize,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = memory.bytes().get(address as usize..) {
-            let length = out.len().min(source.len());
-            out[..length].copy_from_slice(&source[..length]);
-        }
+        let start = address as usize;
+        memory.bytes().get(start..start.checked_add(length)?).map(look)
     }
 }
 

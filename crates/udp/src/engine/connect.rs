@@ -302,10 +302,10 @@ impl Engine {
             return;
         }
         // What the peer is owed goes first: acknowledgements.
-        self.send();
+        self.send(now);
         self.sessions.close(now, session);
         // The peer hears of it now: nobody may drive the engine afterwards.
-        self.send();
+        self.send(now);
         self.remove(now, session, End::ClosedHere);
     }
 

@@ -17,6 +17,9 @@ use crate::sys::Outgoing;
 /// them delays the acknowledgements behind by some 10 us.
 const DATA_PACKETS: usize = 64;
 const DATA_BYTES: usize = 128 << 10;
+/// Bytes, and acknowledgements, whose sealing takes about a microsecond: then the clock is read again.
+const STALE_BYTES: usize = 4096;
+const STALE_ACKS: u32 = 8;
 /// Bursts per step at most.
 const BURSTS: usize = 64;
 /// The longest burst in bytes: what one UDP send may carry.
@@ -125,33 +128,39 @@ impl Outbox {
 }
 
 impl Engine {
-    /// Sends what may be sent now; returns whether anything was.
-    pub(super) fn send(&mut self) -> bool {
-        if !self.outbox.is_empty() && !self.flush() {
+    /// Sends what may be sent at `now`, which is now; returns whether anything was.
+    pub(super) fn send(&mut self, now: Time) -> bool {
+        if !self.outbox.is_empty() && !self.flush(now) {
             return false; // the kernel has no room: the NIC pulls, nothing is pushed
         }
-        self.fill();
+        self.fill(now);
         let any = !self.outbox.is_empty();
         if any {
-            self.flush();
+            // Sealing took its time.
+            let sealed: usize = self.outbox.bursts[..self.outbox.filled].iter().map(|b| b.used).sum();
+            let at = if sealed > STALE_BYTES { self.clock.now() } else { now };
+            self.flush(at);
         }
         any
     }
 
     /// Seals packets into bursts: the sessions' own first, then acknowledgements, then data.
-    fn fill(&mut self) {
+    fn fill(&mut self, mut now: Time) {
         if self.sessions.has_transmit() {
             self.fill_own();
         }
+        let mut acks = 0;
         while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
-            let now = self.clock.now(); // t4
-            let Some(transmit) = self.endpoint.poll_ack(now) else { break };
+            let Some(transmit) = self.endpoint.poll_ack(now) else { break }; // at t4
             self.put(now, &transmit);
+            acks += 1;
+            if acks % STALE_ACKS == 0 {
+                now = self.clock.now();
+            }
         }
         if !self.endpoint.has_transmit() {
             return;
         }
-        let now = self.clock.now();
         let (mut packets, mut bytes) = (0, 0);
         while packets < DATA_PACKETS && bytes < DATA_BYTES && self.outbox.filled < BURSTS {
             let Some(transmit) = self.endpoint.poll_data(now) else { break };
@@ -189,29 +198,34 @@ impl Engine {
         let limit = self.burst_limit(transmit.flow, header.payload_len());
         let burst = self.outbox.burst(to, tos, length, limit);
         let space = burst.space(length);
-        let payload = &mut space[start..start + header.payload_len()];
-        let filled = match &header.body {
+        let sessions = &mut self.sessions;
+        let sealed = match &header.body {
             Body::Data(segment) if segment.length > 0 => {
                 add(&self.shared.stats.payload_sent, u64::from(segment.length));
                 let source = self.endpoint.source(transmit.flow, segment);
+                let seal = |payload: &[u8]| {
+                    sessions.seal_from(now, session, header, payload, space).is_ok()
+                };
+                let payload = header.payload_len();
                 match (segment.kind, source) {
-                    (SegmentKind::ReadResponse, Some(op)) => {
-                        let OpKind::Read { region, address } = op.kind else { return };
-                        let region = self.regions.get(region);
-                        region.map(|r| r.load(address + segment.offset, payload)).is_some()
-                    }
-                    (_, Some(op)) => self.ops.get(op.user as usize).is_some_and(|entry| {
+                    (SegmentKind::ReadResponse, Some(op)) => match op.kind {
+                        OpKind::Read { region, address } => {
+                            let region = self.regions.get(region);
+                            region.and_then(|r| r.look(address + segment.offset, payload, seal))
+                        }
+                        _ => None,
+                    },
+                    (_, Some(op)) => self.ops.get(op.user as usize).and_then(|entry| {
                         let from = segment.offset as usize;
                         let bytes = entry.pending.buffers.payload();
-                        let bytes = bytes.get(from..from + payload.len());
-                        bytes.map(|bytes| payload.copy_from_slice(bytes)).is_some()
+                        bytes.get(from..from + payload).map(seal)
                     }),
-                    (_, None) => false,
+                    (_, None) => None,
                 }
             }
-            _ => true,
+            _ => Some(sessions.seal(now, session, header, space).is_ok()),
         };
-        let sealed = filled && self.sessions.seal(now, session, header, space).is_ok();
+        let sealed = sealed.unwrap_or(false);
         if sealed {
             burst.commit(length);
             if matches!(header.body, Body::Data(_)) {
@@ -232,11 +246,13 @@ impl Engine {
         ((cwnd / 4.0) as usize).clamp(1, BURST_PACKETS)
     }
 
-    /// Hands bursts to the kernel; returns whether all of them went.
-    fn flush(&mut self) -> bool {
+    /// Hands bursts to the kernel at `at` (t1 of what is in them); returns whether all of them went.
+    fn flush(&mut self, mut at: Time) -> bool {
         let mut done = 0;
         while done < self.outbox.filled {
-            let at = self.clock.now(); // t1: the packets leave with this call
+            if done > 0 {
+                at = self.clock.now();
+            }
             let outgoing = self.outbox.bursts[done..self.outbox.filled].iter().filter_map(|burst| {
                 Some(Outgoing {
                     to: burst.to?,

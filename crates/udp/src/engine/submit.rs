@@ -13,10 +13,11 @@ use crate::session::SessionId;
 use crate::stats::add;
 
 impl Engine {
-    pub(super) fn take_submissions(&mut self) -> bool {
+    /// Takes what applications have asked for; returns when, if there was anything.
+    pub(super) fn take_submissions(&mut self) -> Option<Time> {
         let (rare, ring) = self.shared.waiting();
         if rare + ring == 0 {
-            return false;
+            return None;
         }
         let now = self.clock.now();
         // A connection closes after the ops that were submitted before.
@@ -29,7 +30,7 @@ impl Engine {
             let Some(command) = self.shared.take_rare() else { break };
             self.on_command(now, command);
         }
-        true
+        Some(now)
     }
 
     fn on_command(&mut self, now: Time, command: Command) {

@@ -78,6 +78,27 @@ impl Guard {
         true
     }
 
+    /// As [`Self::seal`], with the payload from elsewhere: `packet` has room for it behind its header.
+    #[inline]
+    pub(crate) fn seal_from(
+        &mut self,
+        remote: u32,
+        header_end: usize,
+        payload: &[u8],
+        packet: &mut [u8],
+    ) -> bool {
+        if let Self::Sealed { sealer, .. } = self {
+            let Some(number) = sealer.next_number() else { return false };
+            let (body, numbers) = packet.split_at_mut(packet.len() - NUMBERS_BYTES);
+            let (header, payload_and_tag) = body.split_at_mut(header_end);
+            sealer.seal_from(&header[AUTHENTICATED_FROM..], payload, payload_and_tag);
+            write_numbers(numbers, remote, number);
+            return true;
+        }
+        packet[header_end..header_end + payload.len()].copy_from_slice(payload);
+        self.seal(remote, header_end, packet)
+    }
+
     /// Opens a packet of this whole number in place; false if it is not authentic or damaged.
     #[inline]
     pub(crate) fn open(&mut self, number: u64, header_end: usize, packet: &mut [u8]) -> bool {

@@ -87,6 +87,20 @@ impl PacketKey {
         tag.copy_from_slice(made.as_ref());
     }
 
+    /// As [`Self::seal`], with the payload from elsewhere: encrypting copies it.
+    #[inline]
+    fn seal_from(&self, number: u64, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
+        self.key
+            .seal_in_place_scatter(
+                self.nonce(number),
+                Aad::from(readable),
+                &mut [],
+                payload,
+                payload_and_tag,
+            )
+            .expect("a packet is far below the cipher's limit, and there is room for its tag");
+    }
+
     #[inline]
     fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
         self.key.open_in_place(self.nonce(number), Aad::from(readable), payload_and_tag).is_ok()
@@ -120,14 +134,33 @@ impl Sealer {
     /// Seals the packet with number [`Self::next_number`], which is thereby used up.
     #[inline]
     pub(crate) fn seal(&mut self, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
+        let number = self.take_number();
+        self.key.seal(number, readable, payload, tag);
+    }
+
+    /// As [`Self::seal`], with the payload from elsewhere; `payload_and_tag` is as long as both.
+    #[inline]
+    pub(crate) fn seal_from(
+        &mut self,
+        readable: &[u8],
+        payload: &[u8],
+        payload_and_tag: &mut [u8],
+    ) {
+        let number = self.take_number();
+        self.key.seal_from(number, readable, payload, payload_and_tag);
+    }
+
+    /// Uses up the next number, and changes to the key of its epoch.
+    #[inline]
+    fn take_number(&mut self) -> u64 {
         let number = self.next;
         while self.epoch < epoch_of(number) {
             self.secret = self.secret.next();
             self.key = self.secret.key();
             self.epoch += 1;
         }
-        self.key.seal(number, readable, payload, tag);
         self.next = number + 1;
+        number
     }
 
     /// Leaves the rest of this epoch's numbers unused: the next packet goes under a new key.
@@ -228,7 +261,10 @@ mod tests {
             "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"
         ));
         let (plain, mut tag) = (bytes, [0; 16]);
+        let mut elsewhere = [0; 76];
+        key.seal_from(0, &readable, &bytes, &mut elsewhere);
         key.seal(0, &readable, &mut bytes, &mut tag);
+        assert_eq!(elsewhere, *[bytes.as_slice(), &tag].concat());
         let expected: [u8; 60] = hex(concat!(
             "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa",
             "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662"

@@ -6,7 +6,7 @@ use apus_units::Time;
 use apus_wire::{EncodeError, Header, decode, encode};
 
 use super::event::{Dropped, End, Received, SealError, SessionId};
-use super::guard::{guard_bytes, numbers};
+use super::guard::{Guard, guard_bytes, numbers};
 use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
 use super::state::{Session, Stage, want};
 use super::table::Sessions;
@@ -68,6 +68,42 @@ impl Sessions {
         header: &Header,
         buffer: &mut [u8],
     ) -> Result<usize, SealError> {
+        self.seal_with(now, id, header, buffer, |guard, remote, header_end, packet| {
+            guard.seal(remote, header_end, packet)
+        })
+    }
+
+    /// As [`Sessions::seal`], with the payload from elsewhere, which saves a copy of it.
+    ///
+    /// # Errors
+    /// As [`Sessions::seal`], and if the payload is not as long as the header says.
+    #[inline]
+    pub fn seal_from(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        header: &Header,
+        payload: &[u8],
+        buffer: &mut [u8],
+    ) -> Result<usize, SealError> {
+        let (needed, available) = (header.payload_len(), payload.len());
+        if needed != available {
+            return Err(EncodeError::BufferTooSmall { needed, available }.into());
+        }
+        self.seal_with(now, id, header, buffer, |guard, remote, header_end, packet| {
+            guard.seal_from(remote, header_end, payload, packet)
+        })
+    }
+
+    #[inline]
+    fn seal_with(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        header: &Header,
+        buffer: &mut [u8],
+        seal: impl FnOnce(&mut Guard, u32, usize, &mut [u8]) -> bool,
+    ) -> Result<usize, SealError> {
         let needed = header.encoded_len() + header.payload_len() + self.overhead();
         let available = buffer.len();
         let Some(packet) = buffer.get_mut(..needed) else {
@@ -80,7 +116,7 @@ impl Sessions {
         let guard = session.guard.as_mut().ok_or(SealError::NotConnected)?;
         let header_end = encode(header, packet)?;
         let renewed = guard.renew(now, life);
-        if !guard.seal(remote, header_end, packet) {
+        if !seal(guard, remote, header_end, packet) {
             return Err(SealError::Exhausted);
         }
         self.counters.sealed += 1;
