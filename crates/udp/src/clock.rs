@@ -8,7 +8,7 @@ use apus_transport::clock::ClockConverter;
 use apus_units::{Span, Time};
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
-use crate::sys::Meta;
+use crate::sys::{Departure, Meta};
 
 /// How often the clocks are compared. deviation: App. A says "periodic"; a reading errs by some
 /// 100 ns here, which over a second is 0.1 ppm.
@@ -121,6 +121,18 @@ impl Clock {
             _ => None,
         };
         by_nic.or_else(|| self.kernel.convert(meta.received_at?, now)).unwrap_or(now)
+    }
+}
+
+impl Clock {
+    /// When a datagram left (t1): by the NIC if it says so, otherwise by the kernel; `None` if neither
+    /// can be believed.
+    pub(crate) fn sent(&self, departure: &Departure, now: Time) -> Option<Time> {
+        let by_nic = match (&self.nic, departure.nic_left_at) {
+            (Some((_, nic)), Some(instant)) => nic.convert(instant, now),
+            _ => None,
+        };
+        by_nic.or_else(|| self.kernel.convert(departure.left_at?, now))
     }
 }
 

@@ -7,8 +7,12 @@ use std::time::Duration;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_units::Rate;
 
+use crate::capture::Capture;
 use crate::error::StartError;
 use crate::session::{Config as SessionConfig, KeyRing};
+
+/// Traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
+pub const CLASSES: usize = 8;
 
 /// Swift over a kernel's UDP, where the paper's values are for NIC timestamps and engines that own
 /// their cores.
@@ -80,10 +84,18 @@ pub struct Config {
     pub submission_ring: u32,
     /// Kernel buffer of each socket, each way, in bytes; the kernel may allow less.
     pub socket_buffer: u32,
-    /// DSCP of all packets, 0 to 63.
-    pub dscp: u8,
-    /// Device of the NIC's clock (`/dev/ptp0`), if its receive timestamps are to be used.
+    /// DSCP of each traffic class, 0 to 63; a flow's class is chosen when it is opened
+    /// ([`Host::connect_classes`](crate::Host::connect_classes)), 0 otherwise. What the peer sends on
+    /// the flow follows the peer's settings for the same class.
+    pub dscp: [u8; CLASSES],
+    /// Device of the NIC's clock (`/dev/ptp0`), if its timestamps are to be used.
     pub nic_clock: Option<PathBuf>,
+    /// Have kernel or NIC say when packets left (t1), so that the sender's own queues do not count as
+    /// fabric delay. deviation: off, though Swift has NIC timestamps: a Snap engine's NIC pulls, so that
+    /// there is no queue, and each report costs a microsecond and more here (docs/udp.md).
+    pub departure_timestamps: bool,
+    /// Where to write every datagram.
+    pub capture: Option<Capture>,
     /// Sessions, handshakes and keepalives.
     pub session: SessionConfig,
 }
@@ -112,8 +124,10 @@ impl Config {
             max_unaccepted: 128,
             submission_ring: 4096,
             socket_buffer: 4 << 20,
-            dscp: 0,
+            dscp: [0; CLASSES],
             nic_clock: None,
+            departure_timestamps: false,
+            capture: None,
             session: SessionConfig::default(),
         })
     }
@@ -143,8 +157,8 @@ impl Config {
         if self.max_unaccepted == 0 || self.submission_ring == 0 {
             return wrong("max_unaccepted and submission_ring must be at least 1");
         }
-        if self.dscp > 63 {
-            return wrong("dscp must be 0 to 63");
+        if self.dscp.iter().any(|&dscp| dscp > 63) {
+            return wrong("dscp must be 0 to 63 for every traffic class");
         }
         self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
     }

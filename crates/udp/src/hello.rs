@@ -2,20 +2,23 @@
 //!
 //! ```text
 //! offset size
-//!      0    1  version = 1
+//!      0    1  version = 2
 //!      1    2  the longest IP packet that the sender takes
 //!      3    4  ops under way per flow that the sender takes
 //!      7    8  the longest message that the sender takes
 //!     15    2  flows
-//!     17    .  runs of flow numbers in the sender's table: first (4 bytes), how many (2 bytes)
+//!     17    .  runs of flow numbers in the sender's table: first (4 bytes), how many (2 bytes),
+//!             traffic class (1 byte)
 //! ```
 
 use apus_units::FlowId;
 
+use crate::config::CLASSES;
+
 /// The version of this layout.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const FIXED: usize = 17;
-const RUN: usize = 6;
+const RUN: usize = 7;
 
 /// What a host says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) struct Hello {
     pub(crate) max_message: u64,
     /// The flows of the connection, as the sender numbers them.
     pub(crate) flows: Vec<FlowId>,
+    /// Their traffic classes, one each.
+    pub(crate) classes: Vec<u8>,
 }
 
 impl Hello {
@@ -35,15 +40,17 @@ impl Hello {
         out.extend(self.max_ops.to_be_bytes());
         out.extend(self.max_message.to_be_bytes());
         out.extend(u16::try_from(self.flows.len()).ok()?.to_be_bytes());
-        let mut rest = &self.flows[..];
-        while let Some(first) = rest.first() {
-            let breaks = |(i, flow): (usize, &FlowId)| {
-                u64::from(flow.get()) != u64::from(first.get()) + i as u64
+        let mut at = 0;
+        while let (Some(first), Some(&class)) = (self.flows.get(at), self.classes.get(at)) {
+            let goes_on = |&(i, (flow, &other)): &(usize, (&FlowId, &u8))| {
+                u64::from(flow.get()) == u64::from(first.get()) + i as u64 && other == class
             };
-            let run = rest.iter().enumerate().position(breaks).unwrap_or(rest.len());
+            let rest = self.flows[at..].iter().zip(&self.classes[at..]);
+            let run = rest.enumerate().take_while(goes_on).count();
             out.extend(first.get().to_be_bytes());
             out.extend((run as u16).to_be_bytes());
-            rest = &rest[run..];
+            out.push(class);
+            at += run;
         }
         (out.len() <= crate::session::MAX_HELLO_BYTES).then_some(out)
     }
@@ -65,19 +72,23 @@ impl Hello {
             bytes[range].iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
         };
         let count = number(15..17) as usize;
-        let mut flows = Vec::new();
+        let (mut flows, mut classes) = (Vec::new(), Vec::new());
         for at in (FIXED..bytes.len()).step_by(RUN) {
             let (first, run) = (number(at..at + 4), number(at + 4..at + 6));
-            if flows.len() + run as usize > count || first + run > 1 << 32 {
+            let class = bytes[at + 6];
+            let many = flows.len() + run as usize > count || first + run > 1 << 32;
+            if many || usize::from(class) >= CLASSES {
                 return Err(broken());
             }
             flows.extend((first..first + run).map(|id| FlowId::new(id as u32)));
+            classes.resize(flows.len(), class);
         }
         let hello = Self {
             max_mtu: number(1..3) as u16,
             max_ops: number(3..7) as u32,
             max_message: number(7..15),
             flows,
+            classes,
         };
         if hello.flows.len() != count || count == 0 || hello.max_mtu < 576 || hello.max_ops == 0 {
             return Err(broken());
@@ -91,8 +102,9 @@ mod tests {
     use super::*;
 
     fn hello(flows: &[u32]) -> Hello {
+        let classes = vec![3; flows.len()];
         let flows = flows.iter().map(|&id| FlowId::new(id)).collect();
-        Hello { max_mtu: 9000, max_ops: 1024, max_message: 1 << 20, flows }
+        Hello { max_mtu: 9000, max_ops: 1024, max_message: 1 << 20, flows, classes }
     }
 
     #[test]
@@ -102,6 +114,11 @@ mod tests {
             let bytes = said.encode().expect("fits");
             assert_eq!(Hello::decode(&bytes), Ok(said));
         }
+        let classes = Hello { classes: vec![1, 1, 0, 7], ..hello(&[5, 6, 7, 8]) };
+        let bytes = classes.encode().expect("fits");
+        assert_eq!((bytes.len(), Hello::decode(&bytes)), (FIXED + 3 * RUN, Ok(classes)));
+        let unknown = Hello { classes: vec![8], ..hello(&[5]) };
+        assert!(Hello::decode(&unknown.encode().expect("fits")).is_err(), "there is no class 8");
         let long: Vec<u32> = (7..1031).collect();
         assert_eq!(hello(&long).encode().expect("one run").len(), FIXED + RUN);
         let scattered: Vec<u32> = (0..100).map(|i| 2 * i).collect();

@@ -227,7 +227,22 @@ impl Host {
         flows: u32,
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let receiver = self.ask(peer, flows, key);
+        let receiver = self.ask(peer, same_class(flows), key);
+        self.driver.wait(receiver).unwrap_or(Err(ConnectError::Stopped))
+    }
+
+    /// Connects to a peer by one flow for each of `classes`, which belongs to that traffic class (see
+    /// [`Config::dscp`]), and waits for it.
+    ///
+    /// # Errors
+    /// As [`Host::connect_with`], and if there is no such class.
+    pub fn connect_classes(
+        &self,
+        peer: SocketAddr,
+        classes: &[u8],
+        key: Option<KeyId>,
+    ) -> Result<Connection, ConnectError> {
+        let receiver = self.ask(peer, classes.iter().copied().take(TOO_MANY).collect(), key);
         self.driver.wait(receiver).unwrap_or(Err(ConnectError::Stopped))
     }
 
@@ -241,7 +256,7 @@ impl Host {
         flows: u32,
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let mut receiver = pin!(self.ask(peer, flows, key));
+        let mut receiver = pin!(self.ask(peer, same_class(flows), key));
         poll_fn(|context| {
             self.driver.drive_for(context);
             receiver.as_mut().poll(context)
@@ -253,12 +268,12 @@ impl Host {
     fn ask(
         &self,
         peer: SocketAddr,
-        flows: u32,
+        classes: Vec<u8>,
         key: Option<KeyId>,
     ) -> oneshot::Receiver<Result<Connection, ConnectError>> {
         let (reply, receiver) = oneshot::channel();
         let engine = self.next.fetch_add(1, Ordering::Relaxed) % self.engines.len();
-        self.engines[engine].submit_surely(Command::Connect { peer, flows, key, reply });
+        self.engines[engine].submit_surely(Command::Connect { peer, classes, key, reply });
         receiver
     }
 
@@ -299,6 +314,14 @@ impl Host {
     pub fn stats(&self) -> impl Iterator<Item = &Stats> {
         self.engines.iter().map(|engine| &engine.stats)
     }
+}
+
+/// More flows than any connection may have.
+const TOO_MANY: usize = 65_536;
+
+/// That many flows of class 0.
+fn same_class(flows: u32) -> Vec<u8> {
+    vec![0; (flows as usize).min(TOO_MANY)]
 }
 
 impl Drop for Host {

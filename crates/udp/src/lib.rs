@@ -7,6 +7,7 @@
 //! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes and reads of the other's
 //! [`Region`]s, two-sided messages) and wait for their ends, blocking or as futures of any runtime.
 
+mod capture;
 mod clock;
 mod config;
 mod connection;
@@ -27,7 +28,8 @@ mod sys;
 pub use apus_wire::RegionKey;
 pub use async_channel;
 pub use bytes::Bytes;
-pub use config::{Config, Mode};
+pub use capture::Capture;
+pub use config::{CLASSES, Config, Mode};
 pub use connection::{Connection, Message, Request};
 pub use error::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};
 pub use host::Host;

@@ -16,11 +16,19 @@ pub struct Metrics {
 /// Name, help, and where the number is.
 type Row<T> = (&'static str, &'static str, fn(&Stats) -> &T);
 
-const COUNTERS: [Row<AtomicU64>; 9] = [
+const COUNTERS: [Row<AtomicU64>; 11] = [
     ("apus_datagrams_received_total", "Datagrams received.", |s| &s.datagrams_received),
     ("apus_datagrams_sent_total", "Datagrams sent.", |s| &s.datagrams_sent),
     ("apus_receive_calls_total", "System calls that received.", |s| &s.receive_calls),
     ("apus_send_calls_total", "System calls that sent.", |s| &s.send_calls),
+    ("apus_departures_total", "Sends of which kernel or NIC said when they left.", |s| {
+        &s.departures
+    }),
+    (
+        "apus_capture_failures_total",
+        "Datagrams that could not be captured; the first ends the capture.",
+        |s| &s.capture_failures,
+    ),
     ("apus_send_failures_total", "Datagrams that the kernel did not take.", |s| &s.send_failures),
     (
         "apus_payload_received_bytes_total",

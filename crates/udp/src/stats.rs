@@ -97,6 +97,10 @@ pub struct Stats {
     pub receive_calls: AtomicU64,
     /// System calls that sent.
     pub send_calls: AtomicU64,
+    /// Sends of which kernel or NIC said when they left.
+    pub departures: AtomicU64,
+    /// Datagrams that could not be captured: the disk is full, say. The first ends the capture.
+    pub capture_failures: AtomicU64,
     /// Datagrams that the kernel did not take: a full queue of the device or no route.
     pub send_failures: AtomicU64,
     /// Payload bytes received for the first time.

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use apus_cc::registry::build;
+use apus_udp::prometheus::Server;
 use apus_udp::session::KeyRing;
-use apus_udp::{Config, Connection, Host, Mode, RegionKey, keyfile};
+use apus_udp::{CLASSES, Capture, Config, Connection, Host, Mode, RegionKey, keyfile};
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
@@ -47,6 +48,22 @@ pub struct Common {
     /// The longest IP packet to send, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
     mtu: u32,
+    /// DSCP of all packets, 0 to 63.
+    #[arg(long, default_value_t = 0)]
+    dscp: u8,
+    /// Write every datagram to this file, in the pcapng format.
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// Have kernel or NIC say when packets left, so that this host's own queues do not count as fabric
+    /// delay; costs a microsecond and more per send.
+    #[arg(long)]
+    departure_timestamps: bool,
+    /// Device of the NIC's clock, if its timestamps are to be used.
+    #[arg(long, value_name = "FILE")]
+    nic_clock: Option<PathBuf>,
     /// Congestion control algorithm, instead of Swift with the settings of docs/udp.md.
     #[arg(long)]
     algorithm: Option<String>,
@@ -73,6 +90,13 @@ impl Common {
             ModeName::Inline => Mode::Inline,
         };
         config.max_mtu = self.mtu;
+        config.dscp = [self.dscp; CLASSES];
+        config.departure_timestamps = self.departure_timestamps;
+        config.nic_clock.clone_from(&self.nic_clock);
+        if let Some(path) = &self.pcap {
+            let failed = |e| Failure::Input(format!("--pcap {}: {e}", path.display()));
+            config.capture = Some(Capture::create(path).map_err(failed)?);
+        }
         if let Some(name) = &self.algorithm {
             let pairs: Option<Vec<(&str, &str)>> =
                 self.param.iter().map(|pair| pair.split_once('=')).collect();
@@ -83,6 +107,16 @@ impl Common {
                 build(name, None, &pairs).map_err(|e| Failure::Input(e.to_string()))?;
         }
         Host::start(config).map_err(|e| Failure::Run(e.to_string()))
+    }
+
+    /// Serves the host's metrics, if that was asked for, as long as the result is kept.
+    pub fn metrics(&self, host: &Host) -> Result<Option<Server>, Failure> {
+        let Some(address) = self.metrics else { return Ok(None) };
+        let metrics = host.metrics();
+        let server = Server::start(address, move || metrics.page());
+        let server = server.map_err(|e| Failure::Input(format!("--metrics {address}: {e}")))?;
+        eprintln!("metrics at http://{}/metrics", server.address());
+        Ok(Some(server))
     }
 }
 

@@ -73,6 +73,7 @@ impl Perf {
         }
         let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
         let host = self.common.host(any(peers[0]))?;
+        let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();
         for peer in peers {
             let connection = host

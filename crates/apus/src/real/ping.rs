@@ -55,6 +55,7 @@ impl Ping {
         }
         let peer = address(&self.peer)?;
         let host = self.common.host(any(peer))?;
+        let _metrics = self.common.metrics(&host)?;
         let connection = host.connect(peer).map_err(|e| Failure::Run(e.to_string()))?;
         greeting(&connection)?;
         for stats in host.stats() {

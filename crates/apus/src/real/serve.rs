@@ -26,6 +26,7 @@ impl Serve {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
         let host = self.common.host(self.bind)?;
+        let _metrics = self.common.metrics(&host)?;
         let region = host
             .register(vec![0; self.region], Access::ReadWrite)
             .map_err(|error| Failure::Run(error.to_string()))?;

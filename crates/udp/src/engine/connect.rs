@@ -10,6 +10,7 @@ use apus_units::{FlowId, Time};
 use apus_wire::MAX_HEADER_BYTES;
 
 use super::Engine;
+use crate::config::CLASSES;
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
@@ -24,6 +25,8 @@ pub(super) struct Connection {
     pub(super) session: SessionId,
     pub(super) peer: SocketAddr,
     pub(super) flows: Vec<FlowId>,
+    /// Their traffic classes.
+    pub(super) classes: Vec<u8>,
     /// Once it is connected.
     pub(super) shared: Option<Arc<Shared>>,
     pub(super) incoming: Option<async_channel::Sender<Message>>,
@@ -44,11 +47,11 @@ impl Engine {
         &mut self,
         now: Time,
         peer: SocketAddr,
-        flows: u32,
+        classes: Vec<u8>,
         key: Option<KeyId>,
         reply: oneshot::Sender<Result<Handle, ConnectError>>,
     ) {
-        match self.try_connect(now, peer, flows, key) {
+        match self.try_connect(now, peer, classes, key) {
             Ok(session) => {
                 if let Some(connection) = self.connections.get_mut(&session.index()) {
                     connection.asked = Some(reply);
@@ -63,12 +66,17 @@ impl Engine {
         &mut self,
         now: Time,
         peer: SocketAddr,
-        flows: u32,
+        classes: Vec<u8>,
         key: Option<KeyId>,
     ) -> Result<SessionId, ConnectError> {
         let most = self.config.max_flows;
+        let flows = classes.len() as u32; // `Host` caps it
         if !(1..=most).contains(&flows) {
             let what = format!("{flows} flows asked for; max_flows allows 1 to {most}");
+            return Err(ConnectError::Incompatible(what));
+        }
+        if let Some(class) = classes.iter().find(|&&class| usize::from(class) >= CLASSES) {
+            let what = format!("traffic class {class} asked for; there are 0 to {}", CLASSES - 1);
             return Err(ConnectError::Incompatible(what));
         }
         if peer.is_ipv6() != self.shared.address.is_ipv6() {
@@ -79,7 +87,7 @@ impl Engine {
         let key = key.or_else(|| self.config.keys.ids().next()).ok_or(ConnectError::NoKey)?;
         let mtu = self.path_mtu(peer);
         let flows = self.open_flows(flows);
-        let hello = self.hello(mtu, &flows).encode().ok_or(ConnectError::TooMany);
+        let hello = self.hello(mtu, &flows, &classes).encode().ok_or(ConnectError::TooMany);
         let session = hello.and_then(|hello| {
             self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
                 NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
@@ -89,7 +97,7 @@ impl Engine {
         });
         match session {
             Ok(session) => {
-                self.insert(session, peer, flows);
+                self.insert(session, peer, flows, classes);
                 Ok(session)
             }
             Err(error) => {
@@ -116,16 +124,23 @@ impl Engine {
         flows
     }
 
-    fn hello(&self, mtu: u32, flows: &[FlowId]) -> Hello {
+    fn hello(&self, mtu: u32, flows: &[FlowId], classes: &[u8]) -> Hello {
         Hello {
             max_mtu: mtu.min(u32::from(u16::MAX)) as u16,
             max_ops: self.config.max_ops,
             max_message: self.config.max_message,
             flows: flows.to_vec(),
+            classes: classes.to_vec(),
         }
     }
 
-    fn insert(&mut self, session: SessionId, peer: SocketAddr, flows: Vec<FlowId>) {
+    fn insert(
+        &mut self,
+        session: SessionId,
+        peer: SocketAddr,
+        flows: Vec<FlowId>,
+        classes: Vec<u8>,
+    ) {
         for (place, flow) in flows.iter().enumerate() {
             if self.owners.len() <= flow.index() {
                 self.owners.resize(flow.index() + 1, None);
@@ -137,6 +152,7 @@ impl Engine {
             session,
             peer,
             flows,
+            classes,
             shared: None,
             incoming: None,
             partial: BTreeMap::new(),
@@ -170,10 +186,10 @@ impl Engine {
         }
         let mtu = self.path_mtu(from);
         let flows = self.open_flows(hello.flows.len() as u32);
-        let said = self.hello(mtu, &flows).encode();
+        let said = self.hello(mtu, &flows, &hello.classes).encode();
         let accepted = said.is_some_and(|said| self.sessions.accept(now, session, &said).is_ok());
         if accepted {
-            self.insert(session, from, flows);
+            self.insert(session, from, flows, hello.classes);
         } else {
             flows.iter().for_each(|&flow| self.endpoint.release(now, flow));
             self.sessions.refuse(session);

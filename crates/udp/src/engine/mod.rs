@@ -6,6 +6,7 @@
 //! applications see of it).
 
 mod connect;
+mod departures;
 mod receive;
 mod send;
 mod shared;
@@ -24,6 +25,7 @@ use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, OpId, Span, Time};
 use slab::Slab;
 
+use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::config::{Config, Mode};
 use crate::connection::Connection as Handle;
@@ -36,6 +38,7 @@ use crate::stats::add;
 use crate::sys::{ReceiveBuffers, Socket};
 
 use connect::Connection;
+use departures::Departures;
 use send::Outbox;
 pub(crate) use shared::{Command, EngineShared};
 
@@ -83,6 +86,9 @@ pub(crate) struct Engine {
     outbox: Outbox,
     /// Steps that found nothing to do.
     idle_looks: u32,
+    /// If the kernel is to say when packets left.
+    departures: Option<Departures>,
+    capture: Option<Capture>,
     accept: async_channel::Sender<Handle>,
     spin: Duration,
     /// In inline mode, the engine itself as connections know it.
@@ -101,7 +107,7 @@ impl Engine {
             .map_err(|error| StartError::Bind(address, error))?;
         // Without them the clock is read when the engine looks, which hides its own delay.
         socket
-            .timestamp_received()
+            .timestamp(config.departure_timestamps)
             .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
         let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
         let clock = Clock::new(config.nic_clock.as_deref())
@@ -137,6 +143,8 @@ impl Engine {
             buffers: Some(Box::new(ReceiveBuffers::new())),
             outbox: Outbox::new(),
             idle_looks: 0,
+            departures: config.departure_timestamps.then(Departures::default),
+            capture: config.capture.clone(),
             accept,
             spin: Duration::ZERO,
             inline: None,

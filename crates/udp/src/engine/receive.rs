@@ -9,7 +9,9 @@ use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind};
 use bytes::Bytes;
 
 use super::{Engine, RECEIVE_BATCHES};
+use crate::capture::unix_ns;
 use crate::connection::{Message, Shared};
+use crate::pcapng::{Captured, Direction};
 use crate::region::Want;
 use crate::session::{Received, SessionId};
 use crate::stats::add;
@@ -34,6 +36,10 @@ impl Engine {
     /// Receives a few batches; returns whether anything came.
     pub(super) fn receive(&mut self) -> bool {
         let Some(mut buffers) = self.buffers.take() else { return false };
+        if self.departures.is_some() {
+            // First, so that the acknowledgements find t1 corrected.
+            self.take_departures(self.clock.now());
+        }
         let mut any = false;
         for _ in 0..RECEIVE_BATCHES {
             add(&self.shared.stats.receive_calls, 1);
@@ -53,6 +59,9 @@ impl Engine {
         for (meta, bytes) in buffers.received() {
             for datagram in bytes.chunks_mut(meta.segment.max(1)) {
                 datagrams += 1;
+                if self.capture.is_some() {
+                    self.capture_received(meta, datagram);
+                }
                 let now = self.clock.now(); // t3, t6
                 match self.sessions.receive(now, meta.from, datagram) {
                     Received::Packet { session, header, payload } => {
@@ -68,6 +77,28 @@ impl Engine {
             self.shared.stats.sessions.publish(self.sessions.counters());
         }
         datagrams > 0
+    }
+
+    #[cold]
+    fn capture_received(&mut self, meta: &Meta, datagram: &[u8]) {
+        let at = meta.received_at.and_then(|ns| u64::try_from(ns).ok());
+        self.capture(&Captured {
+            unix_ns: at.unwrap_or_else(unix_ns),
+            direction: Direction::In,
+            from: meta.from,
+            to: self.shared.address,
+            traffic_class: meta.tos,
+            ttl: meta.ttl.unwrap_or(0),
+            datagram,
+        });
+    }
+
+    /// Writes a datagram to the capture, which ends with the first that cannot be written.
+    pub(super) fn capture(&mut self, packet: &Captured<'_>) {
+        if self.capture.as_ref().is_some_and(|capture| capture.write(packet).is_err()) {
+            self.capture = None;
+            add(&self.shared.stats.capture_failures, 1);
+        }
     }
 
     fn handle_packet(

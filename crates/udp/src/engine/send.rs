@@ -1,7 +1,7 @@
 //! To the socket: packets sealed into bursts, bursts handed to the kernel.
 
-use std::io;
 use std::net::SocketAddr;
+use std::{io, mem};
 
 use apus_cc::Ecn;
 use apus_transport::{OpKind, Transmit};
@@ -9,9 +9,11 @@ use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, SegmentKind};
 
 use super::Engine;
+use crate::capture::unix_ns;
+use crate::pcapng::{Captured, Direction};
 use crate::session::MAX_HANDSHAKE_BYTES;
 use crate::stats::add;
-use crate::sys::Outgoing;
+use crate::sys::{Outgoing, TTL};
 
 /// Data packets per step at most, and bytes of data after which no further packet is begun: sealing
 /// them delays the acknowledgements behind by some 10 us.
@@ -137,7 +139,8 @@ impl Engine {
         let any = !self.outbox.is_empty();
         if any {
             // Sealing took its time.
-            let sealed: usize = self.outbox.bursts[..self.outbox.filled].iter().map(|b| b.used).sum();
+            let sealed: usize =
+                self.outbox.bursts[..self.outbox.filled].iter().map(|b| b.used).sum();
             let at = if sealed > STALE_BYTES { self.clock.now() } else { now };
             self.flush(at);
         }
@@ -186,15 +189,16 @@ impl Engine {
     /// Seals a packet into a burst. One that cannot be sealed counts as lost on the way.
     fn put(&mut self, now: Time, transmit: &Transmit) {
         let owner = self.owners.get(transmit.flow.index()).copied().flatten();
-        let Some((session, _)) = owner else { return };
-        let Some(to) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let Some((session, place)) = owner else { return };
+        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let (to, class) = (connection.peer, connection.classes[place]);
         let header = &transmit.header;
         let start = header.encoded_len();
         let length = start + header.payload_len() + self.sessions.overhead();
         if length > DATAGRAM_BYTES {
             return;
         }
-        let tos = self.config.dscp << 2 | ecn_bits(transmit.congestion.ecn);
+        let tos = self.config.dscp[usize::from(class)] << 2 | ecn_bits(transmit.congestion.ecn);
         let limit = self.burst_limit(transmit.flow, header.payload_len());
         let burst = self.outbox.burst(to, tos, length, limit);
         let space = burst.space(length);
@@ -253,14 +257,17 @@ impl Engine {
             if done > 0 {
                 at = self.clock.now();
             }
-            let outgoing = self.outbox.bursts[done..self.outbox.filled].iter().filter_map(|burst| {
-                Some(Outgoing {
-                    to: burst.to?,
-                    bytes: &burst.bytes[..burst.used],
-                    segment: burst.segment,
-                    tos: burst.tos,
-                })
-            });
+            let stamp = self.departures.is_some();
+            let outgoing =
+                self.outbox.bursts[done..self.outbox.filled].iter().filter_map(|burst| {
+                    Some(Outgoing {
+                        to: burst.to?,
+                        bytes: &burst.bytes[..burst.used],
+                        segment: burst.segment,
+                        tos: burst.tos,
+                        stamp: stamp && !burst.data.is_empty(),
+                    })
+                });
             add(&self.shared.stats.send_calls, 1);
             let result = self.socket.send(outgoing);
             match result {
@@ -284,15 +291,40 @@ impl Engine {
     }
 
     fn on_left(&mut self, at: Time, burst: usize) {
+        if self.capture.is_some() {
+            self.capture_sent(burst);
+        }
         let burst = &self.outbox.bursts[burst];
+        if let Some(departures) = self.departures.as_mut().filter(|_| !burst.data.is_empty()) {
+            departures.on_sent(at, &burst.data);
+        }
         add(&self.shared.stats.datagrams_sent, burst.packets as u64);
         for &(flow, seq) in &burst.data {
             self.endpoint.on_sent(flow, seq, at);
         }
     }
 
+    #[cold]
+    fn capture_sent(&mut self, place: usize) {
+        let burst = mem::take(&mut self.outbox.bursts[place]);
+        for datagram in burst.bytes[..burst.used].chunks(burst.segment.max(1)) {
+            let Some(to) = burst.to else { break };
+            self.capture(&Captured {
+                unix_ns: unix_ns(),
+                direction: Direction::Out,
+                from: self.shared.address,
+                to,
+                traffic_class: burst.tos,
+                ttl: TTL,
+                datagram,
+            });
+        }
+        self.outbox.bursts[place] = burst;
+    }
+
     /// A burst that the kernel does not take: its packets are lost, which timers find out.
     fn on_failure(&mut self, burst: usize, error: &io::Error) {
+        self.renumber_departures();
         add(&self.shared.stats.send_failures, self.outbox.bursts[burst].packets as u64);
         match (error.raw_os_error(), self.outbox.bursts[burst].to) {
             (Some(libc::EMSGSIZE), Some(to)) => self.on_too_long(to),

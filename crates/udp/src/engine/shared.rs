@@ -25,7 +25,8 @@ pub(crate) enum Command {
     },
     Connect {
         peer: SocketAddr,
-        flows: u32,
+        /// The traffic class of each flow.
+        classes: Vec<u8>,
         key: Option<KeyId>,
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     },

@@ -37,8 +37,8 @@ impl Engine {
         match command {
             Command::Op(pending) => self.on_op(now, pending),
             Command::Cancel { session, ticket } => self.on_cancel(now, session, ticket),
-            Command::Connect { peer, flows, key, reply } => {
-                self.on_connect(now, peer, flows, key, reply);
+            Command::Connect { peer, classes, key, reply } => {
+                self.on_connect(now, peer, classes, key, reply);
             }
             Command::Close { session, closed } => self.on_close(now, session, closed),
         }

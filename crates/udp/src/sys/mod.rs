@@ -6,10 +6,12 @@
 
 mod address;
 mod control;
+mod departures;
 mod receive;
 mod send;
 mod socket;
 
+pub(crate) use departures::Departure;
 pub(crate) use receive::{Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;
 pub(crate) use socket::{Socket, TTL};

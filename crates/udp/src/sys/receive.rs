@@ -72,10 +72,8 @@ impl Socket {
         let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
         let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
         for (i, space) in buffers.bytes.chunks_exact_mut(BUFFER_BYTES).take(batch).enumerate() {
-            let part = parts[i].write(libc::iovec {
-                iov_base: space.as_mut_ptr().cast(),
-                iov_len: space.len(),
-            });
+            let part = parts[i]
+                .write(libc::iovec { iov_base: space.as_mut_ptr().cast(), iov_len: space.len() });
             // SAFETY: all-zero bytes are a valid mmsghdr: null pointers and zero lengths.
             let header = &mut headers[i].write(unsafe { mem::zeroed() }).msg_hdr;
             header.msg_name = (&raw mut buffers.names[i]).cast();
@@ -112,7 +110,7 @@ impl Socket {
             // SAFETY: the first `batch` headers are written, and no more were used.
             let header = unsafe { header.assume_init_ref() };
             let control = &buffers.controls[i];
-            let length = header.msg_hdr.msg_controllen as usize;
+            let length = header.msg_hdr.msg_controllen;
             buffers.metas.push(meta(&buffers.names[i], header.msg_len as usize, control, length));
         }
         let full = received == batch;
@@ -161,7 +159,7 @@ fn meta(
 }
 
 /// The instant at `index` in an array of seconds and nanoseconds; zero says that there is none.
-fn instant(data: &[u8], index: usize) -> Option<i128> {
+pub(super) fn instant(data: &[u8], index: usize) -> Option<i128> {
     let bytes = data.get(index * 16..index * 16 + 16)?;
     let seconds = i64::from_ne_bytes(*bytes.first_chunk()?);
     let nanoseconds = i64::from_ne_bytes(*bytes.last_chunk()?);

@@ -21,12 +21,14 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) segment: usize,
     /// DSCP and ECN.
     pub(crate) tos: u8,
+    /// Whether to report when it left.
+    pub(crate) stamp: bool,
 }
 
 impl Outgoing<'_> {
     /// Whether it needs no control message.
     fn is_plain(&self) -> bool {
-        self.tos == 0 && self.segment >= self.bytes.len()
+        self.tos == 0 && self.segment >= self.bytes.len() && !self.stamp
     }
 }
 
@@ -35,10 +37,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the first send that did not go failed with, if it was the first of all.
-    pub(crate) fn send<'a>(
-        &self,
-        sends: impl Iterator<Item = Outgoing<'a>>,
-    ) -> io::Result<usize> {
+    pub(crate) fn send<'a>(&self, sends: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
         let mut sends = sends.peekable();
         let Some(first) = sends.next() else { return Ok(0) };
         if sends.peek().is_none() && first.is_plain() {
@@ -118,6 +117,10 @@ impl Socket {
             // A datagram is shorter than 2^16 bytes.
             let segment = (send.segment as u16).to_ne_bytes();
             end = control.put(end, libc::SOL_UDP, libc::UDP_SEGMENT, &segment);
+        }
+        if send.stamp {
+            let asked = super::departures::ASKED.to_ne_bytes();
+            end = control.put(end, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &asked);
         }
         end
     }

@@ -60,13 +60,20 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Asks for the time at which the kernel, and the NIC if it can, received each datagram.
-    pub(crate) fn timestamp_received(&self) -> io::Result<()> {
+    /// Asks for the time at which the kernel, and the NIC if it can, received each datagram; with
+    /// `departures` also for numbered reports of when those sends left that ask for it, counted from 0
+    /// from now on.
+    pub(crate) fn timestamp(&self, departures: bool) -> io::Result<()> {
         let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE
             | libc::SOF_TIMESTAMPING_SOFTWARE
             | libc::SOF_TIMESTAMPING_RX_HARDWARE
             | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)?;
+        if departures {
+            let flags = flags | super::departures::REPORTED;
+            self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)?;
+        }
+        Ok(())
     }
 
     /// Where the socket is bound.

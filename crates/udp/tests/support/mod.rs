@@ -75,6 +75,7 @@ pub struct Faults {
 /// A relay in front of a host: its clients talk to [`Relay::address`].
 pub struct Relay {
     pub address: SocketAddr,
+    back: UdpSocket,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -88,6 +89,7 @@ impl Relay {
             socket.set_nonblocking(true).expect("nonblocking");
         }
         let address = front.local_addr().expect("address");
+        let to_server = back.try_clone().expect("a second handle");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -117,7 +119,12 @@ impl Relay {
                 }
             }
         });
-        Self { address, stop, thread: Some(thread) }
+        Self { address, back: to_server, stop, thread: Some(thread) }
+    }
+
+    /// From now on everything goes to another host: to its clients, the host was restarted.
+    pub fn redirect(&self, server: SocketAddr) {
+        self.back.connect(server).expect("connect");
     }
 }
 

@@ -43,7 +43,6 @@ struct Writes {
     goodput_gbps: f64,
     /// CPU seconds of this process (both ends, where the other is a thread of it) per 10^9 bytes.
     cpu_s_per_gb: f64,
-    packets_lost: u64,
 }
 
 /// What is printed.
@@ -70,8 +69,8 @@ impl Results {
         let writes = |of: &Writes| {
             format!(
                 "writes of {:>7} B     {:.0} per second, goodput {:.2} Gb/s, \
-                 {:.3} CPU s per GB, {} packets lost\n",
-                of.bytes_each, of.ops_per_second, of.goodput_gbps, of.cpu_s_per_gb, of.packets_lost
+                 {:.3} CPU s per GB\n",
+                of.bytes_each, of.ops_per_second, of.goodput_gbps, of.cpu_s_per_gb
             )
         };
         let ratio = format!(
@@ -119,11 +118,7 @@ impl<'h> Client<'h> {
         Ok(Self { host, connection, region: RegionKey::new(region), raw })
     }
 
-    pub(super) fn measure(
-        &self,
-        round_trips: u32,
-        duration: Duration,
-    ) -> Result<Results, Failure> {
+    pub(super) fn measure(&self, round_trips: u32, duration: Duration) -> Result<Results, Failure> {
         let (mut raw, mut write) = (Vec::new(), Vec::new());
         // The first turn of each warms everything up.
         self.raw_turn(&mut Vec::new())?;
@@ -196,17 +191,13 @@ impl<'h> Client<'h> {
             let request = Request::write(self.region, address, payload.clone());
             self.connection.submit_queued(0, request, &queue, n).map(drop).map_err(failed)
         };
-        let lost = || {
-            let of = |stats: &apus_udp::Stats| stats.losses.load(std::sync::atomic::Ordering::Relaxed);
-            self.host.stats().map(of).sum::<u64>()
-        };
         let mut submitted = 0;
         while submitted < outstanding as u64 {
             submit(submitted)?;
             submitted += 1;
         }
         let mut ops = 0;
-        let (from, cpu, lost_before) = (Instant::now(), cpu_seconds(), lost());
+        let (from, cpu) = (Instant::now(), cpu_seconds());
         while from.elapsed() < duration {
             self.host.drive();
             while let Ok(end) = ends.try_recv() {
@@ -217,7 +208,6 @@ impl<'h> Client<'h> {
             }
         }
         let (seconds, cpu) = (from.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-        let packets_lost = lost() - lost_before;
         for _ in 0..outstanding {
             while ends.is_empty() {
                 self.host.drive();
@@ -232,7 +222,6 @@ impl<'h> Client<'h> {
             ops_per_second: ops as f64 / seconds,
             goodput_gbps: gigabytes * 8.0 / seconds,
             cpu_s_per_gb: cpu / gigabytes,
-            packets_lost,
         })
     }
 }

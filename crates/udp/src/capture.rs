@@ -1,0 +1,39 @@
+//! Captures of what a host sends and receives.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::pcapng::{Captured, Pcapng};
+
+/// A capture file in the making, in the pcapng format; clones write to the same file.
+///
+/// Every datagram is written at once, so that the file is whole if the process is killed; that costs an
+/// engine a system call per datagram: it is for finding out, not for every day. Payloads are encrypted as
+/// they were on the way.
+#[derive(Clone, Debug)]
+pub struct Capture(Arc<Mutex<Pcapng<File>>>);
+
+impl Capture {
+    /// Starts a file, in place of one that is there.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let file = Pcapng::new(File::create(path)?, "apus", 0)?;
+        Ok(Self(Arc::new(Mutex::new(file))))
+    }
+
+    /// Adds a datagram.
+    pub(crate) fn write(&self, packet: &Captured<'_>) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(packet)
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
