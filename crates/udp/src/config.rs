@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use apus_cc::registry::{AlgorithmConfig, build};
-use apus_units::Rate;
+use apus_cc::{SwitchAlgorithm, SwitchInfo};
+use apus_units::{Bytes, Rate};
 
 use crate::capture::Capture;
 use crate::error::StartError;
@@ -160,6 +161,36 @@ impl Config {
         if self.dscp.iter().any(|&dscp| dscp > 63) {
             return wrong("dscp must be 0 to 63 for every traffic class");
         }
+        let switch = self.algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
+        if matches!(switch, SwitchAlgorithm::Bolt(_) | SwitchAlgorithm::Telemetry(_)) {
+            return Err(StartError::Setting(format!(
+                "{} lives on what switches write into packets, which does not travel over UDP; \
+                 choose an algorithm that needs delay or ECN marks only, such as swift",
+                self.algorithm.info().name
+            )));
+        }
         self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_that_need_switches_to_take_part_are_refused() {
+        let config = |algorithm| {
+            let keys = KeyRing::insecure();
+            let mut config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
+            config.algorithm = build(algorithm, None, &[]).expect("an algorithm");
+            config
+        };
+        for algorithm in ["swift", "dctcp", "cubic"] {
+            config(algorithm).check().expect(algorithm);
+        }
+        for algorithm in ["bolt", "hpcc"] {
+            let error = config(algorithm).check().expect_err(algorithm).to_string();
+            assert!(error.contains(algorithm), "{error}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use apus_udp::async_channel;
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Completion, Connection, Host, OpResult, Region, Request};
@@ -77,6 +79,50 @@ fn every_op_ends_once_with_the_right_bytes_whatever_the_network_does() {
         assert!(path.there.try_receive().expect("connected").is_none());
     }
 }
+
+#[test]
+fn a_path_that_drops_long_packets_without_a_word_carries_ops_in_shorter_ones() {
+    // The kernel knows of no limit: it is a loopback interface.
+    let settings = support::steady(HYBRID);
+    let (server, client) = (host(settings.clone()), host(settings));
+    let relay = Relay::new(server.local_addr(), Faults::default(), 1);
+    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    relay.drop_longer(1400); // from the start
+    let here = client.connect(relay.address).expect("connect");
+    let _there = server.accept().expect("accept");
+    let exchange = |seed: u64| {
+        let bytes = pattern(seed, 1 << 20);
+        let write = Request::write(region.key(), 0, bytes.clone());
+        here.submit(write).expect("room").wait().expect("written");
+        let read = here.submit(Request::read(region.key(), 0, bytes.len())).expect("room");
+        assert!(read.wait().expect("read").bytes == bytes, "exchange {seed}");
+    };
+    exchange(1);
+    assert!(relay.longest_seen() <= 1400);
+    drop(here);
+
+    relay.drop_longer(usize::MAX);
+    let here = client.connect(relay.address).expect("connect");
+    let exchange = |seed: u64| {
+        let bytes = pattern(seed, 1 << 20);
+        let write = Request::write(region.key(), 0, bytes.clone());
+        here.submit(write).expect("room").wait().expect("written");
+        region.read(|memory| assert!(memory == bytes, "exchange {seed}"));
+    };
+    let from = Instant::now();
+    let mut rounds = 2;
+    // 9000 B of IP packet, which the hosts allow, less 28 of headers.
+    while relay.longest_seen() < 8900 {
+        exchange(rounds);
+        rounds += 1;
+        assert!(from.elapsed() < PATIENCE, "long packets are not used: {}", relay.longest_seen());
+    }
+    relay.drop_longer(1300); // a black hole under way
+    exchange(0);
+}
+
+/// Long against anything on a loopback interface.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Takes ends until those of the write and the message of the round that began with op `first` are
 /// among them; returns how many it took.

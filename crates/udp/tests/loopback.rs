@@ -114,11 +114,17 @@ fn message__that_nobody_takes_waits_and_its_deadline_counts() {
     let late = Request::message(pattern(2, 10_000)).deadline(Duration::from_millis(50));
     let late = here.submit(late).expect("room").wait();
     assert_eq!(late.err(), Some(OpError::Unknown(Cause::Deadline)));
+    // What was given up may be on its way all the same; it then arrives, and takes room, once.
     let third = send(3);
-    assert!(there.receive().expect("first").bytes == pattern(0, 10_000));
-    third.wait().expect("there is room now");
-    assert!(there.receive().expect("second").bytes == pattern(1, 10_000));
-    assert!(there.receive().expect("third").bytes == pattern(3, 10_000), "2 was given up");
+    let mut got = Vec::new();
+    while got.last() != Some(&pattern(3, 10_000)) {
+        got.push(there.receive().expect("message").bytes.to_vec());
+    }
+    third.wait().expect("there was room at last");
+    let given_up = got.iter().filter(|bytes| **bytes == pattern(2, 10_000)).count();
+    assert!(given_up <= 1, "{given_up} times");
+    got.retain(|bytes| *bytes != pattern(2, 10_000));
+    assert!(got == [0, 1, 3].map(|i| pattern(i, 10_000)));
 }
 
 #[test]

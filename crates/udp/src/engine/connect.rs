@@ -10,6 +10,7 @@ use apus_units::{FlowId, Time};
 use apus_wire::MAX_HEADER_BYTES;
 
 use super::Engine;
+use super::path::Path;
 use crate::config::CLASSES;
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
@@ -34,6 +35,8 @@ pub(super) struct Connection {
     pub(super) partial: BTreeMap<(FlowId, u64), Vec<u8>>,
     /// Ops that wait because those before them span as many numbers as the peer takes, per flow.
     pub(super) waiting: Vec<VecDeque<Pending>>,
+    /// Once it is connected.
+    pub(super) path: Option<Path>,
     /// Ops that the transport has.
     pub(super) under_way: u32,
     /// Who asked for it, until they know.
@@ -157,6 +160,7 @@ impl Engine {
             incoming: None,
             partial: BTreeMap::new(),
             waiting,
+            path: None,
             under_way: 0,
             asked: None,
             closing: None,
@@ -221,7 +225,11 @@ impl Engine {
             self.endpoint.set_peer(flow, theirs);
         }
         let mtu = self.path_mtu(peer).min(u32::from(hello.max_mtu));
-        self.set_mtu(session, mtu);
+        if let Some(connection) = self.connections.get_mut(&session.index()) {
+            connection.path = Some(Path::new(now, mtu));
+        }
+        self.apply_path(session);
+        self.next_probe = now;
         self.hand_over(session, &hello);
         add_connections(self, 1);
     }
@@ -272,7 +280,7 @@ impl Engine {
         let sessions: Vec<SessionId> =
             self.connections.values().filter(|c| c.peer == peer).map(|c| c.session).collect();
         for session in sessions {
-            self.set_mtu(session, mtu);
+            self.limit_path(session, mtu);
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod connect;
 mod departures;
+mod path;
 mod receive;
 mod send;
 mod shared;
@@ -88,6 +89,8 @@ pub(crate) struct Engine {
     idle_looks: u32,
     /// If the kernel is to say when packets left.
     departures: Option<Departures>,
+    /// When probes of paths are due.
+    next_probe: Time,
     capture: Option<Capture>,
     accept: async_channel::Sender<Handle>,
     spin: Duration,
@@ -143,6 +146,7 @@ impl Engine {
             buffers: Some(Box::new(ReceiveBuffers::new())),
             outbox: Outbox::new(),
             idle_looks: 0,
+            next_probe: Time::MAX,
             departures: config.departure_timestamps.then(Departures::default),
             capture: config.capture.clone(),
             accept,
@@ -255,6 +259,7 @@ impl Engine {
             self.deadlines.pop();
             self.end_op(now, deadline.place, deadline.ticket, Cause::Deadline);
         }
+        self.probe_paths(now);
         let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
         if withdrawals != self.seen_withdrawals || now >= self.next_housekeeping {
             self.seen_withdrawals = withdrawals;
@@ -270,7 +275,12 @@ impl Engine {
         let deadline = self.deadlines.peek().map_or(Time::MAX, |Reverse(d)| d.at);
         // Clocks are compared as long as somebody may send; an idle engine is left asleep.
         let clocks = if self.connections.is_empty() { Time::MAX } else { self.clock.compare(now) };
-        transport.min(sessions).min(deadline).min(clocks).min(self.next_housekeeping)
+        transport
+            .min(sessions)
+            .min(deadline)
+            .min(clocks)
+            .min(self.next_housekeeping)
+            .min(self.next_probe)
     }
 
     /// Sleeps until a datagram, a submission, or the next timer.

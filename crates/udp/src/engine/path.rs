@@ -4,7 +4,7 @@
 use apus_units::{Span, Time};
 
 use super::Engine;
-use crate::config::Config;
+use super::send::ip_udp_bytes;
 use crate::session::SessionId;
 
 /// The packet that every path takes, in bytes. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
@@ -161,12 +161,22 @@ impl Engine {
     }
 
     /// A probe of this session was answered.
-    pub(super) fn on_probe_answer(&mut self, now: Time, session: SessionId, length: u32) {
+    pub(super) fn on_probe_answer(&mut self, now: Time, session: SessionId, length: usize) {
+        let Some(peer) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
         let Some(path) = self.path(session) else { return };
-        if path.on_answer(now, length) {
+        if path.on_answer(now, length as u32 + ip_udp_bytes(peer)) {
             self.apply_path(session);
         }
         self.next_probe = now;
+    }
+
+    /// The kernel takes packets of up to `limit` bytes only.
+    pub(super) fn limit_path(&mut self, session: SessionId, limit: u32) {
+        let now = self.clock.now();
+        let Some(path) = self.path(session) else { return };
+        path.on_limit(now, limit);
+        self.next_probe = now;
+        self.apply_path(session);
     }
 
     /// Has full packets be as long as is confirmed.
@@ -174,5 +184,76 @@ impl Engine {
         if let Some(mtu) = self.path(session).map(|path| path.confirmed) {
             self.set_mtu(session, mtu);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Span = Span::from_ms(100);
+
+    /// Searches over a path that takes `takes` bytes; returns what was found, and in how many probes.
+    fn search(path: &mut Path, now: &mut Time, takes: u32) -> (u32, u32) {
+        let mut probes = 0;
+        loop {
+            match path.step(*now, WAIT) {
+                Step::Probe(length) => {
+                    probes += 1;
+                    if length <= takes {
+                        path.on_answer(*now, length);
+                    }
+                }
+                Step::Wait(at) if path.probe.is_some() => *now = at,
+                Step::Wait(_) => return (path.confirmed, probes),
+                Step::Shrink => {}
+            }
+        }
+    }
+
+    #[test]
+    fn rfc_8899_5_3_a_good_path_takes_one_probe_and_a_worse_one_is_searched() {
+        let mut now = Time::ZERO;
+        assert_eq!(search(&mut Path::new(now, 9000), &mut now, 9000), (9000, 1));
+        assert_eq!(search(&mut Path::new(now, 1280), &mut now, 9000), (1280, 0), "nothing to gain");
+        for takes in [1280, 1281, 1400, 1500, 4352, 8999] {
+            let (found, probes) = search(&mut Path::new(now, 9000), &mut now, takes);
+            assert!(found <= takes && takes - found <= STEP, "{found} of {takes}");
+            // Of 9000 - 1280 = 7720 bytes, halved until 32 or less are left: 1 + 8 lengths, 3 times each.
+            assert!(probes <= 27, "{probes} probes");
+        }
+    }
+
+    #[test]
+    fn rfc_8899_4_3_a_black_hole_is_noticed_by_timeouts_and_a_better_path_in_ten_minutes() {
+        let mut now = Time::ZERO;
+        let mut path = Path::new(now, 9000);
+        search(&mut path, &mut now, 9000);
+        path.on_timeouts(now, 2);
+        assert_eq!(search(&mut path, &mut now, 9000).0, 9000, "it was something else");
+        path.on_timeouts(now, 2);
+        assert!(path.probe.is_none(), "no news");
+        path.on_timeouts(now, 3);
+        let (found, _) = search(&mut path, &mut now, 1500);
+        assert!((1500 - STEP..=1500).contains(&found), "{found}");
+        assert_eq!(path.step(now, WAIT), Step::Wait(path.raise_at));
+        assert_eq!(path.raise_at.since(now), RAISE_AFTER);
+        now += RAISE_AFTER;
+        assert_eq!(search(&mut path, &mut now, 9000).0, 9000);
+        path.on_limit(now, 1500);
+        assert_eq!((path.confirmed, path.limit), (1280, 1500), "the kernel knows better");
+        assert_eq!(search(&mut path, &mut now, 9000).0, 1500);
+    }
+
+    #[test]
+    fn answers_that_nobody_waits_for_change_nothing() {
+        let mut now = Time::ZERO;
+        let mut path = Path::new(now, 9000);
+        assert!(!path.on_answer(now, 65_000));
+        assert_eq!(path.confirmed, 1280);
+        search(&mut path, &mut now, 1400);
+        let found = path.confirmed;
+        assert!(!path.on_answer(now, 9000), "a late one, of a probe given up");
+        assert_eq!(path.confirmed, found);
     }
 }

@@ -67,6 +67,12 @@ impl Engine {
                     Received::Packet { session, header, payload } => {
                         self.handle_packet(now, session, meta, &header, payload);
                     }
+                    Received::Probe { session, length } => {
+                        self.put_probe_answer(now, session, length);
+                    }
+                    Received::ProbeAnswer { session, length } => {
+                        self.on_probe_answer(now, session, length);
+                    }
                     Received::Own => self.take_session_events(now),
                     Received::Dropped(_) => {}
                 }

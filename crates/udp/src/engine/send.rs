@@ -11,7 +11,7 @@ use apus_wire::{Body, SegmentKind};
 use super::Engine;
 use crate::capture::unix_ns;
 use crate::pcapng::{Captured, Direction};
-use crate::session::MAX_HANDSHAKE_BYTES;
+use crate::session::{MAX_HANDSHAKE_BYTES, SessionId};
 use crate::stats::add;
 use crate::sys::{Outgoing, TTL};
 
@@ -239,6 +239,28 @@ impl Engine {
         self.outbox.forget_empty();
     }
 
+    /// Seals a probe of the path, an IP packet of `length` bytes.
+    pub(super) fn put_probe(&mut self, now: Time, session: SessionId, length: u32) {
+        let Some(to) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let length = length.saturating_sub(ip_udp_bytes(to)) as usize;
+        let burst = self.outbox.burst(to, 0, length, 1);
+        if self.sessions.seal_probe(now, session, burst.space(length)) {
+            burst.commit(length);
+        }
+        self.outbox.forget_empty();
+    }
+
+    /// Seals the answer to a probe of `length` bytes.
+    pub(super) fn put_probe_answer(&mut self, now: Time, session: SessionId, length: usize) {
+        let Some(to) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let mut answer = [0; MAX_HANDSHAKE_BYTES];
+        let used = self.sessions.seal_probe_answer(now, session, length, &mut answer);
+        let Some(used) = used.filter(|_| self.outbox.filled < BURSTS) else { return };
+        let burst = self.outbox.burst(to, 0, used, 1);
+        burst.space(used).copy_from_slice(&answer[..used]);
+        burst.commit(used);
+    }
+
     /// How many packets of a flow go as one: a quarter of its window, so that pacing and the
     /// acknowledgements' clock keep their grain (facts: fine pacing and throughput pull against each
     /// other). deviation: no source; a quarter keeps a queue's swing within a quarter of the window.
@@ -335,6 +357,11 @@ impl Engine {
             _ => {}
         }
     }
+}
+
+/// Bytes of IP and UDP headers of packets to `peer`.
+pub(super) fn ip_udp_bytes(peer: SocketAddr) -> u32 {
+    if peer.is_ipv6() { 48 } else { 28 }
 }
 
 fn ecn_bits(ecn: Ecn) -> u8 {

@@ -79,6 +79,8 @@ impl Engine {
             Err(Refused::NoFlow | Refused::TooManyOps | Refused::TooLong) => return,
         };
         connection.under_way += 1;
+        // While ops are under way, their path is watched.
+        self.next_probe = self.next_probe.min(now + self.config.session.retry);
         if let Some(after) = pending.deadline {
             let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
             let at = now.saturating_add(Span::from_ns(after.min(u64::MAX / 1_000)));

@@ -117,6 +117,21 @@ pub enum Received<'d> {
         /// Its payload, in the datagram's own place.
         payload: &'d [u8],
     },
+    /// A probe of the path, which has arrived: answer it with
+    /// [`Sessions::seal_probe_answer`](super::Sessions::seal_probe_answer).
+    Probe {
+        /// Its session.
+        session: SessionId,
+        /// Its bytes.
+        length: usize,
+    },
+    /// The answer to a probe of the path.
+    ProbeAnswer {
+        /// Its session.
+        session: SessionId,
+        /// The probe's bytes.
+        length: usize,
+    },
     /// The session's own affair; events and packets to send may follow.
     Own,
     /// Nothing to use.

@@ -17,7 +17,9 @@
 //!
 //! Two kinds have another shape: 0x45 Unknown (16 bytes: the first 4, then session and number of the
 //! packet whose session is not known, then 4 zeros), which nothing proves; and 0x46 Control: 3 bytes
-//! and 1 of command (1 ping, 2 pong, 3 close), guarded as a data packet is.
+//! and 1 of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe), guarded as a data packet
+//! is. A probe goes on with zeros up to the length that it probes, its answer with 2 bytes: the probe's
+//! length in all.
 
 use apus_wire::{AUTHENTICATED_FROM, VERSION};
 
@@ -146,6 +148,10 @@ pub(crate) enum Command {
     Pong,
     /// The session is over.
     Close,
+    /// Packets of this length arrive, if it does.
+    Probe,
+    /// A probe has arrived.
+    ProbeAnswer,
 }
 
 impl Command {
@@ -154,6 +160,8 @@ impl Command {
             Self::Ping => 1,
             Self::Pong => 2,
             Self::Close => 3,
+            Self::Probe => 4,
+            Self::ProbeAnswer => 5,
         };
         [0, VERSION, kind::CONTROL, command]
     }
@@ -163,7 +171,18 @@ impl Command {
             [0, VERSION, kind::CONTROL, 1] => Some(Self::Ping),
             [0, VERSION, kind::CONTROL, 2] => Some(Self::Pong),
             [0, VERSION, kind::CONTROL, 3] => Some(Self::Close),
+            [0, VERSION, kind::CONTROL, 4] => Some(Self::Probe),
+            [0, VERSION, kind::CONTROL, 5] => Some(Self::ProbeAnswer),
             _ => None,
+        }
+    }
+
+    /// Whether a packet with it may have so many bytes behind its header.
+    pub(crate) fn may_carry(self, bytes: usize) -> bool {
+        match self {
+            Self::Ping | Self::Pong | Self::Close => bytes == 0,
+            Self::Probe => true,
+            Self::ProbeAnswer => bytes == 2,
         }
     }
 }
@@ -253,7 +272,8 @@ mod tests {
                 assert!(!proven(&bytes[..cut], credential));
             }
         }
-        for command in [Command::Ping, Command::Pong, Command::Close] {
+        let all = [Command::Ping, Command::Pong, Command::Close, Command::Probe];
+        for command in all.into_iter().chain([Command::ProbeAnswer]) {
             assert_eq!(Command::parse(&command.header()), Some(command));
         }
         let unknown = write_unknown(true, 0x0102_0304, 0x0506_0708);

@@ -145,9 +145,10 @@ impl Sessions {
         from: SocketAddr,
         datagram: &mut [u8],
     ) -> Received<'static> {
-        let whole = datagram.len() == CONTROL_BYTES + self.overhead();
+        let carried = datagram.len().checked_sub(CONTROL_BYTES + self.overhead());
         let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);
-        let Some(command) = command.filter(|_| whole) else {
+        let fits = |command: &Command| carried.is_some_and(|bytes| command.may_carry(bytes));
+        let Some(command) = command.filter(fits) else {
             return self.drop(Dropped::Malformed);
         };
         let opened = match self.open(now, from, CONTROL_BYTES, datagram) {
@@ -161,6 +162,14 @@ impl Sessions {
             Command::Ping => self.want(opened.id, want::PONG),
             Command::Pong => {}
             Command::Close => self.end(opened.id, End::Closed),
+            Command::Probe => {
+                return Received::Probe { session: opened.id, length: datagram.len() };
+            }
+            Command::ProbeAnswer => {
+                let length = [datagram[CONTROL_BYTES], datagram[CONTROL_BYTES + 1]];
+                let length = usize::from(u16::from_be_bytes(length));
+                return Received::ProbeAnswer { session: opened.id, length };
+            }
         }
         Received::Own
     }
@@ -210,15 +219,52 @@ impl Sessions {
         command: Command,
         out: &mut [u8],
     ) -> Option<usize> {
+        let packet = out.get_mut(..CONTROL_BYTES + self.overhead())?;
+        self.guard_control(now, id, command, packet).then_some(packet.len())
+    }
+
+    /// Makes `packet` a probe of the path, of its length. False if it is too short (a control packet
+    /// takes [`Sessions::overhead`] and 4 bytes) or the session is not connected.
+    pub fn seal_probe(&mut self, now: Time, id: SessionId, packet: &mut [u8]) -> bool {
+        packet.fill(0);
+        self.guard_control(now, id, Command::Probe, packet)
+    }
+
+    /// Writes the answer to a probe of `length` bytes to the start of `out` and returns its own length;
+    /// `None` if `out` is too short or the session is not connected.
+    pub fn seal_probe_answer(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        length: usize,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let packet = out.get_mut(..CONTROL_BYTES + 2 + self.overhead())?;
+        let length = u16::try_from(length).ok()?;
+        packet[CONTROL_BYTES..CONTROL_BYTES + 2].copy_from_slice(&length.to_be_bytes());
+        self.guard_control(now, id, Command::ProbeAnswer, packet).then_some(packet.len())
+    }
+
+    /// Writes the header of a control packet, whose payload is there, and guards it.
+    fn guard_control(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        command: Command,
+        packet: &mut [u8],
+    ) -> bool {
         let (life, sealed) = (self.config.key_life, self.is_sealed());
-        let packet = out.get_mut(..CONTROL_BYTES + guard_bytes(sealed))?;
+        if packet.len() < CONTROL_BYTES + guard_bytes(sealed) {
+            return false;
+        }
         packet[..CONTROL_BYTES].copy_from_slice(&command.header());
-        let Session { guard, remote, .. } = self.get_mut(id)?;
-        let guard = guard.as_mut()?;
+        let Some(Session { guard: Some(guard), remote, .. }) = self.get_mut(id) else {
+            return false;
+        };
         let renewed = guard.renew(now, life);
         let sent = guard.seal(*remote, CONTROL_BYTES, packet);
         self.counters.key_changes += u64::from(sent && renewed);
         self.counters.sealed += u64::from(sent);
-        sent.then_some(packet.len())
+        sent
     }
 }

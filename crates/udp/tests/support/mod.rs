@@ -4,7 +4,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -76,6 +76,10 @@ pub struct Faults {
 pub struct Relay {
     pub address: SocketAddr,
     back: UdpSocket,
+    /// Longer datagrams vanish.
+    longest: Arc<AtomicUsize>,
+    /// The longest that it has handed to the server.
+    seen: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -89,6 +93,10 @@ impl Relay {
             socket.set_nonblocking(true).expect("nonblocking");
         }
         let address = front.local_addr().expect("address");
+        let longest = Arc::new(AtomicUsize::new(usize::MAX));
+        let takes = Arc::clone(&longest);
+        let seen = Arc::new(AtomicUsize::new(0));
+        let seen_by_thread = Arc::clone(&seen);
         let to_server = back.try_clone().expect("a second handle");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -102,12 +110,19 @@ impl Relay {
                 while let Ok((length, from)) = front.recv_from(&mut buffer) {
                     idle = false;
                     client = Some(from);
+                    if length > takes.load(Ordering::Relaxed) {
+                        continue;
+                    }
+                    seen_by_thread.fetch_max(length, Ordering::Relaxed);
                     relay(&mut random, faults, &mut buffer[..length], &mut held[0], |bytes| {
                         let _ = back.send(bytes);
                     });
                 }
                 while let Ok(length) = back.recv(&mut buffer) {
                     idle = false;
+                    if length > takes.load(Ordering::Relaxed) {
+                        continue;
+                    }
                     relay(&mut random, faults, &mut buffer[..length], &mut held[1], |bytes| {
                         if let Some(client) = client {
                             let _ = front.send_to(bytes, client);
@@ -119,7 +134,17 @@ impl Relay {
                 }
             }
         });
-        Self { address, back: to_server, stop, thread: Some(thread) }
+        Self { address, back: to_server, longest, seen, stop, thread: Some(thread) }
+    }
+
+    /// The longest datagram that it has handed to the server, in bytes.
+    pub fn longest_seen(&self) -> usize {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// From now on it drops datagrams of more than `bytes`, without a word.
+    pub fn drop_longer(&self, bytes: usize) {
+        self.longest.store(bytes, Ordering::Relaxed);
     }
 
     /// From now on everything goes to another host: to its clients, the host was restarted.

@@ -188,3 +188,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn probes_are_answered_with_their_length_and_prove_the_session() {
+    let (mut world, here, there) = World::connected();
+    let now = world.now;
+    let addresses = [world.hosts[0].address, world.hosts[1].address];
+    for length in [64, 1232, 8972] {
+        let mut probe = vec![0xee; length];
+        assert!(world.hosts[0].table.seal_probe(now, here, &mut probe));
+        let mut changed = probe.clone();
+        changed[length / 2] ^= 1;
+        let forged = world.hosts[1].table.receive(now, addresses[0], &mut changed);
+        assert_eq!(forged, Received::Dropped(Dropped::Forged));
+        let got = world.hosts[1].table.receive(now, addresses[0], &mut probe);
+        assert_eq!(got, Received::Probe { session: there, length });
+        let mut answer = [0; 64];
+        let table = &mut world.hosts[1].table;
+        let used = table.seal_probe_answer(now, there, length, &mut answer).expect("room");
+        let got = world.hosts[0].table.receive(now, addresses[1], &mut answer[..used]);
+        assert_eq!(got, Received::ProbeAnswer { session: here, length });
+    }
+    assert!(!world.hosts[0].table.seal_probe(now, here, &mut [0; 8]), "no room for the guard");
+}
