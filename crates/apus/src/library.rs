@@ -66,6 +66,9 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "compare/dx"
     "compare/dcqcn"
     "compare/dctcp"
+    "real/bottleneck"
+    "real/incast-64"
+    "real/slow-receiver"
     "bench/incast-100"
     "bench/incast-5000"
     "bench/permutation-128"
@@ -86,10 +89,10 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     SCENARIOS.iter().map(|(name, ..)| *name)
 }
 
-/// The names of the scenarios that reproduce a publication: all but the benchmarks, which state
-/// nothing.
+/// The names of the scenarios that reproduce a publication: all but the benchmarks and those for
+/// `apus emulate`, which state nothing of the simulator.
 pub fn experiments() -> impl Iterator<Item = &'static str> + Clone {
-    names().filter(|name| !name.starts_with("bench/"))
+    names().filter(|name| !name.starts_with("bench/") && !name.starts_with("real/"))
 }
 
 /// A scenario of the library by name.

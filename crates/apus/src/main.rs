@@ -7,6 +7,7 @@ mod batch;
 mod bench;
 mod chart;
 mod compare;
+mod emulate;
 mod explain;
 mod failure;
 mod input;
@@ -56,6 +57,11 @@ enum Command {
     Ping(real::ping::Ping),
     Perf(real::perf::Perf),
     Key(key::Key),
+    Emulate(emulate::Emulate),
+    #[command(hide = true)]
+    EmulateInside(emulate::inside::Inside),
+    #[command(hide = true)]
+    EmulateHost(emulate::host::Agent),
 }
 
 impl Command {
@@ -74,6 +80,9 @@ impl Command {
             Self::Ping(command) => command.execute(),
             Self::Perf(command) => command.execute(),
             Self::Key(command) => command.execute(),
+            Self::Emulate(command) => command.execute(),
+            Self::EmulateInside(command) => command.execute(),
+            Self::EmulateHost(command) => command.execute(),
         }
     }
 }

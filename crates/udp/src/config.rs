@@ -7,10 +7,11 @@ use std::time::Duration;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_cc::{SwitchAlgorithm, SwitchInfo};
 use apus_units::{Bytes, Rate};
+use apus_wire::MAX_HEADER_BYTES;
 
 use crate::capture::Capture;
 use crate::error::StartError;
-use crate::session::{Config as SessionConfig, KeyRing};
+use crate::session::{Config as SessionConfig, KeyRing, guard_bytes};
 
 /// Traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
 pub const CLASSES: usize = 8;
@@ -26,9 +27,20 @@ const SWIFT: &[(&str, &str)] = &[
     ("endpoint_target", "1500us"),
     // deviation: the paper's 0.001 lets a flow pause for 1000 round trips; Falcon's default is 0.01.
     ("min_cwnd", "0.01"),
+    // deviation: the default of 1 ms is for engines that own their cores; a thread that shares one is held
+    // off for 8 to 24 ms (docs/udp.md), and five timeouts in a row collapse the window.
+    ("min_rto", "10ms"),
     // Nothing is added at windows that cannot occur.
     ("fs_min_cwnd", "0.1"),
 ];
+
+/// Bytes of IP and UDP headers: IPv6's, so that either fits.
+const IP_UDP_BYTES: u32 = 48;
+
+/// What a full packet has besides its payload, at most: headers and the `guard` of the session.
+pub(crate) fn header_bytes(guard: usize) -> u32 {
+    IP_UDP_BYTES + (MAX_HEADER_BYTES + guard) as u32
+}
 
 /// How an engine waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +143,13 @@ impl Config {
             capture: None,
             session: SessionConfig::default(),
         })
+    }
+
+    /// The longest IP packet to allow (`max_mtu`) so that full packets carry at least `payload` bytes
+    /// under a key.
+    #[must_use]
+    pub fn mtu_for(payload: u32) -> u32 {
+        payload + header_bytes(guard_bytes(true))
     }
 
     pub(crate) fn check(&self) -> Result<(), StartError> {

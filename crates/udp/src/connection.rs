@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use apus_transport::{MAX_OP_BYTES, OpKind};
+use apus_cc::Snapshot;
+use apus_transport::{FlowCounters, MAX_OP_BYTES, OpKind};
 use apus_wire::RegionKey;
 use bytes::Bytes;
 
@@ -270,6 +271,22 @@ impl Connection {
         let inner = &self.inner;
         let message = inner.driver.next(&inner.messages).await.ok_or_else(|| self.end())?;
         Ok(self.take(message))
+    }
+
+    /// The state of the algorithm of flow `flow` now (its windows, target and pace), and what its
+    /// sending side has counted. Waits for the engine's next turn.
+    ///
+    /// # Errors
+    /// How the connection ended.
+    ///
+    /// # Panics
+    /// If there is no such flow.
+    pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
+        assert!(flow < self.flows(), "flow {flow} of {}", self.flows());
+        let (reply, receiver) = oneshot::channel();
+        let session = self.inner.shared.session;
+        self.inner.shared.engine.submit_surely(Command::Inspect { session, flow, reply });
+        self.inner.driver.wait(receiver).ok_or_else(|| self.end())
     }
 
     fn take(&self, message: Message) -> Message {

@@ -304,6 +304,13 @@ impl Host {
         self.driver.step();
     }
 
+    /// Has engines that sleep look at what has changed, as regions that were withdrawn, and drives the
+    /// engine in inline mode.
+    pub fn look(&self) {
+        self.engines.iter().for_each(|engine| engine.wake());
+        self.driver.step();
+    }
+
     /// What its engines count, as a page for Prometheus; it may outlive the host.
     #[must_use]
     pub fn metrics(&self) -> Metrics {

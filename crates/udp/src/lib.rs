@@ -25,6 +25,8 @@ pub mod session;
 mod stats;
 mod sys;
 
+pub use apus_cc::Snapshot;
+pub use apus_transport::FlowCounters;
 pub use apus_wire::RegionKey;
 pub use async_channel;
 pub use bytes::Bytes;

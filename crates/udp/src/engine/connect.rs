@@ -7,19 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use apus_cc::FlowInfo;
 use apus_units::{FlowId, Time};
-use apus_wire::MAX_HEADER_BYTES;
 
 use super::Engine;
 use super::path::Path;
-use crate::config::CLASSES;
+use crate::config::{CLASSES, header_bytes};
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
 use crate::ops::Pending;
 use crate::session::{ConnectError as NoSession, End as SessionEnd, Event, KeyId, SessionId};
-
-/// Bytes of IP and UDP headers: IPv6's, so that either fits.
-const IP_UDP_BYTES: u32 = 48;
 
 /// A connection, from the first packet of its handshake on.
 pub(super) struct Connection {
@@ -266,7 +262,7 @@ impl Engine {
 
     /// Sets the payload of full packets for packets of `mtu` bytes.
     pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
-        let headers = IP_UDP_BYTES + MAX_HEADER_BYTES as u32 + self.sessions.overhead() as u32;
+        let headers = header_bytes(self.sessions.overhead());
         let payload = mtu.saturating_sub(headers).max(256);
         let Some(connection) = self.connections.get(&session.index()) else { return };
         for &flow in &connection.flows {

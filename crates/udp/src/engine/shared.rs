@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
+use apus_cc::Snapshot;
+use apus_transport::FlowCounters;
 use apus_units::Span;
 use concurrent_queue::ConcurrentQueue;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -33,6 +35,11 @@ pub(crate) enum Command {
     Close {
         session: SessionId,
         closed: Option<oneshot::Sender<()>>,
+    },
+    Inspect {
+        session: SessionId,
+        flow: usize,
+        reply: oneshot::Sender<(Snapshot, FlowCounters)>,
     },
 }
 
@@ -100,8 +107,7 @@ impl EngineShared {
         // Either this sees the flag, or the engine sees the command after it has set the flag.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
-            // It fails only if the bell rings already.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            self.wake();
         }
         if self.is_stopped() {
             self.drain();
@@ -127,13 +133,19 @@ impl EngineShared {
         let _ = rustix::io::read(&self.bell, &mut count);
     }
 
+    /// Has the engine look at what has changed.
+    pub(crate) fn wake(&self) {
+        // It fails only if the bell rings already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        self.wake();
     }
 
     /// Drops what is in the rings of an engine that has stopped: whoever waits hears of it.

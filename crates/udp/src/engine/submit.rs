@@ -41,6 +41,19 @@ impl Engine {
                 self.on_connect(now, peer, classes, key, reply);
             }
             Command::Close { session, closed } => self.on_close(now, session, closed),
+            Command::Inspect { session, flow, reply } => {
+                let connection = self.connections.get(&session.index());
+                let flow = connection
+                    .filter(|connection| connection.session == session)
+                    .and_then(|connection| connection.flows.get(flow));
+                let state = flow.and_then(|&flow| {
+                    self.endpoint.snapshot(flow).zip(self.endpoint.counters(flow))
+                });
+                if let Some(state) = state {
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(state);
+                }
+            }
         }
     }
 

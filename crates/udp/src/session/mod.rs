@@ -66,6 +66,7 @@ mod tests;
 pub use config::Config;
 pub use counters::Counters;
 pub use event::{AcceptError, ConnectError, Dropped, End, Event, Received, SealError, SessionId};
+pub(crate) use guard::guard_bytes;
 pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
 pub use key::{KeyError, KeyId, KeyRing, MAX_KEYS, SharedKey};
 pub use table::Sessions;

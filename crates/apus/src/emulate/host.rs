@@ -1,0 +1,311 @@
+//! The process of one emulated host: our engine under the scenario's traffic.
+//!
+//! It is told what to do on standard input and says how far it is on standard output: see
+//! [`Agent::execute`]. It ends when its input does.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use apus_cc::registry::build;
+use apus_udp::session::KeyRing;
+use apus_udp::{
+    Access, Bytes, Completion, Config, Connection, Histogram, Host, Mode, RegionKey, Request,
+    async_channel,
+};
+use apus_units::Rate;
+use clap::Args;
+
+use super::network::address;
+use super::spec::{AgentSpec, FlowSpec, HostResult, OpName, PORT, Samples};
+use super::tcp;
+use crate::failure::Failure;
+use crate::real::greeting;
+
+/// Samples of each flow's state over the measured time, as many as a recorded simulation has.
+const SAMPLES: u32 = 200;
+/// deviation: no source; closer samples would wake idle engines.
+const CLOSEST_SAMPLES: Duration = Duration::from_millis(10);
+
+/// One host of an emulated network.
+#[derive(Args)]
+pub struct Agent {}
+
+impl Agent {
+    /// Reads an [`AgentSpec`], says `ready` when it listens; on `connect` connects to its peers and
+    /// says `connected`; on `go` does its work and prints a [`HostResult`].
+    pub fn execute(&self) -> Result<(), Failure> {
+        let mut lines = io::stdin().lock().lines().map_while(Result::ok);
+        let mut next = || lines.next();
+        let Some(spec) = next() else { return Ok(()) };
+        let spec: AgentSpec =
+            serde_json::from_str(&spec).map_err(|error| Failure::Input(error.to_string()))?;
+        let result =
+            if spec.tcp.is_some() { tcp::run(&spec, &mut next) } else { run(&spec, &mut next) };
+        let Some(result) = result.map_err(Failure::Run)? else { return Ok(()) };
+        say(&serde_json::to_string(&result).map_err(|error| Failure::Run(error.to_string()))?);
+        // Peers may still need this side.
+        while next().is_some() {}
+        std::process::exit(0)
+    }
+}
+
+/// Writes a line to whoever started this process; one that is gone ends it by closing its input.
+pub fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Where a host listens.
+pub fn socket(host: u32) -> Result<SocketAddr, String> {
+    let address = address(host).parse().map_err(|error| format!("{error}"))?;
+    Ok(SocketAddr::new(address, PORT))
+}
+
+/// A flow with what is needed to submit its ops.
+struct Flow {
+    spec: FlowSpec,
+    connection: Connection,
+    /// Of the flow, within its connection.
+    place: usize,
+    region: RegionKey,
+    payload: Bytes,
+    bytes: AtomicU64,
+}
+
+/// What the threads of a host share.
+struct Work {
+    flows: Vec<Flow>,
+    queue: async_channel::Sender<Completion>,
+    measuring: AtomicBool,
+    latency: Histogram,
+    failed: Mutex<Option<String>>,
+}
+
+impl Work {
+    fn submit(&self, index: usize) {
+        let flow = &self.flows[index];
+        let request = match flow.spec.op {
+            OpName::Write => Request::write(flow.region, 0, flow.payload.clone()),
+            OpName::Read => Request::read(flow.region, 0, flow.spec.size as usize),
+            OpName::Message => Request::message(flow.payload.clone()),
+        };
+        let submitted =
+            flow.connection.submit_queued(flow.place, request, &self.queue, index as u64);
+        if let Err(error) = submitted {
+            self.fail(&error.to_string());
+        }
+    }
+
+    fn fail(&self, why: &str) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Follows each op by the next until the queue is closed.
+    fn follow(&self, ends: &async_channel::Receiver<Completion>, start: Instant) {
+        while let Ok(end) = ends.recv_blocking() {
+            let flow = &self.flows[end.user as usize];
+            match end.result {
+                Ok(done) => {
+                    if self.measuring.load(Ordering::Relaxed) {
+                        flow.bytes.fetch_add(flow.spec.size, Ordering::Relaxed);
+                        self.latency.record(done.latency);
+                    }
+                    if start.elapsed() < Duration::from_nanos(flow.spec.stop_ns) {
+                        self.submit(end.user as usize);
+                    }
+                }
+                Err(error) => self.fail(&error.to_string()),
+            }
+        }
+    }
+}
+
+fn run(
+    spec: &AgentSpec,
+    next: &mut dyn FnMut() -> Option<String>,
+) -> Result<Option<HostResult>, String> {
+    let host = Arc::new(start(spec)?);
+    let region = host
+        .register(vec![0; spec.largest_op.max(1) as usize], Access::ReadWrite)
+        .map_err(|error| error.to_string())?;
+    let greeting = [region.key().get().to_be_bytes(), spec.largest_op.to_be_bytes()].concat();
+    let (server, cost) = (Arc::clone(&host), Duration::from_nanos(spec.receive_packet_ns));
+    thread::spawn(move || {
+        if cost.is_zero() {
+            serve(&server, &greeting);
+        } else {
+            serve_slowly(&server, &greeting, cost);
+        }
+    });
+    say("ready");
+    if next().is_none() {
+        return Ok(None);
+    }
+    let (queue, ends) = async_channel::unbounded();
+    let work = Arc::new(Work {
+        flows: connect(spec, &host)?,
+        queue,
+        measuring: AtomicBool::new(false),
+        latency: Histogram::default(),
+        failed: Mutex::new(None),
+    });
+    say("connected");
+    if next().is_none() {
+        return Ok(None);
+    }
+    let begin = Instant::now();
+    let follower = Arc::clone(&work);
+    thread::spawn(move || follower.follow(&ends, begin));
+    Ok(Some(measure(spec, &host, &work, begin)))
+}
+
+fn start(spec: &AgentSpec) -> Result<Host, String> {
+    let keys = KeyRing::parse(&spec.key).map_err(|error| error.to_string())?;
+    let bind = SocketAddr::from(([0, 0, 0, 0], PORT));
+    let mut config = Config::new(bind, keys).map_err(|error| error.to_string())?;
+    let (name, profile, settings) = &spec.algorithm;
+    let settings: Vec<_> = settings.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    config.algorithm = build(name, Some(profile), &settings).map_err(|error| error.to_string())?;
+    config.max_mtu = spec.mtu;
+    config.max_ops = spec.max_ops;
+    config.line_rate = Rate::from_bps(spec.line_rate);
+    if spec.receive_packet_ns > 0 {
+        config.mode = Mode::Inline;
+    }
+    Host::start(config).map_err(|error| error.to_string())
+}
+
+/// Greets peers and takes what they send.
+fn serve(host: &Host, greeting: &[u8]) {
+    while let Ok(connection) = host.accept() {
+        let greeting = greeting.to_vec();
+        thread::spawn(move || {
+            if connection.submit(Request::message(greeting)).is_ok() {
+                while connection.receive().is_ok() {}
+            }
+        });
+    }
+}
+
+/// The same by one thread that spends `cost` on each packet that came, before it looks again.
+fn serve_slowly(host: &Host, greeting: &[u8], cost: Duration) {
+    let mut connections: Vec<Connection> = Vec::new();
+    let mut seen = 0;
+    loop {
+        host.drive();
+        if let Some(connection) = host.try_accept()
+            && connection.submit(Request::message(greeting.to_vec())).is_ok()
+        {
+            connections.push(connection);
+        }
+        for connection in &connections {
+            while let Ok(Some(_)) = connection.try_receive() {}
+        }
+        let all = host.stats().map(|s| s.datagrams_received.load(Ordering::Relaxed)).sum::<u64>();
+        let busy = cost * u32::try_from(all - seen).unwrap_or(u32::MAX);
+        seen = all;
+        thread::sleep(if busy.is_zero() { Duration::from_micros(20) } else { busy });
+    }
+}
+
+/// One connection per peer, with as many flows as go there.
+fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
+    let mut peers: BTreeMap<u32, Vec<&FlowSpec>> = BTreeMap::new();
+    for flow in &spec.flows {
+        peers.entry(flow.to).or_default().push(flow);
+    }
+    let mut flows = Vec::new();
+    for (peer, specs) in peers {
+        let connection = host
+            .connect_with(socket(peer)?, specs.len() as u32, None)
+            .map_err(|error| format!("host {} to host {peer}: {error}", spec.host))?;
+        let greeted = greeting(&connection);
+        let (region, _) = greeted.map_err(|_| format!("host {peer} is no emulated host"))?;
+        for (place, &flow) in specs.iter().enumerate() {
+            let read = flow.op == OpName::Read;
+            flows.push(Flow {
+                spec: flow.clone(),
+                connection: connection.clone(),
+                place,
+                region,
+                payload: Bytes::from(vec![0x61; if read { 0 } else { flow.size as usize }]),
+                bytes: AtomicU64::new(0),
+            });
+        }
+    }
+    flows.sort_by_key(|flow| flow.spec.start_ns);
+    Ok(flows)
+}
+
+/// Starts flows at their times, samples their states, and counts from the end of the warm-up.
+fn measure(spec: &AgentSpec, host: &Host, work: &Work, begin: Instant) -> HostResult {
+    let warmup = Duration::from_nanos(spec.warmup_ns);
+    let end = Duration::from_nanos(spec.duration_ns);
+    let interval = ((end - warmup) / SAMPLES).max(CLOSEST_SAMPLES);
+    let mut started = 0;
+    let mut samples = Samples::default();
+    let mut next_sample = warmup;
+    let mut losses_before: u64 = 0;
+    let losses = || {
+        let counters = work.flows.iter().map(|flow| flow.connection.flow_state(flow.place));
+        counters.flatten().map(|(_, counters)| counters.fast_losses + counters.timeout_losses).sum()
+    };
+    loop {
+        let next_start = work.flows.get(started).map(|f| Duration::from_nanos(f.spec.start_ns));
+        let next = next_start.unwrap_or(end).min(next_sample).min(end);
+        thread::sleep(next.saturating_sub(begin.elapsed()));
+        if next_start == Some(next) {
+            (0..work.flows[started].spec.outstanding).for_each(|_| work.submit(started));
+            started += 1;
+        } else if next == end {
+            break;
+        } else {
+            if next == warmup {
+                for stats in host.stats() {
+                    stats.fabric_rtt.clear();
+                    stats.end_to_end_rtt.clear();
+                    stats.endpoint_delay.clear();
+                }
+                losses_before = losses();
+                work.measuring.store(true, Ordering::Relaxed);
+            }
+            sample(&work.flows[..started], &mut samples);
+            next_sample += interval;
+        }
+    }
+    work.measuring.store(false, Ordering::Relaxed);
+    let mut result = HostResult {
+        bytes: BTreeMap::new(),
+        seconds: (begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
+        losses: losses().saturating_sub(losses_before),
+        failed: work.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        op_latency: work.latency.buckets().collect(),
+        samples,
+        ..HostResult::default()
+    };
+    for stats in host.stats() {
+        result.fabric_rtt.extend(stats.fabric_rtt.buckets());
+        result.end_to_end_rtt.extend(stats.end_to_end_rtt.buckets());
+        result.endpoint_delay.extend(stats.endpoint_delay.buckets());
+    }
+    for flow in &work.flows {
+        result.bytes.insert(flow.spec.index, flow.bytes.load(Ordering::Relaxed));
+    }
+    result
+}
+
+fn sample(flows: &[Flow], samples: &mut Samples) {
+    for flow in flows {
+        let Ok((state, _)) = flow.connection.flow_state(flow.place) else { continue };
+        samples.count += 1;
+        samples.fabric_cwnd += state.fabric_cwnd.unwrap_or(0.0);
+        samples.endpoint_cwnd += state.endpoint_cwnd.unwrap_or(0.0);
+        samples.target_us += state.target_delay.map_or(0.0, |t| t.as_ps_f64() / 1e6);
+    }
+}

@@ -1,0 +1,204 @@
+//! The first process within the namespaces: makes the network, runs the hosts' processes, watches
+//! the ports.
+//!
+//! It reads a [`Spec`] from standard input and prints an [`Outcome`], or why there is none. When its
+//! input ends, so does it, and with it everything that it made.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::network::{self, device, run, within};
+use super::spec::{AgentSpec, HostResult, Node, Outcome, PortResult, Spec};
+use crate::failure::Failure;
+
+/// How often queues are looked at. deviation: no source; a look starts a process.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The process within the namespaces.
+#[derive(Args)]
+pub struct Inside {}
+
+impl Inside {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        read.map_err(|error| Failure::Run(error.to_string()))?;
+        let spec: Spec =
+            serde_json::from_str(&line).map_err(|error| Failure::Input(error.to_string()))?;
+        thread::spawn(|| {
+            // Whoever wants the outcome keeps this open.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            std::process::exit(1)
+        });
+        let outcome = network::build(&spec).and_then(|()| work(&spec));
+        let json = serde_json::to_string(&outcome);
+        super::host::say(&json.map_err(|error| Failure::Run(error.to_string()))?);
+        // This is the first process of its namespace: with it all others end.
+        std::process::exit(0)
+    }
+}
+
+/// The process of a host.
+struct Agent {
+    child: Child,
+    /// Closed, it ends.
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    host: u32,
+}
+
+impl Agent {
+    fn start(program: &Path, spec: &AgentSpec) -> Result<Self, String> {
+        let mut command = within(Node::Host(spec.host));
+        let child = command
+            .arg(program)
+            .arg("emulate-host")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.map_err(|error| format!("nsenter cannot be run: {error}"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a process has no pipes".to_owned());
+        };
+        let mut agent = Self { child, input, output: BufReader::new(output), host: spec.host };
+        agent.tell(&serde_json::to_string(spec).map_err(|error| error.to_string())?)?;
+        Ok(agent)
+    }
+
+    fn tell(&mut self, line: &str) -> Result<(), String> {
+        let told = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
+        told.map_err(|_| self.gone())
+    }
+
+    fn hear(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line) {
+            Ok(1..) => Ok(line),
+            Ok(0) | Err(_) => Err(self.gone()),
+        }
+    }
+
+    fn expect(&mut self, word: &str) -> Result<(), String> {
+        let line = self.hear()?;
+        if line.trim() == word { Ok(()) } else { Err(format!("host {} said {line}", self.host)) }
+    }
+
+    /// It ended before its time; it has said why on standard error, which is ours.
+    fn gone(&mut self) -> String {
+        let how = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+        format!("the process of host {} ended early: {how}", self.host)
+    }
+}
+
+fn work(spec: &Spec) -> Result<Outcome, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let agents = spec.agents.iter().map(|agent| Agent::start(&program, agent));
+    let mut agents = agents.collect::<Result<Vec<_>, _>>()?;
+    for agent in &mut agents {
+        agent.expect("ready")?;
+    }
+    // One after the other: a hundred handshakes at once are no part of what is measured.
+    for agent in &mut agents {
+        agent.tell("connect")?;
+        agent.expect("connected")?;
+    }
+    let begin = Instant::now();
+    for agent in &mut agents {
+        agent.tell("go")?;
+    }
+    let mut outcome = watch(spec, begin)?;
+    for agent in &mut agents {
+        let line = agent.hear()?;
+        let result: HostResult = serde_json::from_str(&line)
+            .map_err(|error| format!("host {}: {error}: {line}", agent.host))?;
+        outcome.hosts.push(result);
+    }
+    Ok(outcome)
+}
+
+/// A port that is watched.
+struct Watched {
+    switch: u32,
+    device: String,
+    result: PortResult,
+    sent_before: u64,
+}
+
+/// Looks at the ports until the end.
+fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
+    let mut ports: Vec<Watched> = Vec::new();
+    for (index, link) in spec.links.iter().enumerate() {
+        for (node, end, port) in [(link.a, 'a', &link.ab), (link.b, 'b', &link.ba)] {
+            let Node::Switch(switch) = node else { continue };
+            let result = PortResult {
+                name: port.name.clone(),
+                rate: port.rate,
+                sent_bytes: 0,
+                drops: 0,
+                backlog: Vec::new(),
+            };
+            ports.push(Watched { switch, device: device(index, end), result, sent_before: 0 });
+        }
+    }
+    let (warmup, end) = spec.agents.first().map_or((0, 0), |a| (a.warmup_ns, a.duration_ns));
+    let (warmup, end) = (Duration::from_nanos(warmup), Duration::from_nanos(end));
+    let sender = spec.agents.iter().find(|agent| !agent.flows.is_empty() && agent.tcp.is_some());
+    let mut tcp_rtt_us = Vec::new();
+    thread::sleep(warmup.saturating_sub(begin.elapsed()));
+    look(spec, &mut ports)?;
+    for port in &mut ports {
+        port.sent_before = port.result.sent_bytes;
+        port.result.backlog.clear();
+    }
+    while begin.elapsed() + LOOK < end {
+        thread::sleep(LOOK);
+        look(spec, &mut ports)?;
+        if let Some(sender) = sender {
+            let mut ss = within(Node::Host(sender.host));
+            tcp_rtt_us.extend(rtts(&run(ss.args(["ss", "-tinH", "state", "established"]), "")?));
+        }
+    }
+    thread::sleep(end.saturating_sub(begin.elapsed()));
+    let ports = ports.into_iter().map(|port| PortResult {
+        sent_bytes: port.result.sent_bytes - port.sent_before,
+        ..port.result
+    });
+    Ok(Outcome { hosts: Vec::new(), ports: ports.collect(), tcp_rtt_us })
+}
+
+/// Reads what `tc` knows of the queues.
+fn look(spec: &Spec, ports: &mut [Watched]) -> Result<(), String> {
+    for switch in 0..spec.switches {
+        let name = Node::Switch(switch).namespace();
+        let mut tc = Command::new("tc");
+        let text = run(tc.args(["-n", &name, "-s", "-j", "qdisc", "show"]), "")?;
+        let queues: Vec<Value> =
+            serde_json::from_str(&text).map_err(|error| format!("tc says {error}"))?;
+        for queue in queues.iter().filter(|queue| queue["kind"] == "bfifo") {
+            let port = ports
+                .iter_mut()
+                .find(|port| port.switch == switch && queue["dev"] == port.device.as_str());
+            if let Some(Watched { result, .. }) = port {
+                let number = |key: &str| queue[key].as_u64().unwrap_or(0);
+                result.sent_bytes = number("bytes");
+                result.drops = number("drops");
+                result.backlog.push(number("backlog"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The smoothed RTTs in the output of `ss -ti`, in microseconds; connections that sent little aside.
+fn rtts(text: &str) -> Vec<f64> {
+    let words = text.split_whitespace().filter_map(|word| word.strip_prefix("rtt:"));
+    let ms = words.filter_map(|word| word.split('/').next()?.parse::<f64>().ok());
+    ms.map(|ms| ms * 1e3).collect()
+}

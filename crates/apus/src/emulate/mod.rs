@@ -1,0 +1,238 @@
+//! `apus emulate`: a scenario on this machine's kernel, beside its simulation.
+
+mod check;
+pub mod host;
+pub mod inside;
+mod network;
+mod report;
+mod side;
+mod spec;
+mod tcp;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use apus_sim::Watch;
+use apus_sim::experiment::run_all;
+use apus_sim::plan::Plan;
+use apus_sim::scenario::{Options, Scenario, Setup};
+use clap::Args;
+use indicatif::ProgressBar;
+
+use crate::failure::Failure;
+use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
+use crate::library;
+use crate::output::{print, to_json};
+use crate::progress::Meter;
+use report::{Comparison, Comparisons};
+use side::Side;
+use spec::{Outcome, Spec};
+
+/// Runs a scenario twice: in the simulator, and with real processes on this machine, in network
+/// namespaces joined by veth pairs with HTB at every switch port. Both results side by side.
+#[derive(Args)]
+pub struct Emulate {
+    /// A scenario file, or the name of a scenario of the library.
+    file: String,
+    /// Changes a setting: `--set algorithm.base_target=500us`. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Fixes everything random in the simulation, and who sends when in both.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
+    seed: Option<u64>,
+    /// Runs this variant only.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Also runs the kernel's TCP with this congestion control ("cubic") through the same network,
+    /// with a stream that never ends per flow.
+    #[arg(long, value_name = "NAME")]
+    tcp: Option<String>,
+    /// Also writes the report to this file, as Markdown.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Emulate {
+    /// Does it.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let options = Options {
+            set: self.set.clone(),
+            seed: self.seed,
+            variant: self.variant.clone(),
+            quick: false,
+        };
+        let scenario = library::open(&self.file, &options)?;
+        let runs = self.prepare(&scenario)?;
+        if let Some(path) = &self.report {
+            // Nothing long begins if what it yields cannot be kept.
+            let made = File::create(path);
+            made.map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+        }
+        let silence = read_silence(DEFAULT_SILENCE).map_err(Failure::Run)?;
+        let watch = interrupt::watch(silence)?;
+        let mut comparisons = Comparisons { runs: Vec::new() };
+        for run in &runs {
+            comparisons.runs.push(run.execute(&watch)?);
+        }
+        if let Some(path) = &self.report {
+            let written = fs::write(path, comparisons.to_markdown());
+            written.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
+        }
+        print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })
+    }
+
+    /// What to run, all of it known to be possible.
+    fn prepare(&self, scenario: &Scenario) -> Result<Vec<Run>, Failure> {
+        let mut runs = Vec::new();
+        for run in &scenario.runs {
+            let name = run.setup.name();
+            let plan = run.setup.plan().map_err(|e| Failure::Input(format!("{name}: {e}")))?;
+            let spec = check::spec(&run.setup, &plan, &key()?).map_err(|problems| {
+                let lines = problems.iter().map(|problem| format!("{}: {problem}", self.file));
+                Failure::Input(lines.collect::<Vec<_>>().join("\n"))
+            })?;
+            let tcp = self.tcp.as_ref().map(|name| check::with_tcp(&spec, name));
+            let tcp = tcp.transpose().map_err(Failure::Input)?;
+            runs.push(Run { setup: run.setup.clone(), plan, spec, tcp });
+        }
+        Ok(runs)
+    }
+}
+
+/// A run in all its forms.
+struct Run {
+    setup: Setup,
+    plan: Plan,
+    spec: Spec,
+    tcp: Option<Spec>,
+}
+
+impl Run {
+    fn execute(&self, watch: &Watch) -> Result<Comparison, Failure> {
+        let setups = [self.setup.clone().recorded(true)];
+        let meter = Meter::new(self.setup.name(), 1);
+        let one = NonZeroUsize::MIN;
+        let summary = run_all(&setups, one, 1, watch, &|step| meter.on_step(step)).pop();
+        drop(meter);
+        let summary = summary.unwrap_or_else(|| Err("the simulation did not end".to_owned()));
+        let summary = summary.map_err(Failure::Run)?;
+        if interrupt::interrupted(watch) {
+            return Err(Failure::Interrupted("interrupted; there are no results".to_owned()));
+        }
+        let simulated = Side::of_simulation(&summary);
+        let outcome = emulate(&self.spec, watch)?;
+        let real = Side::of_outcome(&outcome, &self.spec);
+        let tcp = match &self.tcp {
+            Some(spec) => Some(Side::of_outcome(&emulate(spec, watch)?, spec)),
+            None => None,
+        };
+        let tcp_name = self.tcp.as_ref().and_then(|spec| spec.agents.first()?.tcp.clone());
+        let failures = outcome.hosts.iter().enumerate();
+        let failures =
+            failures.filter_map(|(i, h)| Some(format!("host {i}: {}", h.failed.as_ref()?)));
+        let mut notes = check::left_out(&self.plan);
+        notes.extend(failures.map(|what| format!("ops failed: {what}")));
+        Ok(Comparison::new(self.setup.name(), simulated, real, tcp.zip(tcp_name), notes))
+    }
+}
+
+/// The line of a key file, for this run alone.
+fn key() -> Result<String, Failure> {
+    let mut secret = [0; 32];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
+    read.map_err(|error| Failure::Run(format!("/dev/urandom: {error}")))?;
+    let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("apus-key-1 {digits}"))
+}
+
+/// Runs a network in namespaces of its own, which end with this process or on Ctrl-C.
+fn emulate(spec: &Spec, watch: &Watch) -> Result<Outcome, Failure> {
+    let text = serde_json::to_string(spec).map_err(|error| Failure::Run(error.to_string()))?;
+    let mut child = namespaces()?;
+    let seconds = spec.agents.first().map_or(0, |agent| agent.duration_ns) / 1_000_000;
+    let result = converse(&mut child, &text, seconds, watch);
+    // With the first process of the namespaces everything in them ends.
+    let _ = child.kill();
+    let _ = child.wait();
+    result
+}
+
+/// A process in network, mount and process namespaces, as a user's or as root.
+fn namespaces() -> Result<Child, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::Run(error.to_string()))?;
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
+    let child = command
+        .arg(program)
+        .arg("emulate-inside")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    child.map_err(|e| Failure::Run(format!("unshare cannot be run: {e}; {}", network::needs())))
+}
+
+/// Tells the process within what to do, and waits for what it says.
+fn converse(
+    child: &mut Child,
+    spec: &str,
+    milliseconds: u64,
+    watch: &Watch,
+) -> Result<Outcome, Failure> {
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(mut input), Some(mut output), Some(mut errors)) = pipes else {
+        return Err(Failure::Run("a process has no pipes".to_owned()));
+    };
+    // One that cannot start says so in its own way.
+    let _ = writeln!(input, "{spec}").and_then(|()| input.flush());
+    let (sender, outcome) = channel();
+    let said = thread::spawn(move || {
+        let mut text = String::new();
+        let _ = errors.read_to_string(&mut text);
+        text
+    });
+    thread::spawn(move || {
+        let mut text = String::new();
+        let _ = output.read_to_string(&mut text);
+        let _ = sender.send(text);
+    });
+    let bar = ProgressBar::new(milliseconds);
+    let text = loop {
+        match outcome.recv_timeout(Duration::from_millis(100)) {
+            Ok(text) => break text,
+            Err(RecvTimeoutError::Disconnected) => break String::new(),
+            Err(RecvTimeoutError::Timeout) if interrupt::interrupted(watch) => {
+                bar.finish_and_clear();
+                let what = "interrupted; the network of namespaces is gone";
+                return Err(Failure::Interrupted(what.to_owned()));
+            }
+            Err(RecvTimeoutError::Timeout) => bar.inc(100),
+        }
+    };
+    bar.finish_and_clear();
+    let _ = child.kill();
+    let said = said.join().unwrap_or_default();
+    match serde_json::from_str::<Result<Outcome, String>>(&text) {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(why)) => Err(Failure::Run(format!("{why}\n{}", said.trim()))),
+        Err(_) if said.contains("unshare") => {
+            let why = said.trim().replace("unshare: ", "");
+            Err(Failure::Run(format!("no namespaces: {why}; {}", network::needs())))
+        }
+        Err(_) => {
+            Err(Failure::Run(format!("the emulation ended without results: {}", said.trim())))
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The network: namespaces joined by veth pairs, with HTB at every port of a switch.
+//!
+//! Namespaces are files below `/run/netns` of a mount namespace of our own, and processes live in a
+//! process namespace of our own: when its first process ends, in whatever way, all of it is gone.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::spec::{Link, Node, Port, Spec};
+
+/// Longest queue for a port without a limit: no run fills it.
+const UNLIMITED: u64 = 1 << 30;
+/// Bytes of an Ethernet header, which HTB counts.
+const ETHERNET: u64 = 14;
+
+/// The address of a host.
+pub fn address(host: u32) -> String {
+    format!("10.1.{}.{}", host / 250, host % 250 + 1)
+}
+
+fn switch_address(switch: u32) -> String {
+    format!("10.2.{}.{}", switch / 250, switch % 250 + 1)
+}
+
+/// The device of one end of a link, in the namespace of that end.
+pub fn device(link: usize, end: char) -> String {
+    format!("l{link}{end}")
+}
+
+/// A command that runs in the namespace of a node.
+pub fn within(node: Node) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net=/run/netns/{}", node.namespace())).arg("--");
+    command
+}
+
+/// Makes it all.
+///
+/// # Errors
+/// What `ip` or `tc` refused, in its words.
+pub fn build(spec: &Spec) -> Result<(), String> {
+    run(Command::new("mount").args(["-t", "tmpfs", "apus", "/run"]), "")?;
+    let hosts = (0..spec.hosts).map(Node::Host);
+    let nodes: Vec<Node> = hosts.chain((0..spec.switches).map(Node::Switch)).collect();
+    let mut text = String::new();
+    for node in &nodes {
+        let _ = writeln!(text, "netns add {}", node.namespace());
+    }
+    for (index, link) in spec.links.iter().enumerate() {
+        let (a, b) = (link.a.namespace(), link.b.namespace());
+        let (at_a, at_b) = (device(index, 'a'), device(index, 'b'));
+        let mtu = spec.mtu;
+        let _ = writeln!(
+            text,
+            "link add name {at_a} mtu {mtu} netns {a} type veth peer name {at_b} mtu {mtu} netns {b}"
+        );
+    }
+    run(Command::new("ip").args(["-batch", "-"]), &text)?;
+    for &node in &nodes {
+        let name = node.namespace();
+        run(Command::new("ip").args(["-n", &name, "-batch", "-"]), &addresses(spec, node))?;
+        let queues = disciplines(spec, node);
+        if !queues.is_empty() {
+            run(Command::new("tc").args(["-n", &name, "-batch", "-"]), &queues)?;
+        }
+        let settings = match node {
+            // So that a sender can fill the buffers that scenarios have.
+            Node::Host(_) => {
+                "echo 4096 131072 67108864 > /proc/sys/net/ipv4/tcp_rmem; \
+                 echo 4096 131072 67108864 > /proc/sys/net/ipv4/tcp_wmem"
+            }
+            Node::Switch(_) => "echo 1 > /proc/sys/net/ipv4/ip_forward",
+        };
+        run(within(node).args(["sh", "-ec", settings]), "")?;
+    }
+    Ok(())
+}
+
+/// The ends of links at a node: link, device, what is at the other end.
+fn ends(spec: &Spec, node: Node) -> impl Iterator<Item = (usize, String, Node, &Port)> {
+    spec.links.iter().enumerate().flat_map(move |(index, Link { a, b, ab, ba })| {
+        let at_a = (*a == node).then(|| (index, device(index, 'a'), *b, ab));
+        let at_b = (*b == node).then(|| (index, device(index, 'b'), *a, ba));
+        at_a.into_iter().chain(at_b)
+    })
+}
+
+fn addresses(spec: &Spec, node: Node) -> String {
+    let mut text = String::from("link set dev lo up\n");
+    let own = match node {
+        Node::Host(host) => address(host),
+        Node::Switch(switch) => switch_address(switch),
+    };
+    let _ = writeln!(text, "addr add {own}/32 dev lo");
+    for (_, device, peer, _) in ends(spec, node) {
+        let _ = writeln!(text, "link set dev {device} up");
+        let peer_address = match peer {
+            Node::Host(host) => address(host),
+            Node::Switch(switch) => switch_address(switch),
+        };
+        let _ = writeln!(text, "route add {peer_address}/32 dev {device} scope link src {own}");
+        if let Node::Host(_) = node {
+            let _ = writeln!(text, "route add default via {peer_address} dev {device} src {own}");
+        }
+    }
+    if let Node::Switch(switch) = node {
+        for route in &spec.routes[switch as usize] {
+            let link = &spec.links[route.link];
+            let end = if link.a == node { 'a' } else { 'b' };
+            let (host, next) = (address(route.host), switch_address(route.next));
+            let _ =
+                writeln!(text, "route add {host}/32 via {next} dev {}", device(route.link, end));
+        }
+    }
+    text
+}
+
+/// HTB with one class and a queue in bytes at every port of a switch.
+fn disciplines(spec: &Spec, node: Node) -> String {
+    let mut text = String::new();
+    if let Node::Host(_) = node {
+        return text;
+    }
+    let frame = u64::from(spec.mtu) + ETHERNET;
+    for (_, device, _, port) in ends(spec, node) {
+        // deviation: no source; what may leave at once: two packets, or as much as 100 us carry.
+        let burst = (2 * frame).max(port.rate / 8 / 10_000);
+        let buffer = port.buffer.unwrap_or(UNLIMITED);
+        let rate = port.rate;
+        let _ = writeln!(text, "qdisc add dev {device} root handle 1: htb default 1");
+        let _ = writeln!(
+            text,
+            "class add dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit \
+             burst {burst} cburst {burst} quantum {frame}"
+        );
+        let _ = writeln!(text, "qdisc add dev {device} parent 1:1 handle 2: bfifo limit {buffer}");
+    }
+    text
+}
+
+/// Runs a command with this input; its output.
+pub fn run(command: &mut Command, input: &str) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let missing = |error| format!("{program} cannot be run: {error}; {}", needs());
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(missing)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not read its input says why on its own.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program} failed: {}", said.trim()))
+}
+
+/// What an emulation needs of the machine.
+pub fn needs() -> &'static str {
+    "`apus emulate` needs Linux with veth and HTB, the programs unshare, nsenter and mount \
+     (util-linux), ip and tc (iproute2), and root or user namespaces \
+     (kernel.unprivileged_userns_clone=1, and kernel.apparmor_restrict_unprivileged_userns=0 where \
+     there is AppArmor)"
+}

@@ -1,0 +1,250 @@
+//! Simulator and kernel side by side, as text, Markdown and JSON, and why they differ.
+
+use serde::Serialize;
+
+use super::side::Side;
+use crate::text::{columns, number};
+
+/// deviation: no source; a difference below this is not explained.
+const NOTICEABLE: f64 = 0.1;
+
+/// All runs of a scenario.
+#[derive(Serialize)]
+pub struct Comparisons {
+    /// In the scenario's order.
+    pub runs: Vec<Comparison>,
+}
+
+/// One run.
+#[derive(Serialize)]
+pub struct Comparison {
+    name: String,
+    simulated: Side,
+    real: Side,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp: Option<Side>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp_name: Option<String>,
+    /// What differs by more than 10 %, and why.
+    differences: Vec<String>,
+    /// What the network of namespaces leaves out of the scenario.
+    notes: Vec<String>,
+}
+
+/// One row: what it is, and its value on a side.
+type Row = (&'static str, fn(&Side) -> Option<f64>);
+
+const ROWS: &[Row] = &[
+    ("goodput, Gb/s", |s| Some(s.goodput_gbps)),
+    ("utilisation of the busiest port", |s| Some(s.utilisation)),
+    ("packets dropped", |s| Some(s.drops as f64)),
+    ("packets taken for lost", |s| s.losses.map(|losses| losses as f64)),
+    ("Jain's index", |s| Some(s.jain)),
+    ("fabric RTT p50, us", |s| s.fabric_rtt_p50_us),
+    ("fabric RTT p99, us", |s| s.fabric_rtt_p99_us),
+    ("fabric target, mean, us", |s| s.target_us),
+    ("fabric RTT p50 / target", |s| s.fabric_rtt_over_target),
+    ("queue at the busiest port, mean, us", |s| s.queue_us),
+    ("fabric RTT p50 less that queue, us", beside_queue),
+    ("end-to-end RTT p50, us", |s| s.end_to_end_rtt_p50_us),
+    ("endpoint delay p50, us", |s| s.endpoint_delay_p50_us),
+    ("fabric window, mean, packets", |s| s.fabric_cwnd),
+    ("endpoint window, mean, packets", |s| s.endpoint_cwnd),
+    ("op latency p50, us", |s| s.op_latency_p50_us),
+    ("op latency p99, us", |s| s.op_latency_p99_us),
+];
+
+fn beside_queue(side: &Side) -> Option<f64> {
+    Some((side.fabric_rtt_p50_us? - side.queue_us?).max(0.0))
+}
+
+impl Comparison {
+    /// Of two sides or three.
+    pub fn new(
+        name: &str,
+        simulated: Side,
+        real: Side,
+        tcp: Option<(Side, String)>,
+        notes: Vec<String>,
+    ) -> Self {
+        let (tcp, tcp_name) = tcp.unzip();
+        let differences = differences(&simulated, &real);
+        Self { name: name.to_owned(), simulated, real, tcp, tcp_name, differences, notes }
+    }
+
+    fn header(&self) -> Vec<String> {
+        let mut header = vec!["", "simulator", "real", "real / simulator"];
+        let tcp = self.tcp_name.as_ref().map(|name| format!("TCP {name}"));
+        header.extend(tcp.as_deref());
+        header.into_iter().map(str::to_owned).collect()
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+        let rows = ROWS.iter().map(|(name, of)| {
+            let (simulated, real) = (of(&self.simulated), of(&self.real));
+            let ratio = simulated.zip(real).filter(|(s, _)| *s != 0.0).map(|(s, r)| r / s);
+            let mut row = vec![(*name).to_owned(), cell(simulated), cell(real), cell(ratio)];
+            row.extend(self.tcp.as_ref().map(|tcp| cell(of(tcp))));
+            row
+        });
+        rows.collect()
+    }
+
+    fn to_text(&self) -> String {
+        let mut rows = vec![self.header()];
+        rows.extend(self.rows());
+        let mut text = format!("{}\n{}", self.name, columns(&rows, "  "));
+        let lists = [("Where they differ", &self.differences), ("Left out", &self.notes)];
+        for (title, sentences) in lists {
+            if !sentences.is_empty() {
+                text += &format!("{title}:\n");
+                text.extend(sentences.iter().map(|sentence| format!("  * {sentence}\n")));
+            }
+        }
+        text
+    }
+
+    fn to_markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let header = self.header();
+        let mut text = format!("## {}\n{}|", self.name, line(&header));
+        text.extend(header.iter().enumerate().map(|(i, _)| if i == 0 { "---|" } else { "---:|" }));
+        text.push('\n');
+        text.extend(self.rows().iter().map(|row| line(row)));
+        let lists = [("Where they differ", &self.differences), ("Left out", &self.notes)];
+        for (title, sentences) in lists {
+            if !sentences.is_empty() {
+                text += &format!("\n{title}:\n");
+                text.extend(sentences.iter().map(|sentence| format!("* {sentence}\n")));
+            }
+        }
+        text
+    }
+}
+
+impl Comparisons {
+    /// For a terminal.
+    pub fn to_text(&self) -> String {
+        let texts: Vec<String> = self.runs.iter().map(Comparison::to_text).collect();
+        texts.join("\n")
+    }
+
+    /// For a document.
+    pub fn to_markdown(&self) -> String {
+        let texts: Vec<String> = self.runs.iter().map(Comparison::to_markdown).collect();
+        texts.join("\n")
+    }
+}
+
+/// Whether two numbers differ noticeably, and are not both small against `floor`.
+fn differ(simulated: Option<f64>, real: Option<f64>, floor: f64) -> Option<(f64, f64)> {
+    let (s, r) = simulated.zip(real)?;
+    let (low, high) = (s.min(r), s.max(r));
+    (high > floor && high - low > NOTICEABLE * high).then_some((s, r))
+}
+
+/// What differs noticeably, with the numbers that explain it.
+fn differences(simulated: &Side, real: &Side) -> Vec<String> {
+    let mut all = Vec::new();
+    if simulated.busiest_port != real.busiest_port {
+        all.push(format!(
+            "the busiest port is {} in the simulator and {} in the network of namespaces",
+            simulated.busiest_port, real.busiest_port
+        ));
+    }
+    let path = (beside_queue(simulated), beside_queue(real));
+    if let Some((s, r)) = differ(path.0, path.1, 5.0) {
+        all.push(format!(
+            "the path without its queue takes {} us in the kernel and {} us in the simulator: \
+             system calls, wake-ups and the sender's bursts, which the kernel's timestamps include",
+            number(r),
+            number(s)
+        ));
+    }
+    if let Some((s, r)) = differ(simulated.queue_us, real.queue_us, 5.0) {
+        let why = if real.fabric_rtt_over_target.is_some_and(|ratio| (0.9..1.1).contains(&ratio)) {
+            "the algorithm holds the RTT, so the queue is what the path leaves of the target"
+        } else {
+            "the RTT is not at its target on the real side, see there"
+        };
+        all.push(format!("queue: {} us against {} us: {why}", number(r), number(s)));
+    }
+    let rtts = (simulated.fabric_rtt_over_target, real.fabric_rtt_over_target);
+    if let Some((s, r)) = differ(rtts.0, rtts.1, 0.0) {
+        all.push(format!(
+            "fabric RTT over target: {} against {}: what the algorithm does not control, in the \
+             real network the path and packets that leave in bursts",
+            number(r),
+            number(s)
+        ));
+    }
+    let delays = (simulated.endpoint_delay_p50_us, real.endpoint_delay_p50_us);
+    if let Some((s, r)) = differ(delays.0, delays.1, 5.0) {
+        all.push(format!(
+            "endpoint delay: {} us against {} us: real engines sleep, are woken by the scheduler \
+             and share cores; the simulator has the scenario's model of a host",
+            number(r),
+            number(s)
+        ));
+    }
+    if let Some((s, r)) = differ(Some(simulated.goodput_gbps), Some(real.goodput_gbps), 0.0) {
+        all.push(format!(
+            "goodput: {} against {} Gb/s at a port that is used to {} and {}: {}",
+            number(r),
+            number(s),
+            number(real.utilisation),
+            number(simulated.utilisation),
+            if real.utilisation < 0.9 * simulated.utilisation {
+                "the real senders leave the port idle at times"
+            } else {
+                "headers differ, and ops that end after the end count for nothing on the real side"
+            }
+        ));
+    }
+    if let Some((s, r)) = differ(simulated.fabric_cwnd, real.fabric_cwnd, 0.0) {
+        all.push(format!(
+            "fabric window: {} against {} packets: a window is rate times RTT, and grows without \
+             an effect while the other window is the smaller",
+            number(r),
+            number(s)
+        ));
+    }
+    if let Some((s, r)) = differ(simulated.endpoint_cwnd, real.endpoint_cwnd, 0.0) {
+        all.push(format!(
+            "endpoint window: {} against {} packets: follows the endpoint delay",
+            number(r),
+            number(s)
+        ));
+    }
+    let latencies = (simulated.op_latency_p50_us, real.op_latency_p50_us);
+    if let Some((s, r)) = differ(latencies.0, latencies.1, 0.0) {
+        all.push(format!(
+            "op latency: {} against {} us: in a closed loop it is the bytes under way over goodput",
+            number(r),
+            number(s)
+        ));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_explained_with_both_numbers() {
+        let simulated = Side {
+            goodput_gbps: 0.95,
+            fabric_rtt_p50_us: Some(200.0),
+            queue_us: Some(190.0),
+            ..Side::default()
+        };
+        let real = Side { queue_us: Some(140.0), ..simulated.clone() };
+        let found = differences(&simulated, &real);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("60 us in the kernel and 10 us"), "{found:?}");
+        assert!(found[1].starts_with("queue: 140 us against 190 us"), "{found:?}");
+        assert_eq!(differences(&simulated, &simulated), Vec::<String>::new());
+    }
+}

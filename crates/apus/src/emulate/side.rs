@@ -1,0 +1,206 @@
+//! What is compared: the same numbers of the simulator, of our engine and of the kernel's TCP.
+
+use apus_sim::record::{PortRecord, Quantity, Recording};
+use apus_sim::summary::{Summary, jain};
+use serde::Serialize;
+
+use super::spec::{Buckets, HostResult, Outcome, PortResult, Samples, Spec, Stack};
+
+/// The numbers of one side, after the warm-up; `null` where it has none.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Side {
+    /// Payload delivered per time, Gb/s.
+    pub goodput_gbps: f64,
+    /// Jain's index of the flows' goodput.
+    pub jain: f64,
+    /// Packets dropped at switch ports, from the start on.
+    pub drops: u64,
+    /// Packets that senders took for lost; TCP's are unknown.
+    pub losses: Option<u64>,
+    /// Median of the NIC-to-NIC RTT; of TCP its smoothed RTT.
+    pub fabric_rtt_p50_us: Option<f64>,
+    /// Its 99th percentile.
+    pub fabric_rtt_p99_us: Option<f64>,
+    /// Mean of the fabric target in force.
+    pub target_us: Option<f64>,
+    /// Median fabric RTT over the mean target.
+    pub fabric_rtt_over_target: Option<f64>,
+    /// Mean of what waits at the busiest port, as time at its rate.
+    pub queue_us: Option<f64>,
+    /// The switch port that was used most, by its rate.
+    pub busiest_port: String,
+    /// Its throughput over its rate, without preambles and gaps on the real side.
+    pub utilisation: f64,
+    /// Median of t6 - t1.
+    pub end_to_end_rtt_p50_us: Option<f64>,
+    /// Median of the time in hosts.
+    pub endpoint_delay_p50_us: Option<f64>,
+    /// Mean window that follows the fabric delay, packets.
+    pub fabric_cwnd: Option<f64>,
+    /// Mean window that follows the endpoint delay, packets.
+    pub endpoint_cwnd: Option<f64>,
+    /// Median latency of an op.
+    pub op_latency_p50_us: Option<f64>,
+    /// Its 99th percentile.
+    pub op_latency_p99_us: Option<f64>,
+}
+
+impl Side {
+    /// Of a recorded simulation.
+    pub fn of_simulation(summary: &Summary) -> Self {
+        let band = |quantity: Quantity| {
+            let recording = summary.recording.as_ref()?;
+            let times = recording.times.iter().zip(&recording.bands);
+            let measured = times.filter(|(time, _)| **time >= recording.warmup);
+            let means: Vec<f64> =
+                measured.map(|(_, bands)| bands[quantity as usize].mean).collect();
+            mean(means.into_iter().filter(|mean| mean.is_finite()))
+        };
+        let busiest = summary.recording.as_ref().and_then(|recording| busiest(recording));
+        let seconds = summary.measured.seconds.max(f64::MIN_POSITIVE);
+        Self {
+            goodput_gbps: summary.goodput_gbps,
+            jain: summary.jain,
+            drops: summary.measured.drops + summary.startup.drops,
+            losses: summary.recording.as_ref().map(|recording| {
+                recording.flows.iter().map(|flow| flow.fast_losses + flow.timeout_losses).sum()
+            }),
+            fabric_rtt_p50_us: summary.fabric_rtt_us.p50,
+            fabric_rtt_p99_us: summary.fabric_rtt_us.p99,
+            target_us: band(Quantity::TargetDelay),
+            queue_us: busiest
+                .map(|(_, port)| port.mean_queue_bytes * 8.0 / port.rate.as_bps() as f64 * 1e6),
+            busiest_port: busiest.map(|(r, port)| r.port_name(port.port)).unwrap_or_default(),
+            utilisation: busiest.map_or(0.0, |(_, port)| {
+                port.sent_bytes as f64 * 8.0 / seconds / port.rate.as_bps() as f64
+            }),
+            end_to_end_rtt_p50_us: summary.end_to_end_rtt_us.p50,
+            endpoint_delay_p50_us: summary.endpoint_delay_us.p50,
+            fabric_cwnd: band(Quantity::FabricCwnd),
+            endpoint_cwnd: band(Quantity::EndpointCwnd),
+            op_latency_p50_us: summary.op_latency_us.p50,
+            op_latency_p99_us: summary.op_latency_us.p99,
+            ..Self::default()
+        }
+        .with_ratio()
+    }
+
+    /// Of a network of namespaces.
+    pub fn of_outcome(outcome: &Outcome, spec: &Spec) -> Self {
+        let seconds = outcome.hosts.iter().map(|host| host.seconds).fold(0.0, f64::max);
+        let flows = spec.agents.iter().map(|agent| agent.flows.len()).sum();
+        let mut bytes = vec![0u64; flows];
+        for (&index, &count) in outcome.hosts.iter().flat_map(|host| &host.bytes) {
+            if let Some(place) = bytes.get_mut(index) {
+                *place += count;
+            }
+        }
+        let all = |of: fn(&HostResult) -> &Buckets| -> Vec<(f64, u64)> {
+            let mut all: Vec<_> = outcome.hosts.iter().flat_map(|host| of(host).clone()).collect();
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            all
+        };
+        let fabric = if outcome.tcp_rtt_us.is_empty() {
+            all(|host| &host.fabric_rtt)
+        } else {
+            let mut rtts: Vec<_> = outcome.tcp_rtt_us.iter().map(|&us| (us, 1)).collect();
+            rtts.sort_by(|a, b| a.0.total_cmp(&b.0));
+            rtts
+        };
+        let (end_to_end, endpoint) = (all(|h| &h.end_to_end_rtt), all(|h| &h.endpoint_delay));
+        let latency = all(|host| &host.op_latency);
+        let sampled = |of: fn(&Samples) -> f64| {
+            let count: u64 = outcome.hosts.iter().map(|host| host.samples.count).sum();
+            let sum: f64 = outcome.hosts.iter().map(|host| of(&host.samples)).sum();
+            (sum > 0.0).then(|| sum / count as f64)
+        };
+        let used = |port: &PortResult| port.sent_bytes as f64 / port.rate as f64;
+        let busiest = outcome.ports.iter().max_by(|a, b| used(a).total_cmp(&used(b)));
+        let per_flow: Vec<f64> = bytes.iter().map(|&b| b as f64).collect();
+        Self {
+            goodput_gbps: per_flow.iter().sum::<f64>() * 8.0 / seconds.max(f64::MIN_POSITIVE) / 1e9,
+            jain: jain(&per_flow),
+            drops: outcome.ports.iter().map(|port| port.drops).sum(),
+            losses: (spec.stack == Stack::Apus)
+                .then(|| outcome.hosts.iter().map(|host| host.losses).sum()),
+            fabric_rtt_p50_us: quantile(&fabric, 0.5),
+            fabric_rtt_p99_us: quantile(&fabric, 0.99),
+            target_us: sampled(|s| s.target_us),
+            queue_us: busiest.and_then(waiting_us),
+            busiest_port: busiest.map(|port| port.name.clone()).unwrap_or_default(),
+            utilisation: busiest.map_or(0.0, |port| {
+                port.sent_bytes as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE) / port.rate as f64
+            }),
+            end_to_end_rtt_p50_us: quantile(&end_to_end, 0.5),
+            endpoint_delay_p50_us: quantile(&endpoint, 0.5),
+            fabric_cwnd: sampled(|s| s.fabric_cwnd),
+            endpoint_cwnd: sampled(|s| s.endpoint_cwnd),
+            op_latency_p50_us: quantile(&latency, 0.5),
+            op_latency_p99_us: quantile(&latency, 0.99),
+            ..Self::default()
+        }
+        .with_ratio()
+    }
+
+    fn with_ratio(mut self) -> Self {
+        self.fabric_rtt_over_target =
+            self.fabric_rtt_p50_us.zip(self.target_us).map(|(r, t)| r / t);
+        self
+    }
+}
+
+/// The switch port that was used most, by its rate.
+fn busiest(recording: &Recording) -> Option<(&Recording, &PortRecord)> {
+    let of_switches = recording.ports.iter().filter(|port| recording.nodes[port.from].tier > 0);
+    let used = |port: &PortRecord| port.sent_bytes as f64 / port.rate.as_bps() as f64;
+    let most = of_switches.max_by(|a, b| used(a).total_cmp(&used(b)))?;
+    Some((recording, most))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0u64, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / count as f64)
+}
+
+fn waiting_us(port: &PortResult) -> Option<f64> {
+    let bytes = mean(port.backlog.iter().map(|&bytes| bytes as f64))?;
+    Some(bytes * 8.0 / port.rate as f64 * 1e6)
+}
+
+/// The value of this rank among values in order.
+fn quantile(values: &[(f64, u64)], share: f64) -> Option<f64> {
+    let count: u64 = values.iter().map(|(_, count)| count).sum();
+    let rank = ((count as f64 * share).ceil() as u64).max(1);
+    let mut seen = 0;
+    values.iter().find_map(|&(value, count)| {
+        seen += count;
+        (seen >= rank).then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_of_their_rank() {
+        let values = [(1.0, 2), (2.0, 1), (9.0, 1)];
+        assert_eq!(quantile(&values, 0.5), Some(1.0));
+        assert_eq!(quantile(&values, 0.75), Some(2.0));
+        assert_eq!(quantile(&values, 0.99), Some(9.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn a_queue_is_the_time_that_its_bytes_take() {
+        let port = PortResult {
+            name: String::new(),
+            rate: 1_000_000_000,
+            sent_bytes: 0,
+            drops: 0,
+            backlog: vec![0, 25_000],
+        };
+        // 12,500 B at 1 Gb/s.
+        assert_eq!(waiting_us(&port), Some(100.0));
+    }
+}

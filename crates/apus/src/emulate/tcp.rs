@@ -1,0 +1,105 @@
+//! The process of one emulated host whose data the kernel's TCP moves, for comparison.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+
+use super::host::{say, socket};
+use super::spec::{AgentSpec, HostResult, PORT};
+
+/// Bytes of one call.
+const CHUNK: usize = 64 << 10;
+
+/// Bytes received of each flow while they count.
+#[derive(Default)]
+struct Counts {
+    measuring: AtomicBool,
+    flows: Mutex<BTreeMap<usize, Arc<AtomicU64>>>,
+}
+
+/// Each flow is a stream that sends without end; the receiver counts.
+pub fn run(
+    spec: &AgentSpec,
+    next: &mut dyn FnMut() -> Option<String>,
+) -> Result<Option<HostResult>, String> {
+    let counts = Arc::new(Counts::default());
+    let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], PORT)))
+        .map_err(|error| format!("no TCP socket: {error}"))?;
+    let server = Arc::clone(&counts);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let counts = Arc::clone(&server);
+            thread::spawn(move || receive(stream, &counts));
+        }
+    });
+    say("ready");
+    if next().is_none() {
+        return Ok(None);
+    }
+    let name = spec.tcp.as_deref().unwrap_or_default();
+    let streams = spec.flows.iter().map(|flow| {
+        let mut stream = TcpStream::connect(socket(flow.to)?).map_err(|error| error.to_string())?;
+        let set = set_tcp_congestion(&stream, name).and_then(|()| tcp_congestion(&stream));
+        let set =
+            set.map_err(|error| format!("--tcp {name}: the kernel does not have it: {error}"))?;
+        if set != name {
+            return Err(format!("--tcp {name}: the kernel uses {set} instead"));
+        }
+        stream.write_all(&(flow.index as u64).to_be_bytes()).map_err(|error| error.to_string())?;
+        Ok((flow.clone(), stream))
+    });
+    let streams = streams.collect::<Result<Vec<_>, String>>()?;
+    say("connected");
+    if next().is_none() {
+        return Ok(None);
+    }
+    let begin = Instant::now();
+    for (flow, mut stream) in streams {
+        thread::spawn(move || {
+            thread::sleep(Duration::from_nanos(flow.start_ns).saturating_sub(begin.elapsed()));
+            let bytes = vec![0x61; CHUNK];
+            while begin.elapsed() < Duration::from_nanos(flow.stop_ns) {
+                if stream.write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    let warmup = Duration::from_nanos(spec.warmup_ns);
+    thread::sleep(warmup.saturating_sub(begin.elapsed()));
+    counts.measuring.store(true, Ordering::Relaxed);
+    thread::sleep(Duration::from_nanos(spec.duration_ns).saturating_sub(begin.elapsed()));
+    counts.measuring.store(false, Ordering::Relaxed);
+    let flows = counts.flows.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(Some(HostResult {
+        bytes: flows.iter().map(|(&i, bytes)| (i, bytes.load(Ordering::Relaxed))).collect(),
+        seconds: (begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
+        ..HostResult::default()
+    }))
+}
+
+/// Takes all that comes by a stream, whose first bytes name its flow.
+fn receive(mut stream: TcpStream, counts: &Counts) {
+    let mut index = [0; 8];
+    if stream.read_exact(&mut index).is_err() {
+        return;
+    }
+    let bytes = Arc::new(AtomicU64::new(0));
+    counts
+        .flows
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(u64::from_be_bytes(index) as usize, Arc::clone(&bytes));
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        if counts.measuring.load(Ordering::Relaxed) {
+            bytes.fetch_add(length as u64, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `apus emulate`: scenarios in network namespaces, beside their simulation.
+//!
+//! Without namespaces these tests are skipped, and say why. Those that hold the measured numbers
+//! against what must be shown need an idle machine and `APUS_EMULATE=1`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// One network at a time: they share the cores.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn apus(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.args(arguments);
+    command
+}
+
+/// Whether this machine makes namespaces with veth and HTB in them; says why not.
+fn possible() -> bool {
+    let script = "ip link add name v0 type veth peer name v1 && \
+                  tc qdisc add dev v0 root handle 1: htb && nsenter --version && mount --version";
+    let user = ["--user", "--map-root-user"];
+    let root = rustix::process::geteuid().is_root();
+    let mut unshare = Command::new("unshare");
+    unshare.args(if root { &[][..] } else { &user[..] });
+    let tried = unshare.args(["--net", "--mount", "sh", "-ec", script]).output();
+    let why = match tried {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    // The test's own skip must be seen.
+    #[expect(clippy::print_stderr, reason = "says why a test was skipped")]
+    {
+        eprintln!("skipped: no network namespaces with veth and HTB: {why}");
+    }
+    false
+}
+
+/// Whether the numbers themselves are to be measured.
+fn measuring() -> bool {
+    std::env::var_os("APUS_EMULATE").is_some() && possible()
+}
+
+fn emulate(arguments: &[&str]) -> Value {
+    let _alone = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let output = apus(&[&["emulate", "--json"], arguments].concat()).output().expect("run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn number(side: &Value, name: &str) -> f64 {
+    side[name].as_f64().unwrap_or_else(|| panic!("{name} in {side}"))
+}
+
+fn scenario(name: &str, text: &str) -> PathBuf {
+    let path =
+        std::env::temp_dir().join(format!("apus-emulate-{}-{name}.toml", std::process::id()));
+    fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
+    path
+}
+
+fn refused(name: &str, text: &str) -> String {
+    let path = scenario(name, text);
+    let output: Output = apus(&["emulate"]).arg(&path).output().expect("run");
+    fs::remove_file(path).expect("the file");
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// With targets that hold on a machine whose cores are busy.
+const SMALL: &str = r#"
+duration = "1200ms"
+warmup = "200ms"
+topology = { kind = "star", hosts = 3, rate = "1Gbps", delay = "5us", buffer = "4MB" }
+algorithm = { name = "swift", base_target = "5ms", endpoint_target = "100ms", min_rto = "100ms" }
+[[workload]]
+kind = "incast"
+op = "message"
+size = "32kB"
+outstanding = 2
+"#;
+
+#[test]
+fn a_scenario_runs_both_ways_and_beside_the_kernels_tcp() {
+    if !possible() {
+        return;
+    }
+    let path = scenario("small", SMALL);
+    let report = path.with_extension("md");
+    let (file, markdown) = (path.to_str().expect("path"), report.to_str().expect("path"));
+    let all = emulate(&[file, "--tcp", "cubic", "--report", markdown]);
+    let run = &all["runs"][0];
+    let text = fs::read_to_string(&report).expect("the report");
+    for path in [&path, &report] {
+        fs::remove_file(path).expect("the file");
+    }
+    assert!(text.contains("| simulator | real | real / simulator | TCP cubic |"), "{text}");
+    for side in ["simulated", "real"] {
+        // 256 packets of each sender are the largest window: they fit the buffer.
+        assert_eq!(number(&run[side], "drops"), 0.0, "{side}");
+        assert_eq!(run[side]["busiest_port"], "switch 0 -> host 2");
+        // No more than the link.
+        let goodput = number(&run[side], "goodput_gbps");
+        assert!(goodput > 0.0 && goodput < 1.1, "{side}: {goodput}");
+        assert!(number(&run[side], "jain") >= 0.5, "{side}"); // of two flows
+        // base_target and one hop of 1 us; flow scaling adds at most its range.
+        assert!(number(&run[side], "target_us") >= 5001.0, "{side}");
+        for name in ["fabric_rtt_p50_us", "fabric_cwnd", "endpoint_cwnd", "op_latency_p50_us"] {
+            assert!(number(&run[side], name) > 0.0, "{side} {name}");
+        }
+    }
+    assert!(number(&run["real"], "endpoint_delay_p50_us") > 0.0);
+    assert!(number(&run["tcp"], "goodput_gbps") > 0.0);
+    assert!(number(&run["tcp"], "fabric_rtt_p50_us") > 0.0);
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused_by_name() {
+    let delay = refused("delay", &SMALL.replace("5us", "1ms"));
+    assert!(delay.contains("topology.delay: HTB shapes rate and buffer"), "{delay}");
+    let rate = refused("rate", &SMALL.replace("\"1Gbps\"", "\"100Gbps\""));
+    assert!(rate.contains("topology.rate: a core forwards"), "{rate}");
+    let bolt = r#"algorithm = { name = "bolt" }"#;
+    let swift = SMALL.lines().find(|line| line.starts_with("algorithm")).expect("its algorithm");
+    let bolt = refused("bolt", &SMALL.replace(swift, bolt));
+    assert!(bolt.contains("algorithm: needs switches that mark, stamp or signal"), "{bolt}");
+    let open = SMALL.replace("\"incast\"", "\"poisson\"").replace("outstanding = 2", "load = 0.5");
+    let open = refused("open", &open);
+    assert!(open.contains("workload.kind: only closed loops"), "{open}");
+    let paths = SMALL.replace(
+        r#"kind = "star", hosts = 3,"#,
+        r#"kind = "leaf-spine", leaves = 2, hosts_per_leaf = 2, spines = 2,"#,
+    );
+    let paths = refused("paths", &paths);
+    assert!(paths.contains("topology: has several paths"), "{paths}");
+}
+
+/// The processes that descend from this one, by their numbers.
+fn descendants(ancestor: u32) -> BTreeSet<u32> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // "pid (name) state ppid": a name may hold anything but is in the last parentheses.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+        if let Some(parent) = parent.and_then(|parent| parent.parse::<u32>().ok()) {
+            parents.push((process, parent));
+        }
+    }
+    let mut found = BTreeSet::from([ancestor]);
+    loop {
+        let before = found.len();
+        let more = parents.iter().filter(|(_, parent)| found.contains(parent)).map(|(p, _)| *p);
+        found.extend(more.collect::<Vec<_>>());
+        if found.len() == before {
+            found.remove(&ancestor);
+            return found;
+        }
+    }
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !holds() {
+        assert!(from.elapsed() < Duration::from_secs(60), "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_interrupted_emulation_leaves_nothing_behind() {
+    if !possible() {
+        return;
+    }
+    let _alone = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::KILL] {
+        let path =
+            scenario("long", &SMALL.replace("1200ms", "600s").replace("\"1Gbps\"", "\"1Mbps\""));
+        let mut child = apus(&["emulate"])
+            .arg(&path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("run");
+        // unshare, the process within, and three hosts.
+        let mut below = BTreeSet::new();
+        wait_until("the hosts start", || {
+            below = descendants(child.id());
+            below.len() >= 5
+        });
+        let process = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(process, signal).expect("a signal");
+        let status = child.wait().expect("it ends");
+        assert!(!status.success());
+        let alive = |process: &u32| PathBuf::from(format!("/proc/{process}")).exists();
+        wait_until("all processes end", || !below.iter().any(alive));
+        fs::remove_file(path).expect("the file");
+    }
+}
+
+#[test]
+fn one_flow_keeps_its_target_at_full_goodput_where_cubic_fills_the_buffer() {
+    if !measuring() {
+        return;
+    }
+    let all = emulate(&["real/bottleneck", "--tcp", "cubic"]);
+    for run in all["runs"].as_array().expect("runs") {
+        let real = &run["real"];
+        let ratio = number(real, "fabric_rtt_over_target");
+        assert!((0.9..=1.1).contains(&ratio), "{ratio}: {real}");
+        assert!(number(real, "goodput_gbps") >= 0.92, "{real}");
+        assert_eq!(number(real, "drops"), 0.0, "{real}");
+        // facts: 18 to 25 ms in this buffer; 4 MB are 32 ms.
+        assert!(number(&run["tcp"], "fabric_rtt_p50_us") > 10_000.0, "{}", run["tcp"]);
+    }
+}
+
+#[test]
+fn sixty_four_senders_share_a_hundred_megabits_without_loss() {
+    if !measuring() {
+        return;
+    }
+    let all = emulate(&["real/incast-64"]);
+    let real = &all["runs"][0]["real"];
+    assert_eq!(number(real, "drops"), 0.0, "{real}");
+    assert!(number(real, "fabric_rtt_over_target") <= 1.5, "{real}");
+    assert!(number(real, "jain") >= 0.9, "{real}");
+}
+
+#[test]
+fn a_slow_receiver_shrinks_the_endpoint_window_and_only_that_one() {
+    if !measuring() {
+        return;
+    }
+    let all = emulate(&["real/slow-receiver"]);
+    let (fast, slow) = (&all["runs"][0]["real"], &all["runs"][1]["real"]);
+    assert!(number(fast, "endpoint_cwnd") > number(fast, "fabric_cwnd"), "{fast}");
+    assert!(number(slow, "endpoint_cwnd") < number(fast, "endpoint_cwnd") / 4.0, "{slow}");
+    assert!(number(slow, "fabric_cwnd") > number(fast, "fabric_cwnd"), "{slow}");
+    // The endpoint delay is at its target of 1.5 ms, the fabric delay below its own.
+    let delay = number(slow, "endpoint_delay_p50_us");
+    assert!((1_350.0..=1_650.0).contains(&delay), "{slow}");
+    assert!(number(slow, "fabric_rtt_over_target") < 1.0, "{slow}");
+}
