@@ -31,7 +31,7 @@ pub fn write(dir: &OutputDir, recording: &Recording) -> Result<(), String> {
 }
 
 /// A number with all digits that it has, at most six after the point; empty if there is none.
-struct Number(f64);
+pub struct Number(pub f64);
 
 impl std::fmt::Display for Number {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use apus_sim::columns::{FLOWS, OPS, SAMPLES};
+
 fn apus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
     command.args(arguments);
@@ -68,6 +70,25 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
         assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
         assert!(number(&perf.stdout, "jain") > 0.5);
     }
+    // The tables have the simulator's columns, each row as many fields as its header.
+    let (tables, pcap) = (fresh("tables"), fresh("pcap"));
+    let (out, capture) = (tables.to_str().expect("a path"), pcap.to_str().expect("a path"));
+    let perf = ["perf", &server.1, "--duration", "300ms", "--size", "20000", "--flows", "2"];
+    let perf = run(&[&perf[..], &["--out", out, "--pcap", capture]].concat(), &security);
+    assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
+    for (table, least) in [(OPS, 1), (FLOWS, 2), (SAMPLES, 2)] {
+        let text = fs::read_to_string(tables.join(table.file)).expect(table.file);
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(table.header().trim_end()), "{}", table.file);
+        let rows: Vec<&str> = lines.collect();
+        assert!(rows.len() >= least, "{} has {} rows", table.file, rows.len());
+        for row in rows {
+            assert_eq!(row.split(',').count(), table.columns.len(), "{}: {row}", table.file);
+        }
+    }
+    assert_eq!(fs::read(&pcap).expect("a capture")[..4], [0x0a, 0x0d, 0x0d, 0x0a], "a pcapng file");
+    fs::remove_dir_all(tables).expect("the tables");
+    fs::remove_file(pcap).expect("the capture");
     fs::remove_file(file).expect("the key file");
 }
 

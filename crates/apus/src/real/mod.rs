@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod perf;
 pub mod ping;
+mod record;
 pub mod serve;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -107,6 +108,11 @@ impl Common {
                 build(name, None, &pairs).map_err(|e| Failure::Input(e.to_string()))?;
         }
         Host::start(config).map_err(|e| Failure::Run(e.to_string()))
+    }
+
+    /// The algorithm of every flow.
+    pub fn algorithm(&self) -> &str {
+        self.algorithm.as_deref().unwrap_or("swift")
     }
 
     /// Serves the host's metrics, if that was asked for, as long as the result is kept.

@@ -1,5 +1,6 @@
 //! `apus perf`: throughput and op rates.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use apus_udp::{Bytes, Connection, RegionKey, Request, SubmitError, async_channel};
@@ -7,6 +8,7 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::record::{Record, Recorded};
 use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
 use crate::output::{print, to_json};
@@ -43,6 +45,12 @@ pub struct Perf {
     /// How long.
     #[arg(long, default_value = "5s", value_parser = duration)]
     duration: Duration,
+    /// Write the tables of ops, flows and samples, as the simulator does, into this directory.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Time from one sample to the next.
+    #[arg(long, default_value = "10ms", value_parser = duration, requires = "out")]
+    interval: Duration,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
@@ -132,18 +140,30 @@ impl Perf {
                 submit(index).map_err(failed)?;
             }
         }
+        let recorded = (0..all)
+            .map(|index| Recorded { connection: &servers[index / flows].0, flow: index % flows });
+        let mut record = self
+            .out
+            .is_some()
+            .then(|| Record::new(recorded.collect(), self.common.algorithm(), self.interval));
         let bar = ProgressBar::new(self.duration.as_millis() as u64);
         let mut per_flow = vec![0u64; all];
         let mut latencies = Vec::new();
         let (from, mut shown) = (Instant::now(), Instant::now());
         while from.elapsed() < self.duration {
             host.drive();
+            if let Some(record) = &mut record {
+                record.sample()?;
+            }
             let Ok(end) = ends.try_recv() else {
                 std::thread::yield_now();
                 continue;
             };
             let done = end.result.map_err(|error| Failure::Run(error.to_string()))?;
             per_flow[end.user as usize] += 1;
+            if let Some(record) = &mut record {
+                record.on_op(end.user as usize, self.size, done.latency);
+            }
             latencies.push(done.latency.as_secs_f64() * 1e6);
             submit(end.user as usize).map_err(failed)?;
             if shown.elapsed() > Duration::from_millis(200) {
@@ -156,6 +176,10 @@ impl Perf {
         }
         bar.finish_and_clear();
         let seconds = from.elapsed().as_secs_f64();
+        if let (Some(record), Some(dir)) = (&record, &self.out) {
+            let kind = if self.op == Kind::Write { "write" } else { "read" };
+            record.write(dir, kind, self.size)?;
+        }
         let ops = latencies.len() as u64;
         if ops == 0 {
             let what =
