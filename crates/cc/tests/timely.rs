@@ -16,6 +16,7 @@ use common::assert_close;
 fn timely(profile: &str, settings: &[(&str, &str)]) -> Timely {
     static INFO: apus_cc::AlgorithmInfo = <Timely as Registered>::INFO;
     let mut all = vec![("segment", "1000B"), ("initial_share", "0.5")];
+    all.retain(|(name, _)| settings.iter().all(|(set, _)| set != name));
     all.extend_from_slice(settings);
     let settings = Settings::read(&INFO, Some(profile), &all).unwrap();
     let flow = FlowInfo {
