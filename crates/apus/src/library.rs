@@ -69,6 +69,9 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "real/bottleneck"
     "real/incast-64"
     "real/slow-receiver"
+    "contest/incast"
+    "contest/load"
+    "contest/convergence"
     "bench/incast-100"
     "bench/incast-5000"
     "bench/permutation-128"
@@ -89,10 +92,11 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     SCENARIOS.iter().map(|(name, ..)| *name)
 }
 
-/// The names of the scenarios that reproduce a publication: all but the benchmarks and those for
-/// `apus emulate`, which state nothing of the simulator.
+/// The names of the scenarios that reproduce a publication: all but the benchmarks, those for
+/// `apus compare` and those for `apus emulate`, which state nothing of the simulator.
 pub fn experiments() -> impl Iterator<Item = &'static str> + Clone {
-    names().filter(|name| !name.starts_with("bench/") && !name.starts_with("real/"))
+    let others = ["bench/", "contest/", "real/"];
+    names().filter(move |name| !others.iter().any(|other| name.starts_with(other)))
 }
 
 /// A scenario of the library by name.

@@ -18,7 +18,9 @@ fn experiments() -> Vec<String> {
         .expect("process");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let names = text.lines().filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| !name.starts_with("bench/")).map(str::to_owned).collect()
+    let others = ["bench/", "contest/", "real/"];
+    let experiment = |name: &&str| !others.iter().any(|other| name.starts_with(other));
+    names.filter(experiment).map(str::to_owned).collect()
 }
 
 /// The value of `key = "..."` in a line of a scenario.
