@@ -1,6 +1,7 @@
 //! The congestion fields of a packet: what switches may read and change.
 
 use crate::bolt::{BoltEcho, BoltFields};
+use crate::rcp::{RcpEcho, RcpFields};
 
 /// The ECN codepoint of a packet (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,10 @@ pub enum AlgorithmFields {
     Telemetry,
     /// An acknowledgement with the telemetry of the data packet it echoes.
     TelemetryEcho,
+    /// RCP's, on a data packet.
+    Rcp(RcpFields),
+    /// RCP's, on an acknowledgement.
+    RcpEcho(RcpEcho),
 }
 
 /// The congestion fields of a packet. They lie outside the authenticated part of the header.
@@ -79,7 +84,8 @@ impl Echo {
         match fields {
             AlgorithmFields::None
             | AlgorithmFields::BoltEcho(_)
-            | AlgorithmFields::TelemetryEcho => {}
+            | AlgorithmFields::TelemetryEcho
+            | AlgorithmFields::RcpEcho(_) => {}
             AlgorithmFields::Bolt(fields) => {
                 let before = match self.0 {
                     AlgorithmFields::BoltEcho(echo) => echo,
@@ -88,6 +94,7 @@ impl Echo {
                 self.0 = AlgorithmFields::BoltEcho(before.after(fields));
             }
             AlgorithmFields::Telemetry => self.0 = AlgorithmFields::TelemetryEcho,
+            AlgorithmFields::Rcp(fields) => self.0 = AlgorithmFields::RcpEcho(fields.echo()),
         }
     }
 

@@ -46,6 +46,10 @@ pub trait Registered: Sender + Sized {
         SwitchAlgorithm::Plain
     }
 
+    /// Whether flows lean on gaps between packets, or credits, as short as a packet of a fast link
+    /// takes: a simulator then times them to some nanoseconds.
+    const FINE_TIMERS: bool = false;
+
     /// What ports do to the algorithm's credits, if it lives on credits.
     #[must_use]
     fn credit_limit(_params: &Self::Params) -> Option<CreditLimit> {
@@ -115,6 +119,12 @@ impl AlgorithmConfig {
         self.params.credit_limit()
     }
 
+    /// Whether its gaps between packets must be timed to some nanoseconds.
+    #[must_use]
+    pub fn fine_timers(&self) -> bool {
+        self.params.fine_timers()
+    }
+
     /// What the algorithm is.
     #[must_use]
     pub fn info(&self) -> &'static AlgorithmInfo {
@@ -182,6 +192,12 @@ macro_rules! algorithms {
         }
 
         impl SharedParams {
+            fn fine_timers(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <$sender as Registered>::FINE_TIMERS,)+
+                }
+            }
+
             fn credit_limit(&self) -> Option<CreditLimit> {
                 match self {
                     $(Self::$variant(params) => <$sender as Registered>::credit_limit(params),)+
@@ -293,6 +309,10 @@ algorithms! {
     Dx(crate::dx::Dx);
     /// DCQCN, by notifications of marks.
     Dcqcn(crate::dcqcn::Dcqcn);
+    /// RCP: the rate of the ports.
+    Rcp(crate::rcp::Rcp);
+    /// HULL: phantom queues.
+    Hull(crate::hull::Hull);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

@@ -6,6 +6,8 @@ use crate::bolt::switch::BoltPort;
 use crate::dcqcn::switch::RampMarker;
 use crate::dctcp::switch::{EcnMarker, MarkAt};
 use crate::hpcc::switch::TelemetryStamp;
+use crate::hull::PhantomQueue;
+use crate::rcp::RcpPort;
 use crate::{CongestionHeader, Telemetry};
 
 /// What a switch half knows of its port from the start.
@@ -112,6 +114,10 @@ pub enum SwitchAlgorithm {
     Bolt(BoltPort),
     /// HPCC's telemetry.
     Telemetry(TelemetryStamp),
+    /// RCP's rate.
+    Rcp(RcpPort),
+    /// HULL's phantom queue.
+    Phantom(PhantomQueue),
 }
 
 impl SwitchAlgorithm {
@@ -126,7 +132,7 @@ impl SwitchAlgorithm {
     #[must_use]
     pub fn acts_on_dequeue(&self) -> bool {
         match self {
-            Self::Plain | Self::Bolt(_) | Self::Ramp(_) => false,
+            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) => false,
             Self::Ecn(marker) => marker.at == MarkAt::Dequeue,
             Self::Telemetry(_) => true,
         }
@@ -146,6 +152,8 @@ impl SwitchHalf for SwitchAlgorithm {
             Self::Ecn(marker) => marker.on_enqueue(header, bytes, view),
             Self::Ramp(marker) => marker.on_enqueue(header, bytes, view),
             Self::Bolt(port) => port.on_enqueue(header, bytes, view),
+            Self::Rcp(port) => port.on_enqueue(header, bytes, view),
+            Self::Phantom(queue) => queue.on_enqueue(header, bytes, view),
         }
     }
 
@@ -158,7 +166,9 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain | Self::Bolt(_) | Self::Ramp(_) => Verdict::Forward,
+            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) => {
+                Verdict::Forward
+            }
             Self::Ecn(marker) => marker.on_dequeue(header, telemetry, bytes, view),
             Self::Telemetry(stamp) => stamp.on_dequeue(header, telemetry, bytes, view),
         }

@@ -41,6 +41,8 @@ fn every_profile_of_every_algorithm_builds() {
             "timely",
             "dx",
             "dcqcn",
+            "rcp",
+            "hull",
             "constant"
         ]
     );
@@ -111,11 +113,9 @@ fn unknown_names_suggest_the_nearest() {
     let unknown = error("swfit", None, &[]);
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
-    assert!(
-        error("bbr", None, &[])
-            .to_string()
-            .contains("swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, constant")
-    );
+    assert!(error("bbr", None, &[]).to_string().contains(
+        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, constant"
+    ));
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);
     assert!(profile.to_string().contains("did you mean `paper`?"), "{profile}");
@@ -215,6 +215,8 @@ fn every_parameter_says_what_it_is_and_where_its_defaults_come_from() {
         "ECN or Delay ",
         "DX §",
         "DCQCN §",
+        "ns-2 rcp.cc",
+        "HULL §",
         "unverified: ",
     ];
     for info in algorithms() {

@@ -9,7 +9,7 @@ use apus_fabric::{Count, Counters, Network, Node, PortCounters, RouteError, Topo
 use apus_units::{Bytes, PortId, Span, Time};
 use apus_wire::Header;
 
-use crate::credits::{BoundError, CreditSummary, DATA_CLASS, DataBounds};
+use crate::credits::{BoundError, CREDIT_CLASS, CreditSummary, DATA_CLASS, DataBounds};
 use crate::fairness::FairShare;
 use crate::faults::Faults;
 use crate::measure::{self, GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
@@ -394,6 +394,16 @@ impl Simulation {
             return Ok(());
         }
         let network = &self.parts[0].world.network;
+        let unscheduled = |port| {
+            let most = self.network_of(port).max_foreign_bytes(port, DATA_CLASS);
+            most.map_or(0, Bytes::get)
+        };
+        // The first is known before the run, the second with what no credit called for.
+        let solve = |unscheduled: &dyn Fn(PortId) -> u64| {
+            let solved = self.data_bounds.as_ref()?.solve(&self.plan, network, unscheduled);
+            solved.ok()
+        };
+        let (scheduled, bounds) = (solve(&|_| 0), solve(&unscheduled));
         for port in network.ports() {
             let network = self.network_of(port);
             let end = Time::ZERO + self.plan.duration;
@@ -402,7 +412,8 @@ impl Simulation {
             let Some(queued) = network.max_own_bytes(port, DATA_CLASS).map(Bytes::get) else {
                 continue;
             };
-            let bound = self.data_bounds.as_ref().and_then(|bounds| bounds.at(port));
+            let at = |bounds: &Option<BTreeMap<PortId, u64>>| bounds.as_ref()?.get(&port).copied();
+            let bound = at(&bounds);
             if let Some(bound) = bound {
                 let used = queued as f64 / bound as f64;
                 let credits = &mut summary.credits;
@@ -417,7 +428,8 @@ impl Simulation {
             }
             if self.is_switch_port(port) && queued >= summary.credits.max_data_queue_bytes {
                 summary.credits.max_data_queue_bytes = queued;
-                summary.credits.bound_bytes = bound;
+                summary.credits.bound_bytes = at(&scheduled);
+                summary.credits.unscheduled_bytes = unscheduled(port);
             }
         }
         Ok(())
@@ -444,9 +456,22 @@ impl Simulation {
         &self.parts[self.partition.part_of(owner) as usize].world.network
     }
 
+    /// What all ports have counted. Offers and drops are without those of credits: loss is of what
+    /// must not get lost, and dropping credits is how credits share a link.
     fn port_counters(&self, now: Time) -> Vec<PortCounters> {
+        let credits = self.plan.credits.is_some();
         let ports = self.parts[0].world.network.ports();
-        ports.map(|port| self.network_of(port).port_counters(port, now)).collect()
+        let counters = |port| {
+            let network = self.network_of(port);
+            let mut counters = network.port_counters(port, now);
+            if credits {
+                let class = network.class_counters(port, CREDIT_CLASS, now);
+                counters.offered = minus(counters.offered, class.offered);
+                counters.dropped = minus(counters.dropped, class.dropped);
+            }
+            counters
+        };
+        ports.map(counters).collect()
     }
 
     fn is_switch_port(&self, port: PortId) -> bool {

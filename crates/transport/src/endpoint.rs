@@ -247,7 +247,13 @@ impl Endpoint {
         let mut expired = core::mem::take(&mut self.expired);
         while self.wheel.pop_slot(now, &mut expired) {
             // The order within a slot is the wheel's own affair; results must not depend on it.
-            expired.sort_unstable_by_key(|&(_, key)| key);
+            // Credits leave in the order in which they are due: where ports drop most of them, the
+            // first of a slot would otherwise always be the same flow's.
+            let flows = &self.flows;
+            expired.sort_unstable_by_key(|&(_, key)| {
+                let due = flows.get(key as usize).map(|flow| flow.receiver.next_control());
+                (due, key)
+            });
             for (_, key) in expired.drain(..) {
                 self.on_timer(now, FlowId::new(key));
             }

@@ -42,6 +42,7 @@ pub struct ExpressPass {
 
 impl Registered for ExpressPass {
     type Params = Params;
+    const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "expresspass",
         summary: "sends a packet per credit of the receiver; ports limit the rate of credits",

@@ -117,6 +117,19 @@ impl<P> Network<P> {
         }
     }
 
+    /// The most wire bytes of packets sent in a class beyond the last that have joined this class of a
+    /// port, all while it was never empty. `None` at a FIFO port.
+    ///
+    /// # Panics
+    /// If a class port has no such class.
+    #[must_use]
+    pub fn max_foreign_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
+        match &self.ports[port.index()] {
+            Port::Fifo(_) => None,
+            Port::Class(port) => Some(port.max_foreign_bytes(class)),
+        }
+    }
+
     /// When the last packet now in the port departs; in the past if there is none. At a class port,
     /// which then takes a step per packet: if nothing pauses or limits a class.
     #[inline]

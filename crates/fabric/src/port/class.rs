@@ -123,11 +123,18 @@ impl ClassPort {
         if let Memory::Shared { switch, .. } = self.memory {
             env.shared[switch.index()].reserve(u64::from(bytes));
         }
+        let was_empty = self.classes.bytes(index) == 0;
         self.classes.push(index, Waiting { packet, bytes });
+        let class = &mut self.classes.classes[index];
+        if was_empty {
+            class.foreign_bytes = 0;
+        }
         if own {
-            let class = &mut self.classes.classes[index];
             class.own_bytes += u64::from(bytes);
             class.max_own_bytes = class.max_own_bytes.max(class.own_bytes);
+        } else {
+            class.foreign_bytes += u64::from(bytes);
+            class.max_foreign_bytes = class.max_foreign_bytes.max(class.foreign_bytes);
         }
         if self.in_service.is_none() {
             self.start_next(now, env);
@@ -468,6 +475,12 @@ impl ClassPort {
     /// The most bytes of packets sent in a class that it has held.
     pub(crate) fn max_own_bytes(&self, class: ClassId) -> Bytes {
         Bytes::new(self.classes.classes[class.index()].max_own_bytes)
+    }
+
+    /// The most bytes of packets sent in a class that the port does not have that have joined this
+    /// one while it was never empty.
+    pub(crate) fn max_foreign_bytes(&self, class: ClassId) -> Bytes {
+        Bytes::new(self.classes.classes[class.index()].max_foreign_bytes)
     }
 
     /// What one class has counted.

@@ -58,6 +58,10 @@ pub(super) struct Class {
     /// Bytes of packets that were sent in this class, now and at most.
     pub(super) own_bytes: u64,
     pub(super) max_own_bytes: u64,
+    /// Bytes of packets that were sent in a class that the port does not have and joined this one
+    /// since it was empty last, now and at most.
+    pub(super) foreign_bytes: u64,
+    pub(super) max_foreign_bytes: u64,
     /// Packets of the class that were to go out through the port.
     pub(super) offered: Count,
     /// Those dropped at the port.
@@ -127,6 +131,8 @@ impl Classes {
             limit_packets: u64::from(config.limit_packets),
             own_bytes: 0,
             max_own_bytes: 0,
+            foreign_bytes: 0,
+            max_foreign_bytes: 0,
             offered: Count::default(),
             dropped: Count::default(),
             paused: false,

@@ -203,13 +203,20 @@ const NUMBERS: &[Column] = &[
     number(
         "credits.bound_bytes",
         "B",
-        "the bound on it by network calculus, at that port; null if there is none",
+        "the bound on it by network calculus, at that port, if nothing unscheduled comes; null if \
+         there is none",
         "-",
+    ),
+    number(
+        "credits.unscheduled_bytes",
+        "B",
+        "wire bytes of requests, stops and ACKs that came to that port while it never was empty",
+        "maximum over the whole run",
     ),
     number(
         "credits.bound_used",
         "",
-        "the data queue over its bound by network calculus",
+        "the data queue over its bound by network calculus with what was unscheduled",
         "maximum over the whole run and all ports",
     ),
     number("startup.seconds", "s", "warm-up: simulated length of the phase", "-"),

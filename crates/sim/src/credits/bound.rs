@@ -3,17 +3,31 @@
 //! The data that reaches an egress port was called for by credits that left the port at the other
 //! end of its link, at most at their limited rate. Between a credit's leaving there and its data's
 //! coming back lies a time between `least` and `most`, so what comes within a time T was called for
-//! within T + (most - least): more than the link carries by at most
+//! within T + (most - least). Take a time at which the port holds data, and let T have passed since
+//! it last held none. Of what came within T,
 //!
 //! ```text
-//! bound = data * (burst + 1) + data rate * (most - least)
+//! data called for by credits   <= data * burst + data rate * (T + most - least)
+//! requests, stops and the like <= unscheduled
 //! ```
 //!
-//! with one packet for what is not divisible, and the requests, stops and acknowledgements that may
-//! stand between the data: two of each flow at a time. The times follow from those of the hop before, from
-//! the sender's NIC outward: each hop adds a full credit queue at most and none at least, and the
-//! worst data queue of the hop before (ExpressPass §2: differences in path length and in the hosts'
-//! processing are the only causes of queues).
+//! and the link, on which only credits go first, has carried at least `data rate * T` but for what
+//! is not divisible: the packet in service and the burst of credits before it, together less than a
+//! packet of data. What is left in the port is thus at most
+//!
+//! ```text
+//! bound = data * (burst + 1) + data rate * (most - least) + unscheduled
+//! ```
+//!
+//! No credit schedules requests, stops and acknowledgements, so nothing bounds them beforehand:
+//! each port notes the most that came while it always held something, and the bound that a run is
+//! held against uses that. Before a run it is 0.
+//!
+//! The times follow from those of the hop before, from the sender's NIC outward: each hop adds a
+//! full credit queue at most and none at least, and the worst data queue of the hop before
+//! (ExpressPass §2: differences in path length and in the hosts' processing are the only causes of
+//! queues). Credits count with their nominal size: where sizes are random, as many short ones as
+//! long ones must have passed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,27 +67,26 @@ struct Delay {
     most: Span,
 }
 
-/// The bound at every port that data passes, in wire bytes.
+/// What the bounds follow from: the ports that data passes, and those that it comes from there.
 #[derive(Debug)]
 pub(crate) struct DataBounds {
-    bounds: BTreeMap<PortId, u64>,
+    before: BTreeMap<PortId, Vec<PortId>>,
 }
 
 impl DataBounds {
-    /// The bounds for the paths that the connections of `plan` take through `network`.
+    /// For the paths that the connections of `plan` take through `network`.
+    ///
+    /// # Errors
+    /// If there is no bound.
     pub(crate) fn new(plan: &Plan, network: &mut Network<Header>) -> Result<Self, BoundError> {
         if plan.host.engine.is_some() {
             return Err(BoundError::Engine);
         }
-        let mut flows: BTreeMap<PortId, u64> = BTreeMap::new();
         let mut before: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (key, connection) in (0..).zip(&plan.connections) {
             for (from, to) in [(connection.from, connection.to), (connection.to, connection.from)] {
                 let route = network.route(from, to, key, 0).map_err(BoundError::Route)?;
                 let ports = network.route_ports(route);
-                for port in &ports {
-                    *flows.entry(*port).or_default() += 1;
-                }
                 before.entry(ports[0]).or_default();
                 for pair in ports.windows(2) {
                     let list = before.entry(pair[1]).or_default();
@@ -83,19 +96,30 @@ impl DataBounds {
                 }
             }
         }
-        let mut solver =
-            Solver { plan, network, before: &before, flows: &flows, delays: BTreeMap::new() };
+        let bounds = Self { before };
+        bounds.solve(plan, network, &|_| 0)?;
+        Ok(bounds)
+    }
+
+    /// The bound at every port that data passes, in wire bytes; `unscheduled` says how much of what
+    /// no credit called for may stand before the data of a port.
+    ///
+    /// # Errors
+    /// [`BoundError::Cycle`].
+    pub(crate) fn solve(
+        &self,
+        plan: &Plan,
+        network: &Network<Header>,
+        unscheduled: &dyn Fn(PortId) -> u64,
+    ) -> Result<BTreeMap<PortId, u64>, BoundError> {
+        let before = &self.before;
+        let mut solver = Solver { plan, network, before, unscheduled, delays: BTreeMap::new() };
         let mut bounds = BTreeMap::new();
         for port in before.keys() {
             let delay = solver.delay(*port)?;
             bounds.insert(*port, solver.bound(*port, delay));
         }
-        Ok(Self { bounds })
-    }
-
-    /// The bound at a port, if credits call for data there.
-    pub(crate) fn at(&self, port: PortId) -> Option<u64> {
-        self.bounds.get(&port).copied()
+        Ok(bounds)
     }
 }
 
@@ -104,8 +128,7 @@ struct Solver<'a> {
     network: &'a Network<Header>,
     /// The ports that data may come from.
     before: &'a BTreeMap<PortId, Vec<PortId>>,
-    /// How many flows pass each port.
-    flows: &'a BTreeMap<PortId, u64>,
+    unscheduled: &'a dyn Fn(PortId) -> u64,
     /// `None`: being computed.
     delays: BTreeMap<PortId, Option<Delay>>,
 }
@@ -175,7 +198,8 @@ impl Solver<'_> {
         let packet = u64::from(sizes.payload + sizes.header);
         let burst = u64::from(self.plan.credits.map_or(0, |limit| limit.burst));
         let spread = delay.most.saturating_sub(delay.least);
-        let unscheduled = 2 * u64::from(sizes.control) * self.flows.get(&port).unwrap_or(&0);
-        unscheduled + packet * (burst + 1) + self.data_rate(port).bytes_in(spread).get()
+        (self.unscheduled)(port)
+            + packet * (burst + 1)
+            + self.data_rate(port).bytes_in(spread).get()
     }
 }

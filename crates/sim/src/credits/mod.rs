@@ -73,9 +73,14 @@ pub struct CreditSummary {
     pub data_drops: u64,
     /// The most bytes of data that credits called for at a switch port, over the whole run.
     pub max_data_queue_bytes: u64,
-    /// The bound on them by network calculus, at that port; `null` if there is none.
+    /// The bound on them by network calculus, at that port, if nothing but data of credits came;
+    /// `null` if there is none.
     pub bound_bytes: Option<u64>,
-    /// The largest fraction of its bound that any port's data queue reached.
+    /// The most bytes of requests, stops and acknowledgements that came to that port while it was
+    /// never without data or them: no credit calls for these, so they add to the bound.
+    pub unscheduled_bytes: u64,
+    /// The largest fraction that any port's data queue reached of its bound with what was
+    /// unscheduled there and before; beyond 1 the run fails.
     pub bound_used: Option<f64>,
 }
 

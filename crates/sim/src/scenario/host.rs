@@ -156,6 +156,16 @@ fn parse_drift(text: &str) -> Option<i32> {
 pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
     [("endpoint", LocalRx::Endpoint), ("fabric", LocalRx::Fabric), ("ignored", LocalRx::Ignored)];
 
+/// The key of the slot of the timer wheel.
+pub(super) const TIMER_GRANULARITY: &str = "timer_granularity";
+
+/// Slot of the timer wheel of algorithms that lean on short gaps, as log2 of picoseconds, unless the
+/// scenario says otherwise: 8 ns. A packet of 1538 B takes 123 ns at 100 Gb/s, and the gap between two
+/// credits varies by 13 ns. With the 131 ns of the transport a rate would come out up to half too
+/// low, and all credits would leave in step: a port that drops the last of a step would drop those
+/// of the same flow for ever.
+pub(super) const FINE_TIMERS_LOG2_PS: u32 = 13;
+
 /// Reads `[transport]`.
 pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) -> EndpointConfig {
     let mut config = EndpointConfig {
@@ -173,13 +183,13 @@ pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) 
         let must = format_args!("must be from 1 to 65536 ops, but it is {ops}");
         section.check((1..=65_536).contains(&ops), "max_ops", must);
     }
-    if let Some(granularity) = section.get::<Span>("timer_granularity") {
+    if let Some(granularity) = section.get::<Span>(TIMER_GRANULARITY) {
         let ps = granularity.as_ps();
         config.timer_granularity_log2_ps = ps.max(1).ilog2();
         let holds = ps.is_power_of_two() && (10..=30).contains(&ps.ilog2());
         let must = "must be a power of two of picoseconds from 1024ps to 1073741824ps, \
                     like \"131072ps\"";
-        section.check(holds, "timer_granularity", must);
+        section.check(holds, TIMER_GRANULARITY, must);
     }
     if section.node("local_rx_delay").is_some()
         && let Some(word) = section.word("local_rx_delay", &LOCAL_RX.map(|(word, _)| word))

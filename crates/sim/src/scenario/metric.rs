@@ -77,6 +77,7 @@ pub const METRICS: &[&str] = &[
     "credits.data_drops",
     "credits.max_data_queue_bytes",
     "credits.bound_bytes",
+    "credits.unscheduled_bytes",
     "credits.bound_used",
     "startup.seconds",
     "startup.data_packets_sent",

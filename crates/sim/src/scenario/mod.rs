@@ -38,8 +38,9 @@
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
 //!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts), or a `scale` by
 //!   which the model's costs are multiplied.
-//! * `[transport]`: `reorder_threshold`, `max_ops`, `timer_granularity`, `local_rx_delay`
-//!   (what t6 - t5 counts as: "endpoint", "fabric" or "ignored").
+//! * `[transport]`: `reorder_threshold`, `max_ops`, `timer_granularity`
+//!   ("131072ps"; "8192ps" for algorithms that lean on short gaps, such as credits),
+//!   `local_rx_delay` (what t6 - t5 counts as: "endpoint", "fabric" or "ignored").
 //! * `[algorithm]`: `name`, `profile` and parameters. Several are `[algorithm.LABEL]`, which workloads
 //!   name.
 //! * `[[workload]]`: `kind` with its hosts, see [`WORKLOADS`]; `size`, `op` ("write", "read",

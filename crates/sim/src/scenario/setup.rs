@@ -9,7 +9,10 @@ use apus_units::{ClassId, Span};
 
 use super::algorithm::{self, NamedAlgorithm, needs_marks};
 use super::fault::FaultSpec;
-use super::host::{DEFAULT_SIZES, HostSpec, read_host, read_packets, read_transport};
+use super::host::{
+    DEFAULT_SIZES, FINE_TIMERS_LOG2_PS, HostSpec, TIMER_GRANULARITY, read_host, read_packets,
+    read_transport,
+};
 use super::measure::{self, Measure};
 use super::section::Section;
 use super::source::{Place, Problems};
@@ -262,8 +265,14 @@ impl Setup {
             }
         };
         let host = read_host(root.section("host"));
-        let endpoint = read_transport(root.section("transport"), &sizes.unwrap_or(DEFAULT_SIZES));
+        let mut endpoint =
+            read_transport(root.section("transport"), &sizes.unwrap_or(DEFAULT_SIZES));
         let algorithms = algorithm::read(&root, problems);
+        let timed = root.section("transport").is_some_and(|s| s.node(TIMER_GRANULARITY).is_some());
+        let fine = |named: &NamedAlgorithm| named.config.fine_timers();
+        if !timed && algorithms.iter().flatten().any(fine) {
+            endpoint.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
+        }
         if let (Some(topology), Some(duration)) = (&topology, duration) {
             check_delays(&root, topology, duration);
         }

@@ -1,0 +1,84 @@
+//! HULL's pacer: a token bucket whose rate follows what comes (NSDI 2012 §4.3).
+
+use apus_units::{Rate, Time};
+
+use super::params::PacerParams;
+use crate::random::Random;
+
+/// The pacer of one flow.
+///
+/// deviation: a NIC of the paper has one token bucket for all its paced flows. Sender halves of
+/// several flows share nothing, so each has a bucket of its own.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    random: Random,
+    /// `R_tb`, bit/s of wire bytes.
+    rate: f64,
+    line_rate: f64,
+    /// Paced until then; a flow that is not lives in the past.
+    until: Time,
+    /// When `R_tb` was computed last.
+    computed_at: Time,
+    /// `M_tb`: wire bytes that came since.
+    arrived: f64,
+    /// `Q_tb`: wire bytes that the window let go and the pace held back, then.
+    backlog: f64,
+}
+
+impl Pacer {
+    /// A flow that is not paced.
+    #[must_use]
+    pub fn new(line_rate: Rate, seed: u64) -> Self {
+        let line_rate = line_rate.as_bps() as f64;
+        Self {
+            random: Random::new(seed),
+            rate: line_rate,
+            line_rate,
+            until: Time::ZERO,
+            computed_at: Time::ZERO,
+            arrived: 0.0,
+            backlog: 0.0,
+        }
+    }
+
+    /// The pace, while there is one.
+    #[must_use]
+    pub fn rate(&self, now: Time) -> Option<Rate> {
+        (now < self.until).then(|| Rate::from_bps(self.rate as u64))
+    }
+
+    /// An acknowledgement told of marks: with a small probability the flow is paced from here on,
+    /// "so that only flows that see many marks are", the large ones.
+    pub fn on_mark(&mut self, params: &PacerParams, now: Time) {
+        if self.random.uniform() >= params.probability {
+            return;
+        }
+        if now >= self.until {
+            // The first rate is the line's: what it really needs is found within some intervals.
+            self.rate = self.line_rate;
+            (self.computed_at, self.arrived, self.backlog) = (now, 0.0, 0.0);
+        }
+        self.until = now.saturating_add(params.timeout);
+    }
+
+    /// A packet of `bytes` wire bytes leaves, and `backlog` more could if it were not for the pace.
+    ///
+    /// Every `T_r`: `R_tb <- (1 - eta) * R_tb + eta * M_tb / T_r + beta * Q_tb`.
+    pub fn on_transmit(&mut self, params: &PacerParams, now: Time, bytes: f64, backlog: f64) {
+        if now >= self.until {
+            return;
+        }
+        self.arrived += bytes;
+        let elapsed = now.since(self.computed_at);
+        if elapsed < params.interval {
+            return;
+        }
+        // What came is what left and what the backlog grew by.
+        let came = self.arrived + backlog - self.backlog;
+        let input = if came > 0.0 { came * 8.0 / elapsed.as_secs_f64() } else { 0.0 };
+        let eta = params.eta;
+        let rate = (1.0 - eta) * self.rate + eta * input + params.beta * 1e3 * backlog;
+        self.rate = if rate < self.line_rate { rate } else { self.line_rate };
+        (self.computed_at, self.arrived, self.backlog) = (now, 0.0, backlog);
+    }
+}

@@ -1,0 +1,110 @@
+//! RCP's sender half: paces at the rate that came back.
+
+use alloc::sync::Arc;
+
+use apus_units::{Rate, Span, Time};
+
+use super::header::RcpFields;
+use super::params::{self, Params};
+use super::switch::RcpPort;
+use crate::registry::Registered;
+use crate::{
+    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
+    Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateField, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+};
+
+/// The sender half of RCP.
+#[derive(Clone, Debug)]
+pub struct Rcp {
+    params: Arc<Params>,
+    /// `R_p` as it came back; `None` while the flow asks for it with one packet, as RCP's SYN does.
+    rate: Option<Rate>,
+    /// When it came back.
+    told_at: Time,
+    rtt: RttEstimator,
+}
+
+impl Registered for Rcp {
+    type Params = Params;
+    const FINE_TIMERS: bool = true;
+    const INFO: AlgorithmInfo = AlgorithmInfo {
+        name: "rcp",
+        summary: "paces at the smallest rate that the ports of its path give to every flow",
+        source: "Dukkipati et al., Processor Sharing Flows in the Internet, IWQoS 2005; ns-2 rcp.cc",
+        profiles: &[ProfileInfo { name: params::PAPER, doc: "with the constants of ns-2" }],
+        parameters: params::TABLE,
+    };
+
+    fn params(settings: &mut Settings) -> Result<Params, SettingError> {
+        Params::from_settings(settings)
+    }
+
+    fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
+        Self { params, rate: None, told_at: Time::ZERO, rtt: RttEstimator::default() }
+    }
+
+    fn switch(params: &Arc<Params>, port: &SwitchInfo) -> SwitchAlgorithm {
+        SwitchAlgorithm::Rcp(RcpPort::new(params.port, port.packet))
+    }
+}
+
+impl Rcp {
+    /// The rate at which it paces, once it has been told one.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+}
+
+impl Sender for Rcp {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.rtt.update(&self.params.rto, event.rtt);
+        if let AlgorithmFields::RcpEcho(echo) = event.fields {
+            self.rate = Some(echo.rate());
+            self.told_at = event.now;
+        }
+    }
+
+    fn on_loss(&mut self, _: &LossEvent) {}
+
+    fn on_timeout(&mut self, _: &TimeoutEvent) {
+        // deviation: RCP does not say; as at the start, since nothing has come back for long.
+        self.rate = None;
+    }
+
+    fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
+        let smoothed = self.rtt.smoothed();
+        // After an idle RTT the rate is old: other flows may have come. RCP's flows end instead, and
+        // ask again when they begin.
+        let old = info.now.since(self.told_at);
+        if info.in_flight == 0 && smoothed.is_some_and(|rtt| old > rtt) {
+            self.rate = None;
+        }
+        header.fields = AlgorithmFields::Rcp(RcpFields::new(smoothed));
+    }
+
+    fn allowance(&self) -> Allowance {
+        match self.rate {
+            Some(rate) => Allowance { window: f64::INFINITY, pacing: Pacing::Rate(rate) },
+            None => Allowance { window: 1.0, pacing: Pacing::AckClocked },
+        }
+    }
+
+    fn rto(&self) -> Span {
+        self.rtt.rto(&self.params.rto, Span::ZERO)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let cwnd = self.allowance().window;
+        Snapshot { cwnd, smoothed_rtt: self.rtt.smoothed(), ..Snapshot::default() }
+    }
+
+    fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+        state.check(&[StateField::SmoothedRtt])?;
+        if let Some(ps) = state.smoothed_rtt_ps {
+            self.rtt.set_ps(ps);
+        }
+        Ok(())
+    }
+}
