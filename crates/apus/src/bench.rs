@@ -166,8 +166,8 @@ impl Bench {
         let started = cpu_seconds();
         let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
         plan.force_class_ports = self.class_ports;
-        let simulation = Simulation::with_threads(&plan, self.threads)
-            .map_err(|e| Failure::Run(e.to_string()))?;
+        let simulation =
+            Simulation::of(plan, self.threads).map_err(|e| Failure::Run(e.to_string()))?;
         let summary =
             simulation.run(setup.name(), &mut |_| {}).map_err(|e| Failure::Run(e.to_string()))?;
         Ok((cpu_seconds() - started, summary))

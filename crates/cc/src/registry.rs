@@ -81,42 +81,46 @@ pub fn build(
     let info = &TABLE[index];
     let mut settings = Settings::read(info, profile, settings)?;
     let params = SharedParams::read(index, &mut settings)?;
-    let effective = settings.effective().into();
-    Ok(AlgorithmConfig { info, profile: settings.profile(), params, effective })
+    let (profile, effective) = (settings.profile(), settings.effective());
+    Ok(AlgorithmConfig(Arc::new(Shared { params, info, profile, effective })))
 }
 
 /// An algorithm with its parameters, from which senders of flows are made. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct AlgorithmConfig {
+pub struct AlgorithmConfig(Arc<Shared>);
+
+/// Each of a million connections names its algorithm: in one word.
+#[derive(Debug)]
+struct Shared {
+    params: SharedParams,
     info: &'static AlgorithmInfo,
     profile: &'static str,
-    params: SharedParams,
-    effective: Arc<[(&'static str, String)]>,
+    effective: Vec<(&'static str, String)>,
 }
 
 impl AlgorithmConfig {
     /// The sender half of a new flow.
     #[must_use]
     pub fn sender(&self, flow: &FlowInfo) -> Algorithm {
-        self.params.sender(flow)
+        self.0.params.sender(flow)
     }
 
     /// The receiver half of a new flow.
     #[must_use]
     pub fn receiver(&self, flow: &FlowInfo) -> ReceiverAlgorithm {
-        self.params.receiver(flow)
+        self.0.params.receiver(flow)
     }
 
     /// The switch half of one class of a port.
     #[must_use]
     pub fn switch(&self, port: &SwitchInfo) -> SwitchAlgorithm {
-        self.params.switch(port)
+        self.0.params.switch(port)
     }
 
     /// What ports do to the algorithm's credits, if it lives on credits.
     #[must_use]
     pub fn credit_limit(&self) -> Option<CreditLimit> {
-        self.params.credit_limit()
+        self.0.params.credit_limit()
     }
 
     /// Whether its gaps between packets must be timed to some nanoseconds.
@@ -128,19 +132,19 @@ impl AlgorithmConfig {
     /// What the algorithm is.
     #[must_use]
     pub fn info(&self) -> &'static AlgorithmInfo {
-        self.info
+        self.0.info
     }
 
     /// The profile its defaults came from.
     #[must_use]
     pub fn profile(&self) -> &'static str {
-        self.profile
+        self.0.profile
     }
 
     /// Every parameter in force with its value, in a form that [`build`] reads back.
     #[must_use]
     pub fn effective(&self) -> Vec<(&'static str, String)> {
-        self.effective.to_vec()
+        self.0.effective.clone()
     }
 }
 

@@ -146,7 +146,7 @@ impl<P> Network<P> {
     ///
     /// # Panics
     /// If the fabric did not ask for it.
-    #[inline]
+    #[inline(always)]
     pub fn handle<S: Schedule>(
         &mut self,
         now: Time,
@@ -173,7 +173,7 @@ impl<P> Network<P> {
         Outcome::Forwarded
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive<S: Schedule>(&mut self, now: Time, port: PortId, schedule: &mut S) -> Outcome {
         let (packet, peer) = self.ports[port.index()].pop_arrived(now, schedule);
         match peer {
@@ -183,6 +183,7 @@ impl<P> Network<P> {
             }
             Node::Switch(_) => {
                 let fields = self.pool.fields_mut(packet);
+                let bytes = fields.wire_bytes;
                 fields.ttl = fields.ttl.saturating_sub(1);
                 if fields.ttl == 0 {
                     self.discard(packet, DropReason::Ttl);
@@ -195,7 +196,20 @@ impl<P> Network<P> {
                     fields.hop += 1;
                     self.routes.port(fields.route, fields.hop)
                 };
-                match self.offer(now, next, packet, schedule) {
+                // Almost all hops: a port of one class whose departures are known at once.
+                let offered = match &mut self.ports[next.index()] {
+                    Port::Fifo(port) if port.is_plain() => {
+                        match port.offer_plain(now, packet, bytes, schedule) {
+                            Ok(()) => return Outcome::Forwarded,
+                            Err(reason) => {
+                                self.discard(packet, reason);
+                                Err(reason)
+                            }
+                        }
+                    }
+                    _ => self.offer(now, next, packet, schedule),
+                };
+                match offered {
                     Ok(()) => Outcome::Forwarded,
                     Err(reason) => Outcome::Dropped(reason),
                 }
@@ -203,7 +217,7 @@ impl<P> Network<P> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn offer<S: Schedule>(
         &mut self,
         now: Time,

@@ -60,6 +60,11 @@ impl<P> Packet<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketRef(u32);
 
+impl PacketRef {
+    /// No packet: what an empty place of a ring holds.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
 /// What ports and switches read and change of a packet: the fields of [`Packet`] but the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {

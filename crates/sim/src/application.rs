@@ -59,7 +59,11 @@ impl Source {
 /// A source and how far it is.
 #[derive(Debug)]
 struct State {
-    source: Source,
+    flow: FlowId,
+    /// No op is submitted from here on.
+    stop: Time,
+    kind: OpKind,
+    feed: Feed,
     /// Ops to be submitted that the flow had no room for. It bounds the span of op numbers under
     /// way, so ops that complete out of order can make one wait that the loop's own count would
     /// allow.
@@ -67,14 +71,14 @@ struct State {
     /// Ops submitted so far, of an open loop or of rounds.
     submitted: u32,
     /// How long ops of an open loop waited for room, by number: those under way that did.
-    waits: BTreeMap<u32, Span>,
+    waits: Option<Box<BTreeMap<u32, Span>>>,
     /// When the last op was submitted, on the host's clock.
     submitted_at: Time,
 }
 
 impl State {
     fn next_size(&self) -> Bytes {
-        match &self.source.feed {
+        match &self.feed {
             Feed::Closed { size, .. } | Feed::Answer { size } => *size,
             Feed::Ask { request, .. } => *request,
             Feed::Open(arrivals) => {
@@ -103,6 +107,12 @@ pub(crate) struct Application {
 }
 
 impl Application {
+    /// Makes room for so many sources.
+    pub(crate) fn reserve(&mut self, sources: usize) {
+        self.states.reserve_exact(sources);
+        self.pending.reserve_exact(sources);
+    }
+
     pub(crate) fn add(&mut self, source: Source) {
         let index = self.states.len();
         match &source.feed {
@@ -125,8 +135,18 @@ impl Application {
         if let Some(at) = first {
             self.pending.push(Reverse((at, index)));
         }
-        let (waits, submitted_at) = (BTreeMap::new(), Time::ZERO);
-        self.states.push(State { source, owed: 0, submitted: 0, waits, submitted_at });
+        let Source { flow, stop, kind, feed, .. } = source;
+        let (waits, submitted_at) = (None, Time::ZERO);
+        self.states.push(State {
+            flow,
+            stop,
+            kind,
+            feed,
+            owed: 0,
+            submitted: 0,
+            waits,
+            submitted_at,
+        });
     }
 
     /// When the next source has something to do that is known in advance; [`Time::MAX`] if none has.
@@ -140,14 +160,14 @@ impl Application {
         while self.next_start() <= now {
             let Some(Reverse((_, index))) = self.pending.pop() else { break };
             let state = &mut self.states[index];
-            match &state.source.feed {
+            match &state.feed {
                 Feed::Closed { outstanding, .. } => state.owed = *outstanding,
                 Feed::Ask { .. } | Feed::Answer { .. } => state.owed = 1,
                 Feed::Open(arrivals) => {
                     state.owed += 1;
                     let came = state.submitted + state.owed;
                     if let Some(next) = arrivals.get(came as usize)
-                        && next.at < state.source.stop
+                        && next.at < state.stop
                     {
                         self.pending.push(Reverse((next.at, index)));
                     }
@@ -172,14 +192,14 @@ impl Application {
         let number = (completion.submitted.user >> 32) as u32;
         let state = &mut self.states[index];
         let mut noted = *completion;
-        match state.source.feed {
+        match state.feed {
             Feed::Closed { .. } => {
-                if now < state.source.stop {
+                if now < state.stop {
                     state.owed += 1;
                 }
             }
             Feed::Open(_) => {
-                if let Some(wait) = state.waits.remove(&number) {
+                if let Some(wait) = state.waits.as_mut().and_then(|waits| waits.remove(&number)) {
                     noted.submitted_at = noted.submitted_at.saturating_sub(wait);
                 }
             }
@@ -207,7 +227,7 @@ impl Application {
         }
         let index = *self.listeners.get(&flow)?;
         let state = &mut self.states[index];
-        let Feed::Ask { answer, group, .. } = state.source.feed else {
+        let Feed::Ask { answer, group, .. } = state.feed else {
             state.owed += 1;
             self.submit(index, now, local, endpoint);
             return None;
@@ -215,7 +235,7 @@ impl Application {
         let completion = Completion {
             flow,
             op: OpId::new(u64::from(state.submitted.saturating_sub(1))),
-            submitted: Op { kind: state.source.kind, length: answer.get(), user: index as u64 },
+            submitted: Op { kind: state.kind, length: answer.get(), user: index as u64 },
             submitted_at: state.submitted_at,
             completed_at: local,
             outcome: Outcome::Done,
@@ -225,7 +245,7 @@ impl Application {
             if group.unanswered == 0 {
                 group.unanswered = group.members.len();
                 for index in group.members.clone() {
-                    if now < self.states[index].source.stop {
+                    if now < self.states[index].stop {
                         self.states[index].owed += 1;
                         self.submit(index, now, local, endpoint);
                     }
@@ -241,18 +261,18 @@ impl Application {
         while state.owed > 0 {
             let (length, number) = (state.next_size().get(), state.submitted);
             let user = index as u64 | u64::from(number) << 32;
-            let op = Op { kind: state.source.kind, length, user };
-            if endpoint.submit(local, state.source.flow, op).is_err() {
+            let op = Op { kind: state.kind, length, user };
+            if endpoint.submit(local, state.flow, op).is_err() {
                 return;
             }
             state.owed -= 1;
-            match &state.source.feed {
+            match &state.feed {
                 Feed::Closed { .. } => {}
                 Feed::Open(arrivals) => {
                     state.submitted += 1;
                     let wait = now.since(arrivals[number as usize].at);
                     if !wait.is_zero() {
-                        state.waits.insert(number, wait);
+                        state.waits.get_or_insert_default().insert(number, wait);
                     }
                 }
                 Feed::Ask { .. } | Feed::Answer { .. } => {

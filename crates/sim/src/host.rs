@@ -77,7 +77,7 @@ pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) endpoint: Endpoint,
     pub(crate) flows: Vec<HostFlow>,
-    /// The same by the peer's host and its index of the flow, for signals of switches.
+    /// Flows by the peer's host and its index of the flow, from the first signal of a switch on.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
     pub(crate) application: Application,
     /// What the peers' reads wait for; `None`: they wait for nothing.
@@ -132,13 +132,19 @@ impl Host {
         }
     }
 
-    /// Brings a flow near whose packet will arrive soon.
+    /// Brings near the flow of a packet that will arrive soon.
     #[inline]
-    pub(crate) fn prefetch(&self, flow: FlowId) {
-        self.endpoint.prefetch(flow);
-        if let Some(flow) = self.flows.get(flow.index()) {
+    pub(crate) fn prefetch(&self, header: &Header) {
+        self.endpoint.prefetch(header);
+        if let Some(flow) = self.flows.get(header.flow.index()) {
             prefetch(flow);
         }
+    }
+
+    /// The same for what the flow, which is near by then, keeps elsewhere.
+    #[inline]
+    pub(crate) fn prefetch_further(&self, header: &Header) {
+        self.endpoint.prefetch_further(header);
     }
 
     /// A packet reached the NIC.
@@ -202,10 +208,10 @@ impl Host {
         let Packet { ttl, congestion, src, payload: mut header, .. } = world.network.take(packet);
         if let Body::Signal(_) = header.body {
             // It names the flow as the peer knows it.
-            let Some(flow) = self.by_peer.get(&(src, header.flow)) else {
+            let Some(flow) = self.flow_of_peer(src, header.flow) else {
                 return Handled::Refused;
             };
-            header.flow = *flow;
+            header.flow = flow;
         }
         let arrival = Arrival {
             now: self.clocks.host.read(now),
@@ -393,6 +399,13 @@ impl Host {
         }
     }
 
+    /// Makes room for so many flows and sources of ops.
+    pub(crate) fn reserve(&mut self, flows: usize, sources: usize) {
+        self.endpoint.reserve(flows);
+        self.flows.reserve_exact(flows);
+        self.application.reserve(sources);
+    }
+
     /// Opens a flow of this host; the caller wires up both ends.
     pub(crate) fn add_flow(
         &mut self,
@@ -401,11 +414,19 @@ impl Host {
         info: &FlowInfo,
         flow: HostFlow,
     ) -> FlowId {
-        let peer = (flow.peer, peer_flow);
         self.flows.push(flow);
-        let id = self.endpoint.open(peer_flow, algorithm, info);
-        self.by_peer.insert(peer, id);
-        id
+        self.endpoint.open(peer_flow, algorithm, info)
+    }
+
+    /// The flow that the host `peer` knows as `theirs`.
+    fn flow_of_peer(&mut self, peer: HostId, theirs: FlowId) -> Option<FlowId> {
+        if self.by_peer.len() != self.flows.len() {
+            let endpoint = &self.endpoint;
+            let ours = (0..).map(FlowId::new).zip(&self.flows);
+            let known = ours.filter_map(|(id, flow)| Some(((flow.peer, endpoint.peer(id)?), id)));
+            self.by_peer = known.collect();
+        }
+        self.by_peer.get(&(peer, theirs)).copied()
     }
 }
 

@@ -94,6 +94,7 @@ impl Part {
                 made
             })
             .collect();
+        reserve(&mut hosts, first_host, &plan.connections);
         let mut flows = vec![0; plan.topology.hosts as usize];
         for (index, connection) in plan.connections.iter().enumerate() {
             open(
@@ -148,6 +149,9 @@ impl Part {
                 Entity::Fabric(event) => {
                     if let Outcome::Delivered { host, packet } = world.handle(now, event) {
                         let host = &mut self.hosts[host.index() - self.first_host as usize];
+                        if let FabricEvent::Arrival(port) = event {
+                            look_behind(world, host, port);
+                        }
                         host.on_arrival(now, packet, world);
                     }
                 }
@@ -248,10 +252,7 @@ fn hash_event(now: Time, entity: u32) -> u64 {
 /// before: port, packet, and then the next port or the flow.
 #[inline]
 fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
-    let arrival = |n| match world.entities.of(world.queue.upcoming(n)?) {
-        Entity::Fabric(FabricEvent::Arrival(port)) => Some(port),
-        Entity::Fabric(_) | Entity::Host(_) => None,
-    };
+    let arrival = |n| world.entities.arrival(world.queue.upcoming(n)?);
     if let Some(port) = arrival(PORT_AHEAD) {
         world.network.prefetch_port(port);
     }
@@ -261,7 +262,21 @@ fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
     if let Some(port) = arrival(NEXT_AHEAD)
         && let Some((host, header)) = world.network.prefetch_next(port)
     {
-        hosts[host.index() - first_host as usize].prefetch(header.flow);
+        hosts[host.index() - first_host as usize].prefetch(header);
+    }
+}
+
+/// Brings near what the packets behind the one that has just reached `host` need, each step of the
+/// way to it a packet after the one before: the packet, its flow, and what the flow keeps elsewhere.
+/// On a busy link they come long before the slot of the event queue that [`look_ahead`] sees.
+#[inline]
+fn look_behind(world: &World, host: &Host, port: PortId) {
+    world.network.prefetch_coming(port, 2);
+    if let Some(header) = world.network.coming(port, 1) {
+        host.prefetch(header);
+    }
+    if let Some(header) = world.network.coming(port, 0) {
+        host.prefetch_further(header);
     }
 }
 
@@ -273,6 +288,24 @@ fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
         drift_ppb: (f64::from(model.clock_drift_ppb) * (2.0 * random.uniform() - 1.0)) as i32,
     };
     HostClocks::new(draw(), draw(), model.clock_reading_interval)
+}
+
+/// Makes room for the flows of all connections, exactly.
+fn reserve(hosts: &mut [Host], first_host: u32, connections: &[ConnectionPlan]) {
+    let mut counts = vec![(0, 0); hosts.len()];
+    let local = |host: HostId| host.get().checked_sub(first_host).map(|host| host as usize);
+    for connection in connections {
+        if let Some((flows, sources)) = local(connection.from).and_then(|h| counts.get_mut(h)) {
+            *flows += 1;
+            *sources += 1;
+        }
+        if let Some((flows, _)) = local(connection.to).and_then(|h| counts.get_mut(h)) {
+            *flows += 1;
+        }
+    }
+    for (host, (flows, sources)) in hosts.iter_mut().zip(counts) {
+        host.reserve(flows, sources);
+    }
 }
 
 /// Opens a connection: a flow at either end and what submits ops to it, where the end is one of

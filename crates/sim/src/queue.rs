@@ -89,33 +89,37 @@ impl EventQueue {
 
     /// Schedules the entity's event, in place of the one that it may have pending. `at` is not
     /// before the event popped last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, entity: u32, at: Time) {
         let at = at.as_ps();
-        let node = &mut self.nodes[entity as usize];
-        if node.place != Place::Nowhere {
-            self.remove(entity);
-        }
         debug_assert!(slot_of(at) >= self.cursor, "an event lies before the one popped last");
         let ahead = slot_of(at) - self.cursor;
-        if ahead.wrapping_sub(1) < SLOTS as u64 - 1 {
-            self.push_into_circle(entity, at);
-        } else if ahead == 0 {
-            self.push_into_batch(entity, at);
-        } else {
-            self.push_far(entity, at);
+        let node = &mut self.nodes[entity as usize];
+        if node.place != Place::Nowhere || ahead.wrapping_sub(1) >= SLOTS as u64 - 1 {
+            self.push_elsewhere(entity, at);
+            return;
         }
-    }
-
-    #[inline]
-    fn push_into_circle(&mut self, entity: u32, at: u64) {
+        // Almost all events: of links, and within the circle.
         let index = slot_of(at) as usize % SLOTS;
         let head = &mut self.heads[index];
-        self.nodes[entity as usize] = Node { at, next: *head, place: Place::Circle };
+        *node = Node { at, next: *head, place: Place::Circle };
         *head = entity;
         let word = index / WORD_BITS;
         self.occupied[word] |= 1 << (index % WORD_BITS);
         self.summary |= 1 << word;
+    }
+
+    #[inline(never)]
+    fn push_elsewhere(&mut self, entity: u32, at: u64) {
+        if self.nodes[entity as usize].place != Place::Nowhere {
+            self.remove(entity);
+            self.nodes[entity as usize].place = Place::Nowhere;
+            self.push(entity, Time::from_ps(at));
+        } else if slot_of(at) == self.cursor {
+            self.push_into_batch(entity, at);
+        } else {
+            self.push_far(entity, at);
+        }
     }
 
     fn push_into_batch(&mut self, entity: u32, at: u64) {

@@ -113,6 +113,16 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::new`].
     pub fn with_threads(plan: &Plan, threads: u32) -> Result<Self, PlanError> {
+        Self::of(plan.clone(), threads)
+    }
+
+    /// The same for a plan that nobody else needs: the connections of a large one take as much memory
+    /// as a copy of them would.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn of(own: Plan, threads: u32) -> Result<Self, PlanError> {
+        let plan = &own;
         let mut network = build_network(plan)?;
         let partition = Partition::new(&network, threads);
         let lookahead = partition.lookahead(&network);
@@ -141,7 +151,7 @@ impl Simulation {
             group_queues: None,
             series,
             data_bounds,
-            plan: plan.clone(),
+            plan: own,
             watch: Watch::default(),
         })
     }

@@ -97,6 +97,12 @@ impl Entities {
         PORT_KINDS * self.ports + host.get()
     }
 
+    /// The port at whose link's end a packet arrives, if that is the entity's event.
+    #[inline]
+    pub(crate) fn arrival(self, entity: u32) -> Option<PortId> {
+        (entity < self.ports).then(|| PortId::new(entity))
+    }
+
     #[inline]
     pub(crate) fn of(self, entity: u32) -> Entity {
         if entity < self.ports {

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 use apus_cc::registry::AlgorithmConfig;
 use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot, Telemetry};
-use apus_units::{FlowId, OpId, PacketNumber, Time, prefetch};
+use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
@@ -120,6 +120,13 @@ impl Endpoint {
         }
     }
 
+    /// Makes room for so many flows in all: exactly, as many flows are most of an endpoint's memory.
+    pub fn reserve(&mut self, flows: usize) {
+        self.flows.reserve_exact(flows.saturating_sub(self.flows.len()));
+        // 2^32 flows would need terabytes of memory first.
+        self.wheel.reserve(flows as u32);
+    }
+
     /// Opens a flow to the peer that knows it as `peer`, with both halves of `algorithm`.
     pub fn open(&mut self, peer: FlowId, algorithm: &AlgorithmConfig, info: &FlowInfo) -> FlowId {
         let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
@@ -177,7 +184,7 @@ impl Endpoint {
         let handled = match &header.body {
             Body::Ack(ack) => {
                 let arrival = (arrival, observed);
-                Handled::Ack(flow.on_ack(arrival, header, ack, &self.config, finish))
+                Handled::Ack(flow.on_ack(arrival, ack, &self.config, finish))
             }
             Body::Signal(signal) => {
                 if !flow.on_signal(arrival, header.seq, signal) {
@@ -231,11 +238,23 @@ impl Endpoint {
         handled
     }
 
-    /// Brings a flow near whose packet will be handled soon. Changes nothing.
+    /// Brings near what a packet needs of its flow that will be handled soon. Changes nothing.
     #[inline]
-    pub fn prefetch(&self, id: FlowId) {
-        if let Some(flow) = self.flows.get(id.index()) {
-            prefetch(flow);
+    pub fn prefetch(&self, header: &Header) {
+        if let Some(flow) = self.flows.get(header.flow.index()) {
+            flow.prefetch(matches!(header.body, Body::Data(_)));
+        }
+    }
+
+    /// The same for what the flow keeps elsewhere: call it once the flow is near.
+    #[inline]
+    pub fn prefetch_further(&self, header: &Header) {
+        if let Some(flow) = self.flows.get(header.flow.index()) {
+            match &header.body {
+                Body::Data(_) => flow.receive.prefetch(),
+                Body::Ack(ack) => flow.send.prefetch(ack.largest),
+                Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {}
+            }
         }
     }
 
@@ -272,8 +291,11 @@ impl Endpoint {
         if flow.algorithm.next_timer().is_some_and(|at| at <= now) {
             flow.algorithm.on_timer(now);
         }
-        if flow.timeout_at().is_some_and(|at| at <= now) {
-            flow.on_timeout(now);
+        match flow.timeout_at() {
+            Some(at) if at <= now => flow.on_timeout(now),
+            Some(_) => {}
+            // Acknowledgements leave the timer alone, so it tells that a flow has become idle.
+            None => flow.send.rest(),
         }
         self.update(now, id);
     }
@@ -299,7 +321,7 @@ impl Endpoint {
                         fields: flow.receive.echoed(),
                         ..CongestionHeader::default()
                     },
-                    path_label: flow.algorithm.path_label(),
+                    path_label: flow.path_label,
                 });
             }
         }
@@ -307,7 +329,7 @@ impl Endpoint {
             let flow = &mut self.flows[id.index()];
             flow.in_controls = false;
             let sent = flow.poll_control(now).filter(|_| flow.open);
-            let path_label = flow.algorithm.path_label();
+            let path_label = flow.path_label;
             self.update(now, id);
             if let Some(header) = sent {
                 let congestion = CongestionHeader::default();
@@ -318,7 +340,7 @@ impl Endpoint {
             let flow = &mut self.flows[id.index()];
             flow.in_requests = false;
             let sent = flow.send_request(now);
-            let path_label = flow.algorithm.path_label();
+            let path_label = flow.path_label;
             self.update(now, id);
             if let Some((header, congestion)) = sent {
                 return Some(Transmit { flow: id, header, congestion, path_label });
@@ -330,13 +352,16 @@ impl Endpoint {
     /// The next data packet that window and pace allow; the flows take turns.
     pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
+            if let Some(next) = self.ready.front() {
+                self.flows[next.index()].prefetch(false);
+            }
             let flow = &mut self.flows[id.index()];
             flow.in_ready = false;
             let sent = match flow.readiness(now) {
                 Readiness::Ready => flow.send_data(now, &self.config),
                 Readiness::At(_) | Readiness::Waiting => None,
             };
-            let path_label = flow.algorithm.path_label();
+            let path_label = flow.path_label;
             self.update(now, id);
             if let Some((header, congestion)) = sent {
                 return Some(Transmit { flow: id, header, congestion, path_label });
@@ -400,7 +425,7 @@ impl Endpoint {
     /// What a flow has sent and lost.
     #[must_use]
     pub fn counters(&self, id: FlowId) -> Option<FlowCounters> {
-        self.flows.get(id.index()).map(|f| f.counters)
+        self.flows.get(id.index()).map(|f| f.send.counters())
     }
 
     /// The credits of a flow; `None` if its algorithm sends no control packets.
@@ -434,6 +459,7 @@ impl Endpoint {
         if !flow.open {
             return;
         }
+        flow.path_label = flow.algorithm.path_label();
         if !flow.in_requests && flow.send.has_request() {
             flow.in_requests = true;
             self.requests.push_back(id);

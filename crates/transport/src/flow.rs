@@ -8,7 +8,7 @@ use apus_cc::{
     AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, Receiver, ReceiverAlgorithm,
     SendInfo, Sender, SignalEvent, TimeoutEvent,
 };
-use apus_units::{Bytes, FlowId, PacketNumber, Span, Time};
+use apus_units::{Bytes, FlowId, PacketNumber, Span, Time, prefetch, prefetch_start};
 use apus_wire::{Ack, Body, Header, Segment, Signal};
 
 use crate::config::{EndpointConfig, LocalRx};
@@ -67,31 +67,33 @@ pub struct Waiting {
     pub timeout: Option<Time>,
 }
 
-/// One flow of an endpoint.
+/// One flow of an endpoint: seven cache lines. The order is that in which packets need the parts: data
+/// the first half, acknowledgements the second.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
+    pub(crate) receive: ReceiveSide,
+    pub(crate) receiver: ReceiverAlgorithm,
+    /// Present if the algorithm sends control packets.
+    pub(crate) control: Option<Box<ControlState>>,
     /// The flow's index at the peer.
     pub(crate) peer: FlowId,
-    pub(crate) algorithm: Algorithm,
-    pub(crate) receiver: ReceiverAlgorithm,
-    pub(crate) send: SendSide,
-    pub(crate) receive: ReceiveSide,
-    pub(crate) counters: FlowCounters,
+    /// The path that the algorithm chose last.
+    pub(crate) path_label: u32,
     /// Payload bytes of a full packet.
     pub(crate) max_payload: u32,
     pub(crate) open: bool,
-    /// Present if the algorithm sends control packets.
-    pub(crate) control: Option<Box<ControlState>>,
     /// Memberships of the endpoint's queues.
     pub(crate) in_ready: bool,
     pub(crate) in_requests: bool,
     pub(crate) in_acks: bool,
     pub(crate) in_controls: bool,
+    /// The peer's count of marked packets at the newest acknowledgement.
+    marked: u32,
     /// When the wheel will look at this flow, if it is in the wheel.
     pub(crate) timer: Time,
-    /// The peer's count of marked packets at the last acknowledgement, and that one's number.
-    marked: u32,
-    newest_ack: Option<u64>,
+    pub(crate) send: SendSide,
+    pub(crate) algorithm: Algorithm,
 }
 
 impl Flow {
@@ -103,12 +105,12 @@ impl Flow {
     ) -> Self {
         Self {
             peer,
+            path_label: algorithm.path_label(),
             algorithm,
             control: receiver.sends_control().then(Box::default),
             receiver,
-            send: SendSide::new(),
+            send: SendSide::default(),
             receive: ReceiveSide::default(),
-            counters: FlowCounters::default(),
             max_payload,
             open: true,
             in_ready: false,
@@ -117,7 +119,19 @@ impl Flow {
             in_controls: false,
             timer: Time::MAX,
             marked: 0,
-            newest_ack: None,
+        }
+    }
+
+    /// Brings near what a data packet needs, or an acknowledgement, a credit, a signal.
+    #[inline]
+    pub(crate) fn prefetch(&self, data: bool) {
+        prefetch_start(&self.timer);
+        if data {
+            prefetch(&self.receive);
+            prefetch_start(&self.send);
+        } else {
+            prefetch(&self.send);
+            prefetch(&self.algorithm);
         }
     }
 
@@ -140,7 +154,7 @@ impl Flow {
     /// When the pace lets the next data packet go: counted from the previous transmission, so that
     /// the period is rtt/cwnd (Swift Alg. 1 l. 30).
     fn paced_until(&self, allowance: &Allowance) -> Option<Time> {
-        let last = self.send.last_sent_at?;
+        let last = self.send.last_sent_at()?;
         match allowance.pacing {
             Pacing::AckClocked | Pacing::Credits => None,
             Pacing::Delay(gap) => Some(last.saturating_add(gap)),
@@ -201,13 +215,12 @@ impl Flow {
     pub(crate) fn on_ack(
         &mut self,
         (arrival, observed): (&Arrival, &Observed<'_>),
-        header: &Header,
         ack: &Ack,
         config: &EndpointConfig,
         finish: impl FnMut(Finished),
     ) -> Option<RttSample> {
         let outcome = self.send.on_ack(arrival.now, ack, config.reorder_threshold, finish);
-        let marked = self.newly_marked(header.seq.get(), ack.marked);
+        let marked = self.newly_marked(ack.marked);
         let sample = outcome.echo_sent_at.map(|sent_at| {
             let arrival = (arrival, observed);
             self.on_sample(arrival, ack, sent_at, marked, outcome.newly_acked, config)
@@ -221,7 +234,6 @@ impl Flow {
         if outcome.lost == 0 {
             return;
         }
-        self.counters.fast_losses += u64::from(outcome.lost);
         self.algorithm.on_loss(&LossEvent {
             now,
             lost_packets: outcome.lost,
@@ -296,22 +308,20 @@ impl Flow {
         true
     }
 
-    /// Marks that the peer counted since the newest acknowledgement before this one.
-    fn newly_marked(&mut self, ack_seq: u64, marked: u32) -> u32 {
-        if self.newest_ack.is_some_and(|newest| ack_seq <= newest) {
-            return 0; // overtaken: its marks were counted already
-        }
-        self.newest_ack = Some(ack_seq);
+    /// Marks that the peer counted since the newest acknowledgement before this one. The count only
+    /// grows, so an acknowledgement that was overtaken has a smaller one: its marks were counted.
+    fn newly_marked(&mut self, marked: u32) -> u32 {
         let new = marked.wrapping_sub(self.marked);
+        if new > u32::MAX / 2 {
+            return 0;
+        }
         self.marked = marked;
         new
     }
 
     /// The retransmission timeout expired.
     pub(crate) fn on_timeout(&mut self, now: Time) {
-        let lost = self.send.on_timeout(now);
-        self.counters.timeouts += 1;
-        self.counters.timeout_losses += u64::from(lost);
+        self.send.on_timeout(now);
         self.algorithm.on_timeout(&TimeoutEvent { now, next_seq: self.send.next_seq() });
     }
 
@@ -342,10 +352,20 @@ impl Flow {
         segment: Segment,
         in_flight: u32,
     ) -> (Header, CongestionHeader) {
-        self.counters.packets_sent += 1;
         let mut congestion = CongestionHeader::default();
         let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
         self.algorithm.on_transmit(&mut congestion, &info);
         (Header { flow: self.peer, seq, body: Body::Data(segment) }, congestion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million connections are two million flows: what one takes decides what fits into memory.
+    #[test]
+    fn a_flow_fits_into_448_bytes() {
+        assert!(size_of::<Flow>() <= 448, "a flow takes {} bytes", size_of::<Flow>());
     }
 }

@@ -17,6 +17,7 @@ mod op;
 mod ranges;
 mod receive;
 pub mod received;
+mod ring;
 mod send;
 mod streams;
 pub mod wheel;

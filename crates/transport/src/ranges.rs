@@ -1,5 +1,6 @@
 //! Which bytes of an op have arrived.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// A set of byte ranges that mostly grows from the front: what arrives in order costs one
@@ -8,9 +9,13 @@ use alloc::vec::Vec;
 pub struct RangeSet {
     /// All bytes below this are in the set.
     contiguous: u64,
-    /// Ranges beyond, as (start, end), sorted, disjoint and not touching.
-    rest: Vec<(u64, u64)>,
+    /// Ranges beyond, if anything ever came out of order.
+    rest: Option<Box<Rest>>,
 }
+
+/// Ranges as (start, end), sorted, disjoint and not touching.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rest(Vec<(u64, u64)>);
 
 /// Ranges apart from the first that a set holds at most: what arrives out of order beyond that is
 /// refused until the gaps fill, so that a peer cannot make a set costly.
@@ -20,13 +25,13 @@ impl RangeSet {
     /// Whether a range that starts at `start` may be inserted.
     #[must_use]
     pub fn has_room_for(&self, start: u64) -> bool {
-        start <= self.contiguous || self.rest.len() < MAX_RANGES
+        start <= self.contiguous || self.rest().len() < MAX_RANGES
     }
 
     /// Adds `[start, start + length)`; returns how many of its bytes were not yet in the set.
     pub fn insert(&mut self, start: u64, length: u64) -> u64 {
         let end = start + length;
-        if start <= self.contiguous && self.rest.is_empty() {
+        if start <= self.contiguous && self.rest().is_empty() {
             let new = end.saturating_sub(self.contiguous);
             self.contiguous += new;
             return new;
@@ -34,26 +39,31 @@ impl RangeSet {
         self.insert_out_of_order(start.max(self.contiguous), end)
     }
 
+    fn rest(&self) -> &[(u64, u64)] {
+        self.rest.as_ref().map_or(&[], |rest| &rest.0)
+    }
+
     fn insert_out_of_order(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
         }
+        let rest = &mut self.rest.get_or_insert_default().0;
         // The ranges that overlap or touch [start, end) are rest[first..last].
-        let first = self.rest.partition_point(|&(_, e)| e < start);
-        let last = self.rest.partition_point(|&(s, _)| s <= end);
-        let touched = &self.rest[first..last];
+        let first = rest.partition_point(|&(_, e)| e < start);
+        let last = rest.partition_point(|&(s, _)| s <= end);
+        let touched = &rest[first..last];
         let covered: u64 =
             touched.iter().map(|&(s, e)| e.min(end).saturating_sub(s.max(start))).sum();
         let merged = match (touched.first(), touched.last()) {
             (Some(&(s, _)), Some(&(_, e))) => (s.min(start), e.max(end)),
             _ => (start, end),
         };
-        self.rest.splice(first..last, [merged]);
-        if let Some(&(s, e)) = self.rest.first()
+        rest.splice(first..last, [merged]);
+        if let Some(&(s, e)) = rest.first()
             && s <= self.contiguous
         {
             self.contiguous = e;
-            self.rest.remove(0);
+            rest.remove(0);
         }
         end - start - covered
     }

@@ -2,14 +2,14 @@
 //! acknowledgement that is due.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 
 use apus_cc::{AlgorithmFields, Echo, Telemetry};
-use apus_units::{OpId, PacketNumber, Span, Time};
+use apus_units::{OpId, PacketNumber, Span, Time, prefetch};
 use apus_wire::{Ack, Received, Segment, SegmentKind};
 
 use crate::ranges::RangeSet;
 use crate::received::{ReceivedPackets, Recorded};
+use crate::ring::Ring;
 
 /// An op of the peer that has begun to arrive.
 #[derive(Clone, Debug, Default)]
@@ -59,18 +59,23 @@ pub struct Observed<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveSide {
     packets: ReceivedPackets,
-    inbound: VecDeque<Inbound>,
+    /// The newest data packet and when the NIC received it, for the next acknowledgement;
+    /// meaningless before the first packet.
+    newest: PacketNumber,
+    newest_received_at: Time,
+    inbound: Ring<Inbound>,
     /// The op at the front of `inbound`; all before it are done.
     first_op: u64,
-    marked: u32,
-    /// The newest data packet and how it arrived, for the next acknowledgement.
-    newest: Option<(PacketNumber, Arrival)>,
-    /// Whether that packet is new since the last acknowledgement.
-    ack_has_new: bool,
     next_ack: u64,
+    telemetry: Option<Box<Telemetry>>,
+    marked: u32,
+    /// Switches that the newest packet passed, and how full the receive buffer was.
+    hops: u8,
+    receiver_level: u8,
+    /// Whether the newest packet is new since the last acknowledgement.
+    ack_has_new: bool,
     /// What the sender's algorithm is told back of its packets' fields.
     echo: Echo,
-    telemetry: Option<Box<Telemetry>>,
 }
 
 impl ReceiveSide {
@@ -86,15 +91,22 @@ impl ReceiveSide {
         match recorded {
             Recorded::New => {
                 self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
-                self.newest = Some((seq, *arrival));
+                self.note(seq, arrival);
                 self.ack_has_new = true;
                 self.observe(observed);
             }
             // Its timing may be long known to the sender: it counts only if there is no better.
-            Recorded::Duplicate if !self.ack_has_new => self.newest = Some((seq, *arrival)),
+            Recorded::Duplicate if !self.ack_has_new => self.note(seq, arrival),
             Recorded::Duplicate | Recorded::TooOld => {}
         }
         recorded == Recorded::New
+    }
+
+    /// Takes packet `seq` for the newest.
+    #[inline]
+    fn note(&mut self, seq: PacketNumber, arrival: &Arrival) {
+        (self.newest, self.newest_received_at) = (seq, arrival.nic_received_at);
+        (self.hops, self.receiver_level) = (arrival.hops, arrival.receiver_level);
     }
 
     /// Notes what switches left on a packet, to be told back.
@@ -106,6 +118,14 @@ impl ReceiveSide {
                 Some(place) => **place = *telemetry,
                 None => self.telemetry = Some(Box::new(*telemetry)),
             }
+        }
+    }
+
+    /// Brings near the op that arrives.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Some(op) = self.inbound.front() {
+            prefetch(op);
         }
     }
 
@@ -144,10 +164,8 @@ impl ReceiveSide {
             return Accepted::Duplicate;
         };
         let index = index as usize; // bounded by `admits`
-        if index >= self.inbound.len() {
-            self.inbound.resize_with(index + 1, Inbound::default);
-        }
-        let op = &mut self.inbound[index];
+        self.inbound.extend_to(index + 1);
+        let Some(op) = self.inbound.get_mut(index) else { return Accepted::Duplicate };
         if op.done {
             return Accepted::Duplicate;
         }
@@ -209,18 +227,18 @@ impl ReceiveSide {
     /// The acknowledgement of all that has arrived, with the timing of the newest packet
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
-        let (echo, arrival) = self.newest?;
+        let largest = self.packets.largest()?;
         self.ack_has_new = false;
         let seq = self.next_control();
         let ack = Ack {
-            largest: self.packets.largest()?,
+            largest,
             bitmap: self.packets.bitmap(),
-            echo,
+            echo: self.newest,
             // Whole nanoseconds, as the header carries them (Swift App. B), in every home alike.
-            remote_queuing: Span::from_ns(now.since(arrival.nic_received_at).as_ps() / 1_000),
-            hops: arrival.hops,
+            remote_queuing: Span::from_ns(now.since(self.newest_received_at).as_ps() / 1_000),
+            hops: self.hops,
             marked: self.marked,
-            receiver_level: arrival.receiver_level,
+            receiver_level: self.receiver_level,
         };
         Some((seq, ack))
     }

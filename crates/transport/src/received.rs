@@ -9,13 +9,30 @@ use apus_units::PacketNumber;
 /// Packet numbers that one bitmap covers: the largest and the 127 before it.
 const WINDOW: u64 = u128::BITS as u64;
 
+/// 128 bits that lie at any 8 bytes: a `u128` would make every flow longer by what it leaves unused
+/// before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bits([u64; 2]);
+
+impl Bits {
+    #[inline]
+    const fn new(bits: u128) -> Self {
+        Self([bits as u64, (bits >> u64::BITS) as u64])
+    }
+
+    #[inline]
+    const fn get(self) -> u128 {
+        (self.0[1] as u128) << u64::BITS | self.0[0] as u128
+    }
+}
+
 /// What a receiver has seen of a flow's packet numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedPackets {
     /// Meaningless while `bitmap` is zero.
     largest: PacketNumber,
     /// Bit i says that `largest - i` was received; zero only before the first packet.
-    bitmap: u128,
+    bitmap: Bits,
 }
 
 /// What a packet number was to [`ReceivedPackets::record`].
@@ -34,19 +51,20 @@ impl ReceivedPackets {
     /// Nothing received yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { largest: PacketNumber::new(0), bitmap: 0 }
+        Self { largest: PacketNumber::new(0), bitmap: Bits([0; 2]) }
     }
 
     /// Takes note of a packet that has arrived and says whether it is new.
     #[inline]
     pub fn record(&mut self, packet: PacketNumber) -> Recorded {
-        if self.bitmap == 0 {
-            *self = Self { largest: packet, bitmap: 1 };
+        let bitmap = self.bitmap.get();
+        if bitmap == 0 {
+            *self = Self { largest: packet, bitmap: Bits::new(1) };
             return Recorded::New;
         }
         if packet > self.largest {
             let ahead = packet.get() - self.largest.get();
-            *self = Self { largest: packet, bitmap: shifted(self.bitmap, ahead) | 1 };
+            *self = Self { largest: packet, bitmap: Bits::new(shifted(bitmap, ahead) | 1) };
             return Recorded::New;
         }
         let behind = self.largest.get() - packet.get();
@@ -54,10 +72,10 @@ impl ReceivedPackets {
             return Recorded::TooOld;
         }
         let bit = 1 << behind;
-        if self.bitmap & bit != 0 {
+        if bitmap & bit != 0 {
             return Recorded::Duplicate;
         }
-        self.bitmap |= bit;
+        self.bitmap = Bits::new(bitmap | bit);
         Recorded::New
     }
 
@@ -65,14 +83,14 @@ impl ReceivedPackets {
     #[inline]
     #[must_use]
     pub fn largest(&self) -> Option<PacketNumber> {
-        (self.bitmap != 0).then_some(self.largest)
+        (self.bitmap.get() != 0).then_some(self.largest)
     }
 
     /// Bit i says that `largest - i` was received; zero if nothing was.
     #[inline]
     #[must_use]
     pub fn bitmap(&self) -> u128 {
-        self.bitmap
+        self.bitmap.get()
     }
 }
 
@@ -87,23 +105,23 @@ pub struct AckedPackets {
     /// Meaningless while `recent` is zero.
     largest: PacketNumber,
     /// Bit i says that `largest - i` was acknowledged; zero only before the first ACK.
-    recent: u128,
+    recent: Bits,
     /// Bit i says that `largest - 128 - i` was acknowledged.
-    older: u128,
+    older: Bits,
 }
 
 impl AckedPackets {
     /// Nothing acknowledged yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { largest: PacketNumber::new(0), recent: 0, older: 0 }
+        Self { largest: PacketNumber::new(0), recent: Bits([0; 2]), older: Bits([0; 2]) }
     }
 
     /// The largest packet number acknowledged, if any was.
     #[inline]
     #[must_use]
     pub fn largest(&self) -> Option<PacketNumber> {
-        (self.recent != 0).then_some(self.largest)
+        (self.recent.get() != 0).then_some(self.largest)
     }
 
     /// Takes what an ACK says (bit i of `bitmap`: `largest - i` was received) and yields the packet
@@ -118,27 +136,29 @@ impl AckedPackets {
         if bitmap == 0 {
             return NewlyAcked { largest, bits: 0 };
         }
-        if self.recent == 0 || largest > self.largest {
+        if self.recent.get() == 0 || largest > self.largest {
             self.advance(largest);
         }
+        let (recent, older) = (self.recent.get(), self.older.get());
         // Align our memory with the ACK's window: bit i is then `largest - i` in both.
         let behind = self.largest.get() - largest.get();
-        let known = (self.recent.checked_shr(shift(behind)).unwrap_or(0))
+        let known = (recent.checked_shr(shift(behind)).unwrap_or(0))
             | match behind {
                 0 => 0,
-                1..WINDOW => self.older << (WINDOW - behind),
-                _ => self.older.checked_shr(shift(behind - WINDOW)).unwrap_or(0),
+                1..WINDOW => older << (WINDOW - behind),
+                _ => older.checked_shr(shift(behind - WINDOW)).unwrap_or(0),
             };
         // Of what lies beyond our memory nothing is known: it does not count as new.
         let remembered = u128::MAX.checked_shr(shift(behind.saturating_sub(WINDOW))).unwrap_or(0);
         let bits = bitmap & !known & remembered;
 
-        self.recent |= shifted(bits, behind);
-        self.older |= match behind {
+        self.recent = Bits::new(recent | shifted(bits, behind));
+        let beyond = match behind {
             0 => 0,
             1..WINDOW => bits >> (WINDOW - behind),
             _ => shifted(bits, behind - WINDOW),
         };
+        self.older = Bits::new(older | beyond);
         NewlyAcked { largest, bits }
     }
 
@@ -146,12 +166,13 @@ impl AckedPackets {
     #[inline]
     fn advance(&mut self, largest: PacketNumber) {
         let ahead = largest.get() - self.largest.get();
-        self.older = match ahead {
-            0 => self.older,
-            1..WINDOW => (self.older << ahead) | (self.recent >> (WINDOW - ahead)),
-            _ => shifted(self.recent, ahead - WINDOW),
-        };
-        self.recent = shifted(self.recent, ahead);
+        let (recent, older) = (self.recent.get(), self.older.get());
+        self.older = Bits::new(match ahead {
+            0 => older,
+            1..WINDOW => (older << ahead) | (recent >> (WINDOW - ahead)),
+            _ => shifted(recent, ahead - WINDOW),
+        });
+        self.recent = Bits::new(shifted(recent, ahead));
         self.largest = largest;
     }
 }

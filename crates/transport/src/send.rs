@@ -6,53 +6,28 @@
 //! of an earlier one, taken for lost in the meantime, still gives an RTT sample, and settles the
 //! range if its retransmission has not left yet.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
 
 use apus_cc::Backlog;
-use apus_units::{OpId, PacketNumber, Time};
+use apus_units::{OpId, PacketNumber, Time, prefetch};
 use apus_wire::{Ack, Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
+use crate::flow::FlowCounters;
 use crate::op::{Op, OpKind};
 use crate::received::AckedPackets;
+use crate::ring::Ring;
 use crate::streams::{Finished, Lane, Stream, Streams};
 
 mod give_up;
+mod parts;
+
+use parts::{Fate, Range, Rare, Sent};
 
 /// Read requests that a flow may have in flight. They wait for neither window nor pace, as ACKs
 /// do not (Swift §3.6), so this bounds what a flow can send unasked, and send again at a timeout.
 /// deviation: the papers give none; 64 small packets are 1.3 packets of data.
 const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
-
-/// A range of a stream, as one packet carries it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    lane: Lane,
-    /// Of a read, or to cancel an op: waits for no window.
-    request: bool,
-    cancel: bool,
-    length: u32,
-    stream: u64,
-    offset: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    InFlight,
-    Acked,
-    Lost,
-}
-
-/// One transmission.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    /// t1: when the stack sent it.
-    sent_at: Time,
-    range: Range,
-    fate: Fate,
-    /// A switch has told of the congestion that it met.
-    signalled: bool,
-}
 
 /// What an acknowledgement said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,71 +41,85 @@ pub(crate) struct AckOutcome {
     pub(crate) echo_sent_at: Option<Time>,
 }
 
-/// The sending side of a flow.
-#[derive(Clone, Debug)]
+/// The sending side of a flow. Flows are many and most of them idle: what they hold is kept short.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SendSide {
+    /// Ops, which are numbered as their streams are.
     ops: Streams,
-    responses: Streams,
-    next_op: u64,
-    /// Ranges to send again, before anything new.
-    retransmit: VecDeque<Range>,
-    /// Read requests, which wait for neither window nor pace.
-    requests: VecDeque<Range>,
+    rare: Option<Box<Rare>>,
     /// Transmissions from `first_pn` on, consecutive.
-    sent: VecDeque<Sent>,
+    sent: Ring<Sent>,
     first_pn: u64,
-    /// Transmissions below this are acknowledged or were taken for lost.
-    loss_floor: u64,
     acked: AckedPackets,
-    /// Packets in flight, read requests included.
-    pub(crate) in_flight: u32,
-    /// Read requests in flight: no window counts them.
-    requests_in_flight: u32,
-    /// Reads whose answer is not complete.
-    reads_waiting: u32,
-    /// The peer's reads that the caller has yet to answer.
-    reads_asked: u32,
-    /// When the last data packet left, for pacing.
-    pub(crate) last_sent_at: Option<Time>,
-    /// Wire bytes of that packet.
-    pub(crate) last_sent_bytes: u32,
+    /// When the last data packet left, for pacing; meaningless before the first.
+    last_sent_at: Time,
     /// The retransmission timeout runs from here while anything is in flight.
     pub(crate) progress_at: Time,
     /// When the peer last acknowledged anything, or the wait for it began.
     heard_at: Time,
     /// Payload bytes submitted and not yet handed to a packet.
     pub(crate) pending: u64,
+    /// So many transmissions from `first_pn` on are acknowledged or were taken for lost.
+    settled: u32,
+    /// Packets in flight, read requests included.
+    pub(crate) in_flight: u32,
+    /// Wire bytes of the last data packet.
+    pub(crate) last_sent_bytes: u32,
     answer_next: bool,
 }
 
 impl SendSide {
-    pub(crate) fn new() -> Self {
-        Self {
-            ops: Streams::default(),
-            responses: Streams::default(),
-            next_op: 0,
-            retransmit: VecDeque::new(),
-            requests: VecDeque::new(),
-            sent: VecDeque::new(),
-            first_pn: 0,
-            loss_floor: 0,
-            acked: AckedPackets::default(),
-            in_flight: 0,
-            requests_in_flight: 0,
-            reads_waiting: 0,
-            reads_asked: 0,
-            last_sent_at: None,
-            last_sent_bytes: 0,
-            progress_at: Time::ZERO,
-            heard_at: Time::ZERO,
-            pending: 0,
-            answer_next: false,
-        }
-    }
-
     /// The number that the next transmission will carry.
     pub(crate) fn next_seq(&self) -> PacketNumber {
         PacketNumber::new(self.first_pn + self.sent.len() as u64)
+    }
+
+    /// Gives back the memory of what is empty, once nothing is under way.
+    pub(crate) fn rest(&mut self) {
+        if self.in_flight == 0 && self.ops.queue.len() == 0 {
+            self.ops.queue.release();
+            self.sent.release();
+        }
+    }
+
+    /// Brings near what an acknowledgement of `seq` needs: its transmission and the oldest op.
+    #[inline]
+    pub(crate) fn prefetch(&self, seq: PacketNumber) {
+        let index = seq.get().saturating_sub(self.first_pn);
+        if let Some(sent) = self.sent.get(index as usize) {
+            prefetch(sent);
+        }
+        if let Some(op) = self.ops.queue.front() {
+            prefetch(op);
+        }
+    }
+
+    /// When the last data packet left, if one did.
+    #[inline]
+    pub(crate) fn last_sent_at(&self) -> Option<Time> {
+        (self.last_sent_bytes > 0).then_some(self.last_sent_at)
+    }
+
+    /// What the flow has sent and lost.
+    pub(crate) fn counters(&self) -> FlowCounters {
+        let packets_sent = self.next_seq().get();
+        let Some(rare) = &self.rare else {
+            return FlowCounters { packets_sent, ..FlowCounters::default() };
+        };
+        let Rare { fast_losses, timeout_losses, timeouts, .. } = **rare;
+        FlowCounters { packets_sent, fast_losses, timeout_losses, timeouts }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    fn reads_waiting(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.reads_waiting)
+    }
+
+    fn retransmits(&self) -> usize {
+        self.rare.as_ref().map_or(0, |rare| rare.retransmit.len())
     }
 
     pub(crate) fn ops_under_way(&self) -> usize {
@@ -138,17 +127,16 @@ impl SendSide {
     }
 
     pub(crate) fn submit(&mut self, now: Time, op: Op) -> OpId {
-        let id = OpId::new(self.next_op);
-        self.next_op += 1;
-        let number = self.ops.first + self.ops.queue.len() as u64;
+        let number = self.ops.next();
+        let id = OpId::new(number);
         let mut stream = Stream::new(now, op, id);
         if matches!(op.kind, OpKind::Read { .. }) {
             // A read sends one request and no bytes; the request goes by its own queue.
             stream.started = true;
             stream.next_offset = op.length;
             self.await_answer(now);
-            self.reads_waiting += 1;
-            self.requests.push_back(Range {
+            self.rare().reads_waiting += 1;
+            self.rare().requests.push_back(Range {
                 lane: Lane::Ops,
                 request: true,
                 cancel: false,
@@ -167,35 +155,40 @@ impl SendSide {
     /// Queues the answer to the peer's read `id` of `kind`.
     pub(crate) fn respond(&mut self, now: Time, id: OpId, kind: OpKind, length: u64) {
         let op = Op { kind, length, user: 0 };
-        self.responses.push(Stream::new(now, op, id));
+        self.rare().responses.push(Stream::new(now, op, id));
         self.pending += length;
     }
 
     /// A read of the peer's waits for the caller's answer.
     pub(crate) fn ask(&mut self) {
-        self.reads_asked += 1;
+        self.rare().reads_asked += 1;
     }
 
     /// One of those will be answered now; false if there is none.
     pub(crate) fn take_asked(&mut self) -> bool {
-        let asked = self.reads_asked > 0;
-        self.reads_asked -= u32::from(asked);
+        let Some(rare) = &mut self.rare else { return false };
+        let asked = rare.reads_asked > 0;
+        rare.reads_asked -= u32::from(asked);
         asked
     }
 
     /// The peer's reads whose answers are not yet acknowledged.
     pub(crate) fn responses_under_way(&self) -> usize {
-        self.responses.queue.len() + self.reads_asked as usize
+        let under_way = |rare: &Rare| rare.responses.queue.len() + rare.reads_asked as usize;
+        self.rare.as_deref().map_or(0, under_way)
     }
 
     /// Whether a read request may leave: few are in flight, or it waits for those.
+    #[inline]
     pub(crate) fn has_request(&self) -> bool {
-        !self.requests.is_empty() && self.requests_in_flight < MAX_REQUESTS_IN_FLIGHT
+        self.rare.as_ref().is_some_and(|rare| {
+            !rare.requests.is_empty() && rare.requests_in_flight < MAX_REQUESTS_IN_FLIGHT
+        })
     }
 
     /// Packets in flight that the window counts.
     pub(crate) fn data_in_flight(&self) -> u32 {
-        self.in_flight - self.requests_in_flight
+        self.in_flight - self.rare.as_ref().map_or(0, |rare| rare.requests_in_flight)
     }
 
     /// What there is to send, in packets of up to `max_payload`.
@@ -203,12 +196,17 @@ impl SendSide {
         let new = self.pending.div_ceil(u64::from(max_payload));
         // An op without bytes takes a packet too.
         let least = u64::from(self.has_data());
-        let packets = (new + self.retransmit.len() as u64).max(least);
+        let packets = (new + self.retransmits() as u64).max(least);
         Backlog { packets, in_flight: self.in_flight }
     }
 
+    #[inline]
     pub(crate) fn has_data(&self) -> bool {
-        !self.retransmit.is_empty() || self.ops.has_unsent() || self.responses.has_unsent()
+        self.ops.has_unsent()
+            || self
+                .rare
+                .as_ref()
+                .is_some_and(|rare| !rare.retransmit.is_empty() || rare.responses.has_unsent())
     }
 
     /// Takes the next read request and gives it a packet number.
@@ -216,7 +214,7 @@ impl SendSide {
         if !self.has_request() {
             return None;
         }
-        let range = self.requests.pop_front()?;
+        let range = self.rare().requests.pop_front()?;
         self.transmit(now, range)
     }
 
@@ -227,7 +225,8 @@ impl SendSide {
         max_payload: u32,
         config: &EndpointConfig,
     ) -> Option<(PacketNumber, Segment)> {
-        let range = match self.retransmit.pop_front() {
+        let lost = self.rare.as_mut().and_then(|rare| rare.retransmit.pop_front());
+        let range = match lost {
             Some(range) => self.cut(range, max_payload),
             None => {
                 let range = self.next_range(max_payload)?;
@@ -235,7 +234,7 @@ impl SendSide {
                 range
             }
         };
-        self.last_sent_at = Some(now);
+        self.last_sent_at = now;
         self.last_sent_bytes = range.length + config.header_bytes;
         self.transmit(now, range)
     }
@@ -248,19 +247,17 @@ impl SendSide {
         }
         let offset = range.offset + u64::from(max_payload);
         let length = range.length - max_payload;
-        self.retransmit.push_front(Range { offset, length, ..range });
+        self.rare().retransmit.push_front(Range { offset, length, ..range });
         Range { length: max_payload, ..range }
     }
 
     /// The next range of an op or an answer, the two lanes in turn.
     fn next_range(&mut self, max_payload: u32) -> Option<Range> {
-        let answer = self.responses.has_unsent() && (self.answer_next || !self.ops.has_unsent());
+        let answers = self.rare.as_ref().is_some_and(|rare| rare.responses.has_unsent());
+        let answer = answers && (self.answer_next || !self.ops.has_unsent());
         self.answer_next = !answer;
-        let (lane, streams) = if answer {
-            (Lane::Responses, &mut self.responses)
-        } else {
-            (Lane::Ops, &mut self.ops)
-        };
+        let lane = if answer { Lane::Responses } else { Lane::Ops };
+        let streams = self.streams(lane);
         let number = streams.cursor;
         let stream = streams.get_mut(number)?;
         let offset = stream.next_offset;
@@ -268,8 +265,8 @@ impl SendSide {
         let length = max_payload.min(u32::try_from(left).unwrap_or(u32::MAX));
         stream.next_offset += u64::from(length);
         stream.started = true;
-        self.pending -= u64::from(length);
         streams.skip_sent();
+        self.pending -= u64::from(length);
         Some(Range { lane, request: false, cancel: false, length, stream: number, offset })
     }
 
@@ -299,14 +296,16 @@ impl SendSide {
             self.progress_at = now;
         }
         self.in_flight += 1;
-        self.requests_in_flight += u32::from(range.request);
+        if range.request {
+            self.rare().requests_in_flight += 1;
+        }
         self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight, signalled: false });
         Some((seq, segment))
     }
 
     /// Something new leaves: the peer's silence counts from here, unless it is owed an answer.
     fn await_answer(&mut self, now: Time) {
-        if self.in_flight == 0 && self.reads_waiting == 0 && self.retransmit.is_empty() {
+        if self.in_flight == 0 && self.reads_waiting() == 0 && self.retransmits() == 0 {
             self.heard_at = now;
         }
     }
@@ -314,7 +313,7 @@ impl SendSide {
     fn streams(&mut self, lane: Lane) -> &mut Streams {
         match lane {
             Lane::Ops => &mut self.ops,
-            Lane::Responses => &mut self.responses,
+            Lane::Responses => &mut self.rare().responses,
         }
     }
 
@@ -358,12 +357,17 @@ impl SendSide {
         }
         let largest = self.acked.largest().map_or(0, PacketNumber::get);
         let lost_below = (largest + 1).saturating_sub(reorder_threshold);
-        while self.loss_floor < lost_below {
-            if self.lose(self.loss_floor) {
+        let mut next = self.loss_floor();
+        while next < lost_below {
+            if self.lose(next) {
                 outcome.lost += 1;
-                outcome.lost_seq = PacketNumber::new(self.loss_floor);
+                outcome.lost_seq = PacketNumber::new(next);
             }
-            self.loss_floor += 1;
+            next += 1;
+        }
+        self.set_loss_floor(next);
+        if outcome.lost > 0 {
+            self.rare().fast_losses += u64::from(outcome.lost);
         }
         self.forget_old(largest);
         outcome
@@ -400,7 +404,8 @@ impl SendSide {
             Fate::InFlight => self.leave_flight(range),
             // The range was queued again: take it back unless it has already left.
             Fate::Lost => {
-                let queue = if range.request { &mut self.requests } else { &mut self.retransmit };
+                let rare = self.rare();
+                let queue = if range.request { &mut rare.requests } else { &mut rare.retransmit };
                 match queue.iter().position(|r| *r == range) {
                     Some(at) => _ = queue.remove(at),
                     None => return false,
@@ -449,9 +454,9 @@ impl SendSide {
         let stream = self.streams(range.lane).get(range.stream);
         if stream.is_some_and(|s| s.is_live() || (range.cancel && !s.done)) {
             if range.request {
-                self.requests.push_back(range);
+                self.rare().requests.push_back(range);
             } else {
-                self.retransmit.push_back(range);
+                self.rare().retransmit.push_back(range);
             }
         }
         true
@@ -469,27 +474,44 @@ impl SendSide {
             if !forgotten {
                 break;
             }
-            self.sent.pop_front();
-            self.first_pn += 1;
+            self.forget_front();
         }
-        self.loss_floor = self.loss_floor.max(self.first_pn);
+    }
+
+    /// Transmissions below this are acknowledged or were taken for lost.
+    #[inline]
+    fn loss_floor(&self) -> u64 {
+        self.first_pn + u64::from(self.settled)
+    }
+
+    /// `floor` is at most one beyond what was sent, of which fewer than 2^32 are remembered.
+    fn set_loss_floor(&mut self, floor: u64) {
+        self.settled = floor.saturating_sub(self.first_pn) as u32;
+    }
+
+    /// Forgets the oldest transmission.
+    fn forget_front(&mut self) {
+        self.sent.pop_front();
+        self.first_pn += 1;
+        self.settled = self.settled.saturating_sub(1);
     }
 
     /// The timeout: everything in flight is taken for lost.
-    pub(crate) fn on_timeout(&mut self, now: Time) -> u32 {
+    pub(crate) fn on_timeout(&mut self, now: Time) {
         let before = self.in_flight;
         let end = self.next_seq().get();
-        for seq in self.loss_floor..end {
+        for seq in self.loss_floor()..end {
             self.lose(seq);
         }
-        self.loss_floor = end;
+        self.set_loss_floor(end);
         self.progress_at = now;
+        let rare = self.rare();
+        rare.timeouts += 1;
+        rare.timeout_losses += u64::from(before);
         // A silent peer must not cost memory: no record is kept further back than two bitmaps.
         while self.sent.len() > 2 * u128::BITS as usize {
-            self.sent.pop_front();
-            self.first_pn += 1;
+            self.forget_front();
         }
-        before
     }
 
     /// Whether `segment` is an answer that the peer may send: to a read of ours, of its length, and
@@ -518,7 +540,7 @@ impl SendSide {
         if stream.answer.is_complete(stream.op.length) {
             stream.done = true;
             let finished = stream.finished();
-            self.reads_waiting -= 1;
+            self.rare().reads_waiting -= 1;
             self.settle_request(finished.id.get());
             self.ops.drop_done();
             finish(finished);
@@ -528,12 +550,14 @@ impl SendSide {
 
     /// The answer to read `number` is here, so its request arrived, whatever became of the ACK.
     fn settle_request(&mut self, number: u64) {
-        self.requests.retain(|r| r.stream != number);
-        let request = |sent: &&mut Sent| {
+        if let Some(rare) = &mut self.rare {
+            rare.requests.retain(|r| r.stream != number);
+        }
+        let request = |sent: &Sent| {
             let range = &sent.range;
             sent.fate == Fate::InFlight && range.request && !range.cancel && range.stream == number
         };
-        if let Some(sent) = self.sent.iter_mut().find(request) {
+        if let Some(sent) = self.sent.find_mut(request) {
             sent.fate = Fate::Acked;
             let range = sent.range;
             self.leave_flight(range);
@@ -542,11 +566,13 @@ impl SendSide {
 
     fn leave_flight(&mut self, range: Range) {
         self.in_flight -= 1;
-        self.requests_in_flight -= u32::from(range.request);
+        if range.request {
+            self.rare().requests_in_flight -= 1;
+        }
     }
 
     /// Since when the peer has been silent, if it owes us anything.
     pub(crate) fn waiting_since(&self) -> Option<Time> {
-        (self.in_flight > 0 || self.reads_waiting > 0).then_some(self.heard_at)
+        (self.in_flight > 0 || self.reads_waiting() > 0).then_some(self.heard_at)
     }
 }

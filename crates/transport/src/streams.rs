@@ -1,11 +1,10 @@
 //! The bytes of ops and of answers to reads, on their way out.
 
-use alloc::collections::VecDeque;
-
 use apus_units::{OpId, Time};
 
-use crate::op::Op;
+use crate::op::{Op, OpKind};
 use crate::ranges::RangeSet;
+use crate::ring::Ring;
 
 /// Who asked for the bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +35,14 @@ pub(crate) struct Stream {
     /// Given up before its end: nothing of it is sent any more, and its completion was reported. It
     /// keeps its number until the peer has acknowledged that.
     pub(crate) cancelled: bool,
+}
+
+impl Default for Stream {
+    /// What an empty place of a ring holds.
+    fn default() -> Self {
+        let op = Op { kind: OpKind::Message, length: 0, user: 0 };
+        Self::new(Time::ZERO, op, OpId::default())
+    }
 }
 
 impl Stream {
@@ -86,7 +93,7 @@ pub(crate) struct Finished {
 /// Streams of one lane, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
-    pub(crate) queue: VecDeque<Stream>,
+    pub(crate) queue: Ring<Stream>,
     /// Number of the stream at the front; streams of a lane are numbered from 0.
     pub(crate) first: u64,
     /// Number of the first stream with unsent bytes.
@@ -107,8 +114,14 @@ impl Streams {
         self.queue.push_back(stream);
     }
 
+    /// The number that the next stream gets.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.queue.len() as u64
+    }
+
+    #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
-        self.cursor < self.first + self.queue.len() as u64
+        self.cursor < self.next()
     }
 
     pub(crate) fn drop_done(&mut self) {

@@ -15,6 +15,12 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
+/// The same for the cache line in which `value` starts alone.
+#[inline(always)]
+pub fn prefetch_start<T>(value: &T) {
+    prefetch_line(value, 0);
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "the intrinsic takes a pointer; a prefetch cannot fault")]

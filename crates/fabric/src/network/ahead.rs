@@ -13,6 +13,21 @@ impl<P> Network<P> {
         prefetch(&self.ports[port.index()]);
     }
 
+    /// What the packet carries that will arrive on the link behind `port` after `n` others.
+    #[inline]
+    pub fn coming(&self, port: PortId, n: usize) -> Option<&P> {
+        let packet = self.ports[port.index()].link().coming(n)?;
+        Some(self.pool.payload(packet))
+    }
+
+    /// That packet itself.
+    #[inline]
+    pub fn prefetch_coming(&self, port: PortId, n: usize) {
+        if let Some(packet) = self.ports[port.index()].link().coming(n) {
+            self.pool.prefetch(packet, true);
+        }
+    }
+
     /// The packet that will arrive.
     #[inline]
     pub fn prefetch_packet(&self, port: PortId) {

@@ -65,7 +65,7 @@ impl FifoPort {
     }
 
     /// Moves the cursor past every packet that has departed.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Time) {
         if self.busy_until <= now {
             self.departed = self.link.len();
@@ -115,6 +115,38 @@ impl FifoPort {
         schedule: &mut S,
     ) -> Result<(), DropReason> {
         let bytes = fields.wire_bytes;
+        if self.is_plain() {
+            return self.offer_plain(now, packet, bytes, schedule);
+        }
+        let queue_bytes = self.admit(now, bytes)?;
+        self.show(now, packet, fields, signals)?;
+        self.accept(now, packet, (bytes, queue_bytes), schedule);
+        Ok(())
+    }
+
+    /// Whether no switch half sees its packets.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.algorithm.is_plain()
+    }
+
+    /// The same as [`FifoPort::offer`] for a plain port, from the packet's wire bytes.
+    #[inline(always)]
+    pub(crate) fn offer_plain<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        bytes: u32,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        let queue_bytes = self.admit(now, bytes)?;
+        self.accept(now, packet, (bytes, queue_bytes), schedule);
+        Ok(())
+    }
+
+    /// Bytes in the port with a packet that comes, if there is room for it.
+    #[inline(always)]
+    fn admit(&mut self, now: Time, bytes: u32) -> Result<u64, DropReason> {
         self.settle(now);
         self.tally.offered.add(bytes);
         let queue_bytes = self.queue_bytes + u64::from(bytes);
@@ -122,9 +154,17 @@ impl FifoPort {
             self.tally.dropped.add(bytes);
             return Err(DropReason::Buffer);
         }
-        if !self.algorithm.is_plain() {
-            self.show(now, packet, fields, signals)?;
-        }
+        Ok(queue_bytes)
+    }
+
+    #[inline(always)]
+    fn accept<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        (bytes, queue_bytes): (u32, u64),
+        schedule: &mut S,
+    ) {
         let departs = now.max(self.busy_until) + self.serialization_time(bytes);
         self.busy_until = departs;
         self.queue_bytes = queue_bytes;
@@ -133,7 +173,6 @@ impl FifoPort {
         self.tally.packet_time += stay;
         self.tally.byte_time += stay * u128::from(bytes);
         self.link.push(departs, packet, bytes, schedule);
-        Ok(())
     }
 
     /// Shows the switch half a packet for which there is room.
@@ -176,7 +215,7 @@ impl FifoPort {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_arrived<S: Schedule>(
         &mut self,
         now: Time,

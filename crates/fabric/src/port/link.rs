@@ -1,9 +1,8 @@
 //! The link behind a port: packets in the order in which they arrive at the peer.
 
-use alloc::collections::VecDeque;
-
 use apus_units::{PortId, Span, Time};
 
+use super::ring::Ring;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::PacketRef;
 use crate::topology::Node;
@@ -16,12 +15,17 @@ pub(crate) struct InFlight {
     pub(crate) bytes: u32,
 }
 
+impl InFlight {
+    /// What an empty place of a ring holds.
+    pub(super) const NONE: Self = Self { arrives: Time::ZERO, packet: PacketRef::NONE, bytes: 0 };
+}
+
 /// A link. An `Arrival` event is pending if and only if it holds a packet.
 ///
 /// The peer of a *remote* link is simulated elsewhere: no event is asked for, and the packets are
 /// handed over as soon as the engine calls for them, which must be before they arrive.
 pub(crate) struct Link {
-    ring: VecDeque<InFlight>,
+    ring: Ring,
     remote: bool,
     /// So many of the ring's oldest packets were handed over; they remain as departures.
     handed: usize,
@@ -33,7 +37,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(port: PortId, delay: Span, peer: Node) -> Self {
-        Self { ring: VecDeque::new(), remote: false, handed: 0, delay, port, peer }
+        Self { ring: Ring::new(), remote: false, handed: 0, delay, port, peer }
     }
 
     #[inline]
@@ -54,11 +58,11 @@ impl Link {
 
     /// Departures from the `index`-th oldest packet on, with their bytes.
     pub(crate) fn departures_from(&self, index: usize) -> impl Iterator<Item = (Time, u32)> {
-        self.ring.range(index..).map(|entry| (entry.arrives - self.delay, entry.bytes))
+        self.ring.from(index).map(|entry| (entry.arrives - self.delay, entry.bytes))
     }
 
     /// A packet departs at `departs`, not before the one that was pushed last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<S: Schedule>(
         &mut self,
         departs: Time,
@@ -102,7 +106,7 @@ impl Link {
     #[inline]
     pub(crate) fn forget(&mut self, departed: usize) -> usize {
         let forgotten = departed.min(self.handed);
-        self.ring.drain(..forgotten);
+        self.ring.forget(forgotten);
         self.handed -= forgotten;
         forgotten
     }
@@ -115,7 +119,7 @@ impl Link {
         bytes: u32,
         schedule: &mut S,
     ) {
-        if self.ring.is_empty() {
+        if self.ring.len() == 0 {
             schedule.at(FabricEvent::Arrival(self.port), arrives);
         }
         self.ring.push_back(InFlight { arrives, packet, bytes });
@@ -127,6 +131,12 @@ impl Link {
         self.ring.front().map(|entry| entry.packet)
     }
 
+    /// The packet that arrives after `n` others.
+    #[inline]
+    pub(crate) fn coming(&self, n: usize) -> Option<PacketRef> {
+        self.ring.get(n).map(|entry| entry.packet)
+    }
+
     pub(crate) fn peer(&self) -> Node {
         self.peer
     }
@@ -135,14 +145,12 @@ impl Link {
     ///
     /// # Panics
     /// If the link is empty: the event did not come from this fabric.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop<S: Schedule>(&mut self, now: Time, schedule: &mut S) -> (InFlight, Node) {
         let entry = self.ring.pop_front().expect("an arrival is pending only while a packet is");
         debug_assert_eq!(entry.arrives, now, "{} was handled at the wrong time", self.port);
-        match self.ring.front() {
-            Some(next) => schedule.at(FabricEvent::Arrival(self.port), next.arrives),
-            // Start over at the front of the ring's memory, which is still in the cache.
-            None => self.ring.clear(),
+        if let Some(next) = self.ring.front() {
+            schedule.at(FabricEvent::Arrival(self.port), next.arrives);
         }
         (entry, self.peer)
     }

@@ -4,6 +4,7 @@ mod class;
 mod fifo;
 mod link;
 mod queue;
+mod ring;
 mod shared;
 
 use alloc::boxed::Box;
@@ -129,7 +130,7 @@ impl Port {
     }
 
     /// Takes the packet that arrives at the peer now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_arrived<S: Schedule>(
         &mut self,
         now: Time,

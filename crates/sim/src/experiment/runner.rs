@@ -79,8 +79,7 @@ fn run_one(
         return Err(fail("interrupted before it began".to_owned()));
     }
     let plan = setup.plan().map_err(|e| fail(e.to_string()))?;
-    let mut simulation =
-        Simulation::with_threads(&plan, threads).map_err(|e| fail(e.to_string()))?;
+    let mut simulation = Simulation::of(plan, threads).map_err(|e| fail(e.to_string()))?;
     if let Some(record) = setup.record() {
         simulation = simulation.record(record).map_err(|e| fail(e.to_string()))?;
     }

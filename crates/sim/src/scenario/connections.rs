@@ -12,7 +12,9 @@ use crate::random::{Purpose, Stream};
 
 /// The connections of all workloads, in their order.
 pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
-    let mut connections = Vec::new();
+    let most: u64 = setup.workloads.iter().map(Workload::connections).sum();
+    // There are at most a million, as the reader has checked.
+    let mut connections = Vec::with_capacity(most as usize);
     let measured = setup.named_workloads();
     for (index, workload) in setup.workloads.iter().enumerate() {
         let random = Stream::new(setup.seed, Purpose::Workload, index as u64);

@@ -132,6 +132,12 @@ impl Endpoint {
         }
     }
 
+    /// By which number the peer knows a flow.
+    #[must_use]
+    pub fn peer(&self, id: FlowId) -> Option<FlowId> {
+        self.flows.get(id.index()).map(|flow| flow.peer)
+    }
+
     /// Forgets a flow, which is aborted if it is still open; its number will be used again.
     pub fn release(&mut self, now: Time, id: FlowId) {
         if id.index() < self.flows.len() && !self.free.contains(&id) {
@@ -149,7 +155,7 @@ impl Endpoint {
             flow: id,
             header: Header { flow: flow.peer, seq, body: Body::Reject(reject) },
             congestion: CongestionHeader::default(),
-            path_label: flow.algorithm.path_label(),
+            path_label: flow.path_label,
         })
     }
 }

@@ -1,11 +1,13 @@
 //! Ops that end before their time: cancelled, refused by the peer, or with their flow.
 
+use alloc::boxed::Box;
+
 use apus_units::{OpId, Time};
 use apus_wire::RegionKey;
 
-use super::{Range, SendSide};
+use super::{Range, Rare, SendSide};
 use crate::op::{Op, OpKind};
-use crate::streams::{Finished, Lane, Stream};
+use crate::streams::{Finished, Lane, Stream, Streams};
 
 impl SendSide {
     /// Ends every op: calls `end` with each and whether anything of it was ever sent.
@@ -14,13 +16,20 @@ impl SendSide {
             end(stream.finished(), self.was_sent(stream));
         }
         let first_pn = self.next_seq().get();
-        *self = Self { next_op: self.next_op, first_pn, loss_floor: first_pn, ..Self::new() };
+        let next_op = self.ops.next();
+        let ops = Streams { first: next_op, cursor: next_op, ..Streams::default() };
+        let counts = |rare: Box<Rare>| {
+            let Rare { fast_losses, timeout_losses, timeouts, .. } = *rare;
+            Box::new(Rare { fast_losses, timeout_losses, timeouts, ..Rare::default() })
+        };
+        let rare = self.rare.take().map(counts);
+        *self = Self { ops, rare, first_pn, ..Self::default() };
     }
 
     /// Whether anything of an op was ever handed to a packet.
     fn was_sent(&self, stream: &Stream) -> bool {
         match stream.op.kind {
-            OpKind::Read { .. } => !self.requests.iter().any(|r| r.stream == stream.id.get()),
+            OpKind::Read { .. } => !self.requests().any(|r| r.stream == stream.id.get()),
             _ => stream.started,
         }
     }
@@ -36,40 +45,50 @@ impl SendSide {
         stream.cancelled = true;
         self.pending -= stream.skip_unsent();
         if matches!(stream.op.kind, OpKind::Read { .. }) {
-            self.reads_waiting -= 1;
+            self.rare().reads_waiting -= 1;
             self.settle_request(number);
         }
         self.ops.skip_sent();
         self.forget_ranges(Lane::Ops, number);
         let (lane, stream) = (Lane::Ops, number);
         let cancel = Range { lane, request: true, cancel: true, length: 0, stream, offset: 0 };
-        self.requests.push_back(cancel);
+        self.rare().requests.push_back(cancel);
         Some(ended)
     }
 
     /// Gives up the answer to the peer's read `id`, if it is not yet acknowledged.
     pub(crate) fn drop_response(&mut self, id: OpId) {
-        let queue = &mut self.responses.queue;
-        let Some(index) = queue.iter().position(|s| s.id == id && !s.done) else { return };
-        let stream = &mut queue[index];
+        let Some(responses) = self.rare.as_mut().map(|rare| &mut rare.responses) else { return };
+        let under_way = |s: &Stream| s.id == id && !s.done;
+        let Some(index) = responses.queue.iter().position(under_way) else { return };
+        let number = responses.first + index as u64;
+        let Some(stream) = responses.get_mut(number) else { return };
         stream.done = true;
         self.pending -= stream.skip_unsent();
-        let number = self.responses.first + index as u64;
-        self.responses.skip_sent();
-        self.responses.drop_done();
+        responses.skip_sent();
+        responses.drop_done();
         self.forget_ranges(Lane::Responses, number);
     }
 
     /// Whether an answer to a read of `region` is under way.
     pub(crate) fn answers_from(&self, region: RegionKey) -> bool {
-        self.responses.queue.iter().any(|stream| {
-            matches!(stream.op.kind, OpKind::Read { region: other, .. } if other == region)
+        self.rare.as_ref().is_some_and(|rare| {
+            rare.responses.queue.iter().any(|stream| {
+                matches!(stream.op.kind, OpKind::Read { region: other, .. } if other == region)
+            })
         })
+    }
+
+    /// Read requests that wait to be sent.
+    fn requests(&self) -> impl Iterator<Item = &Range> {
+        self.rare.iter().flat_map(|rare| &rare.requests)
     }
 
     /// Takes back what waits to be sent again.
     fn forget_ranges(&mut self, lane: Lane, number: u64) {
-        self.retransmit.retain(|r| r.lane != lane || r.stream != number);
+        if let Some(rare) = &mut self.rare {
+            rare.retransmit.retain(|r| r.lane != lane || r.stream != number);
+        }
     }
 
     /// The op `id` as submitted here, while it is under way.
@@ -80,11 +99,12 @@ impl SendSide {
     /// The peer's read `id`, while its answer is under way.
     pub(crate) fn response(&self, id: OpId) -> Option<&Op> {
         // What is sent is mostly at the cursor, or the stream just before it.
-        let near = self.responses.cursor;
+        let responses = &self.rare.as_ref()?.responses;
+        let near = responses.cursor;
         let close = [near, near.wrapping_sub(1)]
             .into_iter()
-            .find_map(|number| self.responses.get(number).filter(|s| s.id == id));
-        close.or_else(|| self.responses.queue.iter().find(|s| s.id == id)).map(|s| &s.op)
+            .find_map(|number| responses.get(number).filter(|s| s.id == id));
+        close.or_else(|| responses.queue.iter().find(|s| s.id == id)).map(|s| &s.op)
     }
 
     /// When the packet `seq` really left, if that is known better than `sent_at` was.

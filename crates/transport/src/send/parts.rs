@@ -1,0 +1,66 @@
+//! What the sending side of a flow keeps of its packets.
+
+use alloc::collections::VecDeque;
+
+use apus_units::Time;
+
+use crate::streams::{Lane, Streams};
+
+/// A range of a stream, as one packet carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) lane: Lane,
+    /// Of a read, or to cancel an op: waits for no window.
+    pub(super) request: bool,
+    pub(super) cancel: bool,
+    pub(super) length: u32,
+    pub(super) stream: u64,
+    pub(super) offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    InFlight,
+    Acked,
+    Lost,
+}
+
+/// One transmission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// t1: when the stack sent it.
+    pub(super) sent_at: Time,
+    pub(super) range: Range,
+    pub(super) fate: Fate,
+    /// A switch has told of the congestion that it met.
+    pub(super) signalled: bool,
+}
+
+impl Default for Sent {
+    /// What an empty place of a ring holds.
+    fn default() -> Self {
+        let (lane, request, cancel) = (Lane::Ops, false, false);
+        let range = Range { lane, request, cancel, length: 0, stream: 0, offset: 0 };
+        Self { sent_at: Time::ZERO, range, fate: Fate::Acked, signalled: false }
+    }
+}
+
+/// What a flow needs only once it has read, answered a read or lost a packet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rare {
+    pub(super) responses: Streams,
+    /// Ranges to send again, before anything new.
+    pub(super) retransmit: VecDeque<Range>,
+    /// Read requests, which wait for neither window nor pace.
+    pub(super) requests: VecDeque<Range>,
+    /// Read requests in flight: no window counts them.
+    pub(super) requests_in_flight: u32,
+    /// Reads whose answer is not complete.
+    pub(super) reads_waiting: u32,
+    /// The peer's reads that the caller has yet to answer.
+    pub(super) reads_asked: u32,
+    /// Packets found lost by the SACK bitmap, those taken for lost by a timeout, and timeouts.
+    pub(super) fast_losses: u64,
+    pub(super) timeout_losses: u64,
+    pub(super) timeouts: u64,
+}
