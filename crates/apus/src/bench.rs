@@ -1,9 +1,10 @@
 //! `apus bench`: how fast the simulator is, and the transport over UDP.
 
+use std::path::Path;
 use std::process::Command;
 
 use apus_sim::Simulation;
-use apus_sim::scenario::{Options, Setup};
+use apus_sim::scenario::{Options, Scenario, Setup};
 use clap::{Args, Subcommand};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub struct Bench {
     /// Threads of a run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     threads: u32,
-    /// Use ports with a service event per packet everywhere.
+    /// Use class ports everywhere, with acknowledgements in a strict class above data.
     #[arg(long)]
     class_ports: bool,
     /// Changes a setting of the cases, as in a scenario: `duration=1ms`.
@@ -46,6 +47,16 @@ pub struct Bench {
 enum Other {
     Udp(BenchUdp),
 }
+
+/// What `--class-ports` adds to a case.
+const CLASSES: &str = "
+[[topology.class]]
+name = \"data\"
+priority = 1
+
+[[topology.class]]
+name = \"ack\"
+";
 
 /// What a case took: medians over the counted runs.
 #[derive(Serialize, Deserialize)]
@@ -132,8 +143,7 @@ impl Bench {
     }
 
     fn measure(&self, name: &str) -> Result<Case, Failure> {
-        let options = Options { set: self.set.clone(), ..Options::default() };
-        let scenario = library::open(&format!("bench/{name}"), &options)?;
+        let scenario = self.scenario(name)?;
         let setup = &scenario.runs[0].setup;
         for _ in 0..self.warm_up {
             self.run(setup)?;
@@ -159,6 +169,20 @@ impl Bench {
             threads: cost.threads,
             runs: self.repeat,
         })
+    }
+
+    fn scenario(&self, name: &str) -> Result<Scenario, Failure> {
+        let mut options = Options { set: self.set.clone(), ..Options::default() };
+        let file = format!("bench/{name}");
+        let Some(mut source) = library::find(&file) else {
+            return Err(Failure::Input(format!("there is no benchmark `{name}`")));
+        };
+        if self.class_ports {
+            source.text.push_str(CLASSES);
+            options.set.push("topology.ack_class=ack".to_owned());
+        }
+        library::read(&source, Path::new(""), &options)
+            .map_err(|error| Failure::Input(error.to_string()))
     }
 
     /// One run: building the network and its flows included, as for a peer that starts a process.

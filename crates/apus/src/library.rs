@@ -86,6 +86,8 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "bench/permutation-128"
     "bench/permutation-1024"
     "bench/all-to-all-128"
+    "bench/active-100000"
+    "bench/idle-million"
 };
 
 /// Name, path and text of each testbed.

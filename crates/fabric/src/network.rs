@@ -82,6 +82,7 @@ pub struct Network<P> {
     /// Where a path is put together before it is stored.
     scratch: Vec<PortId>,
     signals: Signals<P>,
+    has_class_ports: bool,
 }
 
 impl<P> Network<P> {
@@ -93,6 +94,7 @@ impl<P> Network<P> {
         names: Vec<String>,
     ) -> Self {
         Self {
+            has_class_ports: ports.iter().any(|port| matches!(port, Port::Class(_))),
             ports,
             routes: RouteTable::default(),
             pool: PacketPool::new(),

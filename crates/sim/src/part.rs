@@ -253,7 +253,9 @@ fn hash_event(now: Time, entity: u32) -> u64 {
 #[inline]
 fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
     let arrival = |n| world.entities.arrival(world.queue.upcoming(n)?);
-    if let Some(port) = arrival(PORT_AHEAD) {
+    if world.network.has_class_ports() {
+        look_ahead_at_class_ports(world);
+    } else if let Some(port) = arrival(PORT_AHEAD) {
         world.network.prefetch_port(port);
     }
     if let Some(port) = arrival(PACKET_AHEAD) {
@@ -263,6 +265,22 @@ fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
         && let Some((host, header)) = world.network.prefetch_next(port)
     {
         hosts[host.index() - first_host as usize].prefetch(header);
+    }
+}
+
+/// The same for the ports of arrivals and services, in two steps: a class port lies apart from the
+/// table of ports.
+#[inline(never)]
+fn look_ahead_at_class_ports(world: &World) {
+    let port = |n| match world.entities.of(world.queue.upcoming(n)?) {
+        Entity::Fabric(FabricEvent::Arrival(port) | FabricEvent::Service(port)) => Some(port),
+        Entity::Fabric(_) | Entity::Host(_) => None,
+    };
+    if let Some(port) = port(PORT_AHEAD + 1) {
+        world.network.prefetch_port(port);
+    }
+    if let Some(port) = port(PORT_AHEAD) {
+        world.network.prefetch_class_port(port);
     }
 }
 

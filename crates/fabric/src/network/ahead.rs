@@ -4,13 +4,29 @@
 use apus_units::{HostId, PortId, prefetch};
 
 use super::Network;
+use crate::port::Port;
 use crate::topology::Node;
 
 impl<P> Network<P> {
-    /// The port at whose link's end a packet will arrive.
+    /// The port of an event, or where it says that the rest of it lies.
     #[inline]
     pub fn prefetch_port(&self, port: PortId) {
         prefetch(&self.ports[port.index()]);
+    }
+
+    /// The rest of a class port; call it once the port is near.
+    #[inline]
+    pub fn prefetch_class_port(&self, port: PortId) {
+        if let Port::Class(port) = &self.ports[port.index()] {
+            prefetch(&**port);
+        }
+    }
+
+    /// Whether there is any class port.
+    #[inline]
+    #[must_use]
+    pub fn has_class_ports(&self) -> bool {
+        self.has_class_ports
     }
 
     /// What the packet carries that will arrive on the link behind `port` after `n` others.

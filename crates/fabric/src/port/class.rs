@@ -22,6 +22,8 @@ struct InService {
     packet: PacketRef,
     bytes: u32,
     class: usize,
+    /// It was sent in that class.
+    own: bool,
     departs: Time,
     /// The link failed meanwhile: the packet is lost when its last bit would leave.
     lost: bool,
@@ -39,6 +41,10 @@ pub(crate) struct ClassPort {
     port: PortId,
     rate: Rate,
     memory: Memory,
+    /// Nothing can stop a packet in service or delay it, and no other port counts its bytes: it
+    /// enters the link when its service begins, and a `Service` event is asked for only if another
+    /// packet waits. What follows from its departure is noted by the next call.
+    certain: bool,
     classes: Classes,
     in_service: Option<InService>,
     /// A `Service` event is pending.
@@ -75,6 +81,7 @@ impl ClassPort {
             link,
             port,
             rate: config.rate,
+            certain: matches!(memory, Memory::Own { .. }) && !config.variable && !config.pausable,
             memory,
             classes: Classes::new(&config.classes),
             in_service: None,
@@ -138,6 +145,8 @@ impl ClassPort {
         }
         if self.in_service.is_none() {
             self.start_next(now, env);
+        } else {
+            self.announce(env);
         }
         Ok(())
     }
@@ -239,10 +248,18 @@ impl ClassPort {
         self.finish_due(now, env);
         // The packet this event was for may have been finished by an earlier call of this instant;
         // the event then serves to announce the one that followed it.
+        self.announce(env);
+    }
+
+    /// Asks for the event at which the packet in service departs, if anything depends on it.
+    #[inline]
+    fn announce<P, S: Schedule>(&mut self, env: &mut Env<'_, P, S>) {
         if let Some(served) = self.in_service
             && !self.service_armed
+            && !(self.certain && self.queued.packets == 1)
         {
-            self.arm_service(served.departs, env);
+            self.service_armed = true;
+            env.schedule.at(FabricEvent::Service(self.port), served.departs);
         }
     }
 
@@ -316,14 +333,20 @@ impl ClassPort {
         let Some(served) = self.in_service.filter(|served| served.departs <= now) else {
             return;
         };
-        debug_assert_eq!(served.departs, now, "{} missed its service event", self.port);
+        debug_assert!(
+            served.departs == now || (self.certain && self.queued.packets == 1),
+            "{} missed its service event",
+            self.port
+        );
         self.in_service = None;
-        self.integrate(now);
+        self.integrate(served.departs);
         self.classes.leave(served.class, served.bytes);
-        let gone = Waiting { packet: served.packet, bytes: served.bytes };
-        self.leave_class(served.class, gone, env);
+        if served.own {
+            self.classes.classes[served.class].own_bytes -= u64::from(served.bytes);
+        }
         self.leave(served.bytes, env);
         let fate = match &mut self.impairment {
+            _ if self.certain => None,
             _ if served.lost => Some(Fate::Drop(DropReason::LinkDown)),
             Some(impairment) => impairment.draw(),
             None => None,
@@ -334,6 +357,7 @@ impl ClassPort {
                 self.lose(served.class, lost, reason, env);
             }
             Some(Fate::Hold(delay)) => self.hold_back(&served, delay, env),
+            None if self.certain => {} // in the link already
             None => self.link.push(served.departs, served.packet, served.bytes, env.schedule),
         }
         if self.queued.packets == 0 {
@@ -377,10 +401,13 @@ impl ClassPort {
                     self.show_leaving(now, class, Waiting { packet, bytes }, env);
                 }
                 let departs = now + self.rate.serialization_time(Bytes::new(u64::from(bytes)));
-                self.in_service = Some(InService { packet, bytes, class, departs, lost: false });
-                if !self.service_armed {
-                    self.arm_service(departs, env);
+                let own = env.pool.fields(packet).class.index() == class;
+                let lost = false;
+                self.in_service = Some(InService { packet, bytes, class, own, departs, lost });
+                if self.certain {
+                    self.link.push(departs, packet, bytes, env.schedule);
                 }
+                self.announce(env);
             }
             Choice::NotBefore(ready) => {
                 // A pending wake-up is never too late: the head of the limited class, and so the
@@ -393,11 +420,6 @@ impl ClassPort {
             }
             Choice::Nothing => {}
         }
-    }
-
-    fn arm_service<P, S: Schedule>(&mut self, departs: Time, env: &mut Env<'_, P, S>) {
-        self.service_armed = true;
-        env.schedule.at(FabricEvent::Service(self.port), departs);
     }
 
     /// A packet no longer counts among those sent in its class.
@@ -496,7 +518,10 @@ impl ClassPort {
 
     pub(crate) fn counters(&self, now: Time) -> PortCounters {
         let mut counters = self.tally.counters(self.queued(now));
-        let span = u128::from(now.since(self.integrated_to).as_ps());
+        // A departure that no event was for leaves an empty port.
+        let due = self.in_service.filter(|served| served.departs <= now);
+        let until = due.map_or(now, |served| served.departs);
+        let span = u128::from(until.since(self.integrated_to).as_ps());
         counters.byte_time += span * u128::from(self.queued.bytes);
         counters.packet_time += span * u128::from(self.queued.packets);
         counters
@@ -504,6 +529,8 @@ impl ClassPort {
 
     /// Packets in the port and on the link behind it.
     pub(crate) fn held(&self) -> u64 {
-        self.queued.packets + (self.held_back.len() + self.link.held()) as u64
+        // What is in service may be in the link already.
+        let twice = u64::from(self.certain && self.in_service.is_some());
+        self.queued.packets + (self.held_back.len() + self.link.held()) as u64 - twice
     }
 }
