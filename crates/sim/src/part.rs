@@ -361,8 +361,8 @@ fn open(
                 if let Some(source) = Source::of_peer(plan, ids[0]) {
                     local.application.add(source);
                 }
-                if let (Some(devices), Some(service)) = (&mut local.devices, plan.service) {
-                    devices.add(ids[0], service);
+                if let (Some(devices), Some(service)) = (&mut local.devices, &plan.service) {
+                    devices.add(ids[0], **service);
                 }
             }
         }

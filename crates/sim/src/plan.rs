@@ -70,7 +70,7 @@ pub struct ConnectionPlan {
     /// Which of [`Measures::workloads`] it belongs to, if any.
     pub workload: Option<u32>,
     /// What its reads take at the peer before they are answered; `None`: nothing.
-    pub service: Option<Service>,
+    pub service: Option<Arc<Service>>,
 }
 
 /// A device behind a host, like a disk, that its reads have to wait for: `parallel` of them at a time,

@@ -1,5 +1,7 @@
 //! From workloads to connections; the only place where a scenario draws random numbers.
 
+use std::sync::Arc;
+
 use apus_transport::OpKind;
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
@@ -30,7 +32,7 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
             workload: workload.named.as_ref().and_then(|own| {
                 measured.iter().position(|named| named.name == own.name).map(|at| at as u32)
             }),
-            service: workload.service.map(|spec| spec.of_device(index as u32)),
+            service: workload.service.map(|spec| Arc::new(spec.of_device(index as u32))),
         };
         match &workload.demand {
             Demand::Closed(loops) => closed(workload, loops, &template, random, &mut connections),
