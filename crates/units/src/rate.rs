@@ -57,6 +57,16 @@ impl Rate {
         }
     }
 
+    /// Picoseconds per byte if that is a whole number, at most 2^31 (a rate of 4 kbit/s); otherwise 0.
+    /// The serialization time of fewer than 2^32 bytes is then their product, exactly.
+    #[must_use]
+    pub const fn whole_byte_time(self) -> u64 {
+        if self.0 == 0 || BIT_PS_PER_BYTE % self.0 != 0 || BIT_PS_PER_BYTE / self.0 > 1 << 31 {
+            return 0;
+        }
+        BIT_PS_PER_BYTE / self.0
+    }
+
     /// Whole bytes that a link of this rate carries in `span`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, span: Span) -> Bytes {
@@ -95,6 +105,17 @@ impl fmt::Debug for Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_byte_time_gives_the_serialization_time() {
+        assert_eq!(Rate::from_gbps(100).whole_byte_time(), 80);
+        assert_eq!(Rate::from_gbps(102).whole_byte_time(), 0, "78.4 ps");
+        assert_eq!(Rate::from_bps(1_000).whole_byte_time(), 0, "a large packet would overflow");
+        for (rate, bytes) in [(Rate::from_gbps(40), 4001), (Rate::from_bps(4_000), u32::MAX)] {
+            let whole = rate.whole_byte_time() * u64::from(bytes);
+            assert_eq!(rate.serialization_time(Bytes::new(u64::from(bytes))).as_ps(), whole);
+        }
+    }
 
     #[test]
     fn serialization_time_is_exact_where_the_rate_divides() {
