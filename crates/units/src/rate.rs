@@ -61,7 +61,7 @@ impl Rate {
     /// The serialization time of fewer than 2^32 bytes is then their product, exactly.
     #[must_use]
     pub const fn whole_byte_time(self) -> u64 {
-        if self.0 == 0 || BIT_PS_PER_BYTE % self.0 != 0 || BIT_PS_PER_BYTE / self.0 > 1 << 31 {
+        if !BIT_PS_PER_BYTE.is_multiple_of(self.0) || BIT_PS_PER_BYTE / self.0 > 1 << 31 {
             return 0;
         }
         BIT_PS_PER_BYTE / self.0
