@@ -126,7 +126,7 @@ impl AlgorithmConfig {
     /// Whether its gaps between packets must be timed to some nanoseconds.
     #[must_use]
     pub fn fine_timers(&self) -> bool {
-        self.params.fine_timers()
+        self.0.params.fine_timers()
     }
 
     /// What the algorithm is.
