@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fabric", &["cc", "units"]),
     ("sim", &["cc", "fabric", "transport", "units", "wire"]),
     ("udp", &["cc", "transport", "units", "wire"]),
+    ("capi", &["cc", "udp", "units"]),
     ("apus", &["cc", "fabric", "sim", "transport", "udp", "units", "wire"]),
 ];
 

@@ -1,0 +1,167 @@
+//! `apus_config`: settings by name.
+
+use std::ffi::c_char;
+use std::path::Path;
+use std::time::Duration;
+
+use apus_cc::registry::build;
+use apus_udp::session::KeyRing;
+use apus_udp::{Config, Mode, keyfile};
+use apus_units::Rate;
+
+use crate::failure::{Failure, Status, call};
+use crate::pointer::{get, get_mut, hand_out, take_back, text};
+
+/// Settings of a host to be.
+pub struct apus_config {
+    config: Config,
+    /// Another algorithm than the default, and its parameters.
+    algorithm: Option<String>,
+    parameters: Vec<(String, String)>,
+}
+
+/// What [`apus_config_set`] knows.
+const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
+                     max_queued_messages, max_unaccepted, submission_ring, socket_buffer, dscp, \
+                     line_rate, algorithm, algorithm.PARAMETER";
+
+impl apus_config {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {
+            value.parse().map_err(|_| {
+                Failure::invalid(format!("{name} must be a whole number in range, not `{value}`"))
+            })
+        }
+        let config = &mut self.config;
+        match name {
+            "mode" => {
+                config.mode = match value {
+                    "spinning" => Mode::Spinning,
+                    "hybrid" => Mode::Hybrid { spin: Duration::from_micros(50) },
+                    "blocking" => Mode::Blocking,
+                    "inline" => Mode::Inline,
+                    other => {
+                        return Err(Failure::invalid(format!(
+                            "mode must be spinning, hybrid, blocking or inline, not `{other}`"
+                        )));
+                    }
+                };
+            }
+            "engines" => config.engines = number(name, value)?,
+            "max_mtu" => config.max_mtu = number(name, value)?,
+            "max_flows" => config.max_flows = number(name, value)?,
+            "max_ops" => config.max_ops = number(name, value)?,
+            "max_message" => config.max_message = number(name, value)?,
+            "max_queued_bytes" => config.max_queued_bytes = number(name, value)?,
+            "max_queued_messages" => config.max_queued_messages = number(name, value)?,
+            "max_unaccepted" => config.max_unaccepted = number(name, value)?,
+            "submission_ring" => config.submission_ring = number(name, value)?,
+            "socket_buffer" => config.socket_buffer = number(name, value)?,
+            "dscp" => config.dscp.fill(number(name, value)?),
+            "line_rate" => {
+                let rate: Result<Rate, _> = value.parse();
+                config.line_rate =
+                    rate.map_err(|error| Failure::invalid(format!("line_rate: {error}")))?;
+            }
+            "algorithm" => self.algorithm = Some(value.to_owned()),
+            _ => match name.strip_prefix("algorithm.") {
+                Some(parameter) => {
+                    self.parameters.push((parameter.to_owned(), value.to_owned()));
+                }
+                None => {
+                    let what = format!("there is no setting `{name}`; there are {NAMES}");
+                    return Err(Failure::invalid(what));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The settings, with the algorithm built.
+    pub(crate) fn finish(&self) -> Result<Config, Failure> {
+        let mut config = self.config.clone();
+        let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let built = match &self.algorithm {
+            Some(name) => build(name, None, &given),
+            None if given.is_empty() => return Ok(config),
+            // The default keeps what is not said of it.
+            None => {
+                let old = config.algorithm.effective();
+                let kept = old.iter().map(|(name, value)| (*name, value.as_str()));
+                let kept = kept.filter(|(name, _)| given.iter().all(|(other, _)| other != name));
+                let all: Vec<_> = kept.chain(given.iter().copied()).collect();
+                build(config.algorithm.info().name, Some(config.algorithm.profile()), &all)
+            }
+        };
+        config.algorithm = built.map_err(|error| Failure::invalid(error.to_string()))?;
+        Ok(config)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_key_create(path: *const c_char) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a text.
+        let path = unsafe { text(path, "path") }?;
+        let made = keyfile::create(Path::new(path));
+        made.map(drop).map_err(|error| Failure::new(Status::System, error.to_string()))
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_config_create(
+    bind: *const c_char,
+    key_file: *const c_char,
+    config: *mut *mut apus_config,
+) -> i32 {
+    call(|| {
+        let make = || {
+            // SAFETY: the header asks for texts, the second one if it is not NULL.
+            let bind = unsafe { text(bind, "bind") }?;
+            let bind = bind.parse().map_err(|_| {
+                Failure::invalid(format!("`{bind}` is no address; give one like 0.0.0.0:48700"))
+            })?;
+            let keys = if key_file.is_null() {
+                KeyRing::insecure()
+            } else {
+                // SAFETY: as above.
+                let path = unsafe { text(key_file, "key_file") }?;
+                keyfile::read(Path::new(path))
+                    .map_err(|error| Failure::invalid(error.to_string()))?
+            };
+            let config = Config::new(bind, keys)?;
+            Ok(apus_config { config, algorithm: None, parameters: Vec::new() })
+        };
+        // SAFETY: the header asks for room for a pointer.
+        unsafe { hand_out(config, "config", make) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_config_set(
+    config: *mut apus_config,
+    name: *const c_char,
+    value: *const c_char,
+) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle and two texts.
+        let (config, name, value) =
+            unsafe { (get_mut(config, "config")?, text(name, "name")?, text(value, "value")?) };
+        config.set(name, value)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_config_free(config: *mut apus_config) {
+    // SAFETY: the header asks for a handle or NULL.
+    unsafe { take_back(config) };
+}
+
+/// The settings that a handle holds.
+///
+/// # Safety
+/// NULL or a handle.
+pub(crate) unsafe fn settings(config: *const apus_config) -> Result<Config, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { get(config, "config") }?.finish()
+}

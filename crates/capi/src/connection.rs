@@ -1,0 +1,146 @@
+//! `apus_connection`: messages, state, the end.
+
+use std::ffi::{CString, c_char, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apus_udp::{Connection, Message};
+
+use crate::failure::{Failure, Status, call};
+use crate::host::Shared;
+use crate::pointer::{copy_out, get, put, take_back};
+use crate::wait::wait;
+
+/// A connection.
+pub struct apus_connection {
+    pub(crate) connection: Connection,
+    /// A message that did not fit into the memory that was offered for it.
+    kept: Mutex<Option<Message>>,
+    peer: CString,
+    /// Keeps the engines.
+    _host: Arc<Shared>,
+}
+
+/// `apus_flow_state`: 0 where the algorithm has no such thing.
+#[repr(C)]
+#[derive(Default)]
+#[allow(dead_code)] // C reads them
+pub struct apus_flow_state {
+    cwnd: f64,
+    fabric_cwnd: f64,
+    endpoint_cwnd: f64,
+    target_ns: u64,
+    pacing_ns: u64,
+    smoothed_rtt_ns: u64,
+    packets_lost: u64,
+}
+
+impl apus_connection {
+    pub(crate) fn new(connection: Connection, host: &Arc<Shared>) -> Self {
+        let peer = CString::new(connection.peer().to_string()).unwrap_or_default();
+        Self { connection, kept: Mutex::new(None), peer, _host: Arc::clone(host) }
+    }
+
+    /// Says whether there is such a flow.
+    pub(crate) fn check_flow(&self, flow: u32) -> Result<usize, Failure> {
+        let flows = self.connection.flows();
+        if (flow as usize) < flows {
+            return Ok(flow as usize);
+        }
+        Err(Failure::invalid(format!("there is no flow {flow}: the connection has {flows}")))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connection_peer(connection: *const apus_connection) -> *const c_char {
+    // SAFETY: the header asks for a handle; the text lives as long as it.
+    let connection = unsafe { get(connection, "connection") };
+    connection.map_or(c"".as_ptr(), |connection| connection.peer.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connection_max_message(connection: *const apus_connection) -> u64 {
+    // SAFETY: the header asks for a handle.
+    unsafe { get(connection, "connection") }.map_or(0, |c| c.connection.max_message())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connection_state(
+    connection: *const apus_connection,
+    flow: u32,
+    state: *mut apus_flow_state,
+) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle.
+        let connection = unsafe { get(connection, "connection") }?;
+        let flow = connection.check_flow(flow)?;
+        let (snapshot, counters) = connection.connection.flow_state(flow)?;
+        let ns = |span: Option<apus_units::Span>| span.map_or(0, |span| span.as_ps() / 1_000);
+        let read = apus_flow_state {
+            cwnd: snapshot.cwnd,
+            fabric_cwnd: snapshot.fabric_cwnd.unwrap_or(0.0),
+            endpoint_cwnd: snapshot.endpoint_cwnd.unwrap_or(0.0),
+            target_ns: ns(snapshot.target_delay),
+            pacing_ns: ns(snapshot.pacing_delay),
+            smoothed_rtt_ns: ns(snapshot.smoothed_rtt),
+            packets_lost: counters.fast_losses + counters.timeout_losses,
+        };
+        // SAFETY: the header asks for room for the structure.
+        unsafe { put(state, read, "state") }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_receive(
+    connection: *const apus_connection,
+    buffer: *mut c_void,
+    capacity: usize,
+    timeout_ns: u64,
+    length: *mut usize,
+    flow: *mut u32,
+) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle.
+        let connection = unsafe { get(connection, "connection") }?;
+        if length.is_null() || (buffer.is_null() && capacity > 0) {
+            return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
+        }
+        let mut kept = connection.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = match kept.take() {
+            Some(message) => message,
+            None => {
+                let receiving = connection.connection.receive_async();
+                wait(receiving, timeout_ns).ok_or_else(Failure::timeout)??
+            }
+        };
+        let bytes = message.bytes.len();
+        // SAFETY: `length` is not NULL, and the header asks for room for a number.
+        unsafe { put(length, bytes, "length") }?;
+        if !flow.is_null() {
+            // SAFETY: as above.
+            unsafe { put(flow, message.flow as u32, "flow") }?;
+        }
+        if bytes > capacity {
+            *kept = Some(message);
+            let what = format!("the message has {bytes} bytes, the buffer {capacity}");
+            return Err(Failure::new(Status::TooSmall, what));
+        }
+        // SAFETY: the buffer is valid for `capacity` bytes, which are enough.
+        unsafe { copy_out(&message.bytes, buffer.cast()) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_close(connection: *const apus_connection) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle.
+        unsafe { get(connection, "connection") }?.connection.close();
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connection_free(connection: *mut apus_connection) {
+    // SAFETY: the header asks for a handle or NULL.
+    unsafe { take_back(connection) };
+}

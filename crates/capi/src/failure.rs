@@ -1,0 +1,191 @@
+//! Statuses, reasons, and the message of the last failure of each thread.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+
+use apus_udp::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};
+
+/// `apus_status`: the numbers are those of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Status {
+    Ok = 0,
+    Invalid = 1,
+    System = 2,
+    Stopped = 3,
+    NoAnswer = 4,
+    Refused = 5,
+    PeerFull = 6,
+    TooMany = 7,
+    NoKey = 8,
+    Exists = 9,
+    Crossed = 10,
+    Incompatible = 11,
+    Full = 12,
+    TooLong = 13,
+    Ended = 14,
+    Timeout = 15,
+    TooSmall = 16,
+    NotSent = 17,
+    OpRefused = 18,
+    Unknown = 19,
+}
+
+/// `apus_reason`, with what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Reason {
+    None = 0,
+    Cancelled = 1,
+    Deadline = 2,
+    Withdrawn = 3,
+    ClosedHere = 4,
+    ClosedByPeer = 5,
+    Silent = 6,
+    PeerRestarted = 7,
+    Replaced = 8,
+    Stopped = 9,
+    NoRegion = 10,
+    NotAllowed = 11,
+    OutOfBounds = 12,
+    TooLong = 13,
+}
+
+const REASONS: [(Reason, &CStr); 14] = [
+    (Reason::None, c"none"),
+    (Reason::Cancelled, c"it was cancelled"),
+    (Reason::Deadline, c"its deadline passed"),
+    (Reason::Withdrawn, c"the peer withdrew the region meanwhile"),
+    (Reason::ClosedHere, c"the connection was closed here"),
+    (Reason::ClosedByPeer, c"the peer closed the connection"),
+    (Reason::Silent, c"the peer was silent for too long"),
+    (Reason::PeerRestarted, c"the peer started anew"),
+    (Reason::Replaced, c"the peer opened another connection in its place"),
+    (Reason::Stopped, c"the engine has stopped"),
+    (Reason::NoRegion, c"the peer has no region with this key"),
+    (Reason::NotAllowed, c"the region does not allow this kind of access"),
+    (Reason::OutOfBounds, c"the op reaches beyond the region's end"),
+    (Reason::TooLong, c"the message is longer than the peer takes"),
+];
+
+/// Why a call failed.
+pub(crate) struct Failure {
+    status: Status,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Status::Invalid, message)
+    }
+
+    /// Nothing came within the time given.
+    pub(crate) fn timeout() -> Self {
+        Self::new(Status::Timeout, "nothing came within the time given")
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let status = match error {
+            StartError::Setting(_) => Status::Invalid,
+            StartError::Bind(..) | StartError::System(..) => Status::System,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let status = match error {
+            ConnectError::TooMany => Status::TooMany,
+            ConnectError::NoAnswer => Status::NoAnswer,
+            ConnectError::Refused => Status::Refused,
+            ConnectError::PeerFull => Status::PeerFull,
+            ConnectError::NoKey => Status::NoKey,
+            ConnectError::Exists => Status::Exists,
+            ConnectError::Crossed => Status::Crossed,
+            ConnectError::Incompatible(_) => Status::Incompatible,
+            ConnectError::Stopped => Status::Stopped,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<SubmitError> for Failure {
+    fn from(error: SubmitError) -> Self {
+        let status = match error {
+            SubmitError::Full => Status::Full,
+            SubmitError::TooLong { .. } => Status::TooLong,
+            SubmitError::Ended(_) => Status::Ended,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<End> for Failure {
+    fn from(end: End) -> Self {
+        Self::new(Status::Ended, end.to_string())
+    }
+}
+
+/// Status and reason of an op that failed.
+pub(crate) fn of_op(error: &OpError) -> (Status, Reason) {
+    let cause = |cause: &Cause| match cause {
+        Cause::Cancelled => Reason::Cancelled,
+        Cause::Deadline => Reason::Deadline,
+        Cause::Withdrawn => Reason::Withdrawn,
+        Cause::Ended(End::ClosedHere) => Reason::ClosedHere,
+        Cause::Ended(End::ClosedByPeer) => Reason::ClosedByPeer,
+        Cause::Ended(End::Silent) => Reason::Silent,
+        Cause::Ended(End::PeerRestarted) => Reason::PeerRestarted,
+        Cause::Ended(End::Replaced) => Reason::Replaced,
+        Cause::Ended(End::Stopped) => Reason::Stopped,
+    };
+    match error {
+        OpError::NotSent(why) => (Status::NotSent, cause(why)),
+        OpError::Unknown(why) => (Status::Unknown, cause(why)),
+        OpError::Refused(refusal) => {
+            let reason = match refusal {
+                Refusal::NoRegion => Reason::NoRegion,
+                Refusal::NotAllowed => Reason::NotAllowed,
+                Refusal::OutOfBounds => Reason::OutOfBounds,
+                Refusal::TooLong => Reason::TooLong,
+            };
+            (Status::OpRefused, reason)
+        }
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// The status of a call; its message is kept for [`apus_last_error`].
+pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
+    match body() {
+        Ok(()) => Status::Ok as i32,
+        Err(Failure { status, message }) => {
+            // A message with a zero byte in it ends there, as C has it.
+            let text = message.split('\0').next().unwrap_or_default();
+            LAST.with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
+            status as i32
+        }
+    }
+}
+
+/// Valid until the next call of this thread that fails.
+#[unsafe(no_mangle)]
+extern "C" fn apus_last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_reason_text(reason: i32) -> *const c_char {
+    let known = REASONS.iter().find(|(known, _)| *known as i32 == reason);
+    known.map_or(c"unknown reason", |&(_, text)| text).as_ptr()
+}

@@ -1,0 +1,78 @@
+//! `apus_region`: the caller's memory, for peers to use.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use apus_udp::{Access, Region};
+
+use crate::failure::{Failure, Status, call};
+use crate::host::{Shared, apus_host};
+use crate::pointer::{Foreign, get, hand_out, take_back};
+
+/// Between two looks at whether a region is free.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// A region.
+pub struct apus_region {
+    region: Region,
+    host: Arc<Shared>,
+}
+
+impl Drop for apus_region {
+    /// The memory is the caller's again when this ends.
+    fn drop(&mut self) {
+        self.region.withdraw();
+        while !self.region.is_free() {
+            self.host.host.look();
+            sleep(LOOK);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_region_register(
+    host: *const apus_host,
+    memory: *mut c_void,
+    length: usize,
+    access: i32,
+    region: *mut *mut apus_region,
+) -> i32 {
+    call(|| {
+        let make = || {
+            // SAFETY: the header asks for a handle, and for memory that is left alone until the
+            // region is freed.
+            let (host, memory) =
+                unsafe { (get(host, "host")?, Foreign::new(memory, length, "memory")?) };
+            let access = match access {
+                1 => Access::Read,
+                2 => Access::Write,
+                3 => Access::ReadWrite,
+                other => {
+                    return Err(Failure::invalid(format!(
+                        "`access` must be APUS_READ, APUS_WRITE or both, not {other}"
+                    )));
+                }
+            };
+            let registered = host.shared.host.register_memory(Box::new(memory), access);
+            let region =
+                registered.map_err(|error| Failure::new(Status::System, error.to_string()))?;
+            Ok(apus_region { region, host: Arc::clone(&host.shared) })
+        };
+        // SAFETY: the header asks for room for a pointer.
+        unsafe { hand_out(region, "region", make) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_region_key(region: *const apus_region) -> u64 {
+    // SAFETY: the header asks for a handle.
+    unsafe { get(region, "region") }.map_or(0, |region| region.region.key().get())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_region_free(region: *mut apus_region) {
+    // SAFETY: the header asks for a handle or NULL.
+    unsafe { take_back(region) };
+}

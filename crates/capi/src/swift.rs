@@ -1,0 +1,166 @@
+//! `apus_swift`: the algorithm by itself, for other stacks.
+
+use std::ffi::c_char;
+
+use apus_cc::registry::{Algorithm, build};
+use apus_cc::{AckEvent, FlowInfo, LossEvent, Pacing, Sender, TimeoutEvent};
+use apus_units::{Span, Time};
+
+use crate::failure::{Failure, call};
+use crate::pointer::{get, get_mut, hand_out, put, take_back, text};
+
+/// The sender half of one flow.
+pub struct apus_swift {
+    sender: Algorithm,
+}
+
+/// `apus_ack`.
+#[repr(C)]
+pub struct apus_ack {
+    now_ns: u64,
+    rtt_ns: u64,
+    endpoint_delay_ns: u64,
+    acked_packets: u32,
+    hops: u8,
+}
+
+/// `apus_allowance`.
+#[repr(C)]
+#[allow(dead_code)] // C reads them
+pub struct apus_allowance {
+    cwnd: f64,
+    packets: u32,
+    pacing_delay_ns: u64,
+    rto_ns: u64,
+    fabric_cwnd: f64,
+    endpoint_cwnd: f64,
+    target_ns: u64,
+}
+
+fn time(ns: u64) -> Result<Time, Failure> {
+    let ps = ns.checked_mul(1_000);
+    ps.map(Time::from_ps)
+        .ok_or_else(|| Failure::invalid(format!("{ns} ns is beyond the clock's 213 days")))
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_ps(ns.saturating_mul(1_000))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_swift_create(
+    settings: *const c_char,
+    swift: *mut *mut apus_swift,
+) -> i32 {
+    call(|| {
+        let make = || {
+            let settings = if settings.is_null() {
+                ""
+            } else {
+                // SAFETY: the header asks for a text.
+                unsafe { text(settings, "settings") }?
+            };
+            let mut pairs = Vec::new();
+            for word in settings.split_whitespace() {
+                let pair = word.split_once('=').ok_or_else(|| {
+                    Failure::invalid(format!(
+                        "`{word}` is no setting; write name=value, as in base_target=25us"
+                    ))
+                })?;
+                pairs.push(pair);
+            }
+            let built = build("swift", Some("paper"), &pairs);
+            let config = built.map_err(|error| Failure::invalid(error.to_string()))?;
+            Ok(apus_swift { sender: config.sender(&FlowInfo::default()) })
+        };
+        // SAFETY: the header asks for room for a pointer.
+        unsafe { hand_out(swift, "swift", make) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_swift_on_ack(swift: *mut apus_swift, ack: *const apus_ack) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle and an acknowledgement.
+        let (swift, ack) = unsafe { (get_mut(swift, "swift")?, get(ack, "ack")?) };
+        if ack.endpoint_delay_ns > ack.rtt_ns {
+            return Err(Failure::invalid("endpoint_delay_ns must be at most rtt_ns"));
+        }
+        swift.sender.on_ack(&AckEvent {
+            now: time(ack.now_ns)?,
+            rtt: span(ack.rtt_ns),
+            fabric_delay: span(ack.rtt_ns - ack.endpoint_delay_ns),
+            endpoint_delay: span(ack.endpoint_delay_ns),
+            hops: ack.hops,
+            acked_packets: ack.acked_packets,
+            // What follows is for algorithms other than Swift.
+            marked_packets: 0,
+            receiver_level: 0,
+            acked_seq: Default::default(),
+            next_seq: Default::default(),
+            in_flight: 0,
+            fields: Default::default(),
+            telemetry: None,
+        });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_swift_on_loss(swift: *mut apus_swift, now_ns: u64) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle.
+        let swift = unsafe { get_mut(swift, "swift") }?;
+        swift.sender.on_loss(&LossEvent {
+            now: time(now_ns)?,
+            lost_packets: 1,
+            lost_seq: Default::default(),
+            next_seq: Default::default(),
+            in_flight: 0,
+        });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_swift_on_timeout(swift: *mut apus_swift, now_ns: u64) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle.
+        let swift = unsafe { get_mut(swift, "swift") }?;
+        swift.sender.on_timeout(&TimeoutEvent { now: time(now_ns)?, next_seq: Default::default() });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_swift_allowance(
+    swift: *const apus_swift,
+    allowance: *mut apus_allowance,
+) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle.
+        let swift = unsafe { get(swift, "swift") }?;
+        let allowed = swift.sender.allowance();
+        let state = swift.sender.snapshot();
+        let result = apus_allowance {
+            cwnd: allowed.window,
+            packets: allowed.packets(),
+            pacing_delay_ns: match allowed.pacing {
+                Pacing::Delay(delay) => delay.as_ps() / 1_000,
+                Pacing::AckClocked | Pacing::Rate(_) | Pacing::Credits => 0,
+            },
+            rto_ns: swift.sender.rto().as_ps() / 1_000,
+            fabric_cwnd: state.fabric_cwnd.unwrap_or(0.0),
+            endpoint_cwnd: state.endpoint_cwnd.unwrap_or(0.0),
+            target_ns: state.target_delay.map_or(0, |target| target.as_ps() / 1_000),
+        };
+        // SAFETY: the header asks for room for the structure.
+        unsafe { put(allowance, result, "allowance") }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_swift_free(swift: *mut apus_swift) {
+    // SAFETY: the header asks for a handle or NULL.
+    unsafe { take_back(swift) };
+}

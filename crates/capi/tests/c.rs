@@ -1,0 +1,146 @@
+//! The header and its examples: compiled by the C compiler of this machine and run on loopback.
+//! Skipped, with a word, where there is none.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn output(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("apus-capi-{}-{name}", std::process::id()))
+}
+
+fn compiler() -> Option<String> {
+    let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    if Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success()) {
+        return Some(name);
+    }
+    // The skip must be seen.
+    #[expect(clippy::print_stderr, reason = "says why a test was skipped")]
+    {
+        eprintln!("skipped: no C compiler `{name}`");
+    }
+    None
+}
+
+/// The library that cargo has built for these tests: the newest of its name in their folder.
+fn library(ending: &str) -> PathBuf {
+    let deps = std::env::current_exe().expect("this test").parent().expect("a folder").to_owned();
+    let folders = [deps.as_path(), deps.parent().expect("a folder")];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+    let files = files.flatten().map(|entry| entry.path());
+    let libraries = files.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        (name == format!("libapus.{ending}") || name.starts_with("libapus-"))
+            && name.ends_with(ending)
+    });
+    let made = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).expect("a time");
+    libraries.max_by_key(made).unwrap_or_else(|| panic!("libapus.{ending} in {}", deps.display()))
+}
+
+/// Compiles an example with every warning an error.
+fn compile(compiler: &str, example: &str, shared: bool) -> PathBuf {
+    let program = output(&format!("{example}-{shared}"));
+    let library = library(if shared { "so" } else { "a" });
+    let mut command = Command::new(compiler);
+    command
+        .args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"])
+        .arg(folder().join("include"))
+        .arg(folder().join(format!("examples/{example}.c")))
+        .arg(&library)
+        .args(["-lpthread", "-ldl", "-lm", "-o"])
+        .arg(&program);
+    if shared {
+        let path = library.parent().expect("a folder").display().to_string();
+        command.arg(format!("-Wl,-rpath,{path}"));
+    }
+    let done = command.output().expect("a compiler");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    program
+}
+
+fn run(command: &mut Command) -> String {
+    let done = command.output().expect("run");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    said
+}
+
+#[test]
+fn ping_pong_and_bulk_between_two_processes_in_c() {
+    let Some(compiler) = compiler() else { return };
+    let (program, key) = (compile(&compiler, "pingpong", false), output("key"));
+    let _ = fs::remove_file(&key);
+    run(Command::new(&program).arg("key").arg(&key));
+    let mut server =
+        Command::new(&program).arg("serve").arg(&key).stdout(Stdio::piped()).spawn().expect("run");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
+    let address = line.trim().strip_prefix("listening on ").expect(&line);
+    let said = run(Command::new(&program).arg("run").arg(&key).args([address, "200"]));
+    assert!(said.contains("pings 200, p50 "), "{said}");
+    assert!(said.contains("bulk 16777216 bytes each way"), "{said}");
+    assert!(said.contains("status 18: the op reaches beyond the region's end"), "{said}");
+    assert!(said.contains("status 1: there is no flow 7: the connection has 1"), "{said}");
+    // The client closed the connection: the server's last wait ends with that.
+    assert!(server.wait().expect("it ends").success());
+    for file in [program, key] {
+        fs::remove_file(file).expect("the file");
+    }
+}
+
+#[test]
+fn swift_by_itself_holds_its_target_in_another_stack() {
+    let Some(compiler) = compiler() else { return };
+    let program = compile(&compiler, "swift", true);
+    let said = run(&mut Command::new(&program));
+    fs::remove_file(program).expect("the program");
+    let number = |after: &str| {
+        let rest = said.split_once(after).unwrap_or_else(|| panic!("{after}: {said}")).1;
+        let digits: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        digits.parse::<f64>().unwrap_or_else(|e| panic!("{after}: {e}: {said}"))
+    };
+    // base_target and one hop of hop_scale (1 us by default), without flow scaling.
+    assert_eq!(number("target "), 51.0, "{said}");
+    assert!((number("RTT ") / 51.0 - 1.0).abs() < 0.1, "{said}");
+    assert!(said.contains("status 1: "), "{said}");
+}
+
+/// The names that C sees are those that the header declares.
+#[test]
+fn header_and_library_have_the_same_functions() {
+    let header = fs::read_to_string(folder().join("include/apus.h")).expect("the header");
+    let mut sources = String::new();
+    for file in fs::read_dir(folder().join("src")).expect("src").flatten() {
+        sources += &fs::read_to_string(file.path()).expect("a source");
+    }
+    let names = |text: &str, before: &str| -> Vec<String> {
+        let mut names: Vec<String> = text
+            .match_indices(before)
+            .map(|(at, _)| {
+                let rest = &text[at + before.len() - "apus_".len()..];
+                rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
+            })
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let exported = names(&sources, "extern \"C\" fn apus_");
+    assert!(exported.len() > 30, "{exported:?}");
+    // A declaration is a name right before its arguments, outside of comments.
+    let code: String = header
+        .split("/*")
+        .enumerate()
+        .map(|(i, part)| if i == 0 { part } else { part.split_once("*/").map_or("", |p| p.1) })
+        .collect();
+    let declared: Vec<String> = names(&code, "apus_")
+        .into_iter()
+        .filter(|name| code.contains(&format!("{name}(")))
+        .collect();
+    assert_eq!(exported, declared);
+}
