@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Receiver, Sender, Snapshot, Telemetry};
+use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Sender, Snapshot, Telemetry};
 use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
@@ -217,7 +217,7 @@ impl Endpoint {
                     return handled;
                 }
                 let (now, marked) = (arrival.now, arrival.marked);
-                let due = flow.receiver.on_data(&DataEvent {
+                let due = flow.on_data(&DataEvent {
                     now,
                     marked,
                     credit: segment.credit.map(|echo| echoed(now, echo)),
@@ -227,7 +227,7 @@ impl Endpoint {
                     self.acks.push_back(id);
                 }
                 // Whether the wheel or the queue of control packets knows what the receiver half wants.
-                let known = flow.in_controls || flow.receiver.next_control() >= flow.timer;
+                let known = flow.in_controls || flow.next_control() >= flow.timer;
                 if !flow.send.has_data() && !flow.send.has_request() && known {
                     return handled; // nothing to send changed: skip the update
                 }
@@ -270,7 +270,7 @@ impl Endpoint {
             // first of a slot would otherwise always be the same flow's.
             let flows = &self.flows;
             expired.sort_unstable_by_key(|&(_, key)| {
-                let due = flows.get(key as usize).map(|flow| flow.receiver.next_control());
+                let due = flows.get(key as usize).map(|flow| flow.next_control());
                 (due, key)
             });
             for (_, key) in expired.drain(..) {

@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use apus_cc::bolt::rate_of_code;
 use apus_cc::registry::Algorithm;
 use apus_cc::{
-    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, Receiver, ReceiverAlgorithm,
-    SendInfo, Sender, SignalEvent, TimeoutEvent,
+    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
+    SignalEvent, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Span, Time, prefetch, prefetch_start};
 use apus_wire::{Ack, Body, Header, Segment, Signal};
@@ -73,8 +73,7 @@ pub struct Waiting {
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) receive: ReceiveSide,
-    pub(crate) receiver: ReceiverAlgorithm,
-    /// Present if the algorithm sends control packets.
+    /// Present if the algorithm sends control packets; without it every data packet is acknowledged.
     pub(crate) control: Option<Box<ControlState>>,
     /// The flow's index at the peer.
     pub(crate) peer: FlowId,
@@ -107,8 +106,7 @@ impl Flow {
             peer,
             path_label: algorithm.path_label(),
             algorithm,
-            control: receiver.sends_control().then(Box::default),
-            receiver,
+            control: receiver.sends_control().then(|| Box::new(ControlState::new(receiver))),
             send: SendSide::default(),
             receive: ReceiveSide::default(),
             max_payload,
@@ -198,7 +196,7 @@ impl Flow {
         let timeout = self.timeout_at().unwrap_or(Time::MAX);
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
         // What is due already waits to be polled.
-        let control = if self.in_controls { Time::MAX } else { self.receiver.next_control() };
+        let control = if self.in_controls { Time::MAX } else { self.next_control() };
         paced
             .min(timeout)
             .min(give_up)
