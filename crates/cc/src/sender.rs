@@ -37,6 +37,9 @@ pub enum Pacing {
     AckClocked,
     /// Successive packets leave this far apart (Swift Alg. 1 `pacing_delay`), one at a time.
     Delay(Span),
+    /// A packet for which the window has room leaves at once; one for which it has part of the room
+    /// leaves this far behind the one before (Bolt ns-3), so that a window of 2.5 packets admits 2.5.
+    Rest(Span),
     /// Packets leave at this rate of wire bytes.
     Rate(Rate),
     /// Each packet needs a credit of the receiver.

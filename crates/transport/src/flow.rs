@@ -140,8 +140,19 @@ impl Flow {
         }
         let allowance = self.algorithm.allowance();
         let waits_for_credit = allowance.pacing == Pacing::Credits && !self.has_credit();
-        if self.send.data_in_flight() >= allowance.packets() || waits_for_credit {
-            return Readiness::Waiting;
+        let in_flight = self.send.data_in_flight();
+        if in_flight >= allowance.packets() || waits_for_credit {
+            // A rest of the window lets one more packet go, later.
+            let rest = matches!(allowance.pacing, Pacing::Rest(_))
+                && f64::from(in_flight) < allowance.window;
+            return match self.paced_until(&allowance).filter(|_| rest) {
+                Some(at) if at > now => Readiness::At(at),
+                Some(_) => Readiness::Ready,
+                None => Readiness::Waiting,
+            };
+        }
+        if let Pacing::Rest(_) = allowance.pacing {
+            return Readiness::Ready;
         }
         match self.paced_until(&allowance) {
             Some(at) if at > now => Readiness::At(at),
@@ -155,7 +166,7 @@ impl Flow {
         let last = self.send.last_sent_at()?;
         match allowance.pacing {
             Pacing::AckClocked | Pacing::Credits => None,
-            Pacing::Delay(gap) => Some(last.saturating_add(gap)),
+            Pacing::Delay(gap) | Pacing::Rest(gap) => Some(last.saturating_add(gap)),
             Pacing::Rate(rate) => {
                 let bytes = Bytes::new(u64::from(self.send.last_sent_bytes));
                 Some(last.saturating_add(rate.serialization_time(bytes)))

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::header::BoltFields;
-use super::params::{self, BelowOne, FirstRule, IncRule, Params};
+use super::params::{self, BelowOne, FirstRule, IncRule, Paced, Params};
 use super::switch::BoltPort;
 use crate::registry::Registered;
 use crate::swift::Swift;
@@ -55,10 +55,13 @@ impl Registered for Bolt {
         name: "bolt",
         summary: "switches tell the source of queues at once, and hand out bandwidth about to be free",
         source: "Arslan et al., Bolt, NSDI 2023",
-        profiles: &[ProfileInfo {
-            name: params::PAPER,
-            doc: "Algorithms 1 to 4; choices of the authors' code are options",
-        }],
+        profiles: &[
+            ProfileInfo { name: params::PAPER, doc: "Algorithms 1 to 4" },
+            ProfileInfo {
+                name: params::CODE,
+                doc: "what the authors' simulator, which the figures are from, does otherwise",
+            },
+        ],
         parameters: params::TABLE,
     };
 
@@ -191,7 +194,7 @@ impl Sender for Bolt {
         self.rtt.update(&self.params.rto, event.rtt);
         let outstanding = f64::from(event.in_flight) + f64::from(event.acked_packets);
         // A paced packet or two may still wait for their time.
-        let waiting = if self.params.paced { self.cwnd / 8.0 } else { 0.0 };
+        let waiting = if self.params.paced == Paced::Always { self.cwnd / 8.0 } else { 0.0 };
         let limited = !self.params.validate_window || outstanding + 1.0 + waiting > self.cwnd;
         let granted = self.newly_granted(event);
         if limited {
@@ -257,10 +260,12 @@ impl Sender for Bolt {
     fn allowance(&self) -> Allowance {
         let window = self.window();
         if window >= 1.0 {
-            let rtt = self.last_rtt.filter(|_| self.params.paced);
-            let pacing = rtt.map_or(Pacing::AckClocked, |rtt| {
-                Pacing::Delay(Span::from_ps_f64(rtt.as_ps_f64() / window))
-            });
+            let gap = |rtt: Span| Span::from_ps_f64(rtt.as_ps_f64() / window);
+            let pacing = match (self.params.paced, self.last_rtt) {
+                (Paced::Rest, Some(rtt)) => Pacing::Rest(gap(rtt)),
+                (Paced::Always, Some(rtt)) => Pacing::Delay(gap(rtt)),
+                _ => Pacing::AckClocked,
+            };
             return Allowance { window, pacing };
         }
         // Below one packet the window is a pace, as in Swift §3.4.

@@ -13,4 +13,4 @@ pub mod switch;
 
 pub use header::{BoltEcho, BoltFields, link_rate_code, rate_of_code};
 pub use host::Bolt;
-pub use params::{BelowOne, FirstRule, IncRule, Params};
+pub use params::{BelowOne, FirstRule, IncRule, Paced, Params};

@@ -21,11 +21,21 @@ use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
 use crate::swift::{Config, Params as SwiftParams, Swift};
 
-/// The one profile.
+/// As the paper has it.
 pub(super) const PAPER: &str = "paper";
+/// As the authors' simulator has it.
+pub(super) const CODE: &str = "code";
+
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER, CODE], value, source }
+}
 
 const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[PAPER], value, source }
+}
+
+const fn code(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[CODE], value, source }
 }
 
 const fn row(
@@ -47,7 +57,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "initial_cwnd",
         NUMBER,
         "first window in packets",
-        &[paper(
+        &[both(
             "64",
             "deviation: Bolt §5.1.1 starts at one BDP: 8 us at 100 Gb/s in 1.5 kB packets",
         )],
@@ -56,126 +66,141 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "min_cwnd",
         NUMBER,
         "smallest window in packets; below 1 only with `below_one = \"halve\"`",
-        &[paper("1", "deviation: Bolt Alg. 2 l. 6 subtracts 1 and says nothing of 0")],
+        &[
+            paper("1", "deviation: Bolt Alg. 2 l. 6 subtracts 1 and says nothing of 0"),
+            code("0.01", "Bolt ns-3: 15 bytes"),
+        ],
     ),
     row(
         "max_cwnd",
         NUMBER,
         "largest window in packets",
-        &[paper("4096", "deviation: Bolt has no ceiling; far above any BDP, for a stray peer")],
+        &[both("4096", "deviation: Bolt has no ceiling; far above any BDP, for a stray peer")],
     ),
     row(
         "below_one",
         ParamKind::Choice(&["hold", "halve"]),
         "what an SRC does to a window of one packet or less: nothing, or halve it and pace",
-        &[paper("hold", "deviation: Bolt does not say; halve in Bolt ns-3")],
+        &[paper("hold", "deviation: Bolt does not say"), code("halve", "Bolt ns-3")],
     ),
     row(
         "pacing",
-        ParamKind::Choice(&["below-one", "always"]),
-        "when packets leave RTT/cwnd apart: at windows below one packet or, after the first RTT, always",
-        &[paper(
-            "below-one",
-            "deviation: Bolt does not say; Swift §3.4. Always in effect in Bolt ns-3, where a rest of \
-             window that holds no full packet is paced: Fig. 12 comes out with it alone",
-        )],
+        ParamKind::Choice(&["below-one", "rest", "always"]),
+        "which packets leave RTT/cwnd behind the one before: those of windows below one packet, besides \
+         those for which the window has a part of the room, or after the first RTT all",
+        &[
+            paper("below-one", "deviation: Bolt does not say; Swift §3.4"),
+            code("rest", "Bolt ns-3"),
+        ],
     ),
     row(
         "ai",
         NUMBER,
         "packets added to the window once per RTT",
-        &[paper("1", "Bolt Alg. 2 l. 13")],
+        &[both("1", "Bolt Alg. 2 l. 13")],
     ),
     row(
         "validate_window",
         FLAG,
         "whether the window grows only while it is what limits the flow",
-        &[paper("true", "deviation: Bolt does not say; RFC 9002 §7.8")],
+        &[both("true", "deviation: Bolt does not say; RFC 9002 §7.8")],
     ),
     row(
         "first",
         ParamKind::Choice(&["bytes", "unacknowledged"]),
         "which packets carry FIRST: bytes sent below the window, or all until the first ACK",
-        &[paper("bytes", "Bolt §4.2; unacknowledged in Bolt ns-3")],
+        &[paper("bytes", "Bolt §4.2"), code("unacknowledged", "Bolt ns-3")],
     ),
     row(
         "inc",
         ParamKind::Choice(&["every", "continuing"]),
         "which packets ask for a larger window: all, or those neither FIRST nor LAST",
-        &[paper("every", "Bolt §3.2; continuing in Bolt ns-3")],
+        &[paper("every", "Bolt §3.2"), code("continuing", "Bolt ns-3")],
     ),
     row(
         "idle_reset",
         FLAG,
         "whether data after an idle RTT counts as a first window again",
-        &[paper("true", "Bolt §4.2: resets the bytes-sent counter after an idle period")],
+        &[both("true", "Bolt §4.2: resets the bytes-sent counter after an idle period")],
     ),
     row(
         "cc_threshold",
         NUMBER,
         "queue from which on a port is congested, in packets of full size",
-        &[paper("1", "Bolt §3.1: a single MTU; 2 in Bolt ns-3")],
+        &[
+            paper("1", "Bolt §3.1: a single MTU"),
+            code("2", "Bolt ns-3: 3 KB of 1500 B and 10 KB of 5000 B"),
+        ],
     ),
-    row("pru", FLAG, "whether switches hand out PRU tokens", &[paper("true", "Bolt §3.2")]),
-    row("sm", FLAG, "whether switches hand out SM tokens", &[paper("true", "Bolt §3.3")]),
+    row(
+        "uncounted_packets",
+        NUMBER,
+        "packets of full size that wait in a port and are not part of the queue that counts",
+        &[
+            paper("0", "Bolt Alg. 1 l. 4: the queue's occupancy"),
+            code("1", "Bolt ns-3: a device holds one behind the queue"),
+        ],
+    ),
+    row("pru", FLAG, "whether switches hand out PRU tokens", &[both("true", "Bolt §3.2")]),
+    row("sm", FLAG, "whether switches hand out SM tokens", &[both("true", "Bolt §3.3")]),
     row(
         "sm_counts",
         ParamKind::Choice(&["data", "all"]),
         "which packets count as demand for supply matching",
-        &[paper("data", "Bolt Alg. 1 l. 2-3; all in Bolt ns-3")],
+        &[paper("data", "Bolt Alg. 1 l. 2-3"), code("all", "Bolt ns-3")],
     ),
     row(
         "pru_cap",
         ParamKind::Count,
         "most PRU tokens that a port holds; 0 for any number",
-        &[paper("0", "Bolt Alg. 1 l. 12 has no cap; 256 in Bolt ns-3")],
+        &[paper("0", "Bolt Alg. 1 l. 12 has no cap"), code("256", "Bolt ns-3")],
     ),
     row(
         "src_probability",
         NUMBER,
         "probability that a congested switch sends the SRC that is due",
-        &[paper("1", "Bolt Alg. 1; below 1 for favoured classes in App. B.2")],
+        &[both("1", "Bolt Alg. 1; below 1 for favoured classes in App. B.2")],
     ),
     row(
         "max_mdf",
         NUMBER,
         "fraction of the window that a loss takes away, once per RTT",
-        &[paper("0.5", "Bolt §3.1: as in Swift, whose value this is")],
+        &[both("0.5", "Bolt §3.1: as in Swift, whose value this is")],
     ),
     row(
         "fallback",
         ParamKind::Choice(&["none", "swift"]),
         "whether Swift runs beside, and the smaller window wins",
-        &[paper("none", "Bolt §6: for fabrics where some switches do not speak Bolt")],
+        &[both("none", "Bolt §6: for fabrics where some switches do not speak Bolt")],
     ),
     row(
         "fallback_base_target",
         TIME,
         "Swift's base target in the fallback",
-        &[paper("25us", "Swift §5.2")],
+        &[both("25us", "Swift §5.2")],
     ),
     row(
         "fallback_fs_range",
         TIME,
         "Swift's range of flow scaling in the fallback",
-        &[paper("100us", "deviation: as Swift's `paper` profile")],
+        &[both("100us", "deviation: as Swift's `paper` profile")],
     ),
     row(
         "fallback_fs_min_cwnd",
         NUMBER,
         "window at which the fallback's flow scaling adds all of its range",
-        &[paper("0.01", "deviation: as Swift's `paper` profile")],
+        &[both("0.01", "deviation: as Swift's `paper` profile")],
     ),
     row(
         "fallback_fs_max_cwnd",
         NUMBER,
         "window from which on the fallback's flow scaling adds nothing",
-        &[paper("100", "deviation: as Swift's `paper` profile")],
+        &[both("100", "deviation: as Swift's `paper` profile")],
     ),
-    rtt::rto_gain(&[paper("0.25", "Bolt §3.1: as in Swift")]),
-    rtt::rto_multiplier(&[paper("2", "Bolt §3.1: as in Swift")]),
-    rtt::min_rto(&[paper("1ms", "Bolt §3.1: as in Swift")]),
-    rtt::initial_rto(&[paper("1ms", "Bolt §3.1: as in Swift")]),
+    rtt::rto_gain(&[both("0.25", "Bolt §3.1: as in Swift")]),
+    rtt::rto_multiplier(&[both("2", "Bolt §3.1: as in Swift")]),
+    rtt::min_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
+    rtt::initial_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
 ];
 
 /// What an SRC does to a window of one packet or less.
@@ -185,6 +210,17 @@ pub enum BelowOne {
     Hold,
     /// It halves the window, whose packets are paced (Bolt ns-3).
     Halve,
+}
+
+/// Which packets leave RTT/cwnd behind the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paced {
+    /// Those of windows below one packet (Swift §3.4).
+    BelowOne,
+    /// Those for which the window has room for a part (Bolt ns-3).
+    Rest,
+    /// All, after the first RTT.
+    Always,
 }
 
 /// Which packets carry FIRST.
@@ -216,8 +252,8 @@ pub struct Params {
     pub max_cwnd: f64,
     /// What an SRC does to a window of one packet or less.
     pub below_one: BelowOne,
-    /// Packets leave RTT/cwnd apart at every window.
-    pub paced: bool,
+    /// Which packets leave RTT/cwnd behind the one before.
+    pub paced: Paced,
     /// Packets added once per RTT (Alg. 2 l. 13).
     pub ai: f64,
     /// The window grows only while it limits the flow.
@@ -230,6 +266,8 @@ pub struct Params {
     pub idle_reset: bool,
     /// `CC_THRESH` in full packets (Alg. 1 l. 4).
     pub cc_threshold: f64,
+    /// Of what waits in a port, full packets that are no part of the queue.
+    pub uncounted_packets: f64,
     /// PRU tokens are handed out (§3.2).
     pub pru: bool,
     /// SM tokens are handed out (§3.3).
@@ -260,7 +298,11 @@ impl Params {
             min_cwnd: settings.number("min_cwnd"),
             max_cwnd: settings.number("max_cwnd"),
             below_one: if halve { BelowOne::Halve } else { BelowOne::Hold },
-            paced: settings.choice("pacing") == "always",
+            paced: match settings.choice("pacing") {
+                "always" => Paced::Always,
+                "rest" => Paced::Rest,
+                _ => Paced::BelowOne,
+            },
             ai: settings.number("ai"),
             validate_window: settings.flag("validate_window"),
             first: match settings.choice("first") {
@@ -273,6 +315,7 @@ impl Params {
             },
             idle_reset: settings.flag("idle_reset"),
             cc_threshold: settings.number("cc_threshold"),
+            uncounted_packets: settings.number("uncounted_packets"),
             pru: settings.flag("pru"),
             sm: settings.flag("sm"),
             sm_counts_all: settings.choice("sm_counts") == "all",
@@ -305,6 +348,8 @@ impl Params {
         require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", self.initial_cwnd)?;
         require(self.ai >= 0.0, "ai", "0 or more", self.ai)?;
         require(self.cc_threshold >= 0.0, "cc_threshold", "0 or more", self.cc_threshold)?;
+        let uncounted = self.uncounted_packets;
+        require(uncounted >= 0.0, "uncounted_packets", "0 or more", uncounted)?;
         let chance = self.src_probability;
         require((0.0..=1.0).contains(&chance), "src_probability", "between 0 and 1", chance)?;
         let cut = self.max_mdf > 0.0 && self.max_mdf <= 1.0;

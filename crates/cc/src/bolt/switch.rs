@@ -4,6 +4,7 @@ use apus_units::{Bytes, Time};
 
 use super::header::BoltFields;
 use super::params::Params;
+use crate::random::Random;
 use crate::switch::{PortView, Signal, SwitchHalf, SwitchInfo, Verdict};
 use crate::{AlgorithmFields, CongestionHeader};
 
@@ -12,6 +13,8 @@ use crate::{AlgorithmFields, CongestionHeader};
 pub struct BoltPort {
     /// `CC_THRESH` (Alg. 1 l. 4).
     threshold: Bytes,
+    /// Of what waits in the port, not part of the queue.
+    uncounted: Bytes,
     /// Wire bytes of a full packet.
     mtu: f64,
     pru: bool,
@@ -19,8 +22,8 @@ pub struct BoltPort {
     sm_counts_all: bool,
     pru_cap: u32,
     src_probability: f64,
-    /// State of SplitMix64, for `src_probability`.
-    random: u64,
+    /// For `src_probability`.
+    random: Random,
     /// `pru_token` (Alg. 1), packets.
     pru_token: u32,
     /// `sm_token` (Alg. 3), bytes; negative while packets queue up.
@@ -36,13 +39,14 @@ impl BoltPort {
         let mtu = info.packet.get() as f64;
         Self {
             threshold: Bytes::new((params.cc_threshold * mtu) as u64),
+            uncounted: Bytes::new((params.uncounted_packets * mtu) as u64),
             mtu,
             pru: params.pru,
             sm: params.sm,
             sm_counts_all: params.sm_counts_all,
             pru_cap: if params.pru_cap == 0 { u32::MAX } else { params.pru_cap },
             src_probability: params.src_probability,
-            random: info.seed,
+            random: Random::new(info.seed),
             pru_token: 0,
             sm_token: 0.0,
             last_sm_time: Time::ZERO,
@@ -80,16 +84,7 @@ impl BoltPort {
 
     /// Whether the SRC that is due is sent (App. B.2).
     fn draws_src(&mut self) -> bool {
-        if self.src_probability >= 1.0 {
-            return true;
-        }
-        // SplitMix64 (Steele, Lea and Flood 2014); the upper 53 bits are a fraction.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.random;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let fraction = ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-        fraction < self.src_probability
+        self.src_probability >= 1.0 || self.random.uniform() < self.src_probability
     }
 }
 
@@ -124,17 +119,15 @@ impl SwitchHalf for BoltPort {
             return Verdict::Forward;
         };
         self.calculate_supply_token(bytes, view); // l. 3
-        if view.class_waiting >= self.threshold {
+        let queue = view.class_waiting.saturating_sub(self.uncounted);
+        if queue >= self.threshold {
             // l. 4-10
             packet.clear(BoltFields::INC);
             if packet.has(BoltFields::DEC) || !self.draws_src() {
                 return Verdict::Forward;
             }
             packet.set(BoltFields::DEC);
-            return Verdict::Signal(Signal {
-                queue: view.class_waiting,
-                link_rate: view.link_rate,
-            });
+            return Verdict::Signal(Signal { queue, link_rate: view.link_rate });
         }
         if packet.has(BoltFields::LAST) {
             // l. 11-12

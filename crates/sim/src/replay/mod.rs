@@ -168,7 +168,7 @@ impl Replay {
     fn row(&self, record: &Record, target_delay: Option<Span>) -> Row {
         let snapshot = self.sender.snapshot();
         let pacing_delay = match self.sender.allowance().pacing {
-            Pacing::Delay(delay) => delay,
+            Pacing::Delay(delay) | Pacing::Rest(delay) => delay,
             Pacing::AckClocked | Pacing::Rate(_) | Pacing::Credits => Span::ZERO,
         };
         Row {
