@@ -86,5 +86,5 @@ pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
 pub use network::{ControlError, Network, Outcome, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef};
-pub use routing::{RouteError, RouteId};
+pub use routing::{RouteError, RouteId, opposite};
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

@@ -26,6 +26,7 @@ mod queue;
 mod random;
 pub mod record;
 pub mod replay;
+mod reroutes;
 pub mod scenario;
 mod service;
 mod simulation;

@@ -132,6 +132,23 @@ impl Part {
         &self.hosts
     }
 
+    /// Gives a connection of the host `from` another path there and back, at those of its ends that
+    /// are of this part.
+    pub(crate) fn reroute(
+        &mut self,
+        connection: u32,
+        from: HostId,
+        there: &[PortId],
+        back: &[PortId],
+    ) {
+        for host in &mut self.hosts {
+            let path = if host.id == from { there } else { back };
+            for flow in host.flows.iter_mut().filter(|flow| flow.connection == connection) {
+                flow.route = self.world.network.import_route(path);
+            }
+        }
+    }
+
     /// Whether it simulates the owner of `port`.
     pub(crate) fn owns(&self, port: PortId) -> bool {
         self.owners[port.index()] == self.id

@@ -71,6 +71,8 @@ pub struct ConnectionPlan {
     pub workload: Option<u32>,
     /// What its reads take at the peer before they are answered; `None`: nothing.
     pub service: Option<Arc<Service>>,
+    /// When it takes another path, if it does.
+    pub reroute: Option<Reroute>,
 }
 
 /// A device behind a host, like a disk, that its reads have to wait for: `parallel` of them at a time,
@@ -85,6 +87,15 @@ pub struct Service {
     pub noise: f64,
     /// Reads that are served at a time, at least 1.
     pub parallel: u32,
+}
+
+/// A connection changes its path: packets sent from then on take the new one, in both directions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reroute {
+    /// From here on.
+    pub at: Time,
+    /// The egress ports from the connection's `from` to its `to`.
+    pub path: Arc<[PortId]>,
 }
 
 impl ConnectionPlan {

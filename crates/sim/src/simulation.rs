@@ -18,6 +18,7 @@ use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::record::{Record, Recorder, Sampler};
+use crate::reroutes::Reroutes;
 use crate::summary::{
     Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
 };
@@ -74,6 +75,7 @@ pub struct Simulation {
     fair_share: FairShare,
     sampler: Option<Sampler>,
     faults: Faults,
+    reroutes: Reroutes,
     /// From the end of the warm-up on.
     port_windows: Option<PortWindows>,
     group_queues: Option<GroupQueues>,
@@ -147,6 +149,7 @@ impl Simulation {
             fair_share,
             sampler: None,
             faults: Faults::new(&plan.faults, plan.seed),
+            reroutes: Reroutes::new(plan),
             port_windows: None,
             group_queues: None,
             series,
@@ -287,6 +290,7 @@ impl Simulation {
             self.end_port_window(at);
             self.sample_parts(at);
             self.change_links(at);
+            self.reroutes.apply(at, &mut self.parts);
             if self.fair_share.next_sample() != Some(at) {
                 continue;
             }
@@ -301,15 +305,15 @@ impl Simulation {
         self.run_until(end, exchange, watcher, progress)
     }
 
-    /// When the run stops next, for samples or for a link that changes.
+    /// When the run stops next, for samples or for a link or a path that changes.
     fn next_sample(&self) -> Option<Time> {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);
-        let fault = self.faults.next();
+        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
         let window = self.port_windows.as_ref().map(PortWindows::next);
         let queues = self.group_queues.as_ref().map(GroupQueues::next);
         let series = self.series.as_ref().map(SeriesSampler::next);
         let parts = queues.into_iter().chain(series).filter(|at| *at < Time::MAX);
-        let others = recorded.into_iter().chain(fault).chain(window).chain(parts);
+        let others = recorded.into_iter().chain(changes).chain(window).chain(parts);
         self.fair_share.next_sample().into_iter().chain(others).min()
     }
 

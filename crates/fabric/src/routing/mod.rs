@@ -60,7 +60,8 @@ impl fmt::Display for RouteError {
 impl core::error::Error for RouteError {}
 
 /// The other direction of a link: ports are numbered in pairs, see [`Topology`].
-pub(crate) const fn opposite(port: PortId) -> PortId {
+#[must_use]
+pub const fn opposite(port: PortId) -> PortId {
     PortId::new(port.get() ^ 1)
 }
 

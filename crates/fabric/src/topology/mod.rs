@@ -1,6 +1,7 @@
 //! Hosts, switches and the links between them.
 
 mod build;
+mod path;
 mod shapes;
 
 use alloc::string::String;

@@ -7,6 +7,7 @@ use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
 
 use super::poisson::{Pairs, Poisson};
+use super::reroute::RerouteSpec;
 use super::setup::Setup;
 use super::workload::{ClosedLoops, Demand, FlowSpec, Pattern, Workload};
 use crate::plan::{ConnectionPlan, Load, OpArrival};
@@ -29,6 +30,7 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
             load: Load::Closed { size: Bytes::ZERO, outstanding: 0 },
             algorithm: setup.algorithms[workload.algorithm].config.clone(),
             class: ClassId::new(workload.class),
+            reroute: None,
             workload: workload.named.as_ref().and_then(|own| {
                 measured.iter().position(|named| named.name == own.name).map(|at| at as u32)
             }),
@@ -86,6 +88,7 @@ fn closed(
                 start: instant(flow.start + spread),
                 stop: flow.stop.map_or(Time::MAX, instant),
                 load: Load::Closed { size: loops.size, outstanding: loops.outstanding },
+                reroute: flow.reroute.as_ref().map(RerouteSpec::plan),
                 ..template.clone()
             });
         }
@@ -178,7 +181,8 @@ fn op_kind(word: &str) -> OpKind {
 }
 
 fn pairs(workload: &Workload, loops: &ClosedLoops, random: &mut Stream) -> Vec<FlowSpec> {
-    let pair = |from, to| FlowSpec { from, to, start: workload.start, stop: workload.stop };
+    let pair =
+        |from, to| FlowSpec { from, to, start: workload.start, stop: workload.stop, reroute: None };
     match &loops.pattern {
         Pattern::Incast { senders, receivers } => receivers
             .iter()

@@ -233,6 +233,9 @@ fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::
             if let Some(stop) = flow.stop {
                 writeln!(out, "stop = \"{stop}\"")?;
             }
+            if let Some(reroute) = &flow.reroute {
+                reroute.write(out)?;
+            }
         }
     }
     Ok(())

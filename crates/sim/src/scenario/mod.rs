@@ -50,6 +50,9 @@
 //!   device of the host that answers them, one per host and workload: `parallel` at a time, the others
 //!   first come, first served; `noise` (0) is the share of the time that is exponentially distributed.
 //!   Latency counts it, slowdown's ideal does not.
+//!   A `[[workload.flow]]` has `from`, `to`, its own `start` and `stop`, and `reroute = { at, through =
+//!   ["leaf 0", "spine 1", "leaf 2"] }`: from then on it takes the path through these switches, and
+//!   its acknowledgements the same back.
 //!   Of the other kinds:
 //!   * "poisson": `load`, payload bytes offered per time over the rate of a link: each sender's, or the
 //!     receiver's, all senders together, if there is a `receiver` (with its `senders`; otherwise
@@ -133,6 +136,7 @@ mod one_line;
 mod poisson;
 mod quick;
 mod record;
+mod reroute;
 mod rounds;
 mod runs_of;
 mod section;

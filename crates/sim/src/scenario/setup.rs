@@ -315,6 +315,11 @@ impl Setup {
                            or the workloads of other kinds";
             root.problem("measure.interval", message);
         }
+        if shares && workloads.iter().any(Workload::reroutes) {
+            let message = "compares rates with fair shares of the paths that flows begin with, but one \
+                           is rerouted; remove one of the two";
+            root.problem("measure.interval", message);
+        }
         check_connections(&root, &workloads);
         if !workloads.is_empty() {
             check_algorithms(&root, &algorithms, &workloads, &topology);

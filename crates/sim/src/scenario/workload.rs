@@ -4,6 +4,7 @@ use apus_units::{Bytes, Span};
 
 use super::hosts::{read_host, read_hosts, read_incast};
 use super::poisson::Poisson;
+use super::reroute::RerouteSpec;
 use super::rounds::Rounds;
 use super::section::{Section, Setting};
 use super::service::{self, ServiceSpec};
@@ -78,12 +79,13 @@ pub(super) enum Pattern {
 }
 
 /// One pair of hosts of a workload of the kind "flows".
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FlowSpec {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
+    pub(super) reroute: Option<RerouteSpec>,
 }
 
 /// What a workload must fit.
@@ -141,6 +143,16 @@ impl Workload {
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
         Some(Self { demand, op, start, stop, algorithm, class, named, service })
+    }
+
+    /// Whether any of its flows takes another path in the course of the run.
+    pub(super) fn reroutes(&self) -> bool {
+        match &self.demand {
+            Demand::Closed(ClosedLoops { pattern: Pattern::Flows(flows), .. }) => {
+                flows.iter().any(|flow| flow.reroute.is_some())
+            }
+            _ => false,
+        }
     }
 
     /// How many connections it opens, at most.
@@ -325,8 +337,13 @@ fn read_flows(section: &Section<'_>, frame: &Frame<'_>, times: &Times) -> Option
             if table.node("start").is_some() || table.node("stop").is_some() {
                 check_times(&table, own_start, start_spread, own_stop, frame.duration);
             }
+            let reroute = match (from, to) {
+                (Some(from), Some(to)) => RerouteSpec::read(&table, (from, to), frame),
+                _ => None,
+            };
             table.finish();
-            Some(FlowSpec { from: from?, to: to?, start: own_start, stop: own_stop })
+            let (from, to, reroute) = (from?, to?, reroute?);
+            Some(FlowSpec { from, to, start: own_start, stop: own_stop, reroute })
         })
         .collect();
     Some(Pattern::Flows(flows.into_iter().collect::<Option<_>>()?))

@@ -40,6 +40,7 @@ pub fn connection(
         class: ClassId::new(0),
         workload: None,
         service: None,
+        reroute: None,
     }
 }
 

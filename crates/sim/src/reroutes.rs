@@ -1,0 +1,42 @@
+//! Connections that change their path on a schedule, applied between the events of a run.
+
+use apus_fabric::opposite;
+use apus_units::{HostId, PortId, Time};
+
+use crate::part::Part;
+use crate::plan::{Plan, Reroute};
+
+/// The changes still to come, the next one last.
+#[derive(Debug)]
+pub(crate) struct Reroutes {
+    changes: Vec<(u32, HostId, Reroute)>,
+}
+
+impl Reroutes {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let changes = (0..).zip(&plan.connections).filter_map(|(connection, of)| {
+            of.reroute.as_ref().map(|reroute| (connection, of.from, reroute.clone()))
+        });
+        let mut changes: Vec<_> = changes.collect();
+        changes.sort_by_key(|(connection, _, reroute)| (reroute.at, *connection));
+        changes.reverse();
+        Self { changes }
+    }
+
+    /// When the next change is due, if there is one.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.changes.last().map(|(.., reroute)| reroute.at)
+    }
+
+    /// Makes the changes that are due at `now`.
+    pub(crate) fn apply(&mut self, now: Time, parts: &mut [Part]) {
+        while let Some((connection, from, reroute)) =
+            self.changes.pop_if(|(.., reroute)| reroute.at <= now)
+        {
+            let back: Vec<PortId> = reroute.path.iter().rev().copied().map(opposite).collect();
+            for part in &mut *parts {
+                part.reroute(connection, from, &reroute.path, &back);
+            }
+        }
+    }
+}
