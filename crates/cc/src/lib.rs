@@ -21,6 +21,7 @@ mod flow;
 mod header;
 pub mod hpcc;
 pub mod hull;
+pub mod notified;
 mod random;
 pub mod rcp;
 mod receiver;

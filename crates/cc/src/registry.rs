@@ -317,6 +317,8 @@ algorithms! {
     Rcp(crate::rcp::Rcp);
     /// HULL: phantom queues.
     Hull(crate::hull::Hull);
+    /// What the delay of notifications costs.
+    Notified(crate::notified::Notified);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

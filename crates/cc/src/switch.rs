@@ -8,6 +8,7 @@ use crate::dctcp::switch::{EcnMarker, MarkAt};
 use crate::hpcc::switch::TelemetryStamp;
 use crate::hull::PhantomQueue;
 use crate::rcp::RcpPort;
+use crate::notified::switch::QueueReport;
 use crate::{CongestionHeader, Telemetry};
 
 /// What a switch half knows of its port from the start.
@@ -118,6 +119,8 @@ pub enum SwitchAlgorithm {
     Rcp(RcpPort),
     /// HULL's phantom queue.
     Phantom(PhantomQueue),
+    /// What every packet finds, told to its source.
+    Report(QueueReport),
 }
 
 impl SwitchAlgorithm {
@@ -132,7 +135,7 @@ impl SwitchAlgorithm {
     #[must_use]
     pub fn acts_on_dequeue(&self) -> bool {
         match self {
-            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) => false,
+            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) | Self::Report(_) => false,
             Self::Ecn(marker) => marker.at == MarkAt::Dequeue,
             Self::Telemetry(_) => true,
         }
@@ -154,6 +157,7 @@ impl SwitchHalf for SwitchAlgorithm {
             Self::Bolt(port) => port.on_enqueue(header, bytes, view),
             Self::Rcp(port) => port.on_enqueue(header, bytes, view),
             Self::Phantom(queue) => queue.on_enqueue(header, bytes, view),
+            Self::Report(report) => report.on_enqueue(header, bytes, view),
         }
     }
 
@@ -166,7 +170,7 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) => {
+            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) | Self::Report(_) => {
                 Verdict::Forward
             }
             Self::Ecn(marker) => marker.on_dequeue(header, telemetry, bytes, view),

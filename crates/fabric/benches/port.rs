@@ -26,7 +26,10 @@ impl Schedule for Two {
     fn at(&mut self, event: FabricEvent, time: Time) {
         match event {
             FabricEvent::Arrival(_) => self.arrival = Some(time),
-            FabricEvent::Service(_) | FabricEvent::Wake(_) | FabricEvent::Held(_) => {
+            FabricEvent::Service(_)
+            | FabricEvent::Wake(_)
+            | FabricEvent::Held(_)
+            | FabricEvent::Mail(_) => {
                 self.service = Some(time);
             }
         }
@@ -100,6 +103,7 @@ impl Schedule for Heap {
             FabricEvent::Service(port) => (port, 1),
             FabricEvent::Wake(port) => (port, 2),
             FabricEvent::Held(port) => (port, 3),
+            FabricEvent::Mail(port) => (port, 4),
         };
         self.0.push(Reverse((time, (u64::from(port.get()) << 2) | kind)));
     }
@@ -113,7 +117,8 @@ impl Heap {
             0 => FabricEvent::Arrival(port),
             1 => FabricEvent::Service(port),
             2 => FabricEvent::Wake(port),
-            _ => FabricEvent::Held(port),
+            3 => FabricEvent::Held(port),
+            _ => FabricEvent::Mail(port),
         };
         Some((time, event))
     }

@@ -155,6 +155,8 @@ pub struct Counters {
     pub signals: u64,
     /// Wire bytes of the signals.
     pub signal_bytes: u64,
+    /// Times that a switch paused a class of a port ([`PfcConfig`](crate::PfcConfig)).
+    pub pauses: u64,
     /// Packets that reached their host.
     pub delivered: u64,
     /// Packets dropped, by reason in the order of [`DropReason::ALL`].
@@ -189,6 +191,7 @@ impl Counters {
         self.sent += other.sent;
         self.signals += other.signals;
         self.signal_bytes += other.signal_bytes;
+        self.pauses += other.pauses;
         self.delivered += other.delivered;
         for (dropped, more) in self.dropped.iter_mut().zip(other.dropped) {
             *dropped += more;

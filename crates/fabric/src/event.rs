@@ -23,6 +23,8 @@ pub enum FabricEvent {
     /// A packet that an [`Impairment`](crate::Impairment) of this class port's link held back enters
     /// the link.
     Held(PortId),
+    /// A pause for this port, or a signal for the host behind it, is due.
+    Mail(PortId),
 }
 
 /// The engine's side: keeps events and gives each back to [`Network::handle`] at its time.

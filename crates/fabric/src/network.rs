@@ -2,9 +2,11 @@
 
 mod ahead;
 mod facts;
+pub(crate) mod mail;
 mod parts;
 mod signals;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,10 +20,12 @@ use crate::counters::{Counters, DropReason};
 use crate::event::{FabricEvent, Schedule};
 use crate::impairment::Impairment;
 use crate::packet::{Packet, PacketPool, PacketRef};
+use crate::pfc::Pfc;
 use crate::port::{ClassPort, Env, Port, SharedBuffer};
 use crate::routing::{Paths, RouteError, RouteId, RouteTable, opposite};
 use crate::topology::Node;
 
+use mail::Mailboxes;
 pub use signals::Signalling;
 use signals::Signals;
 
@@ -83,6 +87,8 @@ pub struct Network<P> {
     scratch: Vec<PortId>,
     signals: Signals<P>,
     has_class_ports: bool,
+    mail: Mailboxes,
+    pfc: Option<Box<Pfc>>,
 }
 
 impl<P> Network<P> {
@@ -105,6 +111,8 @@ impl<P> Network<P> {
             names,
             scratch: Vec::new(),
             signals: Signals::default(),
+            mail: Mailboxes::default(),
+            pfc: None,
         }
     }
 
@@ -160,8 +168,9 @@ impl<P> Network<P> {
             FabricEvent::Service(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_service(now, &mut env);
-                self.answer_signals_now(now, schedule);
+                self.answer_now(now, schedule);
             }
+            FabricEvent::Mail(port) => return self.open_mail(now, port, schedule),
             FabricEvent::Held(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_held(now, &mut env);
@@ -169,7 +178,7 @@ impl<P> Network<P> {
             FabricEvent::Wake(port) => {
                 let (port, mut env) = self.class_port(port, schedule);
                 port.on_wake(now, &mut env);
-                self.answer_signals_now(now, schedule);
+                self.answer_now(now, schedule);
             }
         }
         Outcome::Forwarded
@@ -209,7 +218,7 @@ impl<P> Network<P> {
                             }
                         }
                     }
-                    _ => self.offer(now, next, packet, schedule),
+                    _ => self.offer_at_switch(now, next, packet, schedule),
                 };
                 match offered {
                     Ok(()) => Outcome::Forwarded,
@@ -217,6 +226,25 @@ impl<P> Network<P> {
                 }
             }
         }
+    }
+
+    /// The same as [`Network::offer`] for a packet that came into a switch, which may have to hold it
+    /// for others.
+    #[inline]
+    fn offer_at_switch<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        packet: PacketRef,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        if self.pfc.is_some()
+            && let Err(reason) = self.admit_by_pfc(packet)
+        {
+            self.discard(packet, reason);
+            return Err(reason);
+        }
+        self.offer(now, port, packet, schedule)
     }
 
     #[inline(never)]
@@ -232,13 +260,16 @@ impl<P> Network<P> {
             shared: &mut self.shared,
             counters: &mut self.counters,
             signals: &mut self.signals.due,
+            routes: &self.routes,
+            pfc: &mut self.pfc,
             schedule,
         };
         let accepted = self.ports[port.index()].offer(now, packet, &mut env);
         if let Err(reason) = accepted {
+            self.refused_by_port(packet);
             self.discard(packet, reason);
         }
-        self.answer_signals_now(now, schedule);
+        self.answer_now(now, schedule);
         accepted
     }
 
@@ -259,6 +290,8 @@ impl<P> Network<P> {
             shared: &mut self.shared,
             counters: &mut self.counters,
             signals: &mut self.signals.due,
+            routes: &self.routes,
+            pfc: &mut self.pfc,
             schedule,
         };
         match &mut self.ports[port.index()] {

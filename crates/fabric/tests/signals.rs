@@ -25,6 +25,7 @@ fn dumbbell(algorithm: &str) -> Sim {
         payload: |id, _, signal| 1000 * id + signal.queue.get() as u32 / 1500,
         class: Some(ClassId::new(0)),
         wire_bytes: 84,
+        instant: false,
     });
     sim
 }

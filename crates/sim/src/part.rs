@@ -240,7 +240,12 @@ impl Part {
 
 /// How signals of switches travel: in the class of acknowledgements, as long as one.
 fn signalling(plan: &Plan) -> Signalling<Header> {
-    Signalling { payload: signal, class: plan.ack_class, wire_bytes: plan.sizes.control }
+    Signalling {
+        payload: signal,
+        class: plan.ack_class,
+        wire_bytes: plan.sizes.control,
+        instant: plan.instant_signals,
+    }
 }
 
 /// The signal that a switch makes of a data packet (Bolt Alg. 1 l. 6-9).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apus_cc::expresspass::CreditLimit;
 use apus_cc::registry::AlgorithmConfig;
-use apus_fabric::Topology;
+use apus_fabric::{PfcConfig, Topology};
 use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
@@ -29,6 +29,10 @@ pub struct Plan {
     pub ack_class: Option<ClassId>,
     /// What ports do to credits, if any flow lives on them. [`Plan::topology`] is divided already.
     pub credits: Option<CreditLimit>,
+    /// Switches pause what fills their memory. Every port must be pausable.
+    pub pfc: Option<PfcConfig>,
+    /// Signals of switches are with their source at once.
+    pub instant_signals: bool,
     /// What happens to links, when. The ports concerned must be `variable`.
     pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.

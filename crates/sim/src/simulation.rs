@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use apus_fabric::{Count, Counters, Network, Node, PortCounters, RouteError, TopologyError};
+use apus_fabric::{
+    ControlError, Count, Counters, Network, Node, PortCounters, RouteError, TopologyError,
+};
 use apus_units::{Bytes, PortId, Span, Time};
 use apus_wire::Header;
 
@@ -31,6 +33,8 @@ pub enum PlanError {
     Topology(TopologyError),
     /// Two hosts of a connection cannot reach each other.
     Route(RouteError),
+    /// Ports cannot pause as the plan says.
+    Pfc(ControlError),
 }
 
 impl fmt::Display for PlanError {
@@ -38,6 +42,7 @@ impl fmt::Display for PlanError {
         match self {
             Self::Topology(error) => error.fmt(f),
             Self::Route(error) => error.fmt(f),
+            Self::Pfc(error) => error.fmt(f),
         }
     }
 }
@@ -92,12 +97,16 @@ const PROGRESS_STEPS: u64 = 200;
 const LONGEST_STEP: Span = Span::from_ms(1);
 
 pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
-    if plan.force_class_ports {
+    let mut network = if plan.force_class_ports {
         plan.topology.build_forcing_class_ports(plan.seed)
     } else {
         plan.topology.build(plan.seed)
     }
-    .map_err(PlanError::Topology)
+    .map_err(PlanError::Topology)?;
+    if let Some(pfc) = &plan.pfc {
+        network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
+    }
+    Ok(network)
 }
 
 impl Simulation {
@@ -110,7 +119,8 @@ impl Simulation {
     }
 
     /// The same for up to `threads` threads: fewer if there are fewer hosts, one if the network
-    /// cannot be cut because a link to be cut has no delay. The results do not depend on it.
+    /// cannot be cut because a link to be cut has no delay, or because switches pause ports or tell
+    /// sources at once. The results do not depend on it.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -126,7 +136,8 @@ impl Simulation {
     pub fn of(own: Plan, threads: u32) -> Result<Self, PlanError> {
         let plan = &own;
         let mut network = build_network(plan)?;
-        let partition = Partition::new(&network, threads);
+        let whole = plan.pfc.is_some() || plan.instant_signals;
+        let partition = Partition::new(&network, if whole { 1 } else { threads });
         let lookahead = partition.lookahead(&network);
         let parts: Result<_, _> =
             (0..partition.parts()).map(|id| Part::new(plan, &partition, id)).collect();

@@ -64,8 +64,8 @@ pub(crate) struct Entities {
     ports: u32,
 }
 
-/// Kinds of a port's events: arrival, service, wake, held.
-const PORT_KINDS: u32 = 4;
+/// Kinds of a port's events: arrival, service, wake, held, mail.
+const PORT_KINDS: u32 = 5;
 
 /// The entity that an event belongs to.
 pub(crate) enum Entity {
@@ -89,6 +89,7 @@ impl Entities {
             FabricEvent::Service(port) => self.ports + port.get(),
             FabricEvent::Wake(port) => 2 * self.ports + port.get(),
             FabricEvent::Held(port) => 3 * self.ports + port.get(),
+            FabricEvent::Mail(port) => 4 * self.ports + port.get(),
         }
     }
 
@@ -111,8 +112,10 @@ impl Entities {
             Entity::Fabric(FabricEvent::Service(PortId::new(entity - self.ports)))
         } else if entity < 3 * self.ports {
             Entity::Fabric(FabricEvent::Wake(PortId::new(entity - 2 * self.ports)))
-        } else if entity < PORT_KINDS * self.ports {
+        } else if entity < 4 * self.ports {
             Entity::Fabric(FabricEvent::Held(PortId::new(entity - 3 * self.ports)))
+        } else if entity < PORT_KINDS * self.ports {
+            Entity::Fabric(FabricEvent::Mail(PortId::new(entity - 4 * self.ports)))
         } else {
             Entity::Host(HostId::new(entity - PORT_KINDS * self.ports))
         }

@@ -65,6 +65,7 @@ impl Schedule for Events {
             FabricEvent::Service(port) => (port, 1),
             FabricEvent::Wake(port) => (port, 2),
             FabricEvent::Held(port) => (port, 3),
+            FabricEvent::Mail(port) => (port, 4),
         };
         self.0.push(Reverse((time, port.get(), kind)));
     }
@@ -82,7 +83,8 @@ impl Events {
             0 => FabricEvent::Arrival(port),
             1 => FabricEvent::Service(port),
             2 => FabricEvent::Wake(port),
-            _ => FabricEvent::Held(port),
+            3 => FabricEvent::Held(port),
+            _ => FabricEvent::Mail(port),
         };
         Some((time, event))
     }

@@ -13,4 +13,5 @@ pub mod switch;
 
 pub use header::{BoltEcho, BoltFields, link_rate_code, rate_of_code};
 pub use host::Bolt;
+pub(crate) use params::stamp;
 pub use params::{BelowOne, FirstRule, IncRule, Paced, Params};

@@ -387,6 +387,6 @@ pub(super) fn fallback_flow(params: &Params, info: &crate::FlowInfo) -> Option<S
 }
 
 /// Nanoseconds of a clock modulo 2^32, as `t_data_tx` carries them.
-pub(super) fn stamp(now: apus_units::Time) -> u32 {
+pub(crate) fn stamp(now: apus_units::Time) -> u32 {
     (now.since(apus_units::Time::ZERO).as_ps() / Span::from_ns(1).as_ps()) as u32
 }

@@ -69,6 +69,6 @@ impl<P> Network<P> {
     /// Packets in ports and on links of this part, for the check over all parts.
     #[must_use]
     pub fn held(&self) -> u64 {
-        self.ports.iter().map(crate::port::Port::held).sum()
+        self.ports.iter().map(crate::port::Port::held).sum::<u64>() + self.mail.held()
     }
 }

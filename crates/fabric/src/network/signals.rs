@@ -10,6 +10,7 @@ use apus_cc::{CongestionHeader, Signal};
 use apus_units::{ClassId, Time};
 
 use super::Network;
+use super::mail::Mail;
 use crate::event::Schedule;
 use crate::packet::{Packet, PacketRef};
 use crate::routing::opposite;
@@ -23,6 +24,9 @@ pub struct Signalling<P> {
     pub class: Option<ClassId>,
     /// Its wire bytes.
     pub wire_bytes: u32,
+    /// It is with the source at once, and takes no bandwidth: for studies of what its delay costs
+    /// (Bolt §2.1.1). Source and switch must be of one network.
+    pub instant: bool,
 }
 
 impl<P> Clone for Signalling<P> {
@@ -52,11 +56,14 @@ impl<P> Network<P> {
         self.signals.travel = Some(signalling);
     }
 
-    /// Sends the signals that the last port asked for.
+    /// Sends the signals and the pauses that the last port asked for.
     #[inline]
-    pub(super) fn answer_signals_now<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
+    pub(super) fn answer_now<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         if !self.signals.due.is_empty() {
             self.send_signals(now, schedule);
+        }
+        if self.pfc.is_some() {
+            self.send_pauses(now, schedule);
         }
     }
 
@@ -100,6 +107,11 @@ impl<P> Network<P> {
         self.counters.signals += 1;
         self.counters.signal_bytes += u64::from(travel.wire_bytes);
         let made = self.pool.insert(made);
+        if travel.instant {
+            let to_source = opposite(self.routes.port(fields.route, 0));
+            self.mail.send(now, to_source, Mail::Signal(made), schedule);
+            return;
+        }
         // A signal that finds no room is counted as a drop; the next packet brings another.
         _ = self.offer(now, port, made, schedule);
     }

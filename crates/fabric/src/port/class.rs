@@ -13,6 +13,7 @@ use crate::config::{Buffer, PortConfig};
 use crate::counters::{ClassCounters, Count, DropReason, PortCounters, Tally};
 use crate::event::{FabricEvent, Schedule};
 use crate::impairment::{Fate, Impairment};
+use crate::network::mail::leave;
 use crate::packet::PacketRef;
 use crate::topology::Node;
 
@@ -422,9 +423,13 @@ impl ClassPort {
         }
     }
 
-    /// A packet no longer counts among those sent in its class.
-    fn leave_class<P, S>(&mut self, class: usize, gone: Waiting, env: &Env<'_, P, S>) {
-        if env.pool.fields(gone.packet).class.index() == class {
+    /// A packet no longer counts among those sent in its class, nor among those in the switch.
+    fn leave_class<P, S>(&mut self, class: usize, gone: Waiting, env: &mut Env<'_, P, S>) {
+        let fields = env.pool.fields(gone.packet);
+        if let Some(pfc) = env.pfc {
+            leave(pfc, fields, env.routes);
+        }
+        if fields.class.index() == class {
             self.classes.classes[class].own_bytes -= u64::from(gone.bytes);
         }
     }

@@ -17,6 +17,8 @@ use crate::config::{PortConfig, PortKind};
 use crate::counters::{Count, Counters, DropReason, PortCounters};
 use crate::event::Schedule;
 use crate::packet::{PacketPool, PacketRef};
+use crate::pfc::Pfc;
+use crate::routing::RouteTable;
 use crate::topology::Node;
 
 pub(crate) use class::ClassPort;
@@ -32,6 +34,9 @@ pub(crate) struct Env<'a, P, S> {
     pub(crate) counters: &'a mut Counters,
     /// What switch halves want told to the sources of packets, each with its packet.
     pub(crate) signals: &'a mut Vec<(PacketRef, Signal)>,
+    pub(crate) routes: &'a RouteTable,
+    /// What switches hold by the link it came over, if they pause.
+    pub(crate) pfc: &'a mut Option<Box<Pfc>>,
     pub(crate) schedule: &'a mut S,
 }
 

@@ -151,6 +151,16 @@ impl Topology {
         self
     }
 
+    /// The same with every port, those of hosts included, able to be paused.
+    #[must_use]
+    pub fn with_pausable_ports(mut self) -> Self {
+        for link in &mut self.links {
+            link.ab.pausable = true;
+            link.ba.pausable = true;
+        }
+        self
+    }
+
     /// What people call a node: "host 17", "edge 3".
     #[must_use]
     pub fn node_name(&self, node: Node) -> String {

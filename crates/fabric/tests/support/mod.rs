@@ -30,6 +30,7 @@ fn parts(event: FabricEvent) -> (PortId, u8) {
         FabricEvent::Service(port) => (port, 1),
         FabricEvent::Wake(port) => (port, 2),
         FabricEvent::Held(port) => (port, 3),
+        FabricEvent::Mail(port) => (port, 4),
     }
 }
 
@@ -112,7 +113,8 @@ impl Sim {
             0 => FabricEvent::Arrival(port),
             1 => FabricEvent::Service(port),
             2 => FabricEvent::Wake(port),
-            _ => FabricEvent::Held(port),
+            3 => FabricEvent::Held(port),
+            _ => FabricEvent::Mail(port),
         };
         match self.net.handle(time, event, &mut self.engine) {
             Outcome::Delivered { host, packet } => {

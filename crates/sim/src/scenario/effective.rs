@@ -121,6 +121,12 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
         let names: Vec<_> = topology.plain.iter().map(|name| format!("\"{name}\"")).collect();
         writeln!(out, "plain = [{}]", names.join(", "))?;
     }
+    if topology.instant_signals {
+        writeln!(out, "signals = \"instant\"")?;
+    }
+    if let Some(pfc) = &topology.pfc {
+        super::pfc::write(out, pfc, &topology.classes)?;
+    }
     for (key, links) in uppers {
         writeln!(out, "\n[topology.{key}]")?;
         write_links(out, links, own)?;

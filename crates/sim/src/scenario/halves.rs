@@ -122,6 +122,11 @@ pub(super) fn check(
         let message = "has `plain` without effect: no algorithm here has a switch half; remove it";
         root.problem("topology", message);
     }
+    if !any && topology.instant_signals {
+        let message =
+            "has `signals` without effect: no algorithm here has a switch half; remove it";
+        root.problem("topology", message);
+    }
 }
 
 /// The names in `plain`: switches whose ports take no part.

@@ -32,7 +32,11 @@
 //!   `ecn`. `topology.ack_class` is the class of acknowledgements and read requests (that of their
 //!   flow). The ports of a class take part in the algorithm of the workloads that travel in it, if that
 //!   has a switch half (`bolt`, `hpcc`), but for those of the switches named in
-//!   `topology.plain = ["left"]`. Signals of switches travel as acknowledgements do.
+//!   `topology.plain = ["left"]`. Signals of switches travel as acknowledgements do, unless
+//!   `topology.signals = "instant"`: they are with their source at once and take no bandwidth.
+//! * `topology.pfc = { pause, resume, headroom, classes }`: a switch that holds `pause` bytes of what
+//!   came over a link in a class pauses that class of the port at the link's other end until it holds
+//!   `resume`; what comes beyond `pause` and `headroom` is dropped. All classes unless some are named.
 //! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
 //! * `[host]`: `model` ("ideal", "t1", "t1-quiet", "t2") and what differs from it: `jitter`, `clock_offset`,
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
@@ -133,6 +137,7 @@ mod measure;
 mod measure_ports;
 mod metric;
 mod one_line;
+mod pfc;
 mod poisson;
 mod quick;
 mod record;

@@ -191,8 +191,13 @@ impl Setup {
         if let Some(limit) = credits {
             credits::divide_ports(&mut topology, limit, &self.sizes);
         }
+        if self.topology.pfc.is_some() {
+            topology = self.topology.with_nic_classes(topology).with_pausable_ports();
+        }
         Ok(Plan {
             credits,
+            pfc: self.topology.pfc.clone(),
+            instant_signals: self.topology.instant_signals,
             topology,
             faults,
             force_class_ports: false,
@@ -314,6 +319,11 @@ impl Setup {
             let message = "compares rates with fair shares, which only closed loops have; remove it, \
                            or the workloads of other kinds";
             root.problem("measure.interval", message);
+        }
+        if topology.pfc.is_some() && algorithms.iter().any(|a| a.config.credit_limit().is_some()) {
+            let message = "pauses ports that an algorithm of credits divides itself, and bounds the \
+                           queues of; remove `pfc`";
+            root.problem("topology", message);
         }
         if shares && workloads.iter().any(Workload::reroutes) {
             let message = "compares rates with fair shares of the paths that flows begin with, but one \

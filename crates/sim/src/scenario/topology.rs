@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apus_cc::SwitchAlgorithm;
 use apus_cc::dctcp::switch::EcnMarker;
-use apus_fabric::{Buffer, Tier, Topology, TopologyError};
+use apus_fabric::{Buffer, Node, PfcConfig, Tier, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span};
 
 use super::classes::{Class, read_classes, read_ecn};
@@ -37,6 +37,10 @@ pub(super) struct TopologySpec {
     pub(super) ack_class: Option<u8>,
     /// Names of switches whose ports take part in no algorithm.
     pub(super) plain: Vec<String>,
+    /// Signals of switches are with their source at once.
+    pub(super) instant_signals: bool,
+    /// Switches pause what fills their memory.
+    pub(super) pfc: Option<PfcConfig>,
 }
 
 /// Links of one kind.
@@ -147,6 +151,8 @@ impl TopologySpec {
         let classes = read_classes(&section);
         let ack_class = read_ack_class(&section, &classes);
         let plain = super::halves::read_plain(&section);
+        let instant_signals = section.word("signals", &["packets", "instant"]) == Some("instant");
+        let pfc = super::pfc::read(&section, &classes);
         if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
             section.problem("ecn", "has no effect: every class has its own; remove it");
         }
@@ -166,6 +172,8 @@ impl TopologySpec {
             classes,
             ack_class,
             plain,
+            instant_signals,
+            pfc: pfc?,
         };
         Some(spec)
     }
@@ -233,6 +241,26 @@ impl TopologySpec {
             }
         }
         rates
+    }
+
+    /// The same with the classes of switch ports in hosts' ports too, so that each can be paused.
+    pub(super) fn with_nic_classes(&self, mut topology: Topology) -> Topology {
+        if self.classes.is_empty() {
+            return topology;
+        }
+        let mut classes: Vec<_> = self.classes.iter().map(|c| c.config(None)).collect();
+        for class in &mut classes {
+            class.algorithm = SwitchAlgorithm::Plain;
+            class.limit = Bytes::MAX;
+        }
+        for link in &mut topology.links {
+            for (node, port) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
+                if let Node::Host(_) = node {
+                    port.classes.clone_from(&classes);
+                }
+            }
+        }
+        topology
     }
 
     /// The topology itself.

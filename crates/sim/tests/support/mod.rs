@@ -55,6 +55,8 @@ pub fn set_outstanding(connection: &mut ConnectionPlan, ops: u32) {
 pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span) -> Plan {
     Plan {
         credits: None,
+        pfc: None,
+        instant_signals: false,
         topology,
         force_class_ports: false,
         sizes: PacketSizes { payload: 1000, header: 64, control: 84 },

@@ -1,0 +1,161 @@
+//! What reaches a port or a host beside the queues: pauses, and signals that need no packet's time.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use apus_units::{ClassId, PortId, Time};
+
+use super::{ControlError, Network, Outcome};
+use crate::config::PortKind;
+use crate::counters::DropReason;
+use crate::event::{FabricEvent, Schedule};
+use crate::packet::PacketRef;
+use crate::pfc::{Pause, Pfc, PfcConfig};
+use crate::routing::{RouteTable, opposite};
+use crate::topology::Node;
+
+/// Something on its way to a port.
+#[derive(Clone, Copy)]
+pub(super) enum Mail {
+    /// For the host behind the port.
+    Signal(PacketRef),
+    /// For a class of the port.
+    Pause(ClassId, bool),
+}
+
+/// What is on its way, by port. A `Mail` event is pending if and only if there is any.
+#[derive(Default)]
+pub(super) struct Mailboxes {
+    boxes: Vec<VecDeque<(Time, Mail)>>,
+}
+
+impl Mailboxes {
+    /// Sends something to `port`, where it is at `at`, not before what was sent there last.
+    pub(super) fn send<S: Schedule>(
+        &mut self,
+        at: Time,
+        port: PortId,
+        mail: Mail,
+        schedule: &mut S,
+    ) {
+        if self.boxes.len() <= port.index() {
+            self.boxes.resize_with(port.index() + 1, VecDeque::new);
+        }
+        let mailbox = &mut self.boxes[port.index()];
+        let at = mailbox.back().map_or(at, |(last, _)| at.max(*last));
+        if mailbox.is_empty() {
+            schedule.at(FabricEvent::Mail(port), at);
+        }
+        mailbox.push_back((at, mail));
+    }
+
+    /// Packets on their way.
+    pub(super) fn held(&self) -> u64 {
+        let mail = self.boxes.iter().flatten();
+        mail.filter(|(_, mail)| matches!(mail, Mail::Signal(_))).count() as u64
+    }
+}
+
+/// The egress port by whose link a packet came into the switch that it is in: `None` for one that
+/// was made there or is in its own host.
+fn came_by(fields: &crate::Fields, routes: &RouteTable) -> Option<PortId> {
+    let before = fields.hop.checked_sub(1).filter(|_| !fields.reversed)?;
+    Some(routes.port(fields.route, before))
+}
+
+/// A packet leaves the switch that it is in.
+pub(crate) fn leave(pfc: &mut Pfc, fields: &crate::Fields, routes: &RouteTable) {
+    if let Some(port) = came_by(fields, routes) {
+        pfc.leave(port, fields.class, fields.wire_bytes);
+    }
+}
+
+impl<P> Network<P> {
+    /// Lets every switch pause what fills its memory. Every port must be a class port
+    /// ([`Topology::with_pausable_ports`](crate::Topology::with_pausable_ports)).
+    ///
+    /// # Errors
+    /// If the thresholds contradict each other, or a port cannot be paused.
+    pub fn enable_pfc(&mut self, config: PfcConfig) -> Result<(), ControlError> {
+        config.check().map_err(ControlError)?;
+        if let Some(port) = self.ports().find(|&port| self.port_kind(port) == PortKind::Fifo) {
+            return Err(self.refuse(port, "cannot be paused; set `pausable` in its `PortConfig`"));
+        }
+        for (port, class) in self.ports().flat_map(|p| config.classes.iter().map(move |c| (p, *c)))
+        {
+            // A NIC has one class for all: it is paused with any of them.
+            let is_host = matches!(self.port_ends(port).0, Node::Host(_));
+            if !is_host && class.index() >= self.class_count(port) {
+                return Err(self.refuse(port, "has no such class to be paused"));
+            }
+        }
+        let ports = self.ports().count();
+        self.pfc = Some(alloc::boxed::Box::new(Pfc::new(config, ports)));
+        Ok(())
+    }
+
+    /// A packet that came into a switch wants to stay there: counts it, if there is room.
+    #[cold]
+    pub(super) fn admit_by_pfc(&mut self, packet: PacketRef) -> Result<(), DropReason> {
+        let Some(pfc) = &mut self.pfc else { return Ok(()) };
+        let fields = self.pool.fields(packet);
+        let Some(port) = came_by(fields, &self.routes) else { return Ok(()) };
+        if !pfc.admits(port, fields.class, fields.wire_bytes) {
+            return Err(DropReason::Buffer);
+        }
+        pfc.enter(port, fields.class, fields.wire_bytes);
+        Ok(())
+    }
+
+    /// The same packet found no room in its egress port.
+    #[cold]
+    pub(super) fn refused_by_port(&mut self, packet: PacketRef) {
+        if let Some(pfc) = &mut self.pfc {
+            leave(pfc, self.pool.fields(packet), &self.routes);
+        }
+    }
+
+    /// Sends the pauses that the last packet brought about. A pause frame goes before all packets;
+    /// the one that the port is sending is not waited for.
+    #[cold]
+    pub(super) fn send_pauses<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
+        while let Some(pause) = self.pfc.as_mut().and_then(|pfc| pfc.due.pop()) {
+            let Pause { port, class, paused } = pause;
+            let back = &self.ports[opposite(port).index()];
+            let at = now + back.rate().serialization_time(PfcConfig::FRAME) + back.delay();
+            self.counters.pauses += u64::from(paused);
+            self.mail.send(at, port, Mail::Pause(class, paused), schedule);
+        }
+    }
+
+    /// The `Mail` event.
+    pub(super) fn open_mail<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        schedule: &mut S,
+    ) -> Outcome {
+        let mailbox = &mut self.mail.boxes[port.index()];
+        let mail = mailbox.pop_front();
+        if let Some(&(at, _)) = mailbox.front() {
+            schedule.at(FabricEvent::Mail(port), at);
+        }
+        match mail {
+            Some((_, Mail::Signal(packet))) => {
+                if let Node::Host(host) = self.port_ends(port).1 {
+                    self.counters.delivered += 1;
+                    return Outcome::Delivered { host, packet };
+                }
+            }
+            Some((_, Mail::Pause(class, paused))) => {
+                let last = self.class_count(port).saturating_sub(1);
+                let class = ClassId::new(class.index().min(last) as u8);
+                let (port, mut env) = self.class_port(port, schedule);
+                port.set_paused(now, class, paused, &mut env);
+                self.answer_now(now, schedule);
+            }
+            None => {}
+        }
+        Outcome::Forwarded
+    }
+}

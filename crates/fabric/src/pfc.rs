@@ -1,0 +1,116 @@
+//! Priority flow control (IEEE 802.1Qbb): a switch pauses a class of the port that fills its memory.
+//!
+//! A switch counts what it holds by the link that it came over and by class. At `pause` bytes it
+//! pauses that class of the port at the link's other end, at `resume` bytes it lets it go on. What
+//! arrives until the pause takes hold goes into the headroom; beyond that, packets are dropped.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use apus_units::{Bytes, ClassId, PortId, Rate, Span};
+
+/// How switches pause, for each link into them and each class apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PfcConfig {
+    /// The port at the other end is paused when this much is held.
+    pub pause: Bytes,
+    /// It goes on when no more than this is held.
+    pub resume: Bytes,
+    /// What may be held beyond `pause`.
+    pub headroom: Bytes,
+    /// The classes that are paused; the others are not counted.
+    pub classes: Vec<ClassId>,
+}
+
+impl PfcConfig {
+    /// Wire bytes of a pause frame: 64 B of Ethernet, preamble and gap (IEEE 802.1Qbb).
+    pub const FRAME: Bytes = Bytes::new(84);
+
+    /// The headroom that loses nothing on a link: what comes while the pause is on its way and what
+    /// was on the way, with a packet of the longest size begun at either end.
+    #[must_use]
+    pub fn lossless_headroom(rate: Rate, delay: Span, packet: Bytes) -> Bytes {
+        let there_and_back = delay.as_ps_f64() * 2.0 * rate.as_bps() as f64 / 8e12;
+        Bytes::new(there_and_back as u64 + 1 + 2 * packet.get() + Self::FRAME.get())
+    }
+
+    /// Says what is wrong with it, if anything.
+    ///
+    /// # Errors
+    /// If the thresholds contradict each other.
+    pub fn check(&self) -> Result<(), String> {
+        if self.pause == Bytes::ZERO {
+            return Err("pauses at 0 bytes, so for ever; `pause` must be above 0".into());
+        }
+        if self.resume >= self.pause {
+            let (resume, pause) = (self.resume, self.pause);
+            return Err(format!("resumes at {resume}, which must be below the {pause} of `pause`"));
+        }
+        Ok(())
+    }
+}
+
+/// A pause or its end, for a class of the port that is paused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    pub(crate) port: PortId,
+    pub(crate) class: ClassId,
+    pub(crate) paused: bool,
+}
+
+/// What switches hold, by the link it came over and by class.
+pub(crate) struct Pfc {
+    config: PfcConfig,
+    /// Whether each class is paused at all.
+    counted: Vec<bool>,
+    /// By port at the far end of the link, times classes.
+    held: Vec<u64>,
+    paused: Vec<bool>,
+    /// Emptied by the call that fills it.
+    pub(crate) due: Vec<Pause>,
+}
+
+impl Pfc {
+    pub(crate) fn new(config: PfcConfig, ports: usize) -> Self {
+        let classes = config.classes.iter().map(|class| class.index() + 1).max().unwrap_or(0);
+        let mut counted = vec![false; classes];
+        for class in &config.classes {
+            counted[class.index()] = true;
+        }
+        let cells = ports * classes;
+        Self { config, counted, held: vec![0; cells], paused: vec![false; cells], due: Vec::new() }
+    }
+
+    fn cell(&self, port: PortId, class: ClassId) -> Option<usize> {
+        let counted = self.counted.get(class.index()).is_some_and(|counted| *counted);
+        counted.then(|| port.index() * self.counted.len() + class.index())
+    }
+
+    /// Whether a packet that came over the link behind `port` finds room.
+    pub(crate) fn admits(&self, port: PortId, class: ClassId, bytes: u32) -> bool {
+        let limit = self.config.pause.get().saturating_add(self.config.headroom.get());
+        self.cell(port, class).is_none_or(|cell| self.held[cell] + u64::from(bytes) <= limit)
+    }
+
+    /// It is in the switch.
+    pub(crate) fn enter(&mut self, port: PortId, class: ClassId, bytes: u32) {
+        let Some(cell) = self.cell(port, class) else { return };
+        self.held[cell] += u64::from(bytes);
+        if !self.paused[cell] && self.held[cell] >= self.config.pause.get() {
+            self.paused[cell] = true;
+            self.due.push(Pause { port, class, paused: true });
+        }
+    }
+
+    /// It has left the switch.
+    pub(crate) fn leave(&mut self, port: PortId, class: ClassId, bytes: u32) {
+        let Some(cell) = self.cell(port, class) else { return };
+        self.held[cell] -= u64::from(bytes);
+        if self.paused[cell] && self.held[cell] <= self.config.resume.get() {
+            self.paused[cell] = false;
+            self.due.push(Pause { port, class, paused: false });
+        }
+    }
+}

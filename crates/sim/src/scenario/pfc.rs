@@ -1,0 +1,64 @@
+//! `topology.pfc`: switches that pause what fills their memory.
+
+use std::fmt::{self, Write};
+
+use apus_fabric::PfcConfig;
+use apus_units::{Bytes, ClassId};
+
+use super::classes::Class;
+use super::section::Section;
+
+/// Reads it; the outer `None` means that something is wrong.
+pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<PfcConfig>> {
+    if topology.node("pfc").is_none() {
+        return Some(None);
+    }
+    let section = topology.section("pfc")?;
+    let (pause, resume) = (section.require::<Bytes>("pause"), section.require("resume"));
+    let headroom = section.require("headroom");
+    let classes = read_classes(&section, classes);
+    let config = (|| {
+        let config =
+            PfcConfig { pause: pause?, resume: resume?, headroom: headroom?, classes: classes? };
+        if let Err(why) = config.check() {
+            section.problem("resume", why);
+        }
+        Some(config)
+    })();
+    section.finish();
+    Some(Some(config?))
+}
+
+/// All classes unless some are named.
+fn read_classes(section: &Section<'_>, classes: &[Class]) -> Option<Vec<ClassId>> {
+    let id = |index: usize| ClassId::new(index as u8);
+    if section.node("classes").is_none() {
+        return Some((0..classes.len().max(1)).map(id).collect());
+    }
+    let names: Vec<String> = section.get("classes")?;
+    section.check(!names.is_empty(), "classes", "pauses none; name one, or leave it out for all");
+    let known = || classes.iter().map(|class| class.name.as_str());
+    let find = |name: &String| {
+        let found = known().position(|known| known == name);
+        let hint = || apus_cc::suggestion(name, known());
+        section.check(
+            found.is_some(),
+            "classes",
+            format_args!("names no class `{name}`{}", hint()),
+        );
+        found.map(id)
+    };
+    names.iter().map(find).collect()
+}
+
+/// Writes it back.
+pub(super) fn write(out: &mut String, pfc: &PfcConfig, classes: &[Class]) -> fmt::Result {
+    let PfcConfig { pause, resume, headroom, classes: paused } = pfc;
+    write!(out, "pfc = {{ pause = \"{pause}\", resume = \"{resume}\", headroom = \"{headroom}\"")?;
+    if !classes.is_empty() {
+        let names = paused.iter().filter_map(|class| classes.get(class.index()));
+        let names: Vec<String> = names.map(|class| format!("\"{}\"", class.name)).collect();
+        write!(out, ", classes = [{}]", names.join(", "))?;
+    }
+    writeln!(out, " }}")
+}
