@@ -19,7 +19,10 @@ use crate::{
 
 /// Packets over which the load is observed: an arrival is a whole packet, so that a load between two
 /// neighbours is 0 or 2.
-const OBSERVED: u32 = 4;
+const OBSERVED: u32 = 8;
+
+/// Loads up to here are those of a link that is full: two packets of those observed may come early.
+const FULL: f64 = 1.25;
 
 /// A sender that reacts to what switches tell of their queues.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ struct State {
     control: Control,
     /// What was told and is not due yet, in order.
     told: VecDeque<Told>,
+    /// The packet after the one sent last.
+    next: PacketNumber,
     /// Switches on the path, of the latest acknowledgement.
     hops: u8,
     rtt: RttEstimator,
@@ -59,7 +64,8 @@ struct Ideal {
     cwnd: f64,
     since: Option<(Time, Bytes)>,
     observed: u32,
-    cut_at: Option<Time>,
+    /// The next packet at the latest cut: those before were sent with a larger window.
+    blind_until: PacketNumber,
 }
 
 impl Registered for Notified {
@@ -83,12 +89,13 @@ impl Registered for Notified {
                 cwnd: params.initial_cwnd,
                 since: None,
                 observed: 0,
-                cut_at: None,
+                blind_until: PacketNumber::new(0),
             }),
         };
         Self(Box::new(State {
             control,
             told: VecDeque::new(),
+            next: PacketNumber::new(0),
             hops: 0,
             rtt: RttEstimator::default(),
             params,
@@ -103,8 +110,12 @@ impl Registered for Notified {
 impl Ideal {
     /// Between two packets the queue grew by what came beyond what the link took: the load is 1 plus
     /// that over the link's rate. A window divided by it is the flow's part of the link; it empties the
-    /// queue within an RTT, since nothing is sent until no more than that is in flight.
-    fn react(&mut self, told: &Told, base_rtt: Span) {
+    /// queue within an RTT, since nothing is sent until no more than that is in flight. What is told of
+    /// packets that left before says nothing new then.
+    fn react(&mut self, told: &Told, newest: PacketNumber) {
+        if told.seq < self.blind_until {
+            return;
+        }
         let Some((at, queue)) = self.since else {
             self.since = Some((told.arrived, told.queue));
             return;
@@ -118,11 +129,11 @@ impl Ideal {
         let grown = told.queue.get() as f64 - queue.get() as f64;
         let took = told.link_rate.as_bps() as f64 * told.arrived.since(at).as_secs_f64() / 8.0;
         let load = 1.0 + grown / took;
-        let rested = self.cut_at.is_none_or(|cut| told.at.since(cut) >= base_rtt);
-        // A packet more or less over those observed is no change of load.
-        if rested && load > 1.0 + 1.0 / f64::from(OBSERVED) {
-            self.cwnd = (self.cwnd / load).max(1.0);
-            self.cut_at = Some(told.at);
+        if load > FULL {
+            let cwnd = self.cwnd / load;
+            self.cwnd = if cwnd > 1.0 { cwnd } else { 1.0 };
+            self.blind_until = newest;
+            self.since = None;
         }
     }
 }
@@ -147,7 +158,7 @@ impl State {
                 fields: AlgorithmFields::None,
                 telemetry: None,
             }),
-            Control::Ideal(ideal) => ideal.react(told, self.params.base_rtt),
+            Control::Ideal(ideal) => ideal.react(told, self.next),
         }
     }
 }
@@ -206,6 +217,7 @@ impl Sender for Notified {
     }
 
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
+        self.0.next = PacketNumber::new(info.seq.get() + 1);
         let sent = crate::bolt::stamp(info.now);
         header.fields = AlgorithmFields::Bolt(BoltFields::new(0, sent));
     }
