@@ -43,6 +43,7 @@ fn every_profile_of_every_algorithm_builds() {
             "dcqcn",
             "rcp",
             "hull",
+            "notified",
             "constant"
         ]
     );
