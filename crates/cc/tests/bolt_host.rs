@@ -231,3 +231,15 @@ fn an_option_paces_every_window_after_the_first_rtt() {
     // 8 us over 20 packets.
     assert_eq!(flow.allowance().pacing, Pacing::Delay(us(0.4)));
 }
+
+/// Bolt ns-3: of a window of 2.5 packets the half is no packet's room; one more leaves RTT/cwnd later.
+#[test]
+fn profile_code_paces_the_rest_of_a_window() {
+    use apus_cc::Pacing;
+    let config = build("bolt", Some("code"), &[("initial_cwnd", "12.5")]).expect("sound");
+    let mut flow = config.sender(&FlowInfo::default());
+    assert_eq!(flow.allowance().pacing, Pacing::AckClocked, "no RTT yet");
+    flow.set_latest_rtt(Span::from_us(5));
+    assert_eq!(flow.allowance().pacing, Pacing::Rest(Span::from_ns(400)));
+    assert_eq!(flow.allowance().packets(), 12);
+}
