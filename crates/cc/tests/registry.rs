@@ -115,7 +115,7 @@ fn unknown_names_suggest_the_nearest() {
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
     assert!(error("bbr", None, &[]).to_string().contains(
-        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, constant"
+        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, constant"
     ));
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);

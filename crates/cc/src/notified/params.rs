@@ -86,10 +86,10 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "window from which on flow scaling adds nothing",
         &[default("256", "Bolt ns-3")],
     ),
-    rtt::rto_gain(&[default("0.25", "deviation: as Swift's")]),
-    rtt::rto_multiplier(&[default("2", "deviation: as Swift's")]),
-    rtt::min_rto(&[default("1ms", "deviation: as Swift's")]),
-    rtt::initial_rto(&[default("1ms", "deviation: as Swift's")]),
+    rtt::rto_gain(&[default("0.25", "deviation: Bolt gives none for its study; as Swift's")]),
+    rtt::rto_multiplier(&[default("2", "deviation: Bolt gives none for its study; as Swift's")]),
+    rtt::min_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
+    rtt::initial_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
 ];
 
 /// From when the delay counts.
