@@ -38,7 +38,7 @@ detour = ["detour -> right"]
 back = ["right -> detour"]
 [[workload]]
 kind = "flows"
-size = "1MB"
+size = "1GB"
 [[workload.flow]]
 from = 0
 to = 1
@@ -101,7 +101,7 @@ fn pauses_keep_an_incast_from_losing_what_its_buffer_cannot_hold() {
 fn drained_us(delay: &str) -> f64 {
     let text = format!(
         r#"
-duration = "100us"
+duration = "300us"
 [topology]
 kind = "dumbbell"
 left = 2
@@ -128,7 +128,7 @@ to = 2
 [[workload.flow]]
 from = 1
 to = 3
-start = "20us"
+start = "200us"
 [measure]
 window = "10us"
 [measure.ports]
@@ -138,7 +138,7 @@ name = "drained"
 of = {{ ports = "middle" }}
 quantity = "queue"
 interval = "1us"
-after = "25us"
+after = "201400ns"
 below = "4us"
 hold = "5us"
 "#
