@@ -7,8 +7,8 @@ use crate::dcqcn::switch::RampMarker;
 use crate::dctcp::switch::{EcnMarker, MarkAt};
 use crate::hpcc::switch::TelemetryStamp;
 use crate::hull::PhantomQueue;
-use crate::rcp::RcpPort;
 use crate::notified::switch::QueueReport;
+use crate::rcp::RcpPort;
 use crate::{CongestionHeader, Telemetry};
 
 /// What a switch half knows of its port from the start.
@@ -135,7 +135,12 @@ impl SwitchAlgorithm {
     #[must_use]
     pub fn acts_on_dequeue(&self) -> bool {
         match self {
-            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) | Self::Report(_) => false,
+            Self::Plain
+            | Self::Bolt(_)
+            | Self::Ramp(_)
+            | Self::Rcp(_)
+            | Self::Phantom(_)
+            | Self::Report(_) => false,
             Self::Ecn(marker) => marker.at == MarkAt::Dequeue,
             Self::Telemetry(_) => true,
         }
@@ -170,9 +175,12 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain | Self::Bolt(_) | Self::Ramp(_) | Self::Rcp(_) | Self::Phantom(_) | Self::Report(_) => {
-                Verdict::Forward
-            }
+            Self::Plain
+            | Self::Bolt(_)
+            | Self::Ramp(_)
+            | Self::Rcp(_)
+            | Self::Phantom(_)
+            | Self::Report(_) => Verdict::Forward,
             Self::Ecn(marker) => marker.on_dequeue(header, telemetry, bytes, view),
             Self::Telemetry(stamp) => stamp.on_dequeue(header, telemetry, bytes, view),
         }
