@@ -9,6 +9,14 @@ fn read(text: &str) -> Result<Scenario, String> {
     Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default()).map_err(|e| e.to_string())
 }
 
+/// Why a scenario is refused.
+fn refused(text: &str) -> String {
+    match read(text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(why) => why,
+    }
+}
+
 /// Runs a scenario and what it is written back as, which must say the same.
 fn run(text: &str, threads: u32) -> Summary {
     let scenario = read(text).unwrap_or_else(|e| panic!("{e}"));
@@ -67,13 +75,12 @@ fn an_impossible_path_names_what_is_wrong() {
         ("[\"left\", \"detour\"]", "no link connects"),
         ("[]", "must be"),
     ] {
-        let error = read(&format!("{SQUARE}reroute = {{ at = \"1us\", through = {through} }}\n"))
-            .err()
-            .expect("refused");
+        let error =
+            refused(&format!("{SQUARE}reroute = {{ at = \"1us\", through = {through} }}\n"));
         assert!(error.contains(why), "{error}");
     }
     let late = format!("{SQUARE}reroute = {{ at = \"2ms\", through = [\"left\", \"right\"] }}\n");
-    assert!(read(&late).err().expect("refused").contains("the run ends"));
+    assert!(refused(&late).contains("the run ends"));
 }
 
 const INCAST: &str = r#"
@@ -94,7 +101,7 @@ fn pauses_keep_an_incast_from_losing_what_its_buffer_cannot_hold() {
     assert!(with.busiest_port.max_queue_bytes <= 400_000.0 as _);
     assert!(with.throughput_gbps > 95.0, "{}", with.throughput_gbps);
     let wrong = ", pfc = { pause = \"20kB\", resume = \"20kB\", headroom = \"30kB\" }";
-    assert!(read(&INCAST.replace("PFC", wrong)).err().expect("refused").contains("below"));
+    assert!(refused(&INCAST.replace("PFC", wrong)).contains("below"));
 }
 
 /// A second flow joins; when the queue is back below 4 us depends on the delay of what it is told.
