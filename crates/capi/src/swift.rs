@@ -147,7 +147,7 @@ unsafe extern "C" fn apus_swift_allowance(
             packets: allowed.packets(),
             pacing_delay_ns: match allowed.pacing {
                 Pacing::Delay(delay) => delay.as_ps() / 1_000,
-                Pacing::AckClocked | Pacing::Rate(_) | Pacing::Credits => 0,
+                Pacing::AckClocked | Pacing::Rest(_) | Pacing::Rate(_) | Pacing::Credits => 0,
             },
             rto_ns: swift.sender.rto().as_ps() / 1_000,
             fabric_cwnd: state.fabric_cwnd.unwrap_or(0.0),

@@ -181,7 +181,10 @@ impl Config {
             return wrong("dscp must be 0 to 63 for every traffic class");
         }
         let switch = self.algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
-        if matches!(switch, SwitchAlgorithm::Bolt(_) | SwitchAlgorithm::Telemetry(_)) {
+        if matches!(
+            switch,
+            SwitchAlgorithm::Bolt(_) | SwitchAlgorithm::Telemetry(_) | SwitchAlgorithm::Report(_)
+        ) {
             return Err(StartError::Setting(format!(
                 "{} lives on what switches write into packets, which does not travel over UDP; \
                  choose an algorithm that needs delay or ECN marks only, such as swift",
