@@ -346,6 +346,12 @@ impl ClassPort {
             self.classes.classes[served.class].own_bytes -= u64::from(served.bytes);
         }
         self.leave(served.bytes, env);
+        // Ports that can be paused are never certain, so the packet is still here.
+        if !self.certain
+            && let Some(pfc) = env.pfc
+        {
+            leave(pfc, env.pool.fields(served.packet), env.routes);
+        }
         let fate = match &mut self.impairment {
             _ if self.certain => None,
             _ if served.lost => Some(Fate::Drop(DropReason::LinkDown)),
