@@ -283,6 +283,8 @@ impl Metrics {
                     self.warm.duplicate_bytes += u64::from(segment.length);
                 }
             }
+            // It came and has to come again.
+            Handled::OutOfOrder { .. } => self.warm.delivered_packets += 1,
             Handled::Ack(Some(sample)) if !self.in_warmup => {
                 self.fabric_rtt.record(sample.fabric_rtt);
                 self.end_to_end_rtt.record(sample.end_to_end_rtt);

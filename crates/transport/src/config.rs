@@ -14,6 +14,8 @@ pub struct EndpointConfig {
     /// A packet is lost once a packet sent this many numbers later is acknowledged
     /// (RFC 9002 §6.1.1: 3). Packet numbers are never reused, so this counts transmissions.
     pub reorder_threshold: u64,
+    /// What becomes of packets that arrive out of order.
+    pub recovery: Recovery,
     /// Op numbers that a flow's ops under way may span, from the oldest that is not complete; as
     /// many answers to reads may wait. Bounds the memory that a peer can cost.
     /// deviation: the papers give none; 1024 is far above what any experiment submits.
@@ -30,6 +32,18 @@ pub struct EndpointConfig {
     /// when what they ask for is at hand. `false`: each is answered as soon as its request is here, as
     /// one-sided ops on memory are.
     pub reads_wait: bool,
+}
+
+/// What becomes of packets that arrive out of order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// They are kept, and only what is missing is sent again (Swift §3.6).
+    #[default]
+    Selective,
+    /// The receiver drops them, says once per gap that one is there, and the sender sends all that is
+    /// in flight again from the gap on: what RDMA hardware did for which DCQCN and HPCC were defined
+    /// (DCQCN §2; InfiniBand's NAK of a sequence error). Bytes of a flow then arrive in order.
+    GoBackN,
 }
 
 /// What the local NIC receive delay t6 - t5 counts as.
@@ -49,6 +63,7 @@ impl Default for EndpointConfig {
             max_payload: 4096,
             header_bytes: 64,
             reorder_threshold: 3,
+            recovery: Recovery::Selective,
             max_ops: 1024,
             timer_granularity_log2_ps: 17,
             give_up_after: None,

@@ -19,7 +19,7 @@ use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Sender, Snapshot, Telemetry
 use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
-use crate::config::EndpointConfig;
+use crate::config::{EndpointConfig, Recovery};
 use crate::control::{CreditCounters, echoed};
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
 use crate::op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
@@ -54,6 +54,11 @@ pub enum Handled {
     },
     /// Data that had arrived before: acknowledged, not stored.
     Duplicate,
+    /// Data behind a gap, dropped under go-back-N: `told` if the sender is told of the gap, once.
+    OutOfOrder {
+        /// Whether an acknowledgement says so now.
+        told: bool,
+    },
     /// The peer gave up an op that is not complete: what of it is kept can be dropped.
     Cancelled,
     /// The peer refused an op, which ends here with [`Outcome::Rejected`].
@@ -222,7 +227,8 @@ impl Endpoint {
                     marked,
                     credit: segment.credit.map(|echo| echoed(now, echo)),
                 });
-                if due && !flow.in_acks {
+                let silent = handled == Handled::OutOfOrder { told: false };
+                if due && !silent && !flow.in_acks {
                     flow.in_acks = true;
                     self.acks.push_back(id);
                 }
@@ -292,7 +298,7 @@ impl Endpoint {
             flow.algorithm.on_timer(now);
         }
         match flow.timeout_at() {
-            Some(at) if at <= now => flow.on_timeout(now),
+            Some(at) if at <= now => flow.on_timeout(now, self.config.recovery),
             Some(_) => {}
             // Acknowledgements leave the timer alone, so it tells that a flow has become idle.
             None => flow.send.rest(),
@@ -314,6 +320,11 @@ impl Endpoint {
             let flow = &mut self.flows[id.index()];
             flow.in_acks = false;
             if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
+                if flow.receive.owes_gap() {
+                    // This one has news, so the sender does not learn of the gap by it.
+                    flow.in_acks = true;
+                    self.acks.push_back(id);
+                }
                 return Some(Transmit {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
@@ -510,6 +521,15 @@ fn handle_data(
     let room = !request || flow.send.responses_under_way() < config.max_ops as usize;
     if !admitted || !room || segment.op_length > MAX_OP_BYTES {
         return Handled::Refused;
+    }
+    if config.recovery == Recovery::GoBackN {
+        let ahead = match answer {
+            true => flow.send.answer_is_ahead(segment),
+            false => flow.receive.is_ahead(segment),
+        };
+        if ahead {
+            return Handled::OutOfOrder { told: flow.receive.note_gap() };
+        }
     }
     if !flow.receive.record(header.seq, arrival, observed) {
         return Handled::Duplicate;

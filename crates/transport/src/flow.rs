@@ -11,7 +11,7 @@ use apus_cc::{
 use apus_units::{Bytes, FlowId, PacketNumber, Span, Time, prefetch, prefetch_start};
 use apus_wire::{Ack, Body, Header, Segment, Signal};
 
-use crate::config::{EndpointConfig, LocalRx};
+use crate::config::{EndpointConfig, LocalRx, Recovery};
 use crate::control::ControlState;
 use crate::receive::{Arrival, Observed, ReceiveSide};
 use crate::send::{AckOutcome, SendSide};
@@ -228,7 +228,7 @@ impl Flow {
         config: &EndpointConfig,
         finish: impl FnMut(Finished),
     ) -> Option<RttSample> {
-        let outcome = self.send.on_ack(arrival.now, ack, config.reorder_threshold, finish);
+        let outcome = self.send.on_ack(arrival.now, ack, config, finish);
         let marked = self.newly_marked(ack.marked);
         let sample = outcome.echo_sent_at.map(|sent_at| {
             let arrival = (arrival, observed);
@@ -329,8 +329,8 @@ impl Flow {
     }
 
     /// The retransmission timeout expired.
-    pub(crate) fn on_timeout(&mut self, now: Time) {
-        self.send.on_timeout(now);
+    pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
+        self.send.on_timeout(now, recovery);
         self.algorithm.on_timeout(&TimeoutEvent { now, next_seq: self.send.next_seq() });
     }
 

@@ -22,7 +22,7 @@ mod send;
 mod streams;
 pub mod wheel;
 
-pub use config::{EndpointConfig, LocalRx};
+pub use config::{EndpointConfig, LocalRx, Recovery};
 pub use control::CreditCounters;
 pub use endpoint::{Endpoint, Handled, Transmit};
 pub use flow::{FlowCounters, RttSample, Waiting};

@@ -68,6 +68,13 @@ impl RangeSet {
         end - start - covered
     }
 
+    /// Bytes from the first on that are in the set without a gap.
+    #[inline]
+    #[must_use]
+    pub fn contiguous(&self) -> u64 {
+        self.contiguous
+    }
+
     /// Whether all bytes below `length` are in the set.
     #[must_use]
     pub fn is_complete(&self, length: u64) -> bool {

@@ -55,6 +55,17 @@ pub struct Observed<'a> {
     pub telemetry: Option<&'a Telemetry>,
 }
 
+/// Go-back-N: whether what arrives lies behind a gap, and the sender knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Gap {
+    #[default]
+    None,
+    /// The sender is to be told.
+    Due,
+    /// It has been told, which happens once per gap.
+    Told,
+}
+
 /// The receiving side of a flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveSide {
@@ -74,6 +85,7 @@ pub(crate) struct ReceiveSide {
     receiver_level: u8,
     /// Whether the newest packet is new since the last acknowledgement.
     ack_has_new: bool,
+    gap: Gap,
     /// What the sender's algorithm is told back of its packets' fields.
     echo: Echo,
 }
@@ -93,6 +105,7 @@ impl ReceiveSide {
                 self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
                 self.note(seq, arrival);
                 self.ack_has_new = true;
+                self.gap = Gap::None;
                 self.observe(observed);
             }
             // Its timing may be long known to the sender: it counts only if there is no better.
@@ -156,6 +169,32 @@ impl ReceiveSide {
         }
         op.received.has_room_for(segment.offset)
             && op.first.is_none_or(|first| first == (segment.kind, segment.op_length))
+    }
+
+    /// Whether bytes before an admitted segment of one of the peer's ops are missing. Requests of reads
+    /// bring no bytes, and words that an op was given up come whenever they come.
+    pub(crate) fn is_ahead(&self, segment: &Segment) -> bool {
+        if matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel) {
+            return false;
+        }
+        let Some(index) = segment.op.get().checked_sub(self.first_op) else { return false };
+        // The first op is not done, or it would not be here.
+        let here = self.inbound.front().map_or(0, |op| op.received.contiguous());
+        index > 0 || segment.offset > here
+    }
+
+    /// Go-back-N: a packet came behind a gap and is dropped. Whether the sender is to be told now.
+    pub(crate) fn note_gap(&mut self) -> bool {
+        let new = self.gap == Gap::None;
+        if new {
+            self.gap = Gap::Due;
+        }
+        new
+    }
+
+    /// Whether the sender is yet to be told of a gap, by an acknowledgement without news.
+    pub(crate) fn owes_gap(&self) -> bool {
+        self.gap == Gap::Due
     }
 
     /// Takes in an admitted segment of one of the peer's ops.
@@ -228,6 +267,9 @@ impl ReceiveSide {
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let largest = self.packets.largest()?;
+        if !self.ack_has_new && self.gap == Gap::Due {
+            self.gap = Gap::Told;
+        }
         self.ack_has_new = false;
         let seq = self.next_control();
         let ack = Ack {

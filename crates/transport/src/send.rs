@@ -12,7 +12,7 @@ use apus_cc::Backlog;
 use apus_units::{OpId, PacketNumber, Time, prefetch};
 use apus_wire::{Ack, Segment, SegmentKind};
 
-use crate::config::EndpointConfig;
+use crate::config::{EndpointConfig, Recovery};
 use crate::flow::FlowCounters;
 use crate::op::{Op, OpKind};
 use crate::received::AckedPackets;
@@ -34,7 +34,7 @@ const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
 pub(crate) struct AckOutcome {
     /// Packets acknowledged for the first time that were in flight.
     pub(crate) newly_acked: u32,
-    /// Packets found lost through holes, and the largest of them.
+    /// Packets found lost through holes or a word of a gap, and the largest of them.
     pub(crate) lost: u32,
     pub(crate) lost_seq: PacketNumber,
     /// When the packet whose timing the acknowledgement echoes was sent (t1), if known.
@@ -322,7 +322,7 @@ impl SendSide {
         &mut self,
         now: Time,
         ack: &Ack,
-        reorder_threshold: u64,
+        config: &EndpointConfig,
         finish: impl FnMut(Finished),
     ) -> AckOutcome {
         if ack.largest >= self.next_seq() || ack.echo >= self.next_seq() {
@@ -331,7 +331,18 @@ impl SendSide {
         }
         let echo_sent_at = self.record(ack.echo.get()).map(|s| s.sent_at);
         let received = (ack.largest, ack.bitmap);
-        let outcome = self.on_received(now, received, reorder_threshold, finish);
+        let repeats = self.acked.largest() == Some(ack.largest);
+        let mut outcome = self.on_received(now, received, config.reorder_threshold, finish);
+        if config.recovery == Recovery::GoBackN && repeats && outcome.newly_acked == 0 {
+            // What arrived behind a gap is dropped, so an acknowledgement without news tells of one.
+            // What overtook a packet of before the last return says nothing of those sent since: one
+            // return per round trip. Its timing is that of a packet acknowledged before.
+            let went_back_at = self.rare.as_ref().map_or(0, |rare| rare.went_back_at);
+            if ack.largest.get() >= went_back_at {
+                self.go_back(now, &mut outcome);
+            }
+            return outcome;
+        }
         AckOutcome { echo_sent_at, ..outcome }
     }
 
@@ -371,6 +382,31 @@ impl SendSide {
         }
         self.forget_old(largest);
         outcome
+    }
+
+    /// Everything in flight is sent again, in its order and before anything else.
+    fn go_back(&mut self, now: Time, outcome: &mut AckOutcome) {
+        let end = self.next_seq().get();
+        let before = outcome.lost;
+        for seq in self.loss_floor()..end {
+            if self.lose(seq) {
+                outcome.lost += 1;
+                outcome.lost_seq = PacketNumber::new(seq);
+            }
+        }
+        self.set_loss_floor(end);
+        self.rare().fast_losses += u64::from(outcome.lost - before);
+        self.begin_again();
+        self.progress_at = now;
+    }
+
+    /// Go-back-N: each lane's bytes leave in their order, whenever they were found lost.
+    fn begin_again(&mut self) {
+        let order = |range: &Range| (range.lane == Lane::Responses, range.stream, range.offset);
+        let next = self.next_seq().get();
+        let rare = self.rare();
+        rare.retransmit.make_contiguous().sort_unstable_by_key(order);
+        rare.went_back_at = next;
     }
 
     /// When packet `seq` left, if it is in flight and no switch has signalled about it yet: a
@@ -497,7 +533,7 @@ impl SendSide {
     }
 
     /// The timeout: everything in flight is taken for lost.
-    pub(crate) fn on_timeout(&mut self, now: Time) {
+    pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
         let before = self.in_flight;
         let end = self.next_seq().get();
         for seq in self.loss_floor()..end {
@@ -508,6 +544,9 @@ impl SendSide {
         let rare = self.rare();
         rare.timeouts += 1;
         rare.timeout_losses += u64::from(before);
+        if recovery == Recovery::GoBackN {
+            self.begin_again();
+        }
         // A silent peer must not cost memory: no record is kept further back than two bitmaps.
         while self.sent.len() > 2 * u128::BITS as usize {
             self.forget_front();
@@ -523,6 +562,12 @@ impl SendSide {
         matches!(stream.op.kind, OpKind::Read { .. })
             && segment.op_length == stream.op.length
             && (!stream.is_live() || stream.answer.has_room_for(segment.offset))
+    }
+
+    /// Whether bytes of an admitted answer are missing before `segment`.
+    pub(crate) fn answer_is_ahead(&self, segment: &Segment) -> bool {
+        let stream = self.ops.get(segment.op.get()).filter(|s| s.is_live());
+        stream.is_some_and(|s| segment.offset > s.answer.contiguous())
     }
 
     /// Takes in bytes of the answer to our read `op`: how many were new, and the read if it is

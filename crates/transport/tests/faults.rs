@@ -4,7 +4,7 @@
 mod support;
 
 use apus_cc::registry::build;
-use apus_transport::{EndpointConfig, OpKind, Outcome};
+use apus_transport::{EndpointConfig, OpKind, Outcome, Recovery};
 use apus_units::{Span, Time};
 use apus_wire::RegionKey;
 use support::{Faults, Pair, Random, byte};
@@ -22,7 +22,11 @@ fn run(seed: u64) {
     };
     let algorithm = build(name, None, settings).expect(name);
     let max_payload = [100, 1000, 4096][choices.below(3) as usize];
-    let config = EndpointConfig { max_payload, ..EndpointConfig::default() };
+    let recovery = match Random(seed ^ 0x6bac).below(3) {
+        0 => Recovery::GoBackN,
+        _ => Recovery::Selective,
+    };
+    let config = EndpointConfig { max_payload, recovery, ..EndpointConfig::default() };
     let mut pair = Pair::new(&algorithm, config, seed);
     pair.faults = Faults {
         loss: choices.below(150),

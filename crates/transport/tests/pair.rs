@@ -6,7 +6,7 @@ mod support;
 use apus_cc::FlowInfo;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{
-    Arrival, Endpoint, EndpointConfig, Handled, LocalRx, Op, OpKind, Outcome, SubmitError,
+    Arrival, Endpoint, EndpointConfig, Handled, LocalRx, Op, OpKind, Outcome, Recovery, SubmitError,
 };
 use apus_units::{FlowId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, RegionKey, SegmentKind};
@@ -127,6 +127,82 @@ fn swift_3_6_hole_is_retransmitted_under_a_fresh_number() {
     let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
     assert_eq!((counters.fast_losses, counters.timeouts), (1, 0));
     assert_stored(&pair, 0, false, 0, 4096 * 8);
+}
+
+fn go_back_n(window: &str) -> Pair {
+    let config = EndpointConfig { recovery: Recovery::GoBackN, ..EndpointConfig::default() };
+    Pair::new(&constant(window), config, 1)
+}
+
+/// DCQCN §2: RDMA hardware sends all again from the lost packet on.
+#[test]
+fn go_back_n__a_loss_costs_all_that_was_behind_it() {
+    let mut pair = go_back_n("8");
+    pair.lose = vec![(0, 2)];
+    pair.submit(0, WRITE, 4096 * 8);
+    pair.run_until(FAR);
+    // Packets 3 to 7 arrive at 5 us and are dropped; the first of them makes the receiver tell, and at
+    // 10 us packets 8 to 13 carry what 2 to 7 did.
+    let data = data_of(&pair, 0);
+    assert_eq!(data.len(), 14);
+    let resent: Vec<_> = (2..8).map(|i| (10, 6 + i, 0, i * 4096)).collect();
+    assert_eq!(data[8..], resent);
+    assert_eq!(pair.sides[1].out_of_order, 5);
+    // One acknowledgement for each packet that was kept, and one word of the gap.
+    assert_eq!(pair.sides[1].acks_sent, 8 + 1);
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    assert_eq!((counters.fast_losses, counters.timeouts), (6, 0));
+    assert_stored(&pair, 0, false, 0, 4096 * 8);
+}
+
+/// A gap is told once; what is lost again behind it is found by the timeout.
+#[test]
+fn go_back_n__a_gap_is_told_once() {
+    let mut pair = go_back_n("8");
+    pair.lose = vec![(0, 2), (0, 8)];
+    pair.submit(0, WRITE, 4096 * 8);
+    pair.run_until(FAR);
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    assert_eq!((counters.fast_losses, counters.timeouts), (6, 1));
+    assert_stored(&pair, 0, false, 0, 4096 * 8);
+}
+
+/// News and the word of a gap cannot go by one acknowledgement.
+#[test]
+fn go_back_n__a_batch_with_a_gap_is_acknowledged_twice() {
+    let mut pair = go_back_n("8");
+    pair.lose = vec![(0, 2)];
+    pair.submit(0, WRITE, 4096 * 8);
+    for (at, to, datagram) in core::iter::from_fn(|| pair.take_from_wire()).collect::<Vec<_>>() {
+        pair.now = at;
+        pair.deliver(to, &datagram);
+    }
+    pair.flush(1);
+    assert_eq!(pair.sides[1].acks_sent, 2);
+    pair.run_until(FAR);
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    assert_eq!((counters.fast_losses, counters.timeouts), (6, 0));
+    assert_stored(&pair, 0, false, 0, 4096 * 8);
+}
+
+/// The bytes of one op after another, and of answers beside them, each in order.
+#[test]
+fn go_back_n__ops_and_answers_arrive_whole_whatever_is_lost() {
+    for lost in 0..24 {
+        let mut pair = go_back_n("6");
+        pair.lose = vec![(0, lost), (1, lost / 2)];
+        pair.submit(0, WRITE, 4096 * 5);
+        pair.submit(0, READ, 4096 * 6);
+        pair.submit(0, OpKind::Message, 0);
+        pair.submit(0, WRITE, 4096 * 7);
+        pair.submit(1, WRITE, 4096 * 4);
+        pair.run_until(FAR);
+        assert_eq!(pair.sides[0].completions.len(), 4, "lost {lost}");
+        assert_stored(&pair, 0, false, 0, 4096 * 5);
+        assert_stored(&pair, 1, true, 1, 4096 * 6);
+        assert_stored(&pair, 0, false, 3, 4096 * 7);
+        assert_stored(&pair, 1, false, 0, 4096 * 4);
+    }
 }
 
 #[test]

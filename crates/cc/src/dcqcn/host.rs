@@ -43,6 +43,7 @@ pub struct Dcqcn {
 
 impl Registered for Dcqcn {
     type Params = Params;
+    const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "dcqcn",
         summary: "cuts a rate on notifications of marks, recovers by a timer and a byte counter",

@@ -41,6 +41,7 @@ pub struct Timely {
 
 impl Registered for Timely {
     type Params = Params;
+    const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "timely",
         summary: "adapts a rate to the gradient of the RTT between two thresholds",

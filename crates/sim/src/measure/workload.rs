@@ -140,7 +140,9 @@ impl WorkloadMetrics {
     ) {
         let Some(tally) = self.tally(connection) else { return };
         match handled {
-            Handled::Data { .. } | Handled::Duplicate => tally.wire_bytes += u64::from(wire_bytes),
+            Handled::Data { .. } | Handled::Duplicate | Handled::OutOfOrder { .. } => {
+                tally.wire_bytes += u64::from(wire_bytes);
+            }
             Handled::Ack(Some(sample)) => {
                 tally.fabric_rtt.record(sample.fabric_rtt);
                 tally.end_to_end_rtt.record(sample.end_to_end_rtt);

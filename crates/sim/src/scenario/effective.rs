@@ -7,7 +7,7 @@ use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
 use super::classes::write_ecn;
-use super::host::{LOCAL_RX, spans_of};
+use super::host::{LOCAL_RX, RECOVERY, spans_of};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
 use super::sizes_of::OpSizes;
@@ -35,6 +35,10 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
     write_host(out, setup)?;
     let endpoint = setup.endpoint;
     writeln!(out, "\n[transport]\nreorder_threshold = {}", endpoint.reorder_threshold)?;
+    let recovery = RECOVERY.iter().find(|(_, recovery)| *recovery == endpoint.recovery);
+    if let Some((word, _)) = recovery {
+        writeln!(out, "recovery = \"{word}\"")?;
+    }
     writeln!(out, "max_ops = {}", endpoint.max_ops)?;
     let granularity = Span::from_ps(1 << endpoint.timer_granularity_log2_ps);
     writeln!(out, "timer_granularity = \"{granularity}\"")?;

@@ -1,6 +1,6 @@
 //! `[packets]`, `[host]` and `[transport]`: sizes on the wire, what a host costs, the transport.
 
-use apus_transport::{EndpointConfig, LocalRx};
+use apus_transport::{EndpointConfig, LocalRx, Recovery};
 use apus_units::{Bytes, Span};
 
 use super::section::Section;
@@ -166,6 +166,10 @@ pub(super) const TIMER_GRANULARITY: &str = "timer_granularity";
 /// of the same flow for ever.
 pub(super) const FINE_TIMERS_LOG2_PS: u32 = 13;
 
+/// The words for what becomes of packets out of order.
+pub(super) const RECOVERY: [(&str, Recovery); 2] =
+    [("selective", Recovery::Selective), ("go-back-n", Recovery::GoBackN)];
+
 /// Reads `[transport]`.
 pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) -> EndpointConfig {
     let mut config = EndpointConfig {
@@ -177,6 +181,12 @@ pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) 
     if let Some(threshold) = section.get("reorder_threshold") {
         config.reorder_threshold = threshold;
         section.check(threshold > 0, "reorder_threshold", "must be at least 1 packet");
+    }
+    if section.node("recovery").is_some()
+        && let Some(word) = section.word("recovery", &RECOVERY.map(|(word, _)| word))
+        && let Some((_, recovery)) = RECOVERY.iter().find(|(known, _)| *known == word)
+    {
+        config.recovery = *recovery;
     }
     if let Some(ops) = section.get::<u32>("max_ops") {
         config.max_ops = ops;

@@ -42,7 +42,8 @@
 //!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
 //!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts), or a `scale` by
 //!   which the model's costs are multiplied.
-//! * `[transport]`: `reorder_threshold`, `max_ops`, `timer_granularity`
+//! * `[transport]`: `reorder_threshold`, `recovery` ("selective", or "go-back-n": packets behind a gap
+//!   are dropped, and all from the gap on is sent again), `max_ops`, `timer_granularity`
 //!   ("131072ps"; "8192ps" for algorithms that lean on short gaps, such as credits),
 //!   `local_rx_delay` (what t6 - t5 counts as: "endpoint", "fabric" or "ignored").
 //! * `[algorithm]`: `name`, `profile` and parameters. Several are `[algorithm.LABEL]`, which workloads

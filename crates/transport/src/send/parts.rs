@@ -59,6 +59,8 @@ pub(super) struct Rare {
     pub(super) reads_waiting: u32,
     /// The peer's reads that the caller has yet to answer.
     pub(super) reads_asked: u32,
+    /// Go-back-N: packets from here on left since everything was last sent again.
+    pub(super) went_back_at: u64,
     /// Packets found lost by the SACK bitmap, those taken for lost by a timeout, and timeouts.
     pub(super) fast_losses: u64,
     pub(super) timeout_losses: u64,

@@ -56,6 +56,8 @@ pub struct Side {
     pub data_sent: u64,
     pub duplicates: u64,
     pub refused: u64,
+    /// Dropped behind a gap.
+    pub out_of_order: u64,
     /// What its runtime refuses.
     pub rejects: fn(&Segment) -> Option<RejectReason>,
     /// How many ops of the peer it has room for.
@@ -76,6 +78,7 @@ impl Side {
             data_sent: 0,
             duplicates: 0,
             refused: 0,
+            out_of_order: 0,
             rejects: |_| None,
             room: usize::MAX,
             cancelled: BTreeMap::new(),
@@ -247,6 +250,7 @@ impl Pair {
             Handled::Ack(sample) => side.samples.extend(sample),
             Handled::Credit { .. } | Handled::Control => {}
             Handled::Duplicate => side.duplicates += 1,
+            Handled::OutOfOrder { .. } => side.out_of_order += 1,
             Handled::Refused => side.refused += 1,
             Handled::Cancelled => {
                 let Body::Data(segment) = header.body else { unreachable!() };
