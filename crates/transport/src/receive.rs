@@ -55,14 +55,18 @@ pub struct Observed<'a> {
     pub telemetry: Option<&'a Telemetry>,
 }
 
-/// Go-back-N: whether what arrives lies behind a gap, and the sender knows.
+/// What the next acknowledgement is to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Gap {
+enum Owed {
     #[default]
-    None,
-    /// The sender is to be told.
-    Due,
-    /// It has been told, which happens once per gap.
+    Nothing,
+    /// The newest packet is new since the last acknowledgement.
+    News,
+    /// Go-back-N: the same, and after it, by an acknowledgement without news, that there is a gap.
+    NewsAndGap,
+    /// Go-back-N: that what arrives lies behind a gap.
+    Gap,
+    /// Go-back-N: the sender has been told of the gap, which happens once per gap.
     Told,
 }
 
@@ -83,9 +87,7 @@ pub(crate) struct ReceiveSide {
     /// Switches that the newest packet passed, and how full the receive buffer was.
     hops: u8,
     receiver_level: u8,
-    /// Whether the newest packet is new since the last acknowledgement.
-    ack_has_new: bool,
-    gap: Gap,
+    owed: Owed,
     /// What the sender's algorithm is told back of its packets' fields.
     echo: Echo,
 }
@@ -104,12 +106,13 @@ impl ReceiveSide {
             Recorded::New => {
                 self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
                 self.note(seq, arrival);
-                self.ack_has_new = true;
-                self.gap = Gap::None;
+                self.owed = Owed::News;
                 self.observe(observed);
             }
             // Its timing may be long known to the sender: it counts only if there is no better.
-            Recorded::Duplicate if !self.ack_has_new => self.note(seq, arrival),
+            Recorded::Duplicate if !matches!(self.owed, Owed::News | Owed::NewsAndGap) => {
+                self.note(seq, arrival)
+            }
             Recorded::Duplicate | Recorded::TooOld => {}
         }
         recorded == Recorded::New
@@ -185,16 +188,17 @@ impl ReceiveSide {
 
     /// Go-back-N: a packet came behind a gap and is dropped. Whether the sender is to be told now.
     pub(crate) fn note_gap(&mut self) -> bool {
-        let new = self.gap == Gap::None;
-        if new {
-            self.gap = Gap::Due;
-        }
-        new
+        self.owed = match self.owed {
+            Owed::Nothing => Owed::Gap,
+            Owed::News => Owed::NewsAndGap,
+            Owed::NewsAndGap | Owed::Gap | Owed::Told => return false,
+        };
+        true
     }
 
     /// Whether the sender is yet to be told of a gap, by an acknowledgement without news.
     pub(crate) fn owes_gap(&self) -> bool {
-        self.gap == Gap::Due
+        self.owed == Owed::Gap
     }
 
     /// Takes in an admitted segment of one of the peer's ops.
@@ -267,10 +271,11 @@ impl ReceiveSide {
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let largest = self.packets.largest()?;
-        if !self.ack_has_new && self.gap == Gap::Due {
-            self.gap = Gap::Told;
-        }
-        self.ack_has_new = false;
+        self.owed = match self.owed {
+            Owed::Nothing | Owed::News => Owed::Nothing,
+            Owed::NewsAndGap => Owed::Gap,
+            Owed::Gap | Owed::Told => Owed::Told,
+        };
         let seq = self.next_control();
         let ack = Ack {
             largest,
