@@ -3,6 +3,7 @@
 use apus_units::Span;
 
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::{StateError, StateField, StateOverride};
 
 /// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`,
 /// with the end-to-end RTT smoothed by an EWMA (Swift §3.6). There is no variance term, as in the
@@ -93,6 +94,15 @@ impl RttEstimator {
     /// Overwrites the smoothed RTT with `ps` picoseconds.
     pub(crate) fn set_ps(&mut self, ps: f64) {
         self.smoothed = ps;
+    }
+
+    /// Sets the state of an algorithm of which only the smoothed RTT can be set.
+    pub(crate) fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+        state.check(&[StateField::SmoothedRtt])?;
+        if let Some(ps) = state.smoothed_rtt_ps {
+            self.set_ps(ps);
+        }
+        Ok(())
     }
 
     /// The smoothed RTT; `None` before the first sample.

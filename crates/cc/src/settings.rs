@@ -46,6 +46,25 @@ pub struct ParamInfo {
     pub defaults: &'static [ParamDefault],
 }
 
+/// One row of a table of parameters.
+pub(crate) const fn row(
+    name: &'static str,
+    kind: ParamKind,
+    doc: &'static str,
+    defaults: &'static [ParamDefault],
+) -> ParamInfo {
+    ParamInfo { name, kind, doc, defaults }
+}
+
+/// A row whose value is a bare number.
+pub(crate) const fn number(
+    name: &'static str,
+    doc: &'static str,
+    defaults: &'static [ParamDefault],
+) -> ParamInfo {
+    row(name, ParamKind::Number, doc, defaults)
+}
+
 /// The default of a parameter in some profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamDefault {

@@ -135,8 +135,8 @@ fn ecn_or_delay_4_a_segment_is_one_event_and_min_rtt_the_least_time_between_two(
     assert_close(run.rtts(&[20.0, 20.0]), 5_000.0);
     assert_close(run.rtts(&[20.0]), 5_010.0);
     let mut flow = timely("paper", &[]);
-    for now in [1_000.0, 1_010.0, 1_019.0, 1_020.0] {
-        flow.on_ack(&common::ack(now, 20.0));
+    for at in [1_000.0, 1_010.0, 1_019.0, 1_020.0] {
+        flow.on_ack(&common::ack(at, 20.0));
     }
     assert_close(flow.rate() / 1e6, 5_020.0);
 }

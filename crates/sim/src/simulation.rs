@@ -11,20 +11,20 @@ use apus_fabric::{
 use apus_units::{Bytes, PortId, Span, Time};
 use apus_wire::Header;
 
-use crate::credits::{BoundError, CREDIT_CLASS, CreditSummary, DATA_CLASS, DataBounds};
+use crate::credits::{BoundError, CREDIT_CLASS, DATA_CLASS, DataBounds};
 use crate::fairness::FairShare;
 use crate::faults::Faults;
-use crate::measure::{self, GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
+use crate::measure::{GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
 use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::record::{Record, Recorder, Sampler};
 use crate::reroutes::Reroutes;
-use crate::summary::{
-    Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
-};
+use crate::summary::{Cost, Summary};
 use crate::watch::{Watch, Watcher};
+
+mod sum_up;
 
 /// A plan that cannot be simulated.
 #[derive(Debug)]
@@ -502,137 +502,10 @@ impl Simulation {
     fn is_switch_port(&self, port: PortId) -> bool {
         matches!(self.parts[0].world.network.port_ends(port).0, Node::Switch(_))
     }
-
-    fn sum_up(
-        &self,
-        name: &str,
-        before: &[PortCounters],
-        counters: &Counters,
-        cost: Cost,
-    ) -> Summary {
-        let plan = &self.plan;
-        let network = &self.parts[0].world.network;
-        let metrics = &self.parts[0].world.metrics;
-        let after = self.port_counters(Time::ZERO + plan.duration);
-        let measured = plan.duration - plan.warmup;
-        let seconds = measured.as_secs_f64();
-        // A run that ended in its warm-up has measured nothing.
-        let over = |total: f64, time: f64| if measured.is_zero() { 0.0 } else { total / time };
-        let gbps = |bytes: u64| over(bytes as f64 * 8e-9, seconds);
-
-        let mut startup = Totals::default();
-        let mut steady = Totals::default();
-        let mut busiest = (PortId::default(), 0);
-        for port in network.ports().filter(|&port| self.is_switch_port(port)) {
-            let (old, new) = (&before[port.index()], &after[port.index()]);
-            startup.add(old.dropped, old.offered);
-            steady.add(minus(new.dropped, old.dropped), minus(new.offered, old.offered));
-            let sent = new.sent.bytes - old.sent.bytes;
-            if sent > busiest.1 {
-                busiest = (port, sent);
-            }
-        }
-        let port = {
-            let (port, bytes) = busiest;
-            let (old, new) = (&before[port.index()], &after[port.index()]);
-            let drops = new.dropped.packets - old.dropped.packets;
-            let offered = new.offered.packets - old.offered.packets;
-            PortSummary {
-                name: network.port_name(port),
-                throughput_gbps: gbps(bytes),
-                utilisation: gbps(bytes) / network.rate(port).as_gbps_f64(),
-                loss_rate: ratio(drops, offered),
-                drops,
-                mean_queue_bytes: over(
-                    (new.byte_time - old.byte_time) as f64,
-                    measured.as_ps_f64(),
-                ),
-                max_queue_bytes: new.max_queue.get(),
-                startup_max_queue_bytes: old.max_queue.get(),
-            }
-        };
-        let rates: Vec<f64> = metrics.connections.iter().map(|c| c.new_bytes as f64).collect();
-        Summary {
-            name: name.to_owned(),
-            seed: plan.seed,
-            simulated_s: plan.duration.as_secs_f64(),
-            interrupted: false,
-            stop_reason: None,
-            startup: PhaseSummary::new(
-                plan.warmup.as_secs_f64(),
-                &metrics.startup,
-                startup.drops,
-                startup.offered,
-            ),
-            startup_loss_rate: ratio(startup.drops, startup.offered),
-            measured: PhaseSummary::new(seconds, &metrics.warm, steady.drops, steady.offered),
-            throughput_gbps: port.throughput_gbps,
-            goodput_gbps: gbps(metrics.warm.new_bytes),
-            duplicate_gbps: gbps(metrics.warm.duplicate_bytes),
-            engine_ns_per_kb: (plan.host.engine.is_some() && metrics.warm.new_bytes > 0)
-                .then(|| metrics.warm.engine_time.as_ps_f64() / metrics.warm.new_bytes as f64),
-            acks_per_packet: (metrics.warm.delivered_packets > 0)
-                .then(|| ratio(metrics.warm.acks, metrics.warm.delivered_packets)),
-            signals_gbps: counters.signal_bytes as f64 * 8e-9 / plan.duration.as_secs_f64(),
-            loss_rate: port.loss_rate,
-            fabric_rtt_us: DistributionSummary::from(&metrics.fabric_rtt),
-            end_to_end_rtt_us: DistributionSummary::from(&metrics.end_to_end_rtt),
-            endpoint_delay_us: DistributionSummary::from(&metrics.endpoint_delay),
-            nic_rx_delay_us: DistributionSummary::from(&metrics.nic_rx_delay),
-            credits: CreditSummary::new(&metrics.warm.credits),
-            op_latency_us: DistributionSummary::from(&metrics.op_latency),
-            jain: jain(&rates),
-            fair_share_deviation: self.fair_share.worst(),
-            busiest_port: port,
-            workload: measure::summarize(
-                self.parts[0].world.workloads.as_deref(),
-                plan,
-                &metrics.connections,
-                seconds,
-            ),
-            ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |windows| {
-                let queues = self.group_queues.as_ref();
-                let totals = queues.map(|queues| queues.summarize(before, &after, measured));
-                windows.summarize(measured, totals.unwrap_or_default())
-            }),
-            settle: self.series.as_ref().map_or_else(BTreeMap::new, SeriesSampler::settled),
-            span: self.series.as_ref().map_or_else(BTreeMap::new, SeriesSampler::spans),
-            compare: self.port_windows.as_ref().map_or_else(BTreeMap::new, PortWindows::compare),
-            packets: Conservation {
-                sent: counters.sent,
-                delivered: counters.delivered,
-                dropped: counters.dropped_total(),
-                signals: counters.signals,
-                in_flight: counters.in_flight(),
-                dropped_at_nic: metrics.nic_drops,
-            },
-            cost,
-            notes: Vec::new(),
-            recording: None,
-        }
-    }
-}
-
-/// Drops and offers of several ports.
-#[derive(Clone, Copy, Debug, Default)]
-struct Totals {
-    drops: u64,
-    offered: u64,
-}
-
-impl Totals {
-    fn add(&mut self, dropped: Count, offered: Count) {
-        self.drops += dropped.packets;
-        self.offered += offered.packets;
-    }
 }
 
 fn minus(a: Count, b: Count) -> Count {
     Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// The first multiple of `step` after `now`.

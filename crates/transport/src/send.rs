@@ -19,6 +19,7 @@ use crate::received::AckedPackets;
 use crate::ring::Ring;
 use crate::streams::{Finished, Lane, Stream, Streams};
 
+mod answers;
 mod give_up;
 mod parts;
 
@@ -550,62 +551,6 @@ impl SendSide {
         // A silent peer must not cost memory: no record is kept further back than two bitmaps.
         while self.sent.len() > 2 * u128::BITS as usize {
             self.forget_front();
-        }
-    }
-
-    /// Whether `segment` is an answer that the peer may send: to a read of ours, of its length, and
-    /// opening no more gaps than allowed. An answer to a read that is done is a duplicate.
-    pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
-        let Some(stream) = self.ops.get(segment.op.get()) else {
-            return segment.op.get() < self.ops.first;
-        };
-        matches!(stream.op.kind, OpKind::Read { .. })
-            && segment.op_length == stream.op.length
-            && (!stream.is_live() || stream.answer.has_room_for(segment.offset))
-    }
-
-    /// Whether bytes of an admitted answer are missing before `segment`.
-    pub(crate) fn answer_is_ahead(&self, segment: &Segment) -> bool {
-        let stream = self.ops.get(segment.op.get()).filter(|s| s.is_live());
-        stream.is_some_and(|s| segment.offset > s.answer.contiguous())
-    }
-
-    /// Takes in bytes of the answer to our read `op`: how many were new, and the read if it is
-    /// complete. `None` if there is no such read or the range is not within it.
-    pub(crate) fn on_answer(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        mut finish: impl FnMut(Finished),
-    ) -> Option<u64> {
-        self.heard_at = now;
-        // Ops are numbered as their streams are.
-        let stream = self.ops.get_mut(segment.op.get()).filter(|s| s.is_live())?;
-        let new = stream.answer.insert(segment.offset, u64::from(segment.length));
-        if stream.answer.is_complete(stream.op.length) {
-            stream.done = true;
-            let finished = stream.finished();
-            self.rare().reads_waiting -= 1;
-            self.settle_request(finished.id.get());
-            self.ops.drop_done();
-            finish(finished);
-        }
-        Some(new)
-    }
-
-    /// The answer to read `number` is here, so its request arrived, whatever became of the ACK.
-    fn settle_request(&mut self, number: u64) {
-        if let Some(rare) = &mut self.rare {
-            rare.requests.retain(|r| r.stream != number);
-        }
-        let request = |sent: &Sent| {
-            let range = &sent.range;
-            sent.fate == Fate::InFlight && range.request && !range.cancel && range.stream == number
-        };
-        if let Some(sent) = self.sent.find_mut(request) {
-            sent.fate = Fate::Acked;
-            let range = sent.range;
-            self.leave_flight(range);
         }
     }
 

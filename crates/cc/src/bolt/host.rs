@@ -13,7 +13,7 @@ use crate::swift::Swift;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
     Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, SignalEvent,
-    Snapshot, StateError, StateField, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// Timeouts in a row after which the window falls to its minimum, as in Swift (Alg. 1 l. 17).
@@ -293,11 +293,7 @@ impl Sender for Bolt {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 
     fn set_latest_rtt(&mut self, rtt: Span) {

@@ -18,7 +18,7 @@ use apus_units::Span;
 
 use crate::registry::Registered;
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 use crate::swift::{Config, Params as SwiftParams, Swift};
 
 /// As the paper has it.
@@ -36,15 +36,6 @@ const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
 
 const fn code(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[CODE], value, source }
-}
-
-const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
 }
 
 const NUMBER: ParamKind = ParamKind::Number;

@@ -8,8 +8,8 @@ use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
-    StateOverride, TimeoutEvent,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
+    TimeoutEvent,
 };
 
 /// A sender that keeps its window or rate whatever happens.
@@ -73,10 +73,6 @@ impl Sender for Constant {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

@@ -10,7 +10,7 @@ use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
     ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateField, StateOverride, TimeoutEvent,
+    StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold, and smallest window after a loss, in packets (RFC 9438 Fig. 5).
@@ -233,10 +233,6 @@ impl Sender for Cubic {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

@@ -1,21 +1,15 @@
 //! The parameters of CUBIC, each with its source.
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{
+    ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
+};
 
 /// CUBIC as its RFC has it.
 pub(super) const RFC9438: &str = "rfc9438";
 
 const fn default(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[RFC9438], value, source }
-}
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind: ParamKind::Number, doc, defaults }
 }
 
 /// Every parameter.

@@ -11,7 +11,7 @@ use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
     ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    Snapshot, StateError, StateField, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// From this part of the line's rate on a flow counts as recovered: the halving of the distance to
@@ -222,10 +222,6 @@ impl Sender for Dcqcn {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

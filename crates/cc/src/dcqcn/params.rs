@@ -4,19 +4,10 @@ use apus_units::{Bytes, Rate, Span};
 
 use super::switch::Ramp;
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 
 /// DCQCN as its paper has it.
 pub(super) const PAPER: &str = "paper";
-
-const fn param(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
-}
 
 const fn default(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[PAPER], value, source }
@@ -24,73 +15,73 @@ const fn default(value: &'static str, source: &'static str) -> ParamDefault {
 
 /// Every parameter.
 pub(super) const TABLE: &[ParamInfo] = &[
-    param(
+    row(
         "g",
         ParamKind::Number,
         "weight of a notification in alpha, the estimate of congestion",
         &[default("0.00390625", "DCQCN §5, Fig. 14: 1/256")],
     ),
-    param(
+    row(
         "alpha_timer",
         ParamKind::Time,
         "alpha falls once per this time without a notification",
         &[default("55us", "DCQCN §3.1: K = 55 us, above the interval of notifications")],
     ),
-    param(
+    row(
         "timer",
         ParamKind::Time,
         "T: the rate rises once per this time",
         &[default("55us", "DCQCN §5, Fig. 14")],
     ),
-    param(
+    row(
         "byte_counter",
         ParamKind::Size,
         "B: the rate rises once per this many wire bytes sent",
         &[default("10MB", "DCQCN §5, Fig. 14")],
     ),
-    param(
+    row(
         "f",
         ParamKind::Count,
         "F: rises of fast recovery before additive increase, and of that before hyper increase",
         &[default("5", "DCQCN §3.1")],
     ),
-    param(
+    row(
         "r_ai",
         ParamKind::Rate,
         "additive increase of the target rate",
         &[default("40Mbps", "DCQCN §4")],
     ),
-    param(
+    row(
         "r_hai",
         ParamKind::Rate,
         "hyper increase of the target rate",
         &[default("400Mbps", "unverified: DCQCN §3.1 names it; ten times r_ai")],
     ),
-    param(
+    row(
         "min_rate",
         ParamKind::Rate,
         "smallest rate",
         &[default("10Mbps", "deviation: DCQCN gives none; a rate limiter has one")],
     ),
-    param(
+    row(
         "cnp_interval",
         ParamKind::Time,
         "N: a receiver notifies the sender of a flow at most once per this time",
         &[default("50us", "DCQCN §3.1: N = 50 us")],
     ),
-    param(
+    row(
         "k_min",
         ParamKind::Size,
         "queue of a switch port from which on packets are marked",
         &[default("5kB", "DCQCN §5, Fig. 14, for 40 Gb/s")],
     ),
-    param(
+    row(
         "k_max",
         ParamKind::Size,
         "queue of a switch port above which every packet is marked",
         &[default("200kB", "DCQCN §5, Fig. 14, for 40 Gb/s")],
     ),
-    param(
+    row(
         "p_max",
         ParamKind::Number,
         "probability of a mark at a queue of k_max",

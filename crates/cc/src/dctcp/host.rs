@@ -9,7 +9,7 @@ use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
     ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateField, StateOverride, TimeoutEvent,
+    StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
@@ -180,10 +180,6 @@ impl Sender for Dctcp {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

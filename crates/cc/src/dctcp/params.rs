@@ -1,7 +1,7 @@
 //! The parameters of DCTCP, each with its source.
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, SettingError, Settings, number, require};
 
 /// DCTCP as its RFC has it.
 pub(super) const RFC8257: &str = "rfc8257";
@@ -10,14 +10,6 @@ pub(super) const GCN: &str = "gcn";
 
 const fn both(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[RFC8257, GCN], value, source }
-}
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind: ParamKind::Number, doc, defaults }
 }
 
 /// Every parameter.

@@ -8,8 +8,8 @@ use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
-    StateOverride, TimeoutEvent,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
+    TimeoutEvent,
 };
 
 /// The sender half of DX. DX measures the one-way delay between NICs against its smallest value; here
@@ -149,10 +149,6 @@ impl Sender for Dx {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

@@ -3,21 +3,15 @@
 use apus_units::Span;
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{
+    ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
+};
 
 /// DX as its paper has it.
 pub(super) const PAPER: &str = "paper";
 
 const fn default(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[PAPER], value, source }
-}
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind: ParamKind::Number, doc, defaults }
 }
 
 /// Every parameter.

@@ -10,8 +10,7 @@ use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
     LossEvent, Pacing, ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender,
-    SenderControl, SettingError, Settings, Snapshot, StateError, StateField, StateOverride,
-    TimeoutEvent,
+    SenderControl, SettingError, Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 
 /// Where a sender stands.
@@ -174,10 +173,6 @@ impl Sender for ExpressPass {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

@@ -3,7 +3,7 @@
 use apus_units::Span;
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 
 /// The feedback control of the paper.
 pub(super) const PAPER: &str = "paper";
@@ -20,15 +20,6 @@ const fn only(
     source: &'static str,
 ) -> ParamDefault {
     ParamDefault { profiles: profile, value, source }
-}
-
-const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
 }
 
 const AT_LAST_DATA: &str = "last-data";

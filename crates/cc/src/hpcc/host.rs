@@ -11,8 +11,7 @@ use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, HopTelemetry,
     LossEvent, Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    Snapshot, StateError, StateField, StateOverride, SwitchAlgorithm, SwitchInfo, Telemetry,
-    TimeoutEvent,
+    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, Telemetry, TimeoutEvent,
 };
 
 /// The sender half of HPCC. Windows are in wire bytes, as telemetry is.
@@ -180,10 +179,6 @@ impl Sender for Hpcc {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

@@ -4,19 +4,10 @@ use apus_units::{Bytes, Span};
 
 use crate::dctcp;
 use crate::rtt;
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 
 /// HULL as in its paper.
 pub(super) const PAPER: &str = "paper";
-
-const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
-}
 
 const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[PAPER], value, source }

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use apus_units::Span;
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 use crate::swift::{Config, Params as SwiftParams};
 
 /// The one profile.
@@ -13,15 +13,6 @@ pub(super) const STUDY: &str = "study";
 
 const fn default(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[STUDY], value, source }
-}
-
-const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
 }
 
 /// Every parameter.

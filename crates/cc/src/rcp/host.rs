@@ -11,7 +11,7 @@ use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
     Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateField, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// The sender half of RCP.
@@ -101,10 +101,6 @@ impl Sender for Rcp {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

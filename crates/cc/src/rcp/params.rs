@@ -3,19 +3,10 @@
 use apus_units::Span;
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 
 /// RCP as in its papers, with the constants of its authors' simulator.
 pub(super) const PAPER: &str = "paper";
-
-const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
-}
 
 const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[PAPER], value, source }

@@ -22,7 +22,7 @@
 //!   target; settings of 0 turn them off.
 
 use crate::rtt;
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, ProfileInfo};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, ProfileInfo, row};
 
 /// The profile of Algorithm 1.
 pub(super) const PAPER: &str = "paper";
@@ -53,15 +53,6 @@ const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
 
 const fn falcon(value: &'static str, source: &'static str) -> ParamDefault {
     ParamDefault { profiles: &[FALCON], value, source }
-}
-
-const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
 }
 
 const NUMBER: ParamKind = ParamKind::Number;

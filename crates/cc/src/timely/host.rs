@@ -8,8 +8,8 @@ use super::params::{self, Params, Variant};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
-    StateOverride, TimeoutEvent,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
+    TimeoutEvent,
 };
 
 /// Steps of hyperactive increase (TIMELY §4.3, Alg. 1: N = 5).
@@ -176,10 +176,6 @@ impl Sender for Timely {
     }
 
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        state.check(&[StateField::SmoothedRtt])?;
-        if let Some(ps) = state.smoothed_rtt_ps {
-            self.rtt.set_ps(ps);
-        }
-        Ok(())
+        self.rtt.set_state(state)
     }
 }

@@ -3,7 +3,7 @@
 use apus_units::{Bytes, Rate, Span};
 
 use crate::rtt::{self, RtoRule};
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 
 /// TIMELY as its paper has it.
 pub(super) const PAPER: &str = "paper";
@@ -22,54 +22,45 @@ const fn one(
     ParamDefault { profiles, value, source }
 }
 
-const fn param(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
-}
-
 /// Every parameter.
 pub(super) const TABLE: &[ParamInfo] = &[
-    param(
+    row(
         "t_low",
         ParamKind::Time,
         "below this RTT the rate grows whatever the gradient",
         &[both("50us", "ECN or Delay §4: as TIMELY's authors recommend")],
     ),
-    param(
+    row(
         "t_high",
         ParamKind::Time,
         "above this RTT the rate falls whatever the gradient",
         &[both("500us", "ECN or Delay §4: as TIMELY's authors recommend")],
     ),
-    param(
+    row(
         "t_ref",
         ParamKind::Time,
         "RTT that the patched decrease is measured from",
         &[one(&[PATCHED], "50us", "ECN or Delay Alg. 2, §4.3: q' is C * T_low")],
     ),
-    param(
+    row(
         "min_rtt",
         ParamKind::Time,
         "D_minRTT: what the gradient is divided by, and the shortest time between two changes of rate",
         &[both("20us", "ECN or Delay §4")],
     ),
-    param(
+    row(
         "delta",
         ParamKind::Rate,
         "additive increase of the rate",
         &[both("10Mbps", "TIMELY §4.3; ECN or Delay §4")],
     ),
-    param(
+    row(
         "alpha",
         ParamKind::Number,
         "weight of a new difference of RTTs in their average",
         &[both("0.875", "ECN or Delay §4")],
     ),
-    param(
+    row(
         "beta",
         ParamKind::Number,
         "multiplicative decrease",
@@ -78,7 +69,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
             one(&[PATCHED], "0.008", "ECN or Delay §4.3: for its stability"),
         ],
     ),
-    param(
+    row(
         "hai_thresh",
         ParamKind::Count,
         "changes of rate without a positive gradient after which the increase is five times as large",
@@ -88,13 +79,13 @@ pub(super) const TABLE: &[ParamInfo] = &[
             "TIMELY §4.3, Alg. 1: N = 5 if gradient <= 0 for five completion events",
         )],
     ),
-    param(
+    row(
         "segment",
         ParamKind::Size,
         "payload bytes whose acknowledgement is a completion event",
         &[both("16KiB", "ECN or Delay §4; TIMELY §5 uses 16 to 64 KB")],
     ),
-    param(
+    row(
         "initial_share",
         ParamKind::Number,
         "first rate as a fraction of the host's line",
@@ -104,7 +95,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
              know; as beside nine others",
         )],
     ),
-    param(
+    row(
         "min_rate",
         ParamKind::Rate,
         "smallest rate",
