@@ -9,21 +9,86 @@ use apus_udp::session::{
     Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
-use apus_wire::{Body, Header, Segment, SegmentKind};
+use apus_wire::{
+    Ack, Body, Control, Credit, CreditEcho, Header, Received as Arrived, RegionKey, Reject,
+    RejectReason, Segment, SegmentKind,
+};
 use libfuzzer_sys::fuzz_target;
+
+/// What was sent with a packet number, to be compared with what arrives.
+struct Sent {
+    header: Header,
+    payload: Vec<u8>,
+}
 
 struct World {
     now: Time,
+    ring: KeyRing,
     tables: [Sessions; 2],
     sessions: [Option<SessionId>; 2],
+    /// Times that each process was started.
+    starts: [u8; 2],
+    /// Whether the applications accept what comes in, refuse it, or say nothing.
+    answers: [Answer; 2],
     /// Datagrams sent: by whom, and their bytes. They stay: any may come any number of times.
-    sent: Vec<(usize, Vec<u8>)>,
-    next: u64,
-    delivered: BTreeSet<(usize, SessionId, u64)>,
+    datagrams: Vec<(usize, Vec<u8>)>,
+    /// By packet number.
+    sent: Vec<Sent>,
+    /// Bytes of each datagram of [`World::datagrams`] that is a probe, by who sent it.
+    probed: BTreeSet<(usize, usize)>,
+    hellos: BTreeSet<Vec<u8>>,
+    delivered: BTreeSet<(usize, u8, SessionId, u64)>,
 }
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Accept,
+    Refuse,
+    Nothing,
+}
+
+const CONFIG: fn() -> Config = || Config { max_sessions: 8, max_pending: 4, ..Config::default() };
 
 fn address(side: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 7000 + side as u16))
+}
+
+/// A header of every kind that a host sends, and its payload's length.
+fn body(kind: u8, x: u64, length: u32) -> Body {
+    let (region, address) = (RegionKey::new(x), x >> 32);
+    let received = Arrived { largest: PacketNumber::new(x | 1 << 20), bitmap: u128::from(x) | 1 };
+    let segment = |kind, length: u32, credit| {
+        let op_length = u64::from(length) + (x & 0xffff);
+        Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, credit })
+    };
+    let echo = CreditEcho { number: x as u32, sent_at_ns: !x as u32 };
+    match kind % 12 {
+        0 => segment(SegmentKind::Write { region, address }, length, None),
+        1 => segment(SegmentKind::Message, length, None),
+        2 => segment(SegmentKind::Message, length, Some(echo)),
+        3 => segment(SegmentKind::ReadRequest { region, address }, 0, None),
+        4 => segment(SegmentKind::ReadResponse, length, None),
+        5 => segment(SegmentKind::Cancel, 0, None),
+        6 => Body::Ack(Ack {
+            largest: received.largest,
+            bitmap: received.bitmap,
+            echo: PacketNumber::new(x & 0xff),
+            remote_queuing: Span::from_ns(x & 0xffff_ffff),
+            hops: x as u8,
+            marked: x as u32,
+            receiver_level: x as u8 % 32,
+        }),
+        7 => Body::Reject(Reject { op: OpId::new(x), reason: RejectReason::OutOfBounds }),
+        8 => Body::Control(Control::CreditRequest),
+        9 => Body::Control(Control::Credit(Credit {
+            number: x as u32,
+            sent_at_ns: x as u32,
+            received: Some(received).filter(|_| x & 1 == 0),
+            padding: x as u8 % 17,
+        })),
+        10 => Body::Control(Control::CreditStop),
+        _ => Body::Control(Control::Notification),
+    }
 }
 
 impl World {
@@ -33,14 +98,18 @@ impl World {
         } else {
             KeyRing::insecure()
         };
-        let config = Config { max_sessions: 8, max_pending: 4, ..Config::default() };
-        let table = |n| Sessions::new(config, ring.clone(), [n; 32]).expect("sound settings");
+        let table = |n| Sessions::new(CONFIG(), ring.clone(), [n; 32]).expect("sound settings");
         Self {
             now: Time::from_ps(0) + Span::from_secs(100),
             tables: [table(1), table(2)],
+            ring,
             sessions: [None; 2],
+            starts: [0; 2],
+            answers: [Answer::Accept; 2],
+            datagrams: Vec::new(),
             sent: Vec::new(),
-            next: 0,
+            probed: BTreeSet::new(),
+            hellos: BTreeSet::from([b"answer".to_vec()]),
             delivered: BTreeSet::new(),
         }
     }
@@ -49,10 +118,20 @@ impl World {
         for side in 0..2 {
             while let Some(event) = self.tables[side].poll_event() {
                 match event {
-                    Event::Incoming { session, .. } => {
-                        let _ = self.tables[side].accept(self.now, session, b"hello");
+                    Event::Incoming { session, hello, .. } => {
+                        assert!(self.hellos.contains(&hello[..]), "words that nobody said");
+                        match self.answers[side] {
+                            Answer::Accept => {
+                                let _ = self.tables[side].accept(self.now, session, b"answer");
+                            }
+                            Answer::Refuse => self.tables[side].refuse(session),
+                            Answer::Nothing => {}
+                        }
                     }
-                    Event::Connected { session, .. } => self.sessions[side] = Some(session),
+                    Event::Connected { session, hello } => {
+                        assert!(self.hellos.contains(&hello[..]), "words that nobody said");
+                        self.sessions[side] = Some(session);
+                    }
                     Event::Ended { session, .. } => {
                         if self.sessions[side] == Some(session) {
                             self.sessions[side] = None;
@@ -62,43 +141,83 @@ impl World {
             }
             let mut out = [0; MAX_HANDSHAKE_BYTES];
             while let Some((_, length)) = self.tables[side].poll_transmit(self.now, &mut out) {
-                if self.sent.len() < 256 {
-                    self.sent.push((side, out[..length].to_vec()));
-                }
+                self.keep(side, out[..length].to_vec());
             }
             assert!(self.tables[side].len() <= 8);
         }
     }
 
-    fn send(&mut self, side: usize, length: usize) {
-        let Some(session) = self.sessions[side] else { return };
-        let header = Header {
-            flow: FlowId::new(side as u32),
-            seq: PacketNumber::new(self.next),
-            body: Body::Data(Segment {
-                op: OpId::new(0),
-                kind: SegmentKind::Message,
-                offset: 0,
-                length: length as u32,
-                op_length: length as u64,
-                credit: None,
-            }),
-        };
-        let mut buffer = vec![self.next as u8; header.encoded_len() + length + 24];
-        if let Ok(length) = self.tables[side].seal(self.now, session, &header, &mut buffer) {
-            buffer.truncate(length);
-            self.sent.push((side, buffer));
-            self.next += 1;
+    fn keep(&mut self, side: usize, bytes: Vec<u8>) {
+        if self.datagrams.len() < 256 {
+            self.datagrams.push((side, bytes));
         }
     }
 
+    fn connect(&mut self, side: usize, hello: &[u8]) {
+        let key = self.tables[side].key_ids().next().expect("a key");
+        if self.tables[side].connect(self.now, address(1 - side), key, hello).is_ok() {
+            self.hellos.insert(hello.to_vec());
+        }
+    }
+
+    fn send(&mut self, side: usize, kind: u8, x: u64, length: u32) {
+        let Some(session) = self.sessions[side] else { return };
+        let number = self.sent.len();
+        let body = body(kind, x, length);
+        let header =
+            Header { flow: FlowId::new(x as u32), seq: PacketNumber::new(number as u64), body };
+        let payload = vec![number as u8; header.payload_len()];
+        let overhead = self.tables[side].overhead();
+        let mut buffer = vec![0; header.encoded_len() + payload.len() + overhead];
+        let table = &mut self.tables[side];
+        if let Ok(length) = table.seal_from(self.now, session, &header, &payload, &mut buffer) {
+            buffer.truncate(length);
+            self.keep(side, buffer);
+            self.sent.push(Sent { header, payload });
+        }
+    }
+
+    fn probe(&mut self, side: usize, length: usize) {
+        let Some(session) = self.sessions[side] else { return };
+        let mut packet = vec![0xee; length];
+        if self.tables[side].seal_probe(self.now, session, &mut packet) {
+            self.probed.insert((side, length));
+            self.keep(side, packet);
+        }
+    }
+
+    /// A process is killed and started anew.
+    fn restart(&mut self, side: usize) {
+        self.starts[side] = self.starts[side].wrapping_add(1);
+        let mut seed = [1 + side as u8; 32];
+        seed[0] = self.starts[side];
+        self.tables[side] =
+            Sessions::new(CONFIG(), self.ring.clone(), seed).expect("sound settings");
+        self.sessions[side] = None;
+    }
+
     fn deliver(&mut self, to: usize, from: SocketAddr, mut bytes: Vec<u8>) {
-        if let Received::Packet { session, header, payload } =
-            self.tables[to].receive(self.now, from, &mut bytes)
-        {
-            let seq = header.seq.get();
-            assert!(payload.iter().all(|&byte| byte == seq as u8), "not as it was sent");
-            assert!(self.delivered.insert((to, session, seq)), "delivered twice");
+        match self.tables[to].receive(self.now, from, &mut bytes) {
+            Received::Packet { session, header, payload } => {
+                let number = header.seq.get();
+                let sent = self.sent.get(number as usize).expect("somebody sent it");
+                assert!(sent.header == header && sent.payload == payload, "not as it was sent");
+                let first = self.delivered.insert((to, self.starts[to], session, number));
+                assert!(first, "delivered twice");
+            }
+            Received::Probe { session, length } => {
+                assert!(self.probed.contains(&(1 - to, length)), "a probe of nobody's");
+                let mut answer = [0; MAX_HANDSHAKE_BYTES];
+                let table = &mut self.tables[to];
+                if let Some(used) = table.seal_probe_answer(self.now, session, length, &mut answer)
+                {
+                    self.keep(to, answer[..used].to_vec());
+                }
+            }
+            Received::ProbeAnswer { length, .. } => {
+                assert!(self.probed.contains(&(to, length)), "an answer to no probe");
+            }
+            Received::Own | Received::Dropped(_) => {}
         }
     }
 }
@@ -109,22 +228,31 @@ fuzz_target!(|script: &[u8]| {
     while let Some((&[step, a, b, c], rest)) = script.split_first_chunk::<4>() {
         script = rest;
         let side = usize::from(step >> 7);
-        match step & 7 {
-            0 => {
-                let key = world.tables[side].key_ids().next().expect("a key");
-                let _ = world.tables[side].connect(world.now, address(1 - side), key, b"hi");
+        let mut take = |length: u8| {
+            let (bytes, rest) = script.split_at(usize::from(length).min(script.len()));
+            script = rest;
+            bytes
+        };
+        match step & 15 {
+            0 => world.connect(side, b"hi"),
+            1 => world.connect(side, take(a)),
+            2 => {
+                let bytes = take(8).iter().fold(0, |x, &byte| x << 8 | u64::from(byte));
+                world.send(side, a, bytes, u32::from(b) << (c % 8));
             }
-            1 => world.send(side, usize::from(a)),
+            3 => world.probe(side, usize::from(a) << (b % 6)),
             // As it was sent, to whom it was meant or back.
-            2 | 3 if !world.sent.is_empty() => {
-                let (from, bytes) = world.sent[usize::from(a) % world.sent.len()].clone();
+            4..=6 if !world.datagrams.is_empty() => {
+                let at = usize::from(a) % world.datagrams.len();
+                let (from, bytes) = world.datagrams[at].clone();
                 let (to, claimed) = if b & 1 == 0 { (1 - from, from) } else { (from, 1 - from) };
                 world.deliver(to, address(claimed), bytes);
             }
             // Damaged or cut; the congestion extension is anybody's. A checksum is no proof, so
             // only sealed packets are damaged on purpose.
-            4 if !world.sent.is_empty() && mode & 1 == 0 => {
-                let (from, mut bytes) = world.sent[usize::from(a) % world.sent.len()].clone();
+            7 if !world.datagrams.is_empty() && mode & 1 == 0 => {
+                let at = usize::from(a) % world.datagrams.len();
+                let (from, mut bytes) = world.datagrams[at].clone();
                 let at = usize::from(b) % bytes.len();
                 if c == 0 {
                     bytes.truncate(at);
@@ -133,26 +261,37 @@ fuzz_target!(|script: &[u8]| {
                 }
                 world.deliver(1 - from, address(from), bytes);
             }
-            5 => {
-                let length = usize::from(a).min(script.len());
-                let (bytes, rest) = script.split_at(length);
-                script = rest;
+            8 => {
+                let bytes = take(a).to_vec();
                 if mode & 1 == 0 {
-                    world.deliver(side, address(usize::from(b & 1)), bytes.to_vec());
+                    world.deliver(side, address(usize::from(b & 1)), bytes);
                 }
             }
-            6 => {
+            9 => {
                 world.now += Span::from_ms(u64::from(a) * u64::from(b));
                 for table in &mut world.tables {
                     table.handle_timeout(world.now);
                 }
             }
-            7 => {
+            10 => {
                 if let Some(session) = world.sessions[side].take() {
                     world.tables[side].close(world.now, session);
                 }
             }
-            _ => {}
+            11 => world.restart(side),
+            12 => {
+                world.answers[side] = match a % 3 {
+                    0 => Answer::Accept,
+                    1 => Answer::Refuse,
+                    _ => Answer::Nothing,
+                }
+            }
+            // The latest datagram arrives: most of what happens is that.
+            _ => {
+                if let Some((from, bytes)) = world.datagrams.last().cloned() {
+                    world.deliver(1 - from, address(from), bytes);
+                }
+            }
         }
         world.poll();
     }

@@ -169,6 +169,12 @@ static void failures(const apus_connection *connection, const apus_queue *queue,
     printf("no such flow: status %d: %s\n", status, apus_last_error());
     if (status != APUS_INVALID)
         exit(1);
+    /* A key file that is missing does not mean that none is wanted. */
+    apus_config *config;
+    status = apus_config_create("127.0.0.1:0", NULL, &config);
+    printf("no key file: status %d: %s\n", status, apus_last_error());
+    if (status != APUS_INVALID)
+        exit(1);
     /* One that is cancelled has ended before, or ends with the reason. */
     uint64_t ticket;
     op.flow = 0;

@@ -89,12 +89,16 @@ const char *apus_reason_text(int reason);
 int apus_key_create(const char *path);
 
 /* Settings for a host at `bind` ("0.0.0.0:48700"; port 0 lets the system choose), with the keys of a
- * file. NULL for the file means no keys: nothing is encrypted and anyone may connect, for benchmarks. */
+ * file. */
 int apus_config_create(const char *bind, const char *key_file, apus_config **config);
+/* The same without keys: nothing is encrypted and anyone may connect. For benchmarks. */
+int apus_config_create_insecure(const char *bind, apus_config **config);
 /* Changes a setting: mode (spinning, hybrid, blocking, inline), engines, max_mtu, max_flows, max_ops,
  * max_message, max_queued_bytes, max_queued_messages, max_unaccepted, submission_ring, socket_buffer,
- * dscp, line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target",
- * "500us"). What they mean and their defaults: docs/udp.md. Checked together by apus_host_start. */
+ * max_sessions, handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
+ * departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
+ * line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
+ * What they mean and their defaults: docs/udp.md. Checked together by apus_host_start. */
 int apus_config_set(apus_config *config, const char *name, const char *value);
 void apus_config_free(apus_config *config);
 
@@ -126,6 +130,9 @@ int apus_host_stats(const apus_host *host, apus_stats *stats);
 /* Connects to "10.0.0.1:48700" by so many flows. After APUS_TIMEOUT it is given up. */
 int apus_connect(const apus_host *host, const char *peer, uint32_t flows, uint64_t timeout_ns,
                  apus_connection **connection);
+/* The same by one flow for each of `classes`, which belongs to that traffic class, 0 to 7. */
+int apus_connect_classes(const apus_host *host, const char *peer, const uint8_t *classes,
+                         uint32_t flows, uint64_t timeout_ns, apus_connection **connection);
 /* Waits for a connection that a peer has opened. */
 int apus_accept(const apus_host *host, uint64_t timeout_ns, apus_connection **connection);
 /* The peer's address; valid as long as the handle. */

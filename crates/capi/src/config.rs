@@ -7,7 +7,6 @@ use std::time::Duration;
 use apus_cc::registry::build;
 use apus_udp::session::KeyRing;
 use apus_udp::{Config, Mode, keyfile};
-use apus_units::Rate;
 
 use crate::failure::{Failure, Status, call};
 use crate::pointer::{get, get_mut, hand_out, take_back, text};
@@ -22,15 +21,31 @@ pub struct apus_config {
 
 /// What [`apus_config_set`] knows.
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
-                     max_queued_messages, max_unaccepted, submission_ring, socket_buffer, dscp, \
-                     line_rate, algorithm, algorithm.PARAMETER";
+                     max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
+                     max_sessions, handshake_timeout, keepalive, idle_timeout, nic_clock, \
+                     departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
+                     algorithm.PARAMETER";
 
 impl apus_config {
+    fn new(bind: &str, keys: KeyRing) -> Result<Self, Failure> {
+        let bind = bind.parse().map_err(|_| {
+            Failure::invalid(format!("`{bind}` is no address; give one like 0.0.0.0:48700"))
+        })?;
+        let config = Config::new(bind, keys)?;
+        Ok(Self { config, algorithm: None, parameters: Vec::new() })
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {
             value.parse().map_err(|_| {
                 Failure::invalid(format!("{name} must be a whole number in range, not `{value}`"))
             })
+        }
+        fn quantity<T>(name: &str, value: &str) -> Result<T, Failure>
+        where
+            T: std::str::FromStr<Err: std::fmt::Display>,
+        {
+            value.parse().map_err(|error| Failure::invalid(format!("{name}: {error}")))
         }
         let config = &mut self.config;
         match name {
@@ -57,18 +72,36 @@ impl apus_config {
             "max_unaccepted" => config.max_unaccepted = number(name, value)?,
             "submission_ring" => config.submission_ring = number(name, value)?,
             "socket_buffer" => config.socket_buffer = number(name, value)?,
-            "dscp" => config.dscp.fill(number(name, value)?),
-            "line_rate" => {
-                let rate: Result<Rate, _> = value.parse();
-                config.line_rate =
-                    rate.map_err(|error| Failure::invalid(format!("line_rate: {error}")))?;
+            "max_sessions" => {
+                config.session.max_sessions = number(name, value)?;
+                let pending = config.session.max_pending.min(config.session.max_sessions);
+                config.session.max_pending = pending.max(1);
             }
+            "handshake_timeout" => config.session.handshake_timeout = quantity(name, value)?,
+            "keepalive" => config.session.keepalive = quantity(name, value)?,
+            "idle_timeout" => config.session.idle_timeout = quantity(name, value)?,
+            "nic_clock" => config.nic_clock = Some(value.into()),
+            "departure_timestamps" => {
+                config.departure_timestamps = value.parse().map_err(|_| {
+                    Failure::invalid(format!("{name} must be true or false, not `{value}`"))
+                })?;
+            }
+            "dscp" => config.dscp.fill(number(name, value)?),
+            "line_rate" => config.line_rate = quantity(name, value)?,
             "algorithm" => self.algorithm = Some(value.to_owned()),
-            _ => match name.strip_prefix("algorithm.") {
-                Some(parameter) => {
+            _ => match name.split_once('.') {
+                Some(("algorithm", parameter)) => {
                     self.parameters.push((parameter.to_owned(), value.to_owned()));
                 }
-                None => {
+                Some(("dscp", class)) => {
+                    let classes = config.dscp.len();
+                    let class = class.parse().ok().and_then(|i: usize| config.dscp.get_mut(i));
+                    *class.ok_or_else(|| {
+                        let what = format!("{name}: the traffic classes are 0 to {}", classes - 1);
+                        Failure::invalid(what)
+                    })? = number(name, value)?;
+                }
+                _ => {
                     let what = format!("there is no setting `{name}`; there are {NAMES}");
                     return Err(Failure::invalid(what));
                 }
@@ -116,22 +149,24 @@ unsafe extern "C" fn apus_config_create(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for texts, the second one if it is not NULL.
-            let bind = unsafe { text(bind, "bind") }?;
-            let bind = bind.parse().map_err(|_| {
-                Failure::invalid(format!("`{bind}` is no address; give one like 0.0.0.0:48700"))
-            })?;
-            let keys = if key_file.is_null() {
-                KeyRing::insecure()
-            } else {
-                // SAFETY: as above.
-                let path = unsafe { text(key_file, "key_file") }?;
-                keyfile::read(Path::new(path))
-                    .map_err(|error| Failure::invalid(error.to_string()))?
-            };
-            let config = Config::new(bind, keys)?;
-            Ok(apus_config { config, algorithm: None, parameters: Vec::new() })
+            // SAFETY: the header asks for texts.
+            let (bind, path) = unsafe { (text(bind, "bind")?, text(key_file, "key_file")?) };
+            let keys = keyfile::read(Path::new(path));
+            apus_config::new(bind, keys.map_err(|error| Failure::invalid(error.to_string()))?)
         };
+        // SAFETY: the header asks for room for a pointer.
+        unsafe { hand_out(config, "config", make) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_config_create_insecure(
+    bind: *const c_char,
+    config: *mut *mut apus_config,
+) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a text.
+        let make = || apus_config::new(unsafe { text(bind, "bind") }?, KeyRing::insecure());
         // SAFETY: the header asks for room for a pointer.
         unsafe { hand_out(config, "config", make) }
     })

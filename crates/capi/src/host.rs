@@ -1,15 +1,16 @@
 //! `apus_host`.
 
 use std::ffi::{CString, c_char};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use apus_udp::{Host, Mode, Stats};
+use apus_udp::{ConnectError, Connection, Host, Mode, Stats};
 
 use crate::config::{apus_config, settings};
 use crate::connection::apus_connection;
 use crate::failure::{Failure, Status, call};
-use crate::pointer::{get, hand_out, put, take_back, text};
+use crate::pointer::{Foreign, get, hand_out, put, take_back, text};
 use crate::wait::wait;
 
 /// A host; what is made from it keeps it alive.
@@ -115,17 +116,60 @@ unsafe extern "C" fn apus_connect(
     call(|| {
         let make = || {
             // SAFETY: the header asks for a handle and a text.
-            let (host, peer) = unsafe { (get(host, "host")?, text(peer, "peer")?) };
-            let peer = peer.parse().map_err(|_| {
-                Failure::invalid(format!("`{peer}` is no address; give one like 10.0.0.1:48700"))
-            })?;
+            let (host, peer) = unsafe { (get(host, "host")?, address(peer)?) };
             let connecting = host.shared.host.connect_async(peer, flows, None);
-            let connected = wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
-            Ok(apus_connection::new(connected?, &host.shared))
+            host.connected(connecting, timeout_ns)
         };
         // SAFETY: the header asks for room for a pointer.
         unsafe { hand_out(connection, "connection", make) }
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connect_classes(
+    host: *const apus_host,
+    peer: *const c_char,
+    classes: *const u8,
+    flows: u32,
+    timeout_ns: u64,
+    connection: *mut *mut apus_connection,
+) -> i32 {
+    call(|| {
+        let make = || {
+            // SAFETY: the header asks for a handle, a text and as many classes as flows.
+            let (host, peer, classes) = unsafe {
+                let classes = Foreign::new(classes.cast(), flows as usize, "classes")?;
+                (get(host, "host")?, address(peer)?, classes)
+            };
+            let connecting = host.shared.host.connect_classes_async(peer, classes.as_ref(), None);
+            host.connected(connecting, timeout_ns)
+        };
+        // SAFETY: the header asks for room for a pointer.
+        unsafe { hand_out(connection, "connection", make) }
+    })
+}
+
+/// A peer's address.
+///
+/// # Safety
+/// NULL or a text.
+unsafe fn address(peer: *const c_char) -> Result<SocketAddr, Failure> {
+    // SAFETY: as the caller promises.
+    let peer = unsafe { text(peer, "peer") }?;
+    peer.parse().map_err(|_| {
+        Failure::invalid(format!("`{peer}` is no address; give one like 10.0.0.1:48700"))
+    })
+}
+
+impl apus_host {
+    fn connected(
+        &self,
+        connecting: impl Future<Output = Result<Connection, ConnectError>>,
+        timeout_ns: u64,
+    ) -> Result<apus_connection, Failure> {
+        let connected = wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
+        Ok(apus_connection::new(connected?, &self.shared))
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -169,6 +169,34 @@ mod tests {
         assert!(received + slack >= before && received <= after + slack, "{received:?}");
     }
 
+    /// Swift App. A: the NIC's clock has an offset and a drift of its own; two readings give both.
+    #[test]
+    fn swift_appendix_a_what_the_nic_says_is_converted_and_goes_before_the_kernel() {
+        let mut clock = Clock::new(None).expect("clock");
+        let at = |s| Time::ZERO + Span::from_secs(s);
+        // It began a day before, and gains 50 ppm.
+        let nic = |host: Time| {
+            let ns = i128::from(host.since(Time::ZERO).as_ps() / 1_000);
+            86_400_000_000_000 + ns + ns * 50 / 1_000_000
+        };
+        let mut converted = Converted::new(nic(at(0)), at(0));
+        for s in 1..=3 {
+            converted.update(nic(at(s)), at(s));
+        }
+        let device = File::open("/dev/null").expect("a file that is never read");
+        clock.nic = Some((device, converted));
+        let (received, now) = (at(3) + Span::from_ms(700), at(4));
+        let meta = |nic_received_at| Meta { nic_received_at, ..meta(Some(realtime() - 1_000_000_000)) };
+        let by_nic = clock.received(&meta(Some(nic(received))), now);
+        // 35 us in 700 ms if the drift were not seen.
+        let error = by_nic.max(received).since(by_nic.min(received));
+        assert!(error < Span::from_ns(100), "{error}");
+        let departure = Departure { number: 0, left_at: None, nic_left_at: Some(nic(received)) };
+        assert_eq!(clock.sent(&departure, now), Some(by_nic), "departures by the same conversion");
+        // One that cannot be believed leaves it to the kernel.
+        assert_ne!(clock.received(&meta(Some(nic(at(3)) - 60_000_000_000)), now), by_nic);
+    }
+
     #[test]
     fn a_clock_that_was_set_is_not_believed() {
         let clock = Clock::new(None).expect("clock");

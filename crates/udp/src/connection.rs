@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use apus_cc::Snapshot;
 use apus_transport::{FlowCounters, MAX_OP_BYTES, OpKind};
+use apus_units::Time;
 use apus_wire::RegionKey;
 use bytes::Bytes;
 
@@ -47,8 +48,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn cancel(self: &Arc<Self>, ticket: u64) {
-        // A ring that is full only means that the op is not cancelled, which it need not be.
-        let _ = self.engine.submit(Command::Cancel { session: self.session, ticket });
+        // Also if the ring is full of ops: the one to be given up may be what keeps it so.
+        self.engine.submit_surely(Command::Cancel { session: self.session, ticket });
     }
 
     fn take_room(&self, flow: usize) -> Result<(), SubmitError> {
@@ -227,6 +228,7 @@ impl Connection {
             buffers: request.buffers,
             ticket,
             deadline: request.deadline,
+            taken: Time::ZERO,
             notify,
         };
         match shared.engine.submit(Command::Op(pending)) {

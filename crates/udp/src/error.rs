@@ -126,7 +126,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany => f.write_str(
-                "the engine has as many connections as `max_connections` allows; close one first",
+                "the engine has as many connections as `session.max_sessions` allows; close one first",
             ),
             Self::NoAnswer => f.write_str(
                 "the peer did not answer; is it running at this address, and does it have the same key?",

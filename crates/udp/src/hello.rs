@@ -99,6 +99,8 @@ impl Hello {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn hello(flows: &[u32]) -> Hello {
@@ -123,6 +125,44 @@ mod tests {
         assert_eq!(hello(&long).encode().expect("one run").len(), FIXED + RUN);
         let scattered: Vec<u32> = (0..100).map(|i| 2 * i).collect();
         assert_eq!(hello(&scattered).encode(), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever a peer says, what is understood can be said in the same words, or fewer.
+        #[test]
+        fn what_is_understood_is_sound_and_is_said_again(
+            fixed in prop::collection::vec(any::<u8>(), FIXED - 3),
+            runs in prop::collection::vec((any::<u32>(), 0u8..20, 0u8..10), 0..8),
+            off in -1i32..2,
+        ) {
+            let count: u32 = runs.iter().map(|&(_, run, _)| u32::from(run)).sum();
+            let count = count.saturating_add_signed(off) as u16;
+            let mut bytes = [&[VERSION], &fixed[..], &count.to_be_bytes()].concat();
+            for (first, run, class) in runs {
+                bytes.extend(first.to_be_bytes());
+                bytes.extend(u16::from(run).to_be_bytes());
+                bytes.push(class);
+            }
+            if let Ok(hello) = Hello::decode(&bytes) {
+                prop_assert_eq!(hello.flows.len(), usize::from(count));
+                prop_assert_eq!(hello.classes.len(), hello.flows.len());
+                prop_assert!(hello.classes.iter().all(|&class| usize::from(class) < CLASSES));
+                let again = hello.encode().expect("no longer than it came");
+                prop_assert!(again.len() <= bytes.len());
+                prop_assert_eq!(Hello::decode(&again), Ok(hello));
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_an_answer_or_an_error(
+            bytes in prop::collection::vec(any::<u8>(), 0..crate::session::MAX_HELLO_BYTES),
+        ) {
+            if let Ok(hello) = Hello::decode(&bytes) {
+                prop_assert!(!hello.flows.is_empty());
+            }
+        }
     }
 
     #[test]

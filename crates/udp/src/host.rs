@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
-use crate::engine::{Command, Engine, EngineShared};
+use crate::engine::{Command, Engine, EngineShared, Siblings};
 use crate::error::{ConnectError, StartError};
 use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
@@ -137,17 +137,19 @@ impl Host {
         let regions = Arc::new(
             Regions::new(config.engines).map_err(|e| StartError::System("open /dev/urandom", e))?,
         );
+        let siblings = Arc::new(Siblings::default());
         let (accept, accepted) = async_channel::bounded(config.max_unaccepted as usize);
         let mut address = config.bind;
         let mut engines = Vec::new();
         for index in 0..config.engines {
-            let engine =
-                Engine::new(&config, index, address, Arc::clone(&regions), accept.clone())?;
+            let (siblings, regions) = (Arc::clone(&siblings), Arc::clone(&regions));
+            let engine = Engine::new(&config, index, address, siblings, regions, accept.clone())?;
             // Further engines share the port that the first one got.
             address = engine.local_addr();
             engines.push(engine);
         }
-        let shared = engines.iter().map(Engine::shared).collect();
+        let shared: Vec<_> = engines.iter().map(Engine::shared).collect();
+        siblings.set(shared.clone());
         let spin = match config.mode {
             Mode::Spinning => Duration::from_micros(200),
             Mode::Hybrid { spin } => spin,
@@ -242,8 +244,21 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let receiver = self.ask(peer, classes.iter().copied().take(TOO_MANY).collect(), key);
+        let receiver = self.ask(peer, some(classes), key);
         self.driver.wait(receiver).unwrap_or(Err(ConnectError::Stopped))
+    }
+
+    /// As [`Host::connect_classes`], for tasks of an async runtime.
+    ///
+    /// # Errors
+    /// As [`Host::connect_classes`].
+    pub async fn connect_classes_async(
+        &self,
+        peer: SocketAddr,
+        classes: &[u8],
+        key: Option<KeyId>,
+    ) -> Result<Connection, ConnectError> {
+        self.connected(self.ask(peer, some(classes), key)).await
     }
 
     /// As [`Host::connect_with`], for tasks of an async runtime.
@@ -256,7 +271,11 @@ impl Host {
         flows: u32,
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let mut receiver = pin!(self.ask(peer, same_class(flows), key));
+        self.connected(self.ask(peer, same_class(flows), key)).await
+    }
+
+    async fn connected(&self, receiver: Asked) -> Result<Connection, ConnectError> {
+        let mut receiver = pin!(receiver);
         poll_fn(|context| {
             self.driver.drive_for(context);
             receiver.as_mut().poll(context)
@@ -265,12 +284,7 @@ impl Host {
         .unwrap_or(Err(ConnectError::Stopped))
     }
 
-    fn ask(
-        &self,
-        peer: SocketAddr,
-        classes: Vec<u8>,
-        key: Option<KeyId>,
-    ) -> oneshot::Receiver<Result<Connection, ConnectError>> {
+    fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Asked {
         let (reply, receiver) = oneshot::channel();
         let engine = self.next.fetch_add(1, Ordering::Relaxed) % self.engines.len();
         self.engines[engine].submit_surely(Command::Connect { peer, classes, key, reply });
@@ -323,8 +337,16 @@ impl Host {
     }
 }
 
+/// The engine's answer to a wish for a connection.
+type Asked = oneshot::Receiver<Result<Connection, ConnectError>>;
+
 /// More flows than any connection may have.
 const TOO_MANY: usize = 65_536;
+
+/// The classes of that many flows at most.
+fn some(classes: &[u8]) -> Vec<u8> {
+    classes[..classes.len().min(TOO_MANY)].to_vec()
+}
 
 /// That many flows of class 0.
 fn same_class(flows: u32) -> Vec<u8> {

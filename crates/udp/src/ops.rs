@@ -14,6 +14,7 @@ use crate::connection::Shared;
 use crate::error::{Cause, End, OpError};
 use crate::host::Driver;
 use crate::region::Memory;
+use crate::session::SessionId;
 
 /// The bytes that an op moves, owned by the engine until the op ends.
 pub(crate) enum Buffers {
@@ -90,11 +91,30 @@ pub(crate) struct Pending {
     pub(crate) kind: OpKind,
     pub(crate) buffers: Buffers,
     pub(crate) ticket: u64,
+    /// From its taking on.
     pub(crate) deadline: Option<std::time::Duration>,
+    /// When the engine took it.
+    pub(crate) taken: Time,
     pub(crate) notify: Notify,
 }
 
 impl Pending {
+    /// Its deadline while it waits for older ops.
+    pub(crate) fn waiting_deadline(&self) -> Option<Deadline> {
+        self.deadline_of(DeadlineOf::Waiting(self.shared.session, self.flow))
+    }
+
+    /// Its deadline while it is under way, at `place` among the engine's ops.
+    pub(crate) fn deadline_at(&self, place: usize) -> Option<Deadline> {
+        self.deadline_of(DeadlineOf::UnderWay(place))
+    }
+
+    fn deadline_of(&self, of: DeadlineOf) -> Option<Deadline> {
+        let after = u64::try_from(self.deadline?.as_nanos()).unwrap_or(u64::MAX);
+        let at = self.taken.saturating_add(Span::from_ns(after.min(u64::MAX / 1_000)));
+        Some(Deadline { at, ticket: self.ticket, of })
+    }
+
     /// Tells its end.
     pub(crate) fn end(mut self, result: Result<Span, OpError>) {
         self.finish(result);
@@ -168,10 +188,19 @@ impl Future for Op {
     }
 }
 
-/// A deadline of an op under way.
+/// The deadline of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deadline {
     pub(crate) at: Time,
-    pub(crate) place: usize,
     pub(crate) ticket: u64,
+    pub(crate) of: DeadlineOf,
+}
+
+/// Where the op of a deadline is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DeadlineOf {
+    /// Under way, at this place among the engine's ops.
+    UnderWay(usize),
+    /// Behind others of its flow, which has this index within the connection.
+    Waiting(SessionId, usize),
 }

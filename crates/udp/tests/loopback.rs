@@ -3,12 +3,16 @@
 
 mod support;
 
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use apus_udp::session::KeyRing;
 use apus_udp::{
-    Access, Cause, ConnectError, End, Mode, OpError, Refusal, RegionKey, Request, SubmitError,
+    Access, Cause, ConnectError, Connection, End, Host, Mode, Op, OpError, Refusal, Region,
+    RegionKey, Request, SubmitError,
 };
+use apus_units::Span;
 use support::{HYBRID, host, pattern, steady};
 
 /// Long against anything on a loopback interface, short against a test run.
@@ -149,6 +153,71 @@ fn submit__beyond_the_limit_is_back_pressure() {
     send(6).expect("room").wait().expect("delivered");
 }
 
+/// A connection whose first flow is blocked: the peer's application takes no messages, and an op that
+/// waits for room spans, with those done behind it, as many numbers as the peer takes.
+struct Blocked {
+    here: Connection,
+    there: Connection,
+    region: Region,
+    /// It ends when a message was taken.
+    stuck: Op,
+    _hosts: [Host; 2],
+}
+
+impl Blocked {
+    const MAX_OPS: u64 = 4;
+
+    fn new() -> Self {
+        let mut settings = steady(HYBRID);
+        settings.max_ops = Self::MAX_OPS as u32;
+        settings.max_queued_messages = 1;
+        let server = host(settings);
+        let client = host(steady(HYBRID));
+        let here = client.connect(server.local_addr()).expect("connect");
+        let there = server.accept().expect("accept");
+        let region = server.register(vec![0; 100], Access::ReadWrite).expect("region");
+        here.submit(Request::message(vec![0])).expect("room").wait().expect("delivered");
+        let stuck = here.submit(Request::message(vec![1])).expect("room");
+        for i in 0..Self::MAX_OPS - 1 {
+            let write = Request::write(region.key(), i, vec![1]);
+            here.submit(write).expect("room").wait().expect("written");
+        }
+        Self { here, there, region, stuck, _hosts: [server, client] }
+    }
+}
+
+fn byte_at(region: &Region, address: u64) -> Request {
+    Request::write(region.key(), address, vec![2])
+}
+
+#[test]
+fn deadline__counts_for_an_op_that_waits_for_others_of_its_flow() {
+    let path = Blocked::new();
+    let late = byte_at(&path.region, 50).deadline(Duration::from_millis(20));
+    let late = path.here.submit(late).expect("room").wait();
+    assert_eq!(late.err(), Some(OpError::NotSent(Cause::Deadline)));
+    let cancelled = path.here.submit(byte_at(&path.region, 51)).expect("room");
+    cancelled.cancel();
+    assert_eq!(cancelled.wait().err(), Some(OpError::NotSent(Cause::Cancelled)));
+    path.region.read(|memory| assert_eq!(memory[50..52], [0, 0], "nothing of them was sent"));
+    assert_eq!(path.there.receive().expect("message").bytes[..], [0]);
+    path.stuck.wait().expect("there is room");
+    path.here.submit(byte_at(&path.region, 52)).expect("room").wait().expect("written");
+}
+
+#[test]
+fn ops_that_waited_go_on_together() {
+    let path = Blocked::new();
+    let second = path.here.submit(Request::message(vec![3])).expect("room");
+    let write = path.here.submit(byte_at(&path.region, 50)).expect("room");
+    assert_eq!(path.there.receive().expect("message").bytes[..], [0]);
+    path.stuck.wait().expect("there is room");
+    // The message waits for room at the peer again, the write behind it for nothing.
+    write.wait().expect("written");
+    assert_eq!(path.there.receive().expect("message").bytes[..], [1]);
+    second.wait().expect("there is room");
+}
+
 #[test]
 fn cancel__ends_an_op_that_cannot_end_by_itself() {
     let mut settings = steady(HYBRID);
@@ -202,7 +271,7 @@ fn host__that_goes_tells_its_peers_and_ends_its_ops() {
 #[test]
 fn connect__to_nobody_or_with_another_key_fails() {
     let mut settings = steady(HYBRID);
-    settings.session.handshake_timeout = apus_units::Span::from_ms(300);
+    settings.session.handshake_timeout = Span::from_ms(300);
     let client = host(settings.clone());
     let nobody = std::net::UdpSocket::bind(support::any()).expect("socket");
     let address = nobody.local_addr().expect("address");
@@ -211,6 +280,32 @@ fn connect__to_nobody_or_with_another_key_fails() {
     let insecure = host(settings);
     assert_eq!(client.connect(insecure.local_addr()).err(), Some(ConnectError::NoAnswer));
     assert_eq!(insecure.connect(client.local_addr()).err(), Some(ConnectError::NoAnswer));
+}
+
+#[test]
+fn connect__that_was_given_up_leaves_nothing_in_the_way() {
+    let mut settings = steady(HYBRID);
+    settings.session.handshake_timeout = Span::from_secs(3600);
+    let client = host(settings);
+    let nobody = std::net::UdpSocket::bind(support::any()).expect("socket");
+    let address = nobody.local_addr().expect("address");
+    let mut context = Context::from_waker(Waker::noop());
+    let mut first = Box::pin(client.connect_async(address, 1, None));
+    assert!(first.as_mut().poll(&mut context).is_pending(), "nobody answers");
+    let mut second = Box::pin(client.connect_async(address, 1, None));
+    until(|| match second.as_mut().poll(&mut context) {
+        Poll::Ready(error) => error.err() == Some(ConnectError::Exists),
+        Poll::Pending => false,
+    });
+    drop(first);
+    // A process starts there, and is asked anew.
+    drop(nobody);
+    let mut settings = steady(HYBRID);
+    settings.bind = address;
+    let server = host(settings);
+    let here = client.connect(address).expect("connect");
+    let _there = server.accept().expect("accept");
+    here.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
 }
 
 #[test]
@@ -231,5 +326,33 @@ fn flows_of_a_connection_are_apart_and_engines_share_a_port() {
         for (flow, message) in got.iter().enumerate() {
             assert_eq!((message.flow, &message.bytes[..]), (flow, &[flow as u8][..]));
         }
+    }
+}
+
+#[test]
+fn connect__of_a_host_with_several_engines_reaches_every_peer() {
+    let mut settings = steady(HYBRID);
+    settings.engines = 4;
+    let client = host(settings);
+    // An answer comes to an engine that did not ask in 3 of 4 cases; 8 peers all hit by chance once in
+    // 4^8 runs. One that is not found would be given up after 5 seconds.
+    let servers: Vec<_> = (0..8).map(|_| host(steady(HYBRID))).collect();
+    let connections: Vec<_> = servers
+        .iter()
+        .map(|server| client.connect_with(server.local_addr(), 2, None).expect("connect"))
+        .collect();
+    for (server, here) in servers.iter().zip(&connections) {
+        let there = server.accept().expect("accept");
+        for flow in 0..2 {
+            let bytes = pattern(flow as u64, 50_000);
+            here.submit_to(flow, Request::message(bytes.clone())).expect("room");
+            let message = there.receive().expect("message");
+            assert!(message.flow == flow && message.bytes == bytes);
+        }
+        let again = client.connect(server.local_addr());
+        assert_eq!(again.err(), Some(ConnectError::Exists), "whichever engine is asked");
+        here.close();
+        until(|| there.ended().is_some());
+        assert_eq!(there.ended(), Some(End::ClosedByPeer));
     }
 }

@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use apus_udp::{Access, Capture, ConnectError, Request};
+use apus_cc::registry::build;
+use apus_udp::{Access, Capture, ConnectError, Connection, Request};
+use apus_units::Span;
 use apus_wire::Body;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_parser::{Block, PcapBlockOwned, PcapError, PcapNGReader, traits::PcapReaderIterator};
-use support::{HYBRID, host, pattern, steady};
+use support::{Faults, HYBRID, Relay, host, pattern, steady};
+
+/// The ECN codepoint of a mark.
+const CONGESTED: u8 = 3;
 
 /// A file of this test that goes with it.
 struct File(PathBuf);
@@ -33,6 +38,8 @@ struct Datagram {
     sent: bool,
     /// DSCP of its IP header.
     dscp: u8,
+    /// ECN codepoint of its IP header (RFC 3168 §5).
+    ecn: u8,
     bytes: Vec<u8>,
 }
 
@@ -52,6 +59,7 @@ fn captured(file: &Path) -> Vec<Datagram> {
                     datagrams.push(Datagram {
                         sent: flags.value()[0] == 2,
                         dscp: v4.header().dcp().value(),
+                        ecn: v4.header().ecn().value(),
                         bytes: udp.payload().to_vec(),
                     });
                 }
@@ -102,6 +110,61 @@ fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
     assert_eq!(by_flow(&datagrams, false, true), expected([0, 46, 18]), "data that came in");
     assert_eq!(by_flow(&datagrams, true, false), expected([1, 46, 0]), "acknowledgements");
     assert!(datagrams.iter().any(|d| d.sent && d.bytes[2] == 0x41), "the handshake is there too");
+}
+
+/// RFC 3168 §5: a sender that understands marks says ECT(0), 2; a switch marks by CE, 3. DCTCP §3.1: the
+/// window shrinks with the share of packets that were marked, with all of them by half per window.
+#[test]
+fn ecn_marks_reach_the_algorithms_that_want_them() {
+    let file = File::new("ecn");
+    let settings = |algorithm| {
+        let mut settings = steady(HYBRID);
+        settings.algorithm = build(algorithm, None, &[]).expect(algorithm);
+        settings.max_mtu = 1500;
+        settings
+    };
+    let mut of_server = settings("dctcp");
+    of_server.capture = Some(Capture::create(&file.0).expect("a capture"));
+    let (server, client) = (host(of_server), host(settings("dctcp")));
+    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let write = |here: &Connection, times: u32| {
+        for _ in 0..times {
+            let write = Request::write(region.key(), 0, vec![1; 100_000]);
+            here.submit(write).expect("room").wait().expect("written");
+        }
+        here.flow_state(0).expect("connected").0.cwnd
+    };
+    let direct = client.connect(server.local_addr()).expect("connect");
+    write(&direct, 1);
+    let relay = Relay::new(server.local_addr(), Faults::default(), 1);
+    relay.mark(0, CONGESTED);
+    let marked = client.connect(relay.address).expect("connect");
+    // 70 packets each: the window, whatever it began with, is halved again and again.
+    let cwnd = write(&marked, 20);
+    assert!(cwnd < 3.0, "{cwnd} packets though every packet was marked");
+    drop((direct, marked, client, server));
+    let data = captured(&file.0).into_iter().filter(|d| !d.sent && d.dscp == 0);
+    let data = data.filter(|d| {
+        matches!(apus_wire::decode(&d.bytes), Ok((header, _)) if matches!(header.body, Body::Data(_)))
+    });
+    let seen: BTreeSet<u8> = data.map(|d| d.ecn).collect();
+    assert_eq!(seen, BTreeSet::from([2, 3]), "what came straight, and what was marked");
+}
+
+/// Swift §3.5: hop-based scaling, `hop_scale` for each switch; its hops are counted by the TTL (App. B).
+#[test]
+fn hops_are_counted_by_the_ttl_and_raise_the_target() {
+    let mut settings = steady(HYBRID);
+    let swift = [("base_target", "200us"), ("hop_scale", "7us"), ("fs_range", "0us")];
+    settings.algorithm = build("swift", None, &swift).expect("swift");
+    let (server, client) = (host(settings.clone()), host(settings));
+    let relay = Relay::new(server.local_addr(), Faults::default(), 1);
+    relay.mark(5, 0);
+    let here = client.connect(relay.address).expect("connect");
+    let _there = server.accept().expect("accept");
+    here.submit(Request::message(vec![1; 1000])).expect("room").wait().expect("delivered");
+    let target = here.flow_state(0).expect("connected").0.target_delay;
+    assert_eq!(target, Some(Span::from_us(200 + 5 * 7)));
 }
 
 #[test]

@@ -1,19 +1,22 @@
 //! From a run of a scenario to a network of namespaces, or what of it cannot be emulated.
 
-use apus_fabric::{Buffer, LinkSpec, Node as FabricNode, PortConfig, Topology};
+use apus_fabric::{Buffer, ClassConfig, LinkSpec, Node as FabricNode, PortConfig, Topology};
 use apus_sim::plan::{ConnectionPlan, Load, Plan};
 use apus_sim::scenario::Setup;
-use apus_transport::OpKind;
+use apus_transport::{EndpointConfig, OpKind};
 use apus_udp::Config;
 use apus_units::{Bytes, Span, Time};
 
-use super::spec::{AgentSpec, FlowSpec, Link, Node, OpName, Port, Route, Spec, Stack};
+use super::network;
+use super::spec::{AgentSpec, FlowSpec, Link, LoadSpec, Node, OpName, Port, Route, Spec, Stack};
 
-/// deviation: no source; beyond it a link's delay is no longer small against what a kernel takes to
-/// forward a packet (some 10 us), and HTB delays nothing.
-const LONGEST_DELAY: Span = Span::from_us(20);
+/// deviation: no source; up to it a link's delay is small against what a kernel takes to forward a packet
+/// (some 10 us), which stands for it; netem adds longer ones.
+const SHORT_DELAY: Span = Span::from_us(20);
 /// deviation: measured, one core forwards some 10 Gb/s through HTB.
 const FASTEST_PORT: u64 = 10_000_000_000;
+/// deviation: no source; the list of them goes to the hosts' processes before the start.
+const MOST_OPS: usize = 1_000_000;
 /// Most nodes: each is a namespace, most with a process.
 const MOST_NODES: u32 = 256;
 /// Costs per packet below this are less than what a system call takes: the machine's own count.
@@ -27,6 +30,7 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str) -> Result<Spec, Vec<String>> 
     let mut problems = Vec::new();
     check_fabric(plan, &mut problems);
     check_traffic(plan, &mut problems);
+    check_transport(plan, &mut problems);
     let routes = routes(&plan.topology, &mut problems);
     let Some(algorithm) = plan.connections.first().map(|c| &c.algorithm) else {
         problems.push("workload: opens no connection".to_owned());
@@ -42,7 +46,7 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str) -> Result<Spec, Vec<String>> 
         settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     );
     let mtu = Config::mtu_for(plan.sizes.payload);
-    let largest = plan.connections.iter().map(|c| size_of(c).0).max().unwrap_or(0);
+    let largest = plan.connections.iter().map(largest_op).max().unwrap_or(0);
     let slow = plan.host.engine.map_or(Span::ZERO, |costs| costs.receive_packet);
     let agents = (0..plan.topology.hosts).map(|host| {
         let flows: Vec<FlowSpec> = flows(plan, host);
@@ -98,9 +102,21 @@ pub fn with_tcp(spec: &Spec, congestion_control: &str) -> Result<Spec, String> {
 pub fn left_out(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     let delay = plan.topology.links.iter().map(|link| link.delay).max().unwrap_or_default();
-    notes.push(format!(
-        "links: the simulator's take {delay}, those of the network of namespaces what the kernel takes"
-    ));
+    notes.push(if delay > SHORT_DELAY {
+        format!("links: those that take more than {SHORT_DELAY} have netem; the kernel's own time comes on top")
+    } else {
+        format!(
+            "links: the simulator's take {delay}, those of the network of namespaces what the kernel \
+             takes"
+        )
+    });
+    if plan.connections.iter().any(|c| matches!(c.load, Load::Open(_))) {
+        notes.push(
+            "open loads: ops come at the simulator's times, but a thread has to be woken for each, \
+             which takes some 100 us and counts in their latency"
+                .to_owned(),
+        );
+    }
     notes.push(
         "hosts' NICs: the simulator's send at the rate of their link, a veth as fast as the core; \
          queues are at the switches' ports alone"
@@ -134,14 +150,18 @@ fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     if nodes > MOST_NODES {
         not(format!("topology: has {nodes} nodes; at most {MOST_NODES} can be emulated"));
     }
-    if let Some(slow) = topology.links.iter().map(|l| l.delay).find(|&d| d > LONGEST_DELAY) {
+    if let Some(slow) = topology.links.iter().map(|l| l.delay).find(|&d| d > SHORT_DELAY)
+        && let Err(why) = network::can_delay()
+    {
         not(format!(
-            "topology.delay: HTB shapes rate and buffer but delays nothing, so links may take at \
-             most {LONGEST_DELAY}, not {slow}"
+            "topology.delay: links may take at most {SHORT_DELAY}, not {slow}, because this kernel \
+             has no netem (CONFIG_NET_SCH_NETEM), which delays packets: {why}"
         ));
     }
-    if topology.switches.iter().any(|s| s.pipeline_latency > LONGEST_DELAY) {
-        not(format!("topology.pipeline_latency: must be at most {LONGEST_DELAY}, as links' delay"));
+    if topology.switches.iter().any(|s| s.pipeline_latency > SHORT_DELAY) {
+        not(format!(
+            "topology.pipeline_latency: must be at most {SHORT_DELAY}; use `delay` instead"
+        ));
     }
     let ports = || topology.links.iter().flat_map(|link| [(link.a, &link.ab), (link.b, &link.ba)]);
     let switch_ports = || ports().filter(|(node, _)| matches!(node, FabricNode::Switch(_)));
@@ -165,40 +185,58 @@ fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
              which HTB does not"
             .to_owned());
     }
+    if plan.pfc.is_some() {
+        not("topology.pfc: no qdisc pauses".to_owned());
+    }
+    let limited = |c: &ClassConfig| {
+        c.limit != Bytes::MAX || c.limit_packets != u32::MAX || c.rate_limit.is_some()
+    };
+    if switch_ports().any(|(_, port)| port.classes.iter().any(limited)) {
+        not("topology.class: limits of classes cannot be emulated; give the port a `buffer`"
+            .to_owned());
+    }
     if !plan.faults.is_empty() {
         not("fault: links cannot be made to fail, lose or reorder".to_owned());
     }
 }
 
 fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
-    if plan.connections.iter().any(|c| !matches!(c.load, Load::Closed { .. })) {
-        problems.push(
-            "workload.kind: only closed loops can be emulated (incast, permutation, all-to-all, \
-             flows)"
-                .to_owned(),
-        );
-    }
+    let any = |is: fn(&ConnectionPlan) -> bool| plan.connections.iter().any(is);
+    let mut not = |wrong: bool, what: &str| {
+        if wrong {
+            problems.push(what.to_owned());
+        }
+    };
+    not(
+        any(|c| matches!(c.load, Load::Round { .. })),
+        "workload.kind: rounds of requests and answers (partition-aggregate) cannot be emulated; \
+         loops and open loads can",
+    );
+    not(any(|c| c.service.is_some()), "workload.service: the engine answers reads from memory");
+    not(any(|c| c.reroute.is_some()), "workload.flow.reroute: paths cannot change");
     let describe = |c: &ConnectionPlan| (c.algorithm.info().name, c.algorithm.effective());
-    if let Some(first) = plan.connections.first().map(describe)
-        && plan.connections.iter().any(|c| describe(c) != first)
-    {
-        problems
-            .push("algorithm: only one at a time can be emulated; remove the others".to_owned());
-    }
-    let largest = plan.connections.iter().map(|c| size_of(c).0).max().unwrap_or(0);
-    if largest > 1 << 30 {
-        problems.push("workload.size: at most 1GB can be emulated".to_owned());
-    }
-    let message =
-        plan.connections.iter().any(|c| c.kind == OpKind::Message && size_of(c).0 > 1 << 20);
-    if message {
-        problems.push("workload.size: a message has at most 1 MiB".to_owned());
-    }
+    let first = plan.connections.first().map(describe);
+    not(
+        plan.connections.iter().any(|c| Some(describe(c)) != first),
+        "algorithm: only one at a time can be emulated; remove the others",
+    );
+    not(any(|c| largest_op(c) > 1 << 30), "workload.size: at most 1GB can be emulated");
+    not(
+        any(|c| c.kind == OpKind::Message && largest_op(c) > 1 << 20),
+        "workload.size: a message has at most 1 MiB; use op = \"write\"",
+    );
+    let ops = plan.connections.iter().map(|c| match &c.load {
+        Load::Open(arrivals) => arrivals.len(),
+        Load::Closed { .. } | Load::Round { .. } => 0,
+    });
+    not(
+        ops.sum::<usize>() > MOST_OPS,
+        "workload: has more than a million ops of open loads; shorten `duration`",
+    );
     let slow = plan.host.engine.is_some_and(|costs| costs.receive_packet >= SLOW_RECEIVER);
-    let senders = |host| plan.connections.iter().any(|c| c.from == host);
-    if slow
-        && plan.connections.iter().any(|c| senders(c.to) || matches!(c.kind, OpKind::Read { .. }))
-    {
+    let sends = |host| plan.connections.iter().any(|c| c.from == host);
+    let both = |c: &ConnectionPlan| sends(c.to) || matches!(c.kind, OpKind::Read { .. });
+    if slow && plan.connections.iter().any(both) {
         problems.push(format!(
             "host.engine.receive_packet: from {SLOW_RECEIVER} on only for hosts that do nothing but \
              receive writes or messages"
@@ -206,20 +244,48 @@ fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     }
 }
 
-/// Size of the ops of a closed loop, and how many are under way.
-fn size_of(connection: &ConnectionPlan) -> (u64, u32) {
-    match connection.load {
-        Load::Closed { size, outstanding } => (size.get(), outstanding),
-        Load::Open(_) | Load::Round { .. } => (0, 0),
+/// What the scenario sets of the transport and our engine has fixed.
+fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
+    let (asked, engine) = (&plan.endpoint, EndpointConfig::default());
+    let mut not = |differs: bool, key: &str| {
+        if differs {
+            problems.push(format!("transport.{key}: the real engine has its default; remove it"));
+        }
+    };
+    not(asked.recovery != engine.recovery, "recovery");
+    not(asked.reorder_threshold != engine.reorder_threshold, "reorder_threshold");
+    not(asked.local_rx_delay != engine.local_rx_delay, "local_rx_delay");
+    not(asked.give_up_after != engine.give_up_after, "give_up_after");
+}
+
+/// The payload of a connection's largest op.
+fn largest_op(connection: &ConnectionPlan) -> u64 {
+    load(connection).map_or(0, |load| load.largest())
+}
+
+/// Times are from the start.
+fn ns(time: Time) -> u64 {
+    time.since(Time::ZERO).as_ps() / 1_000
+}
+
+/// What a connection submits, if that can be emulated.
+fn load(connection: &ConnectionPlan) -> Option<LoadSpec> {
+    match &connection.load {
+        Load::Closed { size, outstanding } => {
+            Some(LoadSpec::Closed { size: size.get(), outstanding: *outstanding })
+        }
+        Load::Open(arrivals) => {
+            let ops = arrivals.iter().map(|op| (ns(op.at), op.size.get()));
+            Some(LoadSpec::Open(ops.collect()))
+        }
+        Load::Round { .. } => None,
     }
 }
 
 fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
     let own = plan.connections.iter().enumerate().filter(|(_, c)| c.from.get() == host);
-    let ns = |time: Time| time.since(Time::ZERO).as_ps() / 1_000;
-    own.map(|(index, connection)| {
-        let (size, outstanding) = size_of(connection);
-        FlowSpec {
+    let flow = |(index, connection): (usize, &ConnectionPlan)| {
+        Some(FlowSpec {
             index,
             to: connection.to.get(),
             op: match connection.kind {
@@ -227,13 +293,12 @@ fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
                 OpKind::Read { .. } => OpName::Read,
                 OpKind::Message => OpName::Message,
             },
-            size,
-            outstanding,
+            load: load(connection)?,
             start_ns: ns(connection.start),
             stop_ns: ns(connection.stop),
-        }
-    })
-    .collect()
+        })
+    };
+    own.filter_map(flow).collect()
 }
 
 fn line_rate(topology: &Topology, host: u32) -> u64 {
@@ -266,6 +331,7 @@ fn link(topology: &Topology, link: &LinkSpec) -> Link {
         b: node(link.b),
         ab: port(link.a, link.b, &link.ab),
         ba: port(link.b, link.a, &link.ba),
+        delay_ns: if link.delay > SHORT_DELAY { link.delay.as_ps() / 1_000 } else { 0 },
     }
 }
 

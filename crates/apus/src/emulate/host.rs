@@ -6,22 +6,20 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use apus_cc::registry::build;
 use apus_udp::session::KeyRing;
-use apus_udp::{
-    Access, Bytes, Completion, Config, Connection, Histogram, Host, Mode, RegionKey, Request,
-    async_channel,
-};
+use apus_udp::{Access, Config, Connection, Host, Mode, Request, async_channel};
 use apus_units::Rate;
 use clap::Args;
 
+use super::load::{Flow, Work};
 use super::network::address;
-use super::spec::{AgentSpec, FlowSpec, HostResult, OpName, PORT, Samples};
+use super::spec::{AgentSpec, FlowSpec, HostResult, PORT, Samples};
 use super::tcp;
 use crate::failure::Failure;
 use crate::real::greeting;
@@ -66,66 +64,6 @@ pub fn socket(host: u32) -> Result<SocketAddr, String> {
     Ok(SocketAddr::new(address, PORT))
 }
 
-/// A flow with what is needed to submit its ops.
-struct Flow {
-    spec: FlowSpec,
-    connection: Connection,
-    /// Of the flow, within its connection.
-    place: usize,
-    region: RegionKey,
-    payload: Bytes,
-    bytes: AtomicU64,
-}
-
-/// What the threads of a host share.
-struct Work {
-    flows: Vec<Flow>,
-    queue: async_channel::Sender<Completion>,
-    measuring: AtomicBool,
-    latency: Histogram,
-    failed: Mutex<Option<String>>,
-}
-
-impl Work {
-    fn submit(&self, index: usize) {
-        let flow = &self.flows[index];
-        let request = match flow.spec.op {
-            OpName::Write => Request::write(flow.region, 0, flow.payload.clone()),
-            OpName::Read => Request::read(flow.region, 0, flow.spec.size as usize),
-            OpName::Message => Request::message(flow.payload.clone()),
-        };
-        let submitted =
-            flow.connection.submit_queued(flow.place, request, &self.queue, index as u64);
-        if let Err(error) = submitted {
-            self.fail(&error.to_string());
-        }
-    }
-
-    fn fail(&self, why: &str) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get_or_insert_with(|| why.to_owned());
-    }
-
-    /// Follows each op by the next until the queue is closed.
-    fn follow(&self, ends: &async_channel::Receiver<Completion>, start: Instant) {
-        while let Ok(end) = ends.recv_blocking() {
-            let flow = &self.flows[end.user as usize];
-            match end.result {
-                Ok(done) => {
-                    if self.measuring.load(Ordering::Relaxed) {
-                        flow.bytes.fetch_add(flow.spec.size, Ordering::Relaxed);
-                        self.latency.record(done.latency);
-                    }
-                    if start.elapsed() < Duration::from_nanos(flow.spec.stop_ns) {
-                        self.submit(end.user as usize);
-                    }
-                }
-                Err(error) => self.fail(&error.to_string()),
-            }
-        }
-    }
-}
-
 fn run(
     spec: &AgentSpec,
     next: &mut dyn FnMut() -> Option<String>,
@@ -147,22 +85,16 @@ fn run(
     if next().is_none() {
         return Ok(None);
     }
-    let (queue, ends) = async_channel::unbounded();
-    let work = Arc::new(Work {
-        flows: connect(spec, &host)?,
-        queue,
-        measuring: AtomicBool::new(false),
-        latency: Histogram::default(),
-        failed: Mutex::new(None),
-    });
+    let flows = connect(spec, &host)?;
     say("connected");
     if next().is_none() {
         return Ok(None);
     }
-    let begin = Instant::now();
+    let (queue, ends) = async_channel::unbounded();
+    let work = Arc::new(Work::new(flows, queue, Instant::now()));
     let follower = Arc::clone(&work);
-    thread::spawn(move || follower.follow(&ends, begin));
-    Ok(Some(measure(spec, &host, &work, begin)))
+    thread::spawn(move || follower.follow(&ends));
+    Ok(Some(measure(spec, &host, &work)))
 }
 
 fn start(spec: &AgentSpec) -> Result<Host, String> {
@@ -228,27 +160,19 @@ fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
         let greeted = greeting(&connection);
         let (region, _) = greeted.map_err(|_| format!("host {peer} is no emulated host"))?;
         for (place, &flow) in specs.iter().enumerate() {
-            let read = flow.op == OpName::Read;
-            flows.push(Flow {
-                spec: flow.clone(),
-                connection: connection.clone(),
-                place,
-                region,
-                payload: Bytes::from(vec![0x61; if read { 0 } else { flow.size as usize }]),
-                bytes: AtomicU64::new(0),
-            });
+            flows.push(Flow::new(flow.clone(), connection.clone(), place, region));
         }
     }
-    flows.sort_by_key(|flow| flow.spec.start_ns);
     Ok(flows)
 }
 
-/// Starts flows at their times, samples their states, and counts from the end of the warm-up.
-fn measure(spec: &AgentSpec, host: &Host, work: &Work, begin: Instant) -> HostResult {
+/// Submits ops at their times, samples the flows' states, and counts from the end of the warm-up.
+fn measure(spec: &AgentSpec, host: &Host, work: &Work) -> HostResult {
     let warmup = Duration::from_nanos(spec.warmup_ns);
     let end = Duration::from_nanos(spec.duration_ns);
     let interval = ((end - warmup) / SAMPLES).max(CLOSEST_SAMPLES);
-    let mut started = 0;
+    let ops = work.timed_ops();
+    let mut ops = ops.iter().peekable();
     let mut samples = Samples::default();
     let mut next_sample = warmup;
     let mut losses_before: u64 = 0;
@@ -257,34 +181,36 @@ fn measure(spec: &AgentSpec, host: &Host, work: &Work, begin: Instant) -> HostRe
         counters.flatten().map(|(_, counters)| counters.fast_losses + counters.timeout_losses).sum()
     };
     loop {
-        let next_start = work.flows.get(started).map(|f| Duration::from_nanos(f.spec.start_ns));
-        let next = next_start.unwrap_or(end).min(next_sample).min(end);
-        thread::sleep(next.saturating_sub(begin.elapsed()));
-        if next_start == Some(next) {
-            (0..work.flows[started].spec.outstanding).for_each(|_| work.submit(started));
-            started += 1;
-        } else if next == end {
+        let next_op = ops.peek().map_or(end, |op| op.at);
+        let next = next_op.min(next_sample).min(end);
+        thread::sleep(next.saturating_sub(work.begin.elapsed()));
+        if next == end {
             break;
-        } else {
-            if next == warmup {
-                for stats in host.stats() {
-                    stats.fabric_rtt.clear();
-                    stats.end_to_end_rtt.clear();
-                    stats.endpoint_delay.clear();
-                }
-                losses_before = losses();
-                work.measuring.store(true, Ordering::Relaxed);
-            }
-            sample(&work.flows[..started], &mut samples);
-            next_sample += interval;
         }
+        if next == next_op {
+            while let Some(op) = ops.next_if(|op| op.at <= next) {
+                work.submit(op);
+            }
+            continue;
+        }
+        if next == warmup {
+            for stats in host.stats() {
+                stats.fabric_rtt.clear();
+                stats.end_to_end_rtt.clear();
+                stats.endpoint_delay.clear();
+            }
+            losses_before = losses();
+            work.measuring.store(true, Ordering::Relaxed);
+        }
+        sample(work.flows.iter().filter(|flow| flow.has_started(next)), &mut samples);
+        next_sample += interval;
     }
     work.measuring.store(false, Ordering::Relaxed);
     let mut result = HostResult {
         bytes: BTreeMap::new(),
-        seconds: (begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
+        seconds: (work.begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
         losses: losses().saturating_sub(losses_before),
-        failed: work.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        failed: work.failure(),
         op_latency: work.latency.buckets().collect(),
         samples,
         ..HostResult::default()
@@ -300,7 +226,7 @@ fn measure(spec: &AgentSpec, host: &Host, work: &Work, begin: Instant) -> HostRe
     result
 }
 
-fn sample(flows: &[Flow], samples: &mut Samples) {
+fn sample<'f>(flows: impl Iterator<Item = &'f Flow>, samples: &mut Samples) {
     for flow in flows {
         let Ok((state, _)) = flow.connection.flow_state(flow.place) else { continue };
         samples.count += 1;

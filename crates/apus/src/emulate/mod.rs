@@ -3,6 +3,7 @@
 mod check;
 pub mod host;
 pub mod inside;
+mod load;
 mod network;
 mod report;
 mod side;
@@ -13,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -49,8 +50,8 @@ pub struct Emulate {
     /// Runs this variant only.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Also runs the kernel's TCP with this congestion control ("cubic") through the same network,
-    /// with a stream that never ends per flow.
+    /// Also runs the kernel's TCP with this congestion control ("cubic") through the same network:
+    /// a closed loop is a stream that never ends there, ops of an open loop are sent at their times.
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
     /// Also writes the report to this file, as Markdown.
@@ -169,10 +170,7 @@ fn emulate(spec: &Spec, watch: &Watch) -> Result<Outcome, Failure> {
 /// A process in network, mount and process namespaces, as a user's or as root.
 fn namespaces() -> Result<Child, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::Run(error.to_string()))?;
-    let mut command = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
+    let mut command = network::unshare();
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
     let child = command
         .arg(program)

@@ -1,4 +1,5 @@
-//! The network: namespaces joined by veth pairs, with HTB at every port of a switch.
+//! The network: namespaces joined by veth pairs, with HTB at every port of a switch, and netem where links
+//! take long.
 //!
 //! Namespaces are files below `/run/netns` of a mount namespace of our own, and processes live in a
 //! process namespace of our own: when its first process ends, in whatever way, all of it is gone.
@@ -11,6 +12,8 @@ use super::spec::{Link, Node, Port, Spec};
 
 /// Longest queue for a port without a limit: no run fills it.
 const UNLIMITED: u64 = 1 << 30;
+/// Most packets that netem delays at a time: 20 ms of the smallest at 10 Gb/s, far more of full ones.
+const DELAYED: u64 = 300_000;
 /// Bytes of an Ethernet header, which HTB counts.
 const ETHERNET: u64 = 14;
 
@@ -79,7 +82,7 @@ pub fn build(spec: &Spec) -> Result<(), String> {
 
 /// The ends of links at a node: link, device, what is at the other end.
 fn ends(spec: &Spec, node: Node) -> impl Iterator<Item = (usize, String, Node, &Port)> {
-    spec.links.iter().enumerate().flat_map(move |(index, Link { a, b, ab, ba })| {
+    spec.links.iter().enumerate().flat_map(move |(index, Link { a, b, ab, ba, .. })| {
         let at_a = (*a == node).then(|| (index, device(index, 'a'), *b, ab));
         let at_b = (*b == node).then(|| (index, device(index, 'b'), *a, ba));
         at_a.into_iter().chain(at_b)
@@ -116,14 +119,20 @@ fn addresses(spec: &Spec, node: Node) -> String {
     text
 }
 
-/// HTB with one class and a queue in bytes at every port of a switch.
+/// HTB with one class and a queue in bytes at every port of a switch; where a link has a delay of its
+/// own, netem in front of the queue, and alone at the ports of hosts.
 fn disciplines(spec: &Spec, node: Node) -> String {
     let mut text = String::new();
-    if let Node::Host(_) = node {
-        return text;
-    }
     let frame = u64::from(spec.mtu) + ETHERNET;
-    for (_, device, _, port) in ends(spec, node) {
+    for (link, device, _, port) in ends(spec, node) {
+        let delay = spec.links[link].delay_ns;
+        let netem = format!("netem delay {}us limit {DELAYED}", delay as f64 / 1e3);
+        if let Node::Host(_) = node {
+            if delay > 0 {
+                let _ = writeln!(text, "qdisc add dev {device} root handle 1: {netem}");
+            }
+            continue;
+        }
         // deviation: no source; what may leave at once: two packets, or as much as 100 us carry.
         let burst = (2 * frame).max(port.rate / 8 / 10_000);
         let buffer = port.buffer.unwrap_or(UNLIMITED);
@@ -134,9 +143,33 @@ fn disciplines(spec: &Spec, node: Node) -> String {
             "class add dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit \
              burst {burst} cburst {burst} quantum {frame}"
         );
-        let _ = writeln!(text, "qdisc add dev {device} parent 1:1 handle 2: bfifo limit {buffer}");
+        let mut parent = "1:1";
+        if delay > 0 {
+            let _ = writeln!(text, "qdisc add dev {device} parent 1:1 handle 3: {netem}");
+            parent = "3:1";
+        }
+        let _ =
+            writeln!(text, "qdisc add dev {device} parent {parent} handle 2: bfifo limit {buffer}");
     }
     text
+}
+
+/// Whether this kernel has netem.
+///
+/// # Errors
+/// What `tc` says.
+pub fn can_delay() -> Result<(), String> {
+    let tc = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"];
+    run(unshare().arg("--net").args(tc), "").map(drop)
+}
+
+/// A command in new namespaces, as a user's or as root.
+pub fn unshare() -> Command {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command
 }
 
 /// Runs a command with this input; its output.
@@ -163,4 +196,64 @@ pub fn needs() -> &'static str {
      (util-linux), ip and tc (iproute2), and root or user namespaces \
      (kernel.unprivileged_userns_clone=1, and kernel.apparmor_restrict_unprivileged_userns=0 where \
      there is AppArmor)"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emulate::spec::Stack;
+
+    fn spec(delay_ns: u64) -> Spec {
+        let port =
+            |name: &str| Port { name: name.to_owned(), rate: 1_000_000_000, buffer: Some(50_000) };
+        let link = |host| Link {
+            a: Node::Host(host),
+            b: Node::Switch(0),
+            ab: port("up"),
+            ba: port("down"),
+            delay_ns,
+        };
+        Spec {
+            name: String::new(),
+            stack: Stack::Apus,
+            hosts: 2,
+            switches: 1,
+            links: (0..2).map(link).collect(),
+            routes: vec![Vec::new()],
+            mtu: 1500,
+            agents: Vec::new(),
+        }
+    }
+
+    /// tc-htb(8), tc-bfifo(8), tc-netem(8); 12,500 B are 100 us at 1 Gb/s.
+    #[test]
+    fn ports_of_switches_are_shaped_and_links_with_a_delay_have_netem_both_ways() {
+        let short = spec(0);
+        assert_eq!(disciplines(&short, Node::Host(0)), "");
+        let of_switch = disciplines(&short, Node::Switch(0));
+        let first: Vec<&str> = of_switch.lines().take(3).collect();
+        assert_eq!(
+            first,
+            [
+                "qdisc add dev l0b root handle 1: htb default 1",
+                "class add dev l0b parent 1: classid 1:1 htb rate 1000000000bit ceil 1000000000bit \
+                 burst 12500 cburst 12500 quantum 1514",
+                "qdisc add dev l0b parent 1:1 handle 2: bfifo limit 50000",
+            ]
+        );
+        let long = spec(25_500_000);
+        assert_eq!(
+            disciplines(&long, Node::Host(1)),
+            "qdisc add dev l1a root handle 1: netem delay 25500us limit 300000\n"
+        );
+        let of_switch = disciplines(&long, Node::Switch(0));
+        let first: Vec<&str> = of_switch.lines().skip(2).take(2).collect();
+        assert_eq!(
+            first,
+            [
+                "qdisc add dev l0b parent 1:1 handle 3: netem delay 25500us limit 300000",
+                "qdisc add dev l0b parent 3:1 handle 2: bfifo limit 50000",
+            ]
+        );
+    }
 }

@@ -49,6 +49,8 @@ pub struct Link {
     pub ab: Port,
     /// The port of `b` towards `a`.
     pub ba: Port,
+    /// What netem adds to it in each direction, ns; 0 if the kernel's own delay is all there is.
+    pub delay_ns: u64,
 }
 
 /// An end of a link.
@@ -121,7 +123,7 @@ pub struct AgentSpec {
     pub duration_ns: u64,
 }
 
-/// A closed loop of ops.
+/// A flow and its ops.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowSpec {
     /// Number among all flows of the run.
@@ -130,14 +132,36 @@ pub struct FlowSpec {
     pub to: u32,
     /// What the ops do.
     pub op: OpName,
-    /// Payload of each, bytes.
-    pub size: u64,
-    /// Ops under way.
-    pub outstanding: u32,
+    /// How many of what size, and when.
+    pub load: LoadSpec,
     /// First op, ns after the start.
     pub start_ns: u64,
     /// No op begins from here on, ns after the start.
     pub stop_ns: u64,
+}
+
+/// Which ops a flow has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum LoadSpec {
+    /// A closed loop: so many ops of `size` bytes are under way, each followed by the next.
+    Closed {
+        /// Payload of each, bytes.
+        size: u64,
+        /// Ops under way.
+        outstanding: u32,
+    },
+    /// An open loop: ops by their times, ns after the start, and sizes, bytes.
+    Open(Vec<(u64, u64)>),
+}
+
+impl LoadSpec {
+    /// Its largest op, bytes.
+    pub fn largest(&self) -> u64 {
+        match self {
+            Self::Closed { size, .. } => *size,
+            Self::Open(ops) => ops.iter().map(|&(_, size)| size).max().unwrap_or(0),
+        }
+    }
 }
 
 /// What an op does.

@@ -1,7 +1,7 @@
 //! The process of one emulated host whose data the kernel's TCP moves, for comparison.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 
 use super::host::{say, socket};
-use super::spec::{AgentSpec, HostResult, PORT};
+use super::spec::{AgentSpec, FlowSpec, HostResult, LoadSpec, PORT};
 
 /// Bytes of one call.
 const CHUNK: usize = 64 << 10;
@@ -23,7 +23,7 @@ struct Counts {
     flows: Mutex<BTreeMap<usize, Arc<AtomicU64>>>,
 }
 
-/// Each flow is a stream that sends without end; the receiver counts.
+/// Each flow is a stream; the receiver counts.
 pub fn run(
     spec: &AgentSpec,
     next: &mut dyn FnMut() -> Option<String>,
@@ -62,13 +62,8 @@ pub fn run(
     let begin = Instant::now();
     for (flow, mut stream) in streams {
         thread::spawn(move || {
-            thread::sleep(Duration::from_nanos(flow.start_ns).saturating_sub(begin.elapsed()));
-            let bytes = vec![0x61; CHUNK];
-            while begin.elapsed() < Duration::from_nanos(flow.stop_ns) {
-                if stream.write_all(&bytes).is_err() {
-                    return;
-                }
-            }
+            // It ends when the stream does.
+            let _ = send(&flow, &mut stream, begin);
         });
     }
     let warmup = Duration::from_nanos(spec.warmup_ns);
@@ -82,6 +77,36 @@ pub fn run(
         seconds: (begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
         ..HostResult::default()
     }))
+}
+
+/// Sends without end, or the ops of an open loop at their times.
+fn send(flow: &FlowSpec, stream: &mut TcpStream, begin: Instant) -> io::Result<()> {
+    let wait = |until: u64| {
+        thread::sleep(Duration::from_nanos(until).saturating_sub(begin.elapsed()));
+    };
+    let bytes = vec![0x61; CHUNK];
+    match &flow.load {
+        LoadSpec::Closed { .. } => {
+            wait(flow.start_ns);
+            while begin.elapsed() < Duration::from_nanos(flow.stop_ns) {
+                stream.write_all(&bytes)?;
+            }
+        }
+        LoadSpec::Open(ops) => {
+            for &(at, size) in ops.iter().take_while(|&&(at, _)| at < flow.stop_ns) {
+                wait(at);
+                let mut left = size as usize;
+                while left > 0 {
+                    let next = left.min(CHUNK);
+                    stream.write_all(&bytes[..next])?;
+                    left -= next;
+                }
+            }
+            // The stream stays open: what is under way still counts.
+            wait(flow.stop_ns);
+        }
+    }
+    Ok(())
 }
 
 /// Takes all that comes by a stream, whose first bytes name its flow.

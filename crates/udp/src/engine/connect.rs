@@ -10,6 +10,7 @@ use apus_units::{FlowId, Time};
 
 use super::Engine;
 use super::path::Path;
+use super::siblings::Asked;
 use crate::config::{CLASSES, header_bytes};
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
@@ -36,7 +37,7 @@ pub(super) struct Connection {
     /// Ops that the transport has.
     pub(super) under_way: u32,
     /// Who asked for it, until they know.
-    asked: Option<oneshot::Sender<Result<Handle, ConnectError>>>,
+    pub(super) asked: Option<Asked>,
     /// Whether it is to close when its ops have ended, and who waits for that.
     closing: Option<Vec<oneshot::Sender<()>>>,
 }
@@ -53,7 +54,7 @@ impl Engine {
         match self.try_connect(now, peer, classes, key) {
             Ok(session) => {
                 if let Some(connection) = self.connections.get_mut(&session.index()) {
-                    connection.asked = Some(reply);
+                    connection.asked = Some(Asked::new(&self.siblings, key, reply));
                 }
             }
             // Nobody may be waiting any more.
@@ -84,9 +85,17 @@ impl Engine {
             return Err(ConnectError::Incompatible(what));
         }
         let key = key.or_else(|| self.config.keys.ids().next()).ok_or(ConnectError::NoKey)?;
+        self.take_asked(now, peer, Asked::is_unwanted);
         let mtu = self.path_mtu(peer);
         let flows = self.open_flows(flows);
-        let hello = self.hello(mtu, &flows, &classes).encode().ok_or(ConnectError::TooMany);
+        let hello = self.hello(mtu, &flows, &classes).encode().ok_or_else(|| {
+            let count = flows.len();
+            let what = format!(
+                "the numbers of {count} free flows are too scattered for one handshake; \
+                 ask for fewer flows"
+            );
+            ConnectError::Incompatible(what)
+        });
         let session = hello.and_then(|hello| {
             self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
                 NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
@@ -210,7 +219,7 @@ impl Engine {
             Ok(hello) => hello,
             Err(what) => {
                 if let Some(asked) = connection.asked.take() {
-                    let _ = asked.send(Err(ConnectError::Incompatible(what)));
+                    asked.tell(Err(ConnectError::Incompatible(what)));
                 }
                 self.sessions.close(now, session);
                 return self.remove(now, session, End::ClosedHere);
@@ -255,7 +264,7 @@ impl Engine {
         let handle = Handle::new(shared, messages, driver);
         // If nobody takes it, dropping it closes it.
         match asked {
-            Some(asked) => drop(asked.send(Ok(handle))),
+            Some(asked) => asked.tell(Ok(handle)),
             None => drop(self.accept.try_send(handle)),
         }
     }
@@ -285,7 +294,7 @@ impl Engine {
             && connection.session == session
             && let Some(asked) = connection.asked.take()
         {
-            let _ = asked.send(Err(match reason {
+            asked.tell(Err(match reason {
                 SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
                 SessionEnd::PeerFull => ConnectError::PeerFull,
                 SessionEnd::Crossed => ConnectError::Crossed,
@@ -338,14 +347,18 @@ impl Engine {
         }
         connection.incoming = None;
         connection.partial.clear();
-        connection.waiting.iter_mut().for_each(VecDeque::clear);
+        for waits in connection.waiting.iter_mut().flat_map(|queue| queue.drain(..)) {
+            if let Some(deadline) = waits.waiting_deadline() {
+                self.deadlines.remove(&deadline);
+            }
+        }
         for flow in connection.flows.clone() {
             self.endpoint.abort(now, flow);
         }
         self.complete();
     }
 
-    fn remove(&mut self, now: Time, session: SessionId, end: End) {
+    pub(super) fn remove(&mut self, now: Time, session: SessionId, end: End) {
         if self.connections.get(&session.index()).is_none_or(|c| c.session != session) {
             return;
         }

@@ -2,7 +2,8 @@
 //!
 //! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
 //! loop. What it calls lies in the files of this folder: `submit` (from applications), `receive`
-//! (from the socket), `connect` (sessions that come and go), `send` (to the socket), `shared` (what
+//! (from the socket), `connect` (sessions that come and go), `siblings` (other engines
+//! of the host), `send` (to the socket), `shared` (what
 //! applications see of it).
 
 mod connect;
@@ -11,10 +12,10 @@ mod path;
 mod receive;
 mod send;
 mod shared;
+mod siblings;
 mod submit;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -42,6 +43,7 @@ use connect::Connection;
 use departures::Departures;
 use send::Outbox;
 pub(crate) use shared::{Command, EngineShared};
+pub(crate) use siblings::Siblings;
 
 /// Batches of datagrams received per step at most, so that timers and sends have their turn.
 const RECEIVE_BATCHES: usize = 4;
@@ -70,6 +72,7 @@ pub(crate) struct Engine {
     index: u32,
     config: Config,
     shared: Arc<EngineShared>,
+    siblings: Arc<Siblings>,
     socket: Socket,
     clock: Clock,
     sessions: Sessions,
@@ -82,7 +85,8 @@ pub(crate) struct Engine {
     /// Whose each flow is, by its number: the session and the place among its flows.
     owners: Vec<Option<(SessionId, usize)>>,
     ops: Slab<OpEntry>,
-    deadlines: BinaryHeap<Reverse<Deadline>>,
+    /// Of ops that are under way or wait; none outlives its op.
+    deadlines: BTreeSet<Deadline>,
     buffers: Option<Box<ReceiveBuffers>>,
     outbox: Outbox,
     /// Steps that found nothing to do.
@@ -103,6 +107,7 @@ impl Engine {
         config: &Config,
         index: u32,
         address: SocketAddr,
+        siblings: Arc<Siblings>,
         regions: Arc<Regions>,
         accept: async_channel::Sender<Handle>,
     ) -> Result<Self, StartError> {
@@ -132,6 +137,7 @@ impl Engine {
             index,
             config: config.clone(),
             shared: Arc::new(shared),
+            siblings,
             socket,
             clock,
             sessions,
@@ -142,7 +148,7 @@ impl Engine {
             connections: BTreeMap::new(),
             owners: Vec::new(),
             ops: Slab::new(),
-            deadlines: BinaryHeap::new(),
+            deadlines: BTreeSet::new(),
             buffers: Some(Box::new(ReceiveBuffers::new())),
             outbox: Outbox::new(),
             idle_looks: 0,
@@ -252,13 +258,7 @@ impl Engine {
             self.shared.stats.sessions.publish(self.sessions.counters());
         }
         self.clock.compare(now);
-        while let Some(&Reverse(deadline)) = self.deadlines.peek() {
-            if deadline.at > now {
-                break;
-            }
-            self.deadlines.pop();
-            self.end_op(now, deadline.place, deadline.ticket, Cause::Deadline);
-        }
+        self.end_late_ops(now);
         self.probe_paths(now);
         let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
         if withdrawals != self.seen_withdrawals || now >= self.next_housekeeping {
@@ -272,7 +272,7 @@ impl Engine {
     fn next_due(&mut self, now: Time) -> Time {
         let transport = self.endpoint.next_timeout().unwrap_or(Time::MAX);
         let sessions = self.sessions.next_timeout().unwrap_or(Time::MAX);
-        let deadline = self.deadlines.peek().map_or(Time::MAX, |Reverse(d)| d.at);
+        let deadline = self.deadlines.first().map_or(Time::MAX, |d| d.at);
         // Clocks are compared as long as somebody may send; an idle engine is left asleep.
         let clocks = if self.connections.is_empty() { Time::MAX } else { self.clock.compare(now) };
         transport

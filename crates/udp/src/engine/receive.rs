@@ -13,7 +13,7 @@ use crate::capture::unix_ns;
 use crate::connection::{Message, Shared};
 use crate::pcapng::{Captured, Direction};
 use crate::region::Want;
-use crate::session::{Received, SessionId};
+use crate::session::{Dropped, Received, SessionId};
 use crate::stats::add;
 use crate::sys::{Meta, ReceiveBuffers, TTL};
 
@@ -74,6 +74,7 @@ impl Engine {
                         self.on_probe_answer(now, session, length);
                     }
                     Received::Own => self.take_session_events(now),
+                    Received::Dropped(Dropped::Stray) => self.on_stray(meta.from),
                     Received::Dropped(_) => {}
                 }
             }

@@ -32,6 +32,11 @@ pub(crate) enum Command {
         key: Option<KeyId>,
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     },
+    /// A sibling hears this peer, which some engine asked for a connection.
+    Elsewhere {
+        peer: SocketAddr,
+        engine: u32,
+    },
     Close {
         session: SessionId,
         closed: Option<oneshot::Sender<()>>,

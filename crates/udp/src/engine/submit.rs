@@ -1,14 +1,12 @@
 //! From applications: ops, cancellations, and how ops end.
 
-use std::cmp::Reverse;
-
 use apus_transport::{Completion, Op, Outcome, SubmitError as Refused};
-use apus_units::{Span, Time};
+use apus_units::Time;
 use apus_wire::RejectReason;
 
 use super::{Command, Engine, OpEntry, SUBMISSIONS};
 use crate::error::{Cause, End, OpError, Refusal};
-use crate::ops::{Deadline, Pending};
+use crate::ops::{DeadlineOf, Pending};
 use crate::session::SessionId;
 use crate::stats::add;
 
@@ -40,6 +38,7 @@ impl Engine {
             Command::Connect { peer, classes, key, reply } => {
                 self.on_connect(now, peer, classes, key, reply);
             }
+            Command::Elsewhere { peer, engine } => self.on_elsewhere(now, peer, engine),
             Command::Close { session, closed } => self.on_close(now, session, closed),
             Command::Inspect { session, flow, reply } => {
                 let connection = self.connections.get(&session.index());
@@ -57,7 +56,8 @@ impl Engine {
         }
     }
 
-    fn on_op(&mut self, now: Time, pending: Pending) {
+    fn on_op(&mut self, now: Time, mut pending: Pending) {
+        pending.taken = now;
         let session = pending.shared.session;
         let Some(connection) = self.connections.get_mut(&session.index()) else {
             return; // it has ended; dropping the op says so
@@ -65,52 +65,92 @@ impl Engine {
         if connection.session != session {
             return;
         }
-        let queue = &mut connection.waiting[pending.flow];
-        if queue.is_empty() {
-            self.start(now, pending);
-        } else {
-            queue.push_back(pending);
+        let first = connection.waiting[pending.flow].is_empty();
+        let waits = if first { self.start(now, pending) } else { Some(pending) };
+        let Some(pending) = waits else { return };
+        self.deadlines.extend(pending.waiting_deadline());
+        if let Some(connection) = self.connections.get_mut(&session.index()) {
+            connection.waiting[pending.flow].push_back(pending);
         }
     }
 
-    /// Hands an op to the transport, or has it wait for older ones.
-    fn start(&mut self, now: Time, pending: Pending) {
-        let Some(connection) = self.connections.get_mut(&pending.shared.session.index()) else {
-            return;
-        };
+    /// Hands an op to the transport; gives it back if it has to wait for older ones.
+    fn start(&mut self, now: Time, pending: Pending) -> Option<Pending> {
+        let connection = self.connections.get_mut(&pending.shared.session.index())?;
         let flow = connection.flows[pending.flow];
         let spanned = self.endpoint.ops_under_way(flow).unwrap_or(0);
         if spanned >= pending.shared.max_ops as usize {
-            connection.waiting[pending.flow].push_front(pending);
-            return;
+            return Some(pending);
         }
         let place = self.ops.vacant_key();
         let length = pending.buffers.len() as u64;
         let op = Op { kind: pending.kind, length, user: place as u64 };
         let op = match self.endpoint.submit(now, flow, op) {
             Ok(op) => op,
-            Err(Refused::NoFlow | Refused::TooManyOps | Refused::TooLong) => return,
+            Err(Refused::NoFlow | Refused::TooManyOps | Refused::TooLong) => return None,
         };
         connection.under_way += 1;
         // While ops are under way, their path is watched.
         self.next_probe = self.next_probe.min(now + self.config.session.retry);
-        if let Some(after) = pending.deadline {
-            let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-            let at = now.saturating_add(Span::from_ns(after.min(u64::MAX / 1_000)));
-            self.deadlines.push(Reverse(Deadline { at, place, ticket: pending.ticket }));
-        }
+        self.deadlines.extend(pending.deadline_at(place));
         self.ops.insert(OpEntry { pending, flow, op, cause: None });
+        None
+    }
+
+    /// Hands the ops to the transport that waited and need not any more.
+    fn start_waiting(&mut self, now: Time, session: SessionId, flow: usize) {
+        while let Some(connection) = self.connections.get_mut(&session.index()) {
+            let Some(next) = connection.waiting[flow].pop_front() else { return };
+            let timed = next.waiting_deadline();
+            match self.start(now, next) {
+                None => {
+                    if let Some(deadline) = timed {
+                        self.deadlines.remove(&deadline);
+                    }
+                }
+                Some(waits) => {
+                    if let Some(connection) = self.connections.get_mut(&session.index()) {
+                        connection.waiting[flow].push_front(waits);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives up ops whose deadline has passed.
+    pub(super) fn end_late_ops(&mut self, now: Time) {
+        while let Some(deadline) = self.deadlines.first().copied().filter(|d| d.at <= now) {
+            self.deadlines.pop_first();
+            match deadline.of {
+                DeadlineOf::UnderWay(place) => {
+                    self.end_op(now, place, deadline.ticket, Cause::Deadline);
+                }
+                DeadlineOf::Waiting(session, flow) => {
+                    self.end_waiting(session, flow, deadline.ticket, Cause::Deadline);
+                }
+            }
+        }
+    }
+
+    /// Ends an op that waits in this queue; false if it does not.
+    fn end_waiting(&mut self, session: SessionId, flow: usize, ticket: u64, why: Cause) -> bool {
+        let connection = self.connections.get_mut(&session.index());
+        let Some(connection) = connection.filter(|c| c.session == session) else { return false };
+        let queue = &mut connection.waiting[flow];
+        let at = queue.iter().position(|pending| pending.ticket == ticket);
+        let Some(pending) = at.and_then(|at| queue.remove(at)) else { return false };
+        if let Some(deadline) = pending.waiting_deadline() {
+            self.deadlines.remove(&deadline);
+        }
+        pending.end(Err(OpError::NotSent(why)));
+        true
     }
 
     fn on_cancel(&mut self, now: Time, session: SessionId, ticket: u64) {
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
-        for queue in &mut connection.waiting {
-            if let Some(at) = queue.iter().position(|pending| pending.ticket == ticket)
-                && let Some(pending) = queue.remove(at)
-            {
-                pending.end(Err(OpError::NotSent(Cause::Cancelled)));
-                return;
-            }
+        let flows = self.connections.get(&session.index()).map_or(0, |c| c.flows.len());
+        if (0..flows).any(|flow| self.end_waiting(session, flow, ticket, Cause::Cancelled)) {
+            return;
         }
         let mine = |entry: &OpEntry| {
             entry.pending.shared.session == session && entry.pending.ticket == ticket
@@ -134,13 +174,16 @@ impl Engine {
         let Some(entry) = self.ops.try_remove(completion.submitted.user as usize) else { return };
         add(&self.shared.stats.ops, 1);
         let OpEntry { pending, cause, .. } = entry;
+        if let Some(deadline) = pending.deadline_at(completion.submitted.user as usize) {
+            self.deadlines.remove(&deadline);
+        }
         let session = pending.shared.session;
-        let flow = pending.flow;
+        let (flow, taken) = (pending.flow, pending.taken);
         let cause = cause.unwrap_or_else(|| {
             Cause::Ended(pending.shared.ended.get().copied().unwrap_or(End::Stopped))
         });
         pending.end(match completion.outcome {
-            Outcome::Done => Ok(completion.completed_at.since(completion.submitted_at)),
+            Outcome::Done => Ok(completion.completed_at.since(taken)),
             Outcome::Failed => Err(OpError::NotSent(cause)),
             Outcome::Unknown => Err(OpError::Unknown(cause)),
             Outcome::Rejected(reason) => Err(refusal(reason)),
@@ -150,9 +193,7 @@ impl Engine {
             && connection.session == session
         {
             connection.under_way -= 1;
-            if let Some(next) = connection.waiting[flow].pop_front() {
-                self.start(now, next);
-            }
+            self.start_waiting(now, session, flow);
             self.close_if_idle(now, session);
         }
     }

@@ -75,6 +75,7 @@ pub struct Faults {
 /// A relay in front of a host: its clients talk to [`Relay::address`].
 pub struct Relay {
     pub address: SocketAddr,
+    front: UdpSocket,
     back: UdpSocket,
     /// Longer datagrams vanish.
     longest: Arc<AtomicUsize>,
@@ -97,7 +98,8 @@ impl Relay {
         let takes = Arc::clone(&longest);
         let seen = Arc::new(AtomicUsize::new(0));
         let seen_by_thread = Arc::clone(&seen);
-        let to_server = back.try_clone().expect("a second handle");
+        let [to_client, to_server] =
+            [&front, &back].map(|socket| socket.try_clone().expect("a second handle"));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -134,12 +136,21 @@ impl Relay {
                 }
             }
         });
-        Self { address, back: to_server, longest, seen, stop, thread: Some(thread) }
+        Self { address, front: to_client, back: to_server, longest, seen, stop, thread: Some(thread) }
     }
 
     /// The longest datagram that it has handed to the server, in bytes.
     pub fn longest_seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)
+    }
+
+    /// From now on what it hands on looks as if it had come over `hops` switches, of which one had the
+    /// last word on DSCP and ECN.
+    pub fn mark(&self, hops: u32, tos: u8) {
+        for socket in [&self.front, &self.back] {
+            socket.set_ttl(64 - hops).expect("TTL"); // what hosts send begins with 64
+            rustix::net::sockopt::set_ip_tos(socket, tos).expect("TOS");
+        }
     }
 
     /// From now on it drops datagrams of more than `bytes`, without a word.

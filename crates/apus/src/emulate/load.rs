@@ -1,0 +1,213 @@
+//! The ops of an emulated host: closed loops, and open ones whose ops come at their times.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use apus_udp::{
+    Bytes, Completion, Connection, Histogram, RegionKey, Request, SubmitError, async_channel,
+};
+
+use super::spec::{FlowSpec, LoadSpec, OpName};
+
+/// How long to wait if the engine takes nothing and no end of an op will say when it does.
+/// deviation: no source; the wake-up of a thread.
+const RETRY: Duration = Duration::from_micros(50);
+
+/// A flow with what is needed to submit its ops.
+pub struct Flow {
+    /// What it does.
+    pub spec: FlowSpec,
+    /// Its connection.
+    pub connection: Connection,
+    /// Of the flow, within its connection.
+    pub place: usize,
+    region: RegionKey,
+    payload: Bytes,
+    state: Mutex<State>,
+    /// Payload of the ops that ended in the measured time.
+    pub bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    under_way: u32,
+    /// Ops whose time has come and for which there was no room.
+    waiting: VecDeque<TimedOp>,
+}
+
+/// An op and when it is to be submitted, after the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimedOp {
+    /// When.
+    pub at: Duration,
+    flow: usize,
+    /// Among the ops of an open loop.
+    number: usize,
+}
+
+impl TimedOp {
+    /// Flow and number as one: there are fewer than 2^32 of each.
+    fn mark(self) -> u64 {
+        (self.flow as u64) << 32 | self.number as u64
+    }
+}
+
+impl Flow {
+    /// A flow at `place` of a connection to a peer with this region.
+    pub fn new(spec: FlowSpec, connection: Connection, place: usize, region: RegionKey) -> Self {
+        let sent = if spec.op == OpName::Read { 0 } else { spec.load.largest() };
+        let payload = Bytes::from(vec![0x61; sent as usize]);
+        let (state, bytes) = (Mutex::default(), AtomicU64::new(0));
+        Self { spec, connection, place, region, payload, state, bytes }
+    }
+
+    /// Whether it has had its first op by this time after the start.
+    pub fn has_started(&self, by: Duration) -> bool {
+        Duration::from_nanos(self.spec.start_ns) <= by
+    }
+
+    fn size(&self, number: usize) -> u64 {
+        match &self.spec.load {
+            LoadSpec::Closed { size, .. } => *size,
+            LoadSpec::Open(ops) => ops[number].1,
+        }
+    }
+
+    fn request(&self, number: usize) -> Request {
+        let size = self.size(number) as usize;
+        match self.spec.op {
+            OpName::Write => Request::write(self.region, 0, self.payload.slice(..size)),
+            OpName::Read => Request::read(self.region, 0, size),
+            OpName::Message => Request::message(self.payload.slice(..size)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the threads of a host share.
+pub struct Work {
+    /// Its flows.
+    pub flows: Vec<Flow>,
+    queue: async_channel::Sender<Completion>,
+    /// The start.
+    pub begin: Instant,
+    /// Whether what ends now counts.
+    pub measuring: AtomicBool,
+    /// Of ops; those of open loops count from their times on, also while they wait for room.
+    pub latency: Histogram,
+    failed: Mutex<Option<String>>,
+}
+
+impl Work {
+    /// The work of these flows, whose ops end on `queue`.
+    pub fn new(flows: Vec<Flow>, queue: async_channel::Sender<Completion>, begin: Instant) -> Self {
+        Self {
+            flows,
+            queue,
+            begin,
+            measuring: AtomicBool::new(false),
+            latency: Histogram::default(),
+            failed: Mutex::new(None),
+        }
+    }
+
+    /// All ops whose times are known from the start, by time.
+    pub fn timed_ops(&self) -> Vec<TimedOp> {
+        let mut all = Vec::new();
+        for (flow, Flow { spec, .. }) in self.flows.iter().enumerate() {
+            match &spec.load {
+                LoadSpec::Closed { outstanding, .. } => {
+                    let at = Duration::from_nanos(spec.start_ns);
+                    let op = TimedOp { at, flow, number: 0 };
+                    all.extend((0..*outstanding).map(|_| op));
+                }
+                LoadSpec::Open(ops) => {
+                    let ops = ops.iter().take_while(|&&(at, _)| at < spec.stop_ns).enumerate();
+                    all.extend(ops.map(|(number, &(at, _))| TimedOp {
+                        at: Duration::from_nanos(at),
+                        flow,
+                        number,
+                    }));
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+
+    /// Submits an op, after those of its flow that wait for room.
+    pub fn submit(&self, op: &TimedOp) {
+        let mut state = self.flows[op.flow].lock();
+        state.waiting.push_back(*op);
+        self.submit_waiting(&self.flows[op.flow], &mut state);
+    }
+
+    fn submit_waiting(&self, flow: &Flow, state: &mut State) {
+        while let Some(&op) = state.waiting.front() {
+            let request = flow.request(op.number);
+            match flow.connection.submit_queued(flow.place, request, &self.queue, op.mark()) {
+                Ok(_) => {
+                    state.under_way += 1;
+                    state.waiting.pop_front();
+                }
+                // An op that ends makes room.
+                Err(SubmitError::Full) if state.under_way > 0 => return,
+                Err(SubmitError::Full) => thread::sleep(RETRY),
+                Err(error) => {
+                    state.waiting.clear();
+                    return self.fail(&error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Takes the ends of ops until the queue is closed; those of closed loops are followed by the next.
+    pub fn follow(&self, ends: &async_channel::Receiver<Completion>) {
+        while let Ok(end) = ends.recv_blocking() {
+            let (index, number) = ((end.user >> 32) as usize, end.user as u32 as usize);
+            let flow = &self.flows[index];
+            let mut state = flow.lock();
+            state.under_way -= 1;
+            match end.result {
+                Ok(done) => {
+                    let now = self.begin.elapsed();
+                    let (latency, next) = match &flow.spec.load {
+                        LoadSpec::Closed { .. } => {
+                            let goes_on = now < Duration::from_nanos(flow.spec.stop_ns);
+                            let next = TimedOp { at: now, flow: index, number: 0 };
+                            (done.latency, goes_on.then_some(next))
+                        }
+                        LoadSpec::Open(ops) => {
+                            let late = now.saturating_sub(Duration::from_nanos(ops[number].0));
+                            let ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                            (apus_units::Span::from_ns(ns), None)
+                        }
+                    };
+                    if self.measuring.load(Ordering::Relaxed) {
+                        flow.bytes.fetch_add(flow.size(number), Ordering::Relaxed);
+                        self.latency.record(latency);
+                    }
+                    state.waiting.extend(next);
+                }
+                Err(error) => self.fail(&error.to_string()),
+            }
+            self.submit_waiting(flow, &mut state);
+        }
+    }
+
+    fn fail(&self, why: &str) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Why the first op failed that did.
+    pub fn failure(&self) -> Option<String> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
