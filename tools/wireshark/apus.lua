@@ -17,7 +17,9 @@ local reasons = {
   [1] = "no such region", [2] = "not allowed", [3] = "out of bounds", [4] = "too long",
   [5] = "region withdrawn under way",
 }
-local commands = { [1] = "ping", [2] = "pong", [3] = "close" }
+local commands = {
+  [1] = "ping", [2] = "pong", [3] = "close", [4] = "probe", [5] = "answer to a probe",
+}
 local refusals = { [1] = "no room", [2] = "refused by the application" }
 local modes = { [0] = "insecure", [1] = "sealed" }
 
@@ -59,6 +61,7 @@ local f = {
   proof = ProtoField.bytes("apus.handshake.proof", "Proof"),
   refusal = ProtoField.uint8("apus.handshake.refusal", "Refusal", base.DEC, refusals),
   command = ProtoField.uint8("apus.command", "Command", base.DEC, commands),
+  probed = ProtoField.uint16("apus.probed", "Length of the probe that has arrived"),
 }
 apus.fields = f
 
@@ -177,6 +180,36 @@ local function transport(buffer, tree, kind, credited)
     .. tostring(buffer(31, 8):uint64()) .. "]"
 end
 
+-- Where the guard of a control packet begins. A probe is zeros behind its header, which are to be seen if
+-- it is not sealed.
+local function control_end(buffer, command)
+  if command <= 3 then return 4 end
+  if command == 5 then return 6 end
+  for at = 4, buffer:len() - INSECURE_GUARD - 1 do
+    if buffer(at, 1):uint() ~= 0 then return buffer:len() - SEALED_GUARD end
+  end
+  return buffer:len() - INSECURE_GUARD
+end
+
+local function control(buffer, tree)
+  local command = buffer(3, 1):uint()
+  tree:add(f.command, buffer(3, 1))
+  if buffer:len() == buffer:reported_len() then
+    local from = control_end(buffer, command)
+    if from < 4 then
+      tree:add_proto_expert_info(malformed)
+      return " " .. commands[command]
+    end
+    if buffer:len() - from == SEALED_GUARD and from > 4 then
+      tree:add(f.encrypted, buffer(4, from - 4))
+    elseif command == 5 then
+      tree:add(f.probed, buffer(4, 2))
+    end
+    guard(buffer, tree, from)
+  end
+  return " " .. commands[command]
+end
+
 local function handshake(buffer, tree, kind)
   tree:add(f.mode, buffer(3, 1))
   if kind == 0x45 then
@@ -215,9 +248,7 @@ function apus.dissector(buffer, pinfo, root)
   tree:add(f.credited, buffer(2, 1), credited)
   local about
   if kind == 0x46 then
-    tree:add(f.command, buffer(3, 1))
-    about = " " .. commands[buffer(3, 1):uint()]
-    guard(buffer, tree, 4)
+    about = control(buffer, tree)
   elseif kind >= 0x40 then
     about = handshake(buffer, tree, kind)
   else

@@ -138,10 +138,7 @@ fn a_scenario_runs_both_ways_and_beside_the_kernels_tcp() {
 fn what_cannot_be_emulated_is_refused_by_name() {
     if possible() && !netem() {
         let delay = refused("delay", &SMALL.replace("5us", "1ms"));
-        assert!(
-            delay.contains("topology.delay: links may take at most 20 us, not 1 ms"),
-            "{delay}"
-        );
+        assert!(delay.contains("topology.delay: links may take at most 20us, not 1ms"), "{delay}");
     }
     let rate = refused("rate", &SMALL.replace("\"1Gbps\"", "\"100Gbps\""));
     assert!(rate.contains("topology.rate: a core forwards"), "{rate}");

@@ -93,10 +93,26 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
 }
 
 #[test]
+fn a_server_and_a_client_of_several_engines_find_each_other() {
+    let security = ["--insecure", "--engines", "3"];
+    let server = serve(&security);
+    for _ in 0..4 {
+        let ping = run(&["ping", &server.1, "--count", "3", "--json"], &security);
+        assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
+    }
+    let inline = run(&["ping", &server.1, "--mode", "inline"], &security);
+    assert_eq!(inline.status.code(), Some(2));
+    let why = String::from_utf8_lossy(&inline.stderr);
+    assert!(why.contains("inline mode has exactly one engine"), "{why}");
+}
+
+#[test]
 fn insecure_mode_is_explicit_and_says_so() {
     let server = serve(&["--insecure"]);
     let silent = run(&["ping", &server.1], &[]);
     assert_eq!(silent.status.code(), Some(2), "neither key nor --insecure");
+    let why = String::from_utf8_lossy(&silent.stderr);
+    assert!(why.contains("`apus key FILE`") && why.contains("--insecure"), "{why}");
     let said = run(&["ping", &server.1, "--count", "3", "--mode", "inline"], &["--insecure"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     assert!(String::from_utf8_lossy(&said.stderr).contains("not encrypted"));

@@ -186,7 +186,8 @@ mod tests {
         let device = File::open("/dev/null").expect("a file that is never read");
         clock.nic = Some((device, converted));
         let (received, now) = (at(3) + Span::from_ms(700), at(4));
-        let meta = |nic_received_at| Meta { nic_received_at, ..meta(Some(realtime() - 1_000_000_000)) };
+        let meta =
+            |nic_received_at| Meta { nic_received_at, ..meta(Some(realtime() - 1_000_000_000)) };
         let by_nic = clock.received(&meta(Some(nic(received))), now);
         // 35 us in 700 ms if the drift were not seen.
         let error = by_nic.max(received).since(by_nic.min(received));

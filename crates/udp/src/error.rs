@@ -129,7 +129,8 @@ impl fmt::Display for ConnectError {
                 "the engine has as many connections as `session.max_sessions` allows; close one first",
             ),
             Self::NoAnswer => f.write_str(
-                "the peer did not answer; is it running at this address, and does it have the same key?",
+                "the peer did not answer; does it run at this address, and have the same key (or is it \
+                 insecure where this side is)?",
             ),
             Self::Refused => f.write_str("the peer refused the connection"),
             Self::PeerFull => f.write_str("the peer has no room for another connection"),

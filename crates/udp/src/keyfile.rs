@@ -82,6 +82,11 @@ impl fmt::Display for KeyFileError {
             Kind::Io("read", error) => {
                 write!(f, "{path}: this key file cannot be read: {error}; `apus key` makes one")
             }
+            Kind::Io(_, error) if error.kind() == io::ErrorKind::AlreadyExists => write!(
+                f,
+                "{path}: there is such a file, and a key is never overwritten: choose another name, \
+                 or remove it first"
+            ),
             Kind::Io(what, error) => write!(f, "{path}: the key file cannot {what}: {error}"),
             Kind::Readable(mode) => write!(
                 f,
@@ -122,7 +127,7 @@ mod tests {
         assert_eq!(read(&one).unwrap().ids().collect::<Vec<_>>(), [id]);
         assert_ne!(create(&two).unwrap(), id, "every key is another");
         let again = create(&one).unwrap_err().to_string();
-        assert!(again.contains("cannot be created"), "{again}");
+        assert!(again.contains("a key is never overwritten"), "{again}");
         assert_eq!(read(&one).unwrap().ids().collect::<Vec<_>>(), [id], "it is still there");
         for file in [one, two] {
             fs::remove_file(file).unwrap();

@@ -121,7 +121,7 @@ fn what_cannot_be_a_packet_is_an_error_and_leaves_the_file_whole() {
     assert_eq!(read_back(&file.finish().unwrap()).len(), 1);
 }
 
-/// A handshake, a write, an ACK and a close between two tables, as a capture.
+/// A handshake, a write, an ACK, a probe and a close between two tables, as a capture.
 fn conversation(ring: &KeyRing) -> Vec<u8> {
     let addresses: [SocketAddr; 2] =
         ["10.0.0.1:48700", "10.0.0.2:48701"].map(|a| a.parse().unwrap());
@@ -184,7 +184,14 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         let length = tables[from].seal(now, id, &header, &mut buffer).unwrap();
         write(from, &buffer[..length]);
     }
-    tables[0].close(now, sessions[0].expect("connected"));
+    let (ours, theirs_now) = (sessions[0].expect("connected"), sessions[1].expect("connected"));
+    let mut probe = [0; 600];
+    assert!(tables[0].seal_probe(now, ours, &mut probe));
+    write(0, &probe);
+    let mut answer = [0; 64];
+    let length = tables[1].seal_probe_answer(now, theirs_now, probe.len(), &mut answer).unwrap();
+    write(1, &answer[..length]);
+    tables[0].close(now, ours);
     run(&mut tables, &mut theirs, &mut write);
     file.finish().unwrap()
 }
@@ -234,6 +241,7 @@ fn wireshark_shows_what_we_sent() {
             "apus.ack.hops",
             "apus.ack.receiver_level",
             "apus.command",
+            "apus.probed",
             "apus.handshake.key",
             "apus.payload",
             "apus.encrypted",
@@ -251,11 +259,16 @@ fn wireshark_shows_what_we_sent() {
         };
         assert!(rows.iter().all(|row| row[1] == "Apus"), "{rows:?}");
         assert_eq!(column("frame.time_epoch")[0], "1795262400.123456789");
-        let kinds = ["0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x46"];
+        let kinds = [
+            "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x46", "0x46", "0x46",
+        ];
         assert_eq!(column("apus.kind"), kinds);
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
-        assert_eq!(column("apus.handshake.key"), [&key[..], &key, &key, &key, "", "", "", "", ""]);
-        assert_eq!(column("apus.command")[4..], ["1", "2", "", "", "3"]);
+        assert_eq!(
+            column("apus.handshake.key"),
+            [&key[..], &key, &key, &key, "", "", "", "", "", "", ""]
+        );
+        assert_eq!(column("apus.command")[4..], ["1", "2", "", "", "4", "5", "3"]);
         let at = |field: &str, row: usize| column(field)[row].to_owned();
         for (field, value) in [
             ("apus.flow", "4"),
@@ -286,7 +299,9 @@ fn wireshark_shows_what_we_sent() {
         } else {
             assert_eq!((at("apus.payload", 6), at("apus.encrypted", 6).len()), (String::new(), 10));
         }
-        for row in [4, 5, 6, 7, 8] {
+        let probed = if ring.is_insecure() { "600" } else { "" };
+        assert_eq!(at("apus.probed", 9), probed, "encrypted if there is a key");
+        for row in 4..11 {
             assert!(!at(guard, row).is_empty(), "row {row}");
         }
         assert!(column("_ws.expert").iter().all(|e| e.is_empty()));

@@ -68,24 +68,26 @@ fn run(
     spec: &AgentSpec,
     next: &mut dyn FnMut() -> Option<String>,
 ) -> Result<Option<HostResult>, String> {
-    let host = Arc::new(start(spec)?);
-    let region = host
+    let server = Arc::new(start(spec, PORT)?);
+    let region = server
         .register(vec![0; spec.largest_op.max(1) as usize], Access::ReadWrite)
         .map_err(|error| error.to_string())?;
     let greeting = [region.key().get().to_be_bytes(), spec.largest_op.to_be_bytes()].concat();
-    let (server, cost) = (Arc::clone(&host), Duration::from_nanos(spec.receive_packet_ns));
+    let (serving, cost) = (Arc::clone(&server), Duration::from_nanos(spec.receive_packet_ns));
     thread::spawn(move || {
         if cost.is_zero() {
-            serve(&server, &greeting);
+            serve(&serving, &greeting);
         } else {
-            serve_slowly(&server, &greeting, cost);
+            serve_slowly(&serving, &greeting, cost);
         }
     });
+    // Two hosts that send to each other need two connections, which want two pairs of addresses.
+    let client = if spec.flows.is_empty() { None } else { Some(start(spec, 0)?) };
     say("ready");
     if next().is_none() {
         return Ok(None);
     }
-    let flows = connect(spec, &host)?;
+    let flows = client.as_ref().map_or(Ok(Vec::new()), |client| connect(spec, client))?;
     say("connected");
     if next().is_none() {
         return Ok(None);
@@ -94,12 +96,13 @@ fn run(
     let work = Arc::new(Work::new(flows, queue, Instant::now()));
     let follower = Arc::clone(&work);
     thread::spawn(move || follower.follow(&ends));
-    Ok(Some(measure(spec, &host, &work)))
+    let hosts: Vec<&Host> = client.iter().chain([&*server]).collect();
+    Ok(Some(measure(spec, &hosts, &work)))
 }
 
-fn start(spec: &AgentSpec) -> Result<Host, String> {
+fn start(spec: &AgentSpec, port: u16) -> Result<Host, String> {
     let keys = KeyRing::parse(&spec.key).map_err(|error| error.to_string())?;
-    let bind = SocketAddr::from(([0, 0, 0, 0], PORT));
+    let bind = SocketAddr::from(([0, 0, 0, 0], port));
     let mut config = Config::new(bind, keys).map_err(|error| error.to_string())?;
     let (name, profile, settings) = &spec.algorithm;
     let settings: Vec<_> = settings.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -167,7 +170,7 @@ fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
 }
 
 /// Submits ops at their times, samples the flows' states, and counts from the end of the warm-up.
-fn measure(spec: &AgentSpec, host: &Host, work: &Work) -> HostResult {
+fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
     let warmup = Duration::from_nanos(spec.warmup_ns);
     let end = Duration::from_nanos(spec.duration_ns);
     let interval = ((end - warmup) / SAMPLES).max(CLOSEST_SAMPLES);
@@ -194,7 +197,7 @@ fn measure(spec: &AgentSpec, host: &Host, work: &Work) -> HostResult {
             continue;
         }
         if next == warmup {
-            for stats in host.stats() {
+            for stats in hosts.iter().flat_map(|host| host.stats()) {
                 stats.fabric_rtt.clear();
                 stats.end_to_end_rtt.clear();
                 stats.endpoint_delay.clear();
@@ -215,7 +218,7 @@ fn measure(spec: &AgentSpec, host: &Host, work: &Work) -> HostResult {
         samples,
         ..HostResult::default()
     };
-    for stats in host.stats() {
+    for stats in hosts.iter().flat_map(|host| host.stats()) {
         result.fabric_rtt.extend(stats.fabric_rtt.buckets());
         result.end_to_end_rtt.extend(stats.end_to_end_rtt.buckets());
         result.endpoint_delay.extend(stats.endpoint_delay.buckets());

@@ -13,7 +13,7 @@ use std::time::Duration;
 use apus_cc::registry::build;
 use apus_udp::prometheus::Server;
 use apus_udp::session::KeyRing;
-use apus_udp::{CLASSES, Capture, Config, Connection, Host, Mode, RegionKey, keyfile};
+use apus_udp::{CLASSES, Capture, Config, Connection, Host, Mode, RegionKey, StartError, keyfile};
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
@@ -37,8 +37,8 @@ pub enum ModeName {
 /// What all three commands take.
 #[derive(Args)]
 pub struct Common {
-    /// The file with the keys that peers must prove.
-    #[arg(long, value_name = "FILE", required_unless_present = "insecure")]
+    /// The file with the keys that peers must prove; `apus key` makes one.
+    #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Encrypt nothing and let anyone in: for benchmarks.
     #[arg(long, conflicts_with = "key_file")]
@@ -48,9 +48,14 @@ pub struct Common {
     mode: ModeName,
     /// The longest IP packet to send, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
+    /// Engines, each with a thread and a socket; the kernel divides peers among them.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    engines: u32,
     /// DSCP of all packets, 0 to 63.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=63))]
     dscp: u8,
     /// Write every datagram to this file, in the pcapng format.
     #[arg(long, value_name = "FILE")]
@@ -78,6 +83,11 @@ impl Common {
     pub fn host(&self, bind: SocketAddr) -> Result<Host, Failure> {
         let keys = match &self.key_file {
             Some(path) => keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?,
+            None if !self.insecure => {
+                let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
+                            without: nothing is encrypted then and anyone may connect";
+                return Err(Failure::Input(what.to_owned()));
+            }
             None => {
                 eprintln!("insecure: packets are not encrypted and anyone may connect");
                 KeyRing::insecure()
@@ -91,6 +101,7 @@ impl Common {
             ModeName::Inline => Mode::Inline,
         };
         config.max_mtu = self.mtu;
+        config.engines = self.engines;
         config.dscp = [self.dscp; CLASSES];
         config.departure_timestamps = self.departure_timestamps;
         config.nic_clock.clone_from(&self.nic_clock);
@@ -107,7 +118,10 @@ impl Common {
             config.algorithm =
                 build(name, None, &pairs).map_err(|e| Failure::Input(e.to_string()))?;
         }
-        Host::start(config).map_err(|e| Failure::Run(e.to_string()))
+        Host::start(config).map_err(|error| match error {
+            StartError::Setting(what) => Failure::Input(what),
+            other => Failure::Run(other.to_string()),
+        })
     }
 
     /// The algorithm of every flow.

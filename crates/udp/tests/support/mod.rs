@@ -136,7 +136,15 @@ impl Relay {
                 }
             }
         });
-        Self { address, front: to_client, back: to_server, longest, seen, stop, thread: Some(thread) }
+        Self {
+            address,
+            front: to_client,
+            back: to_server,
+            longest,
+            seen,
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// The longest datagram that it has handed to the server, in bytes.
