@@ -75,6 +75,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "compare/dctcp"
     "real/bottleneck"
     "real/incast-64"
+    "real/open-load"
     "real/slow-receiver"
     "contest/incast"
     "contest/load"

@@ -146,16 +146,17 @@ fn what_cannot_be_emulated_is_refused_by_name() {
     let swift = SMALL.lines().find(|line| line.starts_with("algorithm")).expect("its algorithm");
     let bolt = refused("bolt", &SMALL.replace(swift, bolt));
     assert!(bolt.contains("algorithm: needs switches that mark, stamp or signal"), "{bolt}");
-    let rounds = SMALL
-        .replace("\"incast\"", "\"partition-aggregate\"")
-        .replace("size = \"32kB\"\noutstanding = 2", "request = \"1kB\"\nanswer = \"32kB\"");
+    let rounds = SMALL.replace("\"incast\"", "\"partition-aggregate\"").replace(
+        "op = \"message\"\nsize = \"32kB\"\noutstanding = 2",
+        "request = \"1kB\"\nanswer = \"32kB\"",
+    );
     let rounds = refused("rounds", &rounds);
     assert!(rounds.contains("workload.kind: rounds of requests and answers"), "{rounds}");
     let recovery = refused("recovery", &format!("transport.recovery = \"go-back-n\"\n{SMALL}"));
     assert!(recovery.contains("transport.recovery: the real engine has its default"), "{recovery}");
     let pfc = SMALL.replace(
         "buffer = \"4MB\"",
-        "pfc = { pause = \"100kB\", resume = \"50kB\", headroom = \"10kB\" }",
+        "buffer = \"4MB\", pfc = { pause = \"100kB\", resume = \"50kB\", headroom = \"10kB\" }",
     );
     let pfc = refused("pfc", &pfc);
     assert!(pfc.contains("topology.pfc: no qdisc pauses"), "{pfc}");
@@ -167,7 +168,7 @@ fn what_cannot_be_emulated_is_refused_by_name() {
     assert!(paths.contains("topology: has several paths"), "{paths}");
 }
 
-/// 3 hosts, 2 of which ask the others for some of the link's 100 Mb/s at random times.
+/// 3 hosts that send to each other at random times, each 30 of its link's 100 Mb/s.
 const OPEN: &str = r#"
 duration = "2s"
 warmup = "200ms"
@@ -323,4 +324,21 @@ fn a_slow_receiver_shrinks_the_endpoint_window_and_only_that_one() {
     let delay = number(slow, "endpoint_delay_p50_us");
     assert!((1_350.0..=1_650.0).contains(&delay), "{slow}");
     assert!(number(slow, "fabric_rtt_over_target") < 1.0, "{slow}");
+}
+
+#[test]
+fn an_open_load_is_carried_with_latencies_of_the_simulators_order() {
+    if !measuring() {
+        return;
+    }
+    let all = emulate(&["real/open-load"]);
+    let (simulated, real) = (&all["runs"][0]["simulated"], &all["runs"][0]["real"]);
+    // What is offered is carried; nothing is lost.
+    let carried = number(real, "goodput_gbps") / number(simulated, "goodput_gbps");
+    assert!((0.98..=1.02).contains(&carried), "{carried}: {real}");
+    assert_eq!(number(real, "drops"), 0.0, "{real}");
+    // A wake-up on either side, 0.1 to 1.2 ms each (docs/udp.md), comes on top.
+    let (ours, theirs) =
+        (number(simulated, "op_latency_p50_us"), number(real, "op_latency_p50_us"));
+    assert!(theirs > 0.9 * ours && theirs < ours + 2_400.0, "{theirs} us, {ours} simulated");
 }

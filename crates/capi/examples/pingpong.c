@@ -190,6 +190,8 @@ static void failures(const apus_connection *connection, const apus_queue *queue,
 static int run(const char *key_file, const char *peer, unsigned count)
 {
     apus_host *host = start("127.0.0.1:0", key_file);
+    /* The same keys once more change nothing. */
+    check(apus_host_set_keys(host, key_file), "apus_host_set_keys");
     apus_connection *connection;
     check(apus_connect(host, peer, 1, 30 * SECOND, &connection), "apus_connect");
     apus_queue *queue;

@@ -66,7 +66,8 @@ typedef enum apus_reason {
     APUS_REASON_NO_REGION = 10,
     APUS_REASON_NOT_ALLOWED = 11,
     APUS_REASON_OUT_OF_BOUNDS = 12,
-    APUS_REASON_TOO_LONG = 13
+    APUS_REASON_TOO_LONG = 13,
+    APUS_REASON_KEY_WITHDRAWN = 14  /* by apus_host_set_keys */
 } apus_reason;
 
 #define APUS_FOREVER UINT64_MAX
@@ -106,6 +107,9 @@ void apus_config_free(apus_config *config);
 int apus_host_start(const apus_config *config, apus_host **host);
 /* Where it listens, "127.0.0.1:48700"; valid as long as the handle. */
 const char *apus_host_address(const apus_host *host);
+/* Takes the keys of a file in place of those that the host has: connections under keys of both go on, those
+ * under keys that are gone end. The first key of the file is the one under which the host connects. */
+int apus_host_set_keys(const apus_host *host, const char *key_file);
 /* In the mode "inline": does what there is to do now. */
 int apus_host_drive(const apus_host *host);
 void apus_host_free(apus_host *host);

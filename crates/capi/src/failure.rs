@@ -49,9 +49,10 @@ pub(crate) enum Reason {
     NotAllowed = 11,
     OutOfBounds = 12,
     TooLong = 13,
+    KeyWithdrawn = 14,
 }
 
-const REASONS: [(Reason, &CStr); 14] = [
+const REASONS: [(Reason, &CStr); 15] = [
     (Reason::None, c"none"),
     (Reason::Cancelled, c"it was cancelled"),
     (Reason::Deadline, c"its deadline passed"),
@@ -66,6 +67,7 @@ const REASONS: [(Reason, &CStr); 14] = [
     (Reason::NotAllowed, c"the region does not allow this kind of access"),
     (Reason::OutOfBounds, c"the op reaches beyond the region's end"),
     (Reason::TooLong, c"the message is longer than the peer takes"),
+    (Reason::KeyWithdrawn, c"the connection's key was withdrawn here"),
 ];
 
 /// Why a call failed.
@@ -145,6 +147,7 @@ pub(crate) fn of_op(error: &OpError) -> (Status, Reason) {
         Cause::Ended(End::PeerRestarted) => Reason::PeerRestarted,
         Cause::Ended(End::Replaced) => Reason::Replaced,
         Cause::Ended(End::Stopped) => Reason::Stopped,
+        Cause::Ended(End::KeyWithdrawn) => Reason::KeyWithdrawn,
     };
     match error {
         OpError::NotSent(why) => (Status::NotSent, cause(why)),

@@ -2,10 +2,11 @@
 
 use std::ffi::{CString, c_char};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use apus_udp::{ConnectError, Connection, Host, Mode, Stats};
+use apus_udp::{ConnectError, Connection, Host, Mode, Stats, keyfile};
 
 use crate::config::{apus_config, settings};
 use crate::connection::apus_connection;
@@ -63,6 +64,17 @@ unsafe extern "C" fn apus_host_address(host: *const apus_host) -> *const c_char 
     // SAFETY: the header asks for a handle; the text lives as long as it.
     let host = unsafe { get(host, "host") };
     host.map_or(c"".as_ptr(), |host| host.shared.address.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_host_set_keys(host: *const apus_host, key_file: *const c_char) -> i32 {
+    call(|| {
+        // SAFETY: the header asks for a handle and a text.
+        let (host, path) = unsafe { (get(host, "host")?, text(key_file, "key_file")?) };
+        let keys = keyfile::read(Path::new(path));
+        let keys = keys.map_err(|error| Failure::invalid(error.to_string()))?;
+        Ok(host.shared.host.set_keys(&keys)?)
+    })
 }
 
 #[unsafe(no_mangle)]

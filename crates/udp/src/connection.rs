@@ -284,11 +284,28 @@ impl Connection {
     /// # Panics
     /// If there is no such flow.
     pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
+        let receiver = self.ask_state(flow);
+        self.inner.driver.wait(receiver).ok_or_else(|| self.end())
+    }
+
+    /// As [`Connection::flow_state`], for tasks of an async runtime.
+    ///
+    /// # Errors
+    /// As [`Connection::flow_state`].
+    ///
+    /// # Panics
+    /// If there is no such flow.
+    pub async fn flow_state_async(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
+        let receiver = self.ask_state(flow);
+        self.inner.driver.answer(receiver).await.ok_or_else(|| self.end())
+    }
+
+    fn ask_state(&self, flow: usize) -> oneshot::Receiver<(Snapshot, FlowCounters)> {
         assert!(flow < self.flows(), "flow {flow} of {}", self.flows());
         let (reply, receiver) = oneshot::channel();
         let session = self.inner.shared.session;
         self.inner.shared.engine.submit_surely(Command::Inspect { session, flow, reply });
-        self.inner.driver.wait(receiver).ok_or_else(|| self.end())
+        receiver
     }
 
     fn take(&self, message: Message) -> Message {
@@ -304,10 +321,21 @@ impl Connection {
 
     /// Closes it once its ops have ended, and waits for that. The peer's ops on it end where they are.
     pub fn close(&self) {
+        let receiver = self.ask_close();
+        self.inner.driver.wait(receiver);
+    }
+
+    /// As [`Connection::close`], for tasks of an async runtime.
+    pub async fn close_async(&self) {
+        let receiver = self.ask_close();
+        self.inner.driver.answer(receiver).await;
+    }
+
+    fn ask_close(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let shared = &self.inner.shared;
         let command = Command::Close { session: shared.session, closed: Some(sender) };
         shared.engine.submit_surely(command);
-        self.inner.driver.wait(receiver);
+        receiver
     }
 }

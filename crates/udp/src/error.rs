@@ -52,6 +52,8 @@ pub enum End {
     PeerRestarted,
     /// The peer opened another connection in place of this one.
     Replaced,
+    /// This side took its key from the ring.
+    KeyWithdrawn,
     /// The engine has stopped.
     Stopped,
 }
@@ -157,6 +159,7 @@ impl fmt::Display for End {
             Self::Silent => "the peer was silent for too long",
             Self::PeerRestarted => "the peer started anew",
             Self::Replaced => "the peer opened another connection in its place",
+            Self::KeyWithdrawn => "its key was withdrawn here",
             Self::Stopped => "the engine has stopped",
         })
     }

@@ -16,7 +16,7 @@ use crate::engine::{Command, Engine, EngineShared, Siblings};
 use crate::error::{ConnectError, StartError};
 use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
-use crate::session::KeyId;
+use crate::session::{KeyId, KeyRing};
 use crate::stats::Stats;
 
 /// Steps of an inline engine without anything to do after which its thread offers the core to others.
@@ -90,6 +90,17 @@ impl Driver {
         .await
     }
 
+    /// A value; `None` if it will never come.
+    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
+        let mut receiver = pin!(receiver);
+        poll_fn(|context| {
+            self.drive_for(context);
+            receiver.as_mut().poll(context)
+        })
+        .await
+        .ok()
+    }
+
     /// Drives an inline engine for a future that is polled, and has it polled again.
     pub(crate) fn drive_for(&self, context: &Context<'_>) {
         if let Self::Inline(_) = self {
@@ -125,6 +136,7 @@ pub struct Host {
     driver: Driver,
     next: AtomicUsize,
     address: SocketAddr,
+    insecure: bool,
 }
 
 impl Host {
@@ -163,6 +175,7 @@ impl Host {
             driver: Driver::Threads { spin },
             next: AtomicUsize::new(0),
             address,
+            insecure: config.keys.is_insecure(),
         };
         host.launch(config.mode, engines)?;
         Ok(host)
@@ -258,7 +271,8 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        self.connected(self.ask(peer, some(classes), key)).await
+        let receiver = self.ask(peer, some(classes), key);
+        self.driver.answer(receiver).await.unwrap_or(Err(ConnectError::Stopped))
     }
 
     /// As [`Host::connect_with`], for tasks of an async runtime.
@@ -271,17 +285,8 @@ impl Host {
         flows: u32,
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        self.connected(self.ask(peer, same_class(flows), key)).await
-    }
-
-    async fn connected(&self, receiver: Asked) -> Result<Connection, ConnectError> {
-        let mut receiver = pin!(receiver);
-        poll_fn(|context| {
-            self.driver.drive_for(context);
-            receiver.as_mut().poll(context)
-        })
-        .await
-        .unwrap_or(Err(ConnectError::Stopped))
+        let receiver = self.ask(peer, same_class(flows), key);
+        self.driver.answer(receiver).await.unwrap_or(Err(ConnectError::Stopped))
     }
 
     fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Asked {
@@ -311,6 +316,24 @@ impl Host {
     /// As [`Host::accept`].
     pub async fn accept_async(&self) -> Result<Connection, ConnectError> {
         self.driver.next(&self.accepted).await.ok_or(ConnectError::Stopped)
+    }
+
+    /// Takes another ring of keys in place of the one that it has; connections under keys of both go on,
+    /// those under keys that are gone end. To change the key of a group without a pause: give every host
+    /// both, the new one first, have them connect anew, then take the old one away.
+    ///
+    /// # Errors
+    /// If the host is insecure and the ring not, or the other way round.
+    pub fn set_keys(&self, keys: &KeyRing) -> Result<(), StartError> {
+        if keys.is_insecure() != self.insecure {
+            let what = "a host is insecure or has keys, from its start to its end";
+            return Err(StartError::Setting(what.to_owned()));
+        }
+        for engine in &self.engines {
+            engine.submit_surely(Command::Keys(keys.clone()));
+        }
+        self.driver.step();
+        Ok(())
     }
 
     /// In inline mode: does what there is to do now, and returns at once.

@@ -89,7 +89,10 @@ async fn use_it(client: &Host, server: &Host) {
     assert!(
         matches!(late, Some(OpError::NotSent(why) | OpError::Unknown(why)) if why == Cause::Deadline)
     );
-    here.close(); // drives an inline engine until the peer is told
+    let (state, _) = here.flow_state_async(0).await.expect("connected");
+    assert_eq!(state.cwnd, 16.0, "the window of `steady`");
+    here.close_async().await;
+    assert_eq!(here.ended(), Some(End::ClosedHere));
 }
 
 #[test]

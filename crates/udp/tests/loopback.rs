@@ -7,7 +7,7 @@ use std::future::Future;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use apus_udp::session::KeyRing;
+use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{
     Access, Cause, ConnectError, Connection, End, Host, Mode, Op, OpError, Refusal, Region,
     RegionKey, Request, SubmitError,
@@ -306,6 +306,40 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
     let here = client.connect(address).expect("connect");
     let _there = server.accept().expect("accept");
     here.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
+}
+
+#[test]
+fn set_keys__changes_the_key_of_a_group_without_a_pause() {
+    let key = |n| SharedKey::new([n; 32]);
+    let ring = |numbers: &[u8]| KeyRing::new(numbers.iter().map(|&n| key(n))).expect("keys");
+    let mut settings = steady(HYBRID);
+    settings.keys = ring(&[1]);
+    settings.session.handshake_timeout = Span::from_ms(300);
+    let (server, client) = (host(settings.clone()), host(settings));
+    let pass = |here: &Connection, there: &Connection, n: u8| {
+        here.submit(Request::message(vec![n])).expect("room").wait().expect("delivered");
+        assert_eq!(there.receive().expect("message").bytes[..], [n]);
+    };
+    let here = client.connect(server.local_addr()).expect("connect");
+    let there = server.accept().expect("accept");
+    for host in [&server, &client] {
+        host.set_keys(&ring(&[2, 1])).expect("keys for keys");
+    }
+    pass(&here, &there, 1);
+    assert!(server.set_keys(&KeyRing::insecure()).is_err(), "never by accident");
+
+    // The old key is taken away here: what is under it ends, here with the reason.
+    server.set_keys(&ring(&[2])).expect("keys for keys");
+    until(|| here.ended().is_some() && there.ended().is_some());
+    assert_eq!((there.ended(), here.ended()), (Some(End::KeyWithdrawn), Some(End::ClosedByPeer)));
+    let old = client.connect_with(server.local_addr(), 1, Some(key(1).id()));
+    assert_eq!(old.err(), Some(ConnectError::NoAnswer));
+    let here = client.connect(server.local_addr()).expect("under the new key, which is the first");
+    let there = server.accept().expect("accept");
+    client.set_keys(&ring(&[2])).expect("keys for keys");
+    pass(&here, &there, 2);
+    let gone = client.connect_with(server.local_addr(), 1, Some(key(1).id()));
+    assert_eq!(gone.err(), Some(ConnectError::NoKey));
 }
 
 #[test]

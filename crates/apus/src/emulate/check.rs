@@ -1,5 +1,7 @@
 //! From a run of a scenario to a network of namespaces, or what of it cannot be emulated.
 
+use std::collections::BTreeMap;
+
 use apus_fabric::{Buffer, ClassConfig, LinkSpec, Node as FabricNode, PortConfig, Topology};
 use apus_sim::plan::{ConnectionPlan, Load, Plan};
 use apus_sim::scenario::Setup;
@@ -17,6 +19,8 @@ const SHORT_DELAY: Span = Span::from_us(20);
 const FASTEST_PORT: u64 = 10_000_000_000;
 /// deviation: no source; the list of them goes to the hosts' processes before the start.
 const MOST_OPS: usize = 1_000_000;
+/// As `max_flows` of a host.
+const MOST_FLOWS: usize = 1024;
 /// Most nodes: each is a namespace, most with a process.
 const MOST_NODES: u32 = 256;
 /// Costs per packet below this are less than what a system call takes: the machine's own count.
@@ -232,6 +236,14 @@ fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     not(
         ops.sum::<usize>() > MOST_OPS,
         "workload: has more than a million ops of open loads; shorten `duration`",
+    );
+    let mut pairs: BTreeMap<_, usize> = BTreeMap::new();
+    for connection in &plan.connections {
+        *pairs.entry((connection.from, connection.to)).or_default() += 1;
+    }
+    not(
+        pairs.into_values().max().unwrap_or(0) > MOST_FLOWS,
+        "workload.flows: a pair of hosts has more than 1024 flows; use flows = \"per-pair\"",
     );
     let slow = plan.host.engine.is_some_and(|costs| costs.receive_packet >= SLOW_RECEIVER);
     let sends = |host| plan.connections.iter().any(|c| c.from == host);

@@ -220,7 +220,8 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
     let latencies = (simulated.op_latency_p50_us, real.op_latency_p50_us);
     if let Some((s, r)) = differ(latencies.0, latencies.1, 0.0) {
         all.push(format!(
-            "op latency: {} against {} us: in a closed loop it is the bytes under way over goodput",
+            "op latency: {} against {} us: in a closed loop it is the bytes under way over goodput, with \
+             an open load what network, hosts and ops before it take",
             number(r),
             number(s)
         ));

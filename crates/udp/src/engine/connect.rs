@@ -16,7 +16,9 @@ use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
 use crate::ops::Pending;
-use crate::session::{ConnectError as NoSession, End as SessionEnd, Event, KeyId, SessionId};
+use crate::session::{
+    ConnectError as NoSession, End as SessionEnd, Event, KeyId, KeyRing, SessionId,
+};
 
 /// A connection, from the first packet of its handshake on.
 pub(super) struct Connection {
@@ -289,6 +291,15 @@ impl Engine {
         }
     }
 
+    /// Connections under keys that the ring has no more end.
+    pub(super) fn on_keys(&mut self, now: Time, keys: KeyRing) {
+        // `Host` has seen to it that the mode is the same.
+        if self.sessions.set_keys(now, keys.clone()).is_ok() {
+            self.config.keys = keys;
+            self.take_session_events(now);
+        }
+    }
+
     fn on_ended(&mut self, now: Time, session: SessionId, reason: SessionEnd) {
         if let Some(connection) = self.connections.get_mut(&session.index())
             && connection.session == session
@@ -298,6 +309,7 @@ impl Engine {
                 SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
                 SessionEnd::PeerFull => ConnectError::PeerFull,
                 SessionEnd::Crossed => ConnectError::Crossed,
+                SessionEnd::KeyWithdrawn => ConnectError::NoKey,
                 _ => ConnectError::NoAnswer,
             }));
         }
@@ -305,6 +317,7 @@ impl Engine {
             SessionEnd::Closed => End::ClosedByPeer,
             SessionEnd::Forgotten | SessionEnd::Restarted => End::PeerRestarted,
             SessionEnd::Replaced => End::Replaced,
+            SessionEnd::KeyWithdrawn => End::KeyWithdrawn,
             _ => End::Silent,
         };
         self.remove(now, session, end);

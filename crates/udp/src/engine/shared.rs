@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::ops::Pending;
-use crate::session::{KeyId, SessionId};
+use crate::session::{KeyId, KeyRing, SessionId};
 use crate::stats::Stats;
 use crate::sys::Socket;
 
@@ -32,6 +32,8 @@ pub(crate) enum Command {
         key: Option<KeyId>,
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     },
+    /// Another ring of keys.
+    Keys(KeyRing),
     /// A sibling hears this peer, which some engine asked for a connection.
     Elsewhere {
         peer: SocketAddr,

@@ -38,6 +38,7 @@ impl Engine {
             Command::Connect { peer, classes, key, reply } => {
                 self.on_connect(now, peer, classes, key, reply);
             }
+            Command::Keys(keys) => self.on_keys(now, keys),
             Command::Elsewhere { peer, engine } => self.on_elsewhere(now, peer, engine),
             Command::Close { session, closed } => self.on_close(now, session, closed),
             Command::Inspect { session, flow, reply } => {

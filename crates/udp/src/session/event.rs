@@ -82,6 +82,8 @@ pub enum End {
     PeerFull,
     /// The peer's application does not want the session.
     Refused,
+    /// Its key was taken from the ring.
+    KeyWithdrawn,
     /// Both sides asked at the same time; the peer's session, which comes in, is the one to use.
     Crossed,
 }
@@ -100,6 +102,7 @@ impl fmt::Display for End {
             }
             Self::PeerFull => "the peer has no room for another session",
             Self::Refused => "the peer refuses the session",
+            Self::KeyWithdrawn => "its key is not in the ring any more",
             Self::Crossed => "both sides asked at once; the peer's session takes the place",
         })
     }

@@ -55,6 +55,7 @@ mod noise;
 mod packet;
 mod protect;
 mod random;
+mod rotation;
 mod state;
 mod table;
 mod traffic;

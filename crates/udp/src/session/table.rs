@@ -304,6 +304,11 @@ impl Sessions {
         self.slots.get_mut(id.index())?.session.as_deref_mut().filter(|s| s.id == id)
     }
 
+    /// All sessions, those being opened or closed included.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Session> {
+        self.slots.iter().filter_map(|slot| slot.session.as_deref())
+    }
+
     /// Puts a session into the table; `None` if it is full.
     pub(crate) fn insert(
         &mut self,
