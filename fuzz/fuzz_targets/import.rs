@@ -11,7 +11,8 @@ fuzz_target!(|text: &str| {
         Err(error) => assert!(error.line > 0 && !error.message.is_empty()),
         Ok(traffic) => {
             assert!(!traffic.messages.is_empty());
-            let again = csv::parse_traffic(&csv::render(traffic.messages.iter())).expect("reads back");
+            let again =
+                csv::parse_traffic(&csv::render(traffic.messages.iter())).expect("reads back");
             for (a, b) in traffic.messages.iter().zip(&again.messages) {
                 assert_eq!((a.start, a.from, a.to, a.bytes), (b.start, b.from, b.to, b.bytes));
             }
