@@ -215,10 +215,36 @@ fn run_refuses_the_corpus_of_mistakes() {
 #[test]
 fn reproduce_refuses_names_that_it_does_not_know() {
     let here = Path::new(".");
-    refused(&apus_in(here, &["reproduce"]), "<NAME");
+    refused(&apus_in(here, &["reproduce"]), "<NAME|FILE");
     let output = apus_in(here, &["reproduce", "swift/fig177"]);
     refused(&output, "there is no experiment `swift/fig177`; did you mean `swift/fig17`?");
     refused(&apus_in(here, &["reproduce", "--all", "swift/fig17"]), "cannot be used with");
+    let output = apus_in(here, &["reproduce", "swift/fig20", "swift/fig20"]);
+    refused(&output, "the experiment `swift/fig20` is named twice");
+    refused(&apus_in(here, &["reproduce", "none.toml"]), "none.toml: cannot be read");
+}
+
+/// A scenario of one's own is an experiment if it says what it must show.
+#[test]
+fn reproduce_takes_files_with_checks() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reproduce-file");
+    fs::create_dir_all(&folder).expect("folder");
+    let scenario = "name = \"mine\"\nduration = \"1ms\"\ntopology = { kind = \"star\", hosts = 2 }\n\
+                    algorithm = { name = \"swift\" }\nworkload = { kind = \"incast\", size = \"64kB\" }\n";
+    fs::write(folder.join("plain.toml"), scenario).expect("file");
+    let output = apus_in(&folder, &["reproduce", "plain.toml"]);
+    refused(&output, "plain.toml has no `[[check]]` and no `[[show]]`");
+    let check = |low: &str| {
+        let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nsource = \"us\"\n";
+        fs::write(folder.join("mine.toml"), format!("{scenario}{check}low = {low}\n"))
+            .expect("file");
+        let arguments = ["reproduce", "mine.toml", "swift/fig22", "--quick", "--report", "page.md"];
+        apus_in(&folder, &arguments).status.code()
+    };
+    assert_eq!(check("1.0"), Some(0));
+    let page = fs::read_to_string(folder.join("page.md")).expect("page");
+    assert!(page.find("\n## swift/fig22: ") < page.find("\n## mine\n"), "own ones come last");
+    assert_eq!(check("1000.0"), Some(1), "no link has 1 Tb/s");
 }
 
 /// The schema that others read: exactly these keys, with these types.

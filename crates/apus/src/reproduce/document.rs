@@ -52,8 +52,8 @@ impl Document {
         Ok(Self { name: name.to_owned(), dir, figures, quick, entries })
     }
 
-    /// Writes the page and the figures of `results`, in the order of `all`; what is not in `all` is
-    /// left out.
+    /// Writes the page and the figures of `results`, in the order of `all`, and what is not in `all`
+    /// after that, by name.
     pub fn write<'a>(
         mut self,
         results: &[(&Scenario, &ExperimentResult)],
@@ -70,7 +70,8 @@ impl Document {
             let entry = Entry { row: row(scenario, result), section };
             self.entries.insert(scenario.name.clone(), entry);
         }
-        let entries: Vec<Entry> = all.filter_map(|name| self.entries.remove(name)).collect();
+        let mut entries: Vec<Entry> = all.filter_map(|name| self.entries.remove(name)).collect();
+        entries.extend(std::mem::take(&mut self.entries).into_values());
         let mut text = introduction(self.quick) + OVERVIEW;
         text.extend(entries.iter().map(|entry| entry.row.as_str()));
         text += &sums(&entries);

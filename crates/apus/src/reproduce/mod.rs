@@ -26,8 +26,9 @@ use pool::{Finished, Pool};
 #[derive(Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
 pub struct Reproduce {
-    /// Which ones; `apus list scenarios` names them (all but the benchmarks).
-    #[arg(value_name = "NAME")]
+    /// Which ones; `apus list scenarios` names them (all but the benchmarks). A scenario file of
+    /// one's own, like `mine.toml`, is one if it has checks or numbers to show.
+    #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
     /// All of them.
     #[arg(long)]
@@ -78,7 +79,7 @@ struct ExperimentResult {
 
 /// An experiment to be run.
 struct Entry {
-    name: &'static str,
+    name: String,
     scenario: Scenario,
     out: Option<OutputDir>,
 }
@@ -93,7 +94,8 @@ impl Reproduce {
         };
         let watch = interrupt::watch(read_silence(DEFAULT_SILENCE).map_err(Failure::Input)?)?;
         let seeds = if self.quick { QUICK_SEEDS } else { FULL_SEEDS };
-        let pool = Pool::new(entries.iter().map(|entry| (entry.name, &entry.scenario)), seeds);
+        let pool =
+            Pool::new(entries.iter().map(|entry| (entry.name.as_str(), &entry.scenario)), seeds);
         let mut results = Vec::new();
         let mut failure = None;
         pool.run(&watch, &mut |index, finished| {
@@ -132,36 +134,54 @@ impl Reproduce {
             true => library::experiments().collect(),
             false => self.names.iter().map(String::as_str).collect(),
         };
-        names.iter().map(|name| self.entry(name)).collect()
+        let entries: Vec<Entry> =
+            names.iter().map(|name| self.entry(name)).collect::<Result<_, _>>()?;
+        for (place, Entry { name, .. }) in entries.iter().enumerate() {
+            if entries[..place].iter().any(|earlier| earlier.name == *name) {
+                let why = "is named twice; each experiment is run once, under its own name";
+                return Err(Failure::Input(format!("the experiment `{name}` {why}")));
+            }
+        }
+        Ok(entries)
     }
 
     fn entry(&self, name: &str) -> Result<Entry, Failure> {
-        let known = library::experiments().find(|known| *known == name);
-        let source = known.and_then(|known| Some((known, library::find(known)?)));
-        let Some((name, source)) = source else {
-            let hint = suggestion(name, library::experiments());
-            return Err(Failure::Input(format!("there is no experiment `{name}`{hint}")));
-        };
-        let options = Options { quick: self.quick, ..Options::default() };
-        let scenario = library::read(&source, Path::new(""), &options);
-        let mut scenario = scenario.map_err(|error| Failure::Input(error.to_string()))?;
+        let mut scenario = self.read(name)?;
+        let name = scenario.name.clone();
         let out = match &self.out {
             Some(path) => {
                 for run in &mut scenario.runs {
                     run.setup = run.setup.clone().recorded(true);
                 }
-                Some(OutputDir::create(&path.join(name), &scenario).map_err(Failure::Input)?)
+                Some(OutputDir::create(&path.join(&name), &scenario).map_err(Failure::Input)?)
             }
             None => None,
         };
         Ok(Entry { name, scenario, out })
     }
 
+    /// An experiment of the library, or a file.
+    fn read(&self, name: &str) -> Result<Scenario, Failure> {
+        let options = Options { quick: self.quick, ..Options::default() };
+        let own = Path::new(name).extension().is_some_and(|extension| extension == "toml");
+        if !own && !library::experiments().any(|known| known == name) {
+            let hint = suggestion(name, library::experiments());
+            let own = "; a scenario of one's own is named by its file, like `mine.toml`";
+            return Err(Failure::Input(format!("there is no experiment `{name}`{hint}{own}")));
+        }
+        let scenario = library::open(name, &options)?;
+        if scenario.checks.is_empty() && scenario.shown.is_empty() {
+            let why = "has no `[[check]]` and no `[[show]]`; `apus run` prints all its numbers";
+            return Err(Failure::Input(format!("{name} {why}")));
+        }
+        Ok(scenario)
+    }
+
     /// Keeps and prints what an experiment yielded.
     fn finish(&self, entry: &Entry, finished: Finished) -> Result<ExperimentResult, Failure> {
         let Finished { experiment, complete, wall_s } = finished;
         let mut result = ExperimentResult {
-            id: entry.name.to_owned(),
+            id: entry.name.clone(),
             status: "error",
             wall_s,
             checks: Vec::new(),
