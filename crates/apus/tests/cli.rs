@@ -229,13 +229,20 @@ fn reproduce_refuses_names_that_it_does_not_know() {
 fn reproduce_takes_files_with_checks() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reproduce-file");
     fs::create_dir_all(&folder).expect("folder");
-    let scenario = "name = \"mine\"\nduration = \"1ms\"\ntopology = { kind = \"star\", hosts = 2 }\n\
-                    algorithm = { name = \"swift\" }\nworkload = { kind = \"incast\", size = \"64kB\" }\n";
+    let scenario = r#"
+name = "mine"
+duration = "1ms"
+topology = { kind = "star", hosts = 2, rate = "100Gbps", delay = "1us", buffer = "1MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+"#;
     fs::write(folder.join("plain.toml"), scenario).expect("file");
     let output = apus_in(&folder, &["reproduce", "plain.toml"]);
     refused(&output, "plain.toml has no `[[check]]` and no `[[show]]`");
     let check = |low: &str| {
-        let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nsource = \"us\"\n";
+        let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\n";
         fs::write(folder.join("mine.toml"), format!("{scenario}{check}low = {low}\n"))
             .expect("file");
         let arguments = ["reproduce", "mine.toml", "swift/fig22", "--quick", "--report", "page.md"];
