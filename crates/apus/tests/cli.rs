@@ -242,7 +242,7 @@ size = "64kB"
     let output = apus_in(&folder, &["reproduce", "plain.toml"]);
     refused(&output, "plain.toml has no `[[check]]` and no `[[show]]`");
     let check = |low: &str| {
-        let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\n";
+        let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nsource = \"us\"\n";
         fs::write(folder.join("mine.toml"), format!("{scenario}{check}low = {low}\n"))
             .expect("file");
         let arguments = ["reproduce", "mine.toml", "swift/fig22", "--quick", "--report", "page.md"];
