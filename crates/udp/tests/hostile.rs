@@ -163,6 +163,9 @@ fn a_flood_touches_no_op_and_costs_no_memory() {
         let mut settings = config(HYBRID);
         settings.keys = keys;
         settings.max_mtu = 1500;
+        // Forged words that a session is not known are answered by pings. On a machine that is busy with other
+        // things as well, nobody may get to them for long.
+        settings.session.suspect_timeout = apus_units::Span::from_secs(10);
         let (server, client) = (host(settings.clone()), host(settings));
         let region = server.register(vec![0; 32_768], Access::ReadWrite).expect("region");
         let (tap, address, mut threads) = Tap::start(server.local_addr());
@@ -177,9 +180,11 @@ fn a_flood_touches_no_op_and_costs_no_memory() {
         }));
         let from = Instant::now();
         let mut rounds = 1;
-        while from.elapsed() < seconds() {
+        let few = |rounds| rounds <= 10 || sent.load(Ordering::Relaxed) <= 1_000;
+        while from.elapsed() < seconds() || few(rounds) {
             round(&here, &there, region.key(), rounds);
             rounds += 1;
+            assert!(from.elapsed() < seconds() + 2 * PATIENCE, "{rounds} rounds: ops hardly go on");
         }
         tap.stop.store(true, Ordering::Relaxed);
         for thread in threads {
@@ -190,8 +195,6 @@ fn a_flood_touches_no_op_and_costs_no_memory() {
         let grown = memory().saturating_sub(before);
         // Copies of the tap and kernel buffers of threads are the test's own.
         assert!(grown < 32 << 20, "{grown} bytes more");
-        assert!(sent.load(Ordering::Relaxed) > 1_000, "it was no flood");
-        assert!(rounds > 10, "the ops hardly go on");
     }
 }
 

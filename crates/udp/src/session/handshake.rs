@@ -9,9 +9,10 @@ use super::cookie::Cookie;
 use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, SessionId};
 use super::key::{Credential, KeyId, KeyRing};
 use super::noise::{NOISE_OVERHEAD, Noise, Prologue};
+use super::outgoing::Reply;
 use super::packet::{Handshake, Message, Refusal, proven};
 use super::state::{Doubt, Session, Stage, want};
-use super::table::{Reply, Sessions};
+use super::table::Sessions;
 
 /// Most bytes of an application's words in a handshake.
 pub const MAX_HELLO_BYTES: usize = 256;

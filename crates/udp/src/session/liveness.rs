@@ -14,6 +14,10 @@ const INIT_TRIES: u32 = 3;
 /// The longest wait between two tries, in first waits.
 const LONGEST_WAIT: u64 = 10;
 
+/// Pings that go unanswered before the peer is given up, however late it is: whoever was held off the core
+/// for long has not looked whether the peer has answered. deviation: no source; as `INIT_TRIES`.
+const LEAST_PINGS: u32 = 3;
+
 /// The wait after `tries` tries: doubled each time.
 fn backoff(retry: Span, tries: u32) -> Span {
     retry * (1u64 << tries.min(16)).min(LONGEST_WAIT)
@@ -50,7 +54,9 @@ impl Sessions {
         let Some(session) = self.get_mut(id) else { return };
         let quiet_until = session.last_received.saturating_add(config.keepalive);
         let doubt = match session.doubt {
-            Some(doubt) if doubt.until <= now => return self.end(id, doubt.reason),
+            Some(doubt) if doubt.until <= now && doubt.tries >= LEAST_PINGS => {
+                return self.end(id, doubt.reason);
+            }
             Some(doubt) => doubt,
             None if quiet_until > now => return self.set_timer(id, quiet_until),
             None => Doubt {
@@ -62,9 +68,11 @@ impl Sessions {
         self.ping(now, id, doubt);
     }
 
-    /// Pings the peer, which has until `doubt.until` to show itself.
+    /// Pings the peer, which has until `doubt.until` to show itself, and for a few pings.
     pub(crate) fn ping(&mut self, now: Time, id: SessionId, doubt: Doubt) {
-        let next = now.saturating_add(backoff(self.config.retry, doubt.tries)).min(doubt.until);
+        let retry = self.config.retry;
+        let next = now.saturating_add(backoff(retry, doubt.tries)).min(doubt.until);
+        let next = next.max(now.saturating_add(retry));
         let Some(session) = self.get_mut(id) else { return };
         session.doubt = Some(Doubt { tries: doubt.tries + 1, ..doubt });
         self.want(id, want::PING);

@@ -52,6 +52,7 @@ mod handshake;
 mod key;
 mod liveness;
 mod noise;
+mod outgoing;
 mod packet;
 mod protect;
 mod random;

@@ -1,35 +1,19 @@
-//! The table of sessions: who is in it, what is due when, and what is to be sent.
+//! The table of sessions: who is in it, and what is due when.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use apus_units::{Span, Time};
+use apus_units::Time;
 
 use super::config::{Config, MAX_SESSIONS};
-use super::cookie::{Baker, Cookie};
+use super::cookie::Baker;
 use super::counters::Counters;
 use super::event::{End, Event, SessionId};
 use super::guard::{Guard, guard_bytes};
-use super::handshake;
 use super::key::{KeyId, KeyRing};
-use super::packet::{self, Command, Handshake, Message, Refusal};
+use super::outgoing::Reply;
 use super::random::Random;
 use super::state::{Session, Stage, want};
-
-/// Answers that wait to be sent and belong to no session. deviation: no source; one batch of
-/// datagrams, as 256 are taken from a socket at most.
-const MAX_REPLIES: usize = 256;
-
-/// Least time between two Unknowns, so that a flood of strange packets draws at most 10,000 answers a
-/// second (no longer than what they answer). deviation: no source.
-const UNKNOWN_EVERY: Span = Span::from_us(100);
-
-/// An answer that costs no session.
-pub(crate) enum Reply {
-    Cookie { to: SocketAddr, key: KeyId, initiator: u32, cookie: Cookie },
-    Refused { to: SocketAddr, key: KeyId, initiator: u32, why: Refusal },
-    Unknown { to: SocketAddr, session: u32, number: u32 },
-}
 
 struct Slot {
     /// Changes with each session that takes the place; above the index in a session's number.
@@ -56,9 +40,10 @@ pub struct Sessions {
     /// Sessions that peers have asked for, by address and initiator's number, until confirmed.
     pub(crate) pending: BTreeMap<(SocketAddr, u32), SessionId>,
     timers: BTreeSet<(Time, SessionId)>,
-    outbox: VecDeque<SessionId>,
-    replies: VecDeque<Reply>,
-    next_unknown: Time,
+    /// Sessions that have something to send.
+    pub(super) outbox: VecDeque<SessionId>,
+    pub(super) replies: VecDeque<Reply>,
+    pub(super) next_unknown: Time,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
 }
@@ -180,106 +165,6 @@ impl Sessions {
             if let Some(session) = self.get_mut(id) {
                 session.timer = Time::MAX;
                 self.on_timer(now, id);
-            }
-        }
-    }
-
-    /// Whether [`Sessions::poll_transmit`] may have something to write.
-    #[inline]
-    #[must_use]
-    pub fn has_transmit(&self) -> bool {
-        !(self.replies.is_empty() && self.outbox.is_empty())
-    }
-
-    /// Writes the next packet of the session layer's own to `out` ([`handshake::MAX_HANDSHAKE_BYTES`]
-    /// suffice), and returns where it goes and its length. A packet that does not fit is dropped.
-    pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        while let Some(reply) = self.replies.pop_front() {
-            if let Some(sent) = self.write_reply(&reply, out) {
-                return Some(sent);
-            }
-        }
-        while let Some(id) = self.outbox.pop_front() {
-            if let Some(sent) = self.write_wanted(now, id, out) {
-                return Some(sent);
-            }
-        }
-        None
-    }
-
-    fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        let sealed = self.is_sealed();
-        let (to, key, initiator, message) = match *reply {
-            Reply::Cookie { to, key, initiator, cookie } => {
-                (to, key, initiator, Message::Cookie(cookie))
-            }
-            Reply::Refused { to, key, initiator, why } => {
-                (to, key, initiator, Message::Refused(why))
-            }
-            Reply::Unknown { to, session, number } => {
-                let bytes = packet::write_unknown(sealed, session, number);
-                out.get_mut(..bytes.len())?.copy_from_slice(&bytes);
-                return Some((to, bytes.len()));
-            }
-        };
-        let credential = self.keys.get(key)?;
-        let packet = Handshake { sealed, key, initiator, message };
-        Some((to, packet.write(credential, out)?))
-    }
-
-    fn write_wanted(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        out: &mut [u8],
-    ) -> Option<(SocketAddr, usize)> {
-        let session = self.slots.get_mut(id.index())?.session.as_deref_mut()?;
-        if session.id != id || session.wants == 0 {
-            return None;
-        }
-        let wanted = session.wants & session.wants.wrapping_neg();
-        session.wants &= !wanted;
-        if session.wants != 0 {
-            self.outbox.push_back(id);
-        }
-        let to = session.peer;
-        let length = match wanted {
-            want::PING => self.write_control(now, id, Command::Ping, out),
-            want::PONG => self.write_control(now, id, Command::Pong, out),
-            want::CLOSE => {
-                let length = self.write_control(now, id, Command::Close, out);
-                self.remove(id);
-                length
-            }
-            _ => handshake::write(session, &self.keys, wanted, out),
-        };
-        length.map(|length| (to, length))
-    }
-
-    /// Puts an answer without session into the queue, or drops it.
-    pub(crate) fn reply(&mut self, reply: Reply) {
-        if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(reply);
-        } else {
-            self.counters.replies_dropped += 1;
-        }
-    }
-
-    /// Tells a peer that its session is not known, unless many were told just now.
-    pub(crate) fn reply_unknown(&mut self, now: Time, to: SocketAddr, session: u32, number: u32) {
-        if now >= self.next_unknown {
-            self.next_unknown = now.saturating_add(UNKNOWN_EVERY);
-            self.reply(Reply::Unknown { to, session, number });
-        }
-    }
-
-    /// Makes a session send a packet, a bit of [`want`].
-    pub(crate) fn want(&mut self, id: SessionId, what: u8) {
-        if let Some(session) = self.get_mut(id) {
-            let queued = session.wants != 0;
-            session.wants |= what;
-            if !queued {
-                self.outbox.push_back(id);
             }
         }
     }

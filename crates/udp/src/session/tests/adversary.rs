@@ -94,6 +94,32 @@ fn a_forged_unknown_ends_nothing_while_the_peer_answers() {
 }
 
 #[test]
+fn a_forged_unknown_ends_nothing_though_this_side_was_held_off_its_core() {
+    let (mut world, ours, theirs) = World::connected();
+    let bytes = packet::write_unknown(true, theirs.get(), 0).to_vec();
+    let forged = Datagram { from: world.address(1), to: world.address(0), bytes };
+    world.deliver(&forged);
+    world.transmit();
+    // Longer than `suspect_timeout`: the answer waits in the socket while timers are looked at first.
+    world.now += Span::from_secs(2);
+    world.hosts[0].table.handle_timeout(world.now);
+    world.run(1_000);
+    assert!(world.hosts[0].table.is_connected(ours));
+    // A peer that is gone is found out all the same, by three pings.
+    world.deliver(&forged);
+    world.wire.clear();
+    for _ in 0..3 {
+        world.transmit();
+        world.wire.clear();
+        world.now += Span::from_secs(2);
+        world.hosts[0].table.handle_timeout(world.now);
+    }
+    let now = world.now;
+    world.hosts[0].take_events(now);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Forgotten)]);
+}
+
+#[test]
 fn packets_from_another_address_or_session_are_not_opened() {
     let (mut world, ours, _) = World::connected();
     let datagram = world.sealed(0, ours, 0, b"from here");
