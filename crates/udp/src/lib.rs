@@ -39,3 +39,8 @@ pub use metrics::Metrics;
 pub use ops::{Completion, Done, Op, OpResult};
 pub use region::{Access, Memory, Region};
 pub use stats::{Histogram, SessionStats, Stats};
+
+/// The manual, whose example is compiled by the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/udp.md")]
+pub struct Manual;

@@ -257,8 +257,8 @@ impl Engine {
             queued_messages: AtomicU32::new(0),
             tickets: AtomicU64::new(0),
         });
-        // What may be queued is counted before it gets here: the channel never refuses.
-        let (sender, messages) = async_channel::bounded(self.config.max_queued_messages as usize);
+        // What may be queued is counted before it gets here; a bounded channel would have its room at once.
+        let (sender, messages) = async_channel::unbounded();
         connection.shared = Some(Arc::clone(&shared));
         connection.incoming = Some(sender);
         let asked = connection.asked.take();
