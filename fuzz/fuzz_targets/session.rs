@@ -6,19 +6,38 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use apus_udp::session::{
-    Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions, SharedKey,
+    Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
-    Ack, Body, Control, Credit, CreditEcho, Header, Received as Arrived, RegionKey, Reject,
-    RejectReason, Segment, SegmentKind,
+    Ack, Body, Bolt, Control, Credit, CreditEcho, Extension, Header, Received as Arrived,
+    RegionKey, Reject, RejectReason, Segment, SegmentKind,
 };
 use libfuzzer_sys::fuzz_target;
 
 /// What was sent with a packet number, to be compared with what arrives.
 struct Sent {
     header: Header,
+    extension: Extension<'static>,
     payload: Vec<u8>,
+}
+
+/// The fields of a flow's algorithm, where a packet has any.
+fn fields(body: &Body, x: u64) -> Extension<'static> {
+    let bolt = Bolt { first: x & 2 > 0, last: x & 4 > 0, inc: true, dec: false, sent: x as u32 };
+    match body {
+        Body::Data(_) if x & 1 == 0 => Extension::Bolt(bolt),
+        Body::Ack(_) if x & 1 == 0 => Extension::BoltEcho { granted: x as u32 },
+        _ => Extension::None,
+    }
+}
+
+/// What of them switches do not write.
+fn authentic(extension: Extension<'_>) -> Extension<'_> {
+    match extension {
+        Extension::Bolt(bolt) => Extension::Bolt(Bolt { inc: false, dec: false, ..bolt }),
+        other => other,
+    }
 }
 
 struct World {
@@ -167,13 +186,15 @@ impl World {
         let header =
             Header { flow: FlowId::new(x as u32), seq: PacketNumber::new(number as u64), body };
         let payload = vec![number as u8; header.payload_len()];
-        let overhead = self.tables[side].overhead();
+        let extension = fields(&body, x);
+        let packet = Extended { header: &header, extension };
+        let overhead = self.tables[side].overhead() + extension.encoded_len();
         let mut buffer = vec![0; header.encoded_len() + payload.len() + overhead];
         let table = &mut self.tables[side];
-        if let Ok(length) = table.seal_from(self.now, session, &header, &payload, &mut buffer) {
+        if let Ok(length) = table.seal_from(self.now, session, packet, &payload, &mut buffer) {
             buffer.truncate(length);
             self.keep(side, buffer);
-            self.sent.push(Sent { header, payload });
+            self.sent.push(Sent { header, extension, payload });
         }
     }
 
@@ -198,10 +219,15 @@ impl World {
 
     fn deliver(&mut self, to: usize, from: SocketAddr, mut bytes: Vec<u8>) {
         match self.tables[to].receive(self.now, from, &mut bytes) {
-            Received::Packet { session, header, payload } => {
+            Received::Packet { session, header, extension, payload } => {
                 let number = header.seq.get();
                 let sent = self.sent.get(number as usize).expect("somebody sent it");
                 assert!(sent.header == header && sent.payload == payload, "not as it was sent");
+                assert_eq!(
+                    authentic(sent.extension),
+                    authentic(extension),
+                    "not a switch's to write"
+                );
                 let first = self.delivered.insert((to, self.starts[to], session, number));
                 assert!(first, "delivered twice");
             }
@@ -217,6 +243,8 @@ impl World {
             Received::ProbeAnswer { length, .. } => {
                 assert!(self.probed.contains(&(to, length)), "an answer to no probe");
             }
+            // Nothing proves one; it changes nothing here.
+            Received::Signal { header, .. } => assert!(matches!(header.body, Body::Signal(_))),
             Received::Own | Received::Dropped(_) => {}
         }
     }
@@ -248,15 +276,15 @@ fuzz_target!(|script: &[u8]| {
                 let (to, claimed) = if b & 1 == 0 { (1 - from, from) } else { (from, 1 - from) };
                 world.deliver(to, address(claimed), bytes);
             }
-            // Damaged or cut; the congestion extension is anybody's. A checksum is no proof, so
-            // only sealed packets are damaged on purpose.
+            // Damaged or cut; what switches write is anybody's. A checksum is no proof, so only sealed
+            // packets are damaged on purpose.
             7 if !world.datagrams.is_empty() && mode & 1 == 0 => {
                 let at = usize::from(a) % world.datagrams.len();
                 let (from, mut bytes) = world.datagrams[at].clone();
                 let at = usize::from(b) % bytes.len();
                 if c == 0 {
                     bytes.truncate(at);
-                } else if at > 0 {
+                } else {
                     bytes[at] ^= c;
                 }
                 world.deliver(1 - from, address(from), bytes);

@@ -1,15 +1,19 @@
 //! Arbitrary bytes as a packet: no panic, and whatever is decoded is legal and encodes to the bytes
-//! it came from, with and without a checksum.
+//! it came from, with and without a checksum; a switch may write into it, and it is still a packet.
 #![no_main]
 
-use apus_wire::{MAX_HEADER_BYTES, decode, encode, open, seal};
+use apus_wire::{
+    Extension, Hop, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, SwitchView, decode_extended,
+    encode_extended, open, seal,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let decoded = decode(bytes);
-    if let Ok((header, length)) = decoded {
-        let mut out = [0; MAX_HEADER_BYTES];
-        assert_eq!(encode(&header, &mut out), Ok(length));
+    let decoded = decode_extended(bytes);
+    if let Ok(decoded) = decoded {
+        let (header, length) = (decoded.header, decoded.length);
+        let mut out = [0; MAX_HEADER_BYTES + MAX_EXTENSION_BYTES];
+        assert_eq!(encode_extended(&header, &decoded.extension, &mut out), Ok(length));
         assert_eq!(out[..length], bytes[..length]);
 
         // The checksum is what a fuzzer cannot guess: seal what it wrote and open that.
@@ -21,6 +25,19 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     if let Ok((header, _)) = open(bytes) {
-        assert_eq!(decoded.map(|(header, _)| header), Ok(header));
+        assert_eq!(decoded.map(|decoded| decoded.header), Ok(header));
+    }
+    let mut passing = bytes.to_vec();
+    if let Some(mut view) = SwitchView::new(&mut passing) {
+        let header = *view.header();
+        if let Some(signal) = view.signal(1_000, 6) {
+            let (made, _) = open(&signal).expect("a datagram");
+            assert_eq!((made.flow, made.seq), (header.flow, header.seq));
+        }
+        view.set_bolt(false, true);
+        view.note_hop(&Hop::default(), 7);
+        view.limit_rate(1);
+        assert_ne!(view.extension(), Extension::None);
+        assert_eq!(decode_extended(&passing).map(|decoded| decoded.header), Ok(header));
     }
 });

@@ -21,10 +21,34 @@ local commands = {
   [1] = "ping", [2] = "pong", [3] = "close", [4] = "probe", [5] = "answer to a probe",
 }
 local refusals = { [1] = "no room", [2] = "refused by the application" }
+local extensions = {
+  [1] = "Bolt", [2] = "Bolt, echo", [3] = "Telemetry", [4] = "Telemetry, echo", [5] = "RCP",
+  [6] = "RCP, echo",
+}
+local rates = {
+  [1] = "1 Gb/s", [2] = "10 Gb/s", [3] = "25 Gb/s", [4] = "40 Gb/s", [5] = "50 Gb/s",
+  [6] = "100 Gb/s", [7] = "200 Gb/s", [8] = "400 Gb/s", [9] = "800 Gb/s", [10] = "1600 Gb/s",
+}
 local modes = { [0] = "insecure", [1] = "sealed" }
 
 local f = {
-  extension = ProtoField.uint8("apus.extension", "Congestion extension"),
+  writable = ProtoField.uint8("apus.writable", "Bytes that switches may write"),
+  extension = ProtoField.uint8("apus.extension", "Congestion extension", base.DEC, extensions),
+  inc = ProtoField.bool("apus.bolt.inc", "INC", 8, nil, 0x01),
+  dec = ProtoField.bool("apus.bolt.dec", "DEC", 8, nil, 0x02),
+  first = ProtoField.bool("apus.bolt.first", "FIRST", 8, nil, 0x01),
+  last = ProtoField.bool("apus.bolt.last", "LAST", 8, nil, 0x02),
+  bolt_sent = ProtoField.uint32("apus.bolt.sent_ns", "Packet left at (ns, modulo 2^32)"),
+  granted = ProtoField.uint32("apus.bolt.granted", "Packets that came with INC"),
+  passed = ProtoField.uint8("apus.int.passed", "Ports passed"),
+  path = ProtoField.uint16("apus.int.path", "Path", base.HEX),
+  hop_rate = ProtoField.uint8("apus.int.rate", "Hop: link rate", base.DEC, rates),
+  hop_at = ProtoField.uint32("apus.int.at_ns", "Hop: packet left at (ns, modulo 2^32)"),
+  hop_sent = ProtoField.uint64("apus.int.sent", "Hop: bytes sent (modulo 2^40)"),
+  hop_queue = ProtoField.uint24("apus.int.queue", "Hop: queue (bytes)"),
+  rcp_rate = ProtoField.uint24("apus.rcp.rate", "Rate (100 kb/s)"),
+  rcp_rtt = ProtoField.uint16("apus.rcp.rtt", "RTT (250 ns)"),
+  link_rate = ProtoField.uint8("apus.signal.rate", "Link rate", base.DEC, rates),
   version = ProtoField.uint8("apus.version", "Version"),
   kind = ProtoField.uint8("apus.kind", "Kind", base.HEX, kinds),
   flow = ProtoField.uint32("apus.flow", "Flow"),
@@ -71,51 +95,85 @@ apus.experts = { malformed }
 
 local SEALED_GUARD, INSECURE_GUARD = 24, 12
 
--- A data packet that was sent for a credit has this much added to its kind.
-local CREDITED = 0x80
+-- A data packet that was sent for a credit has this much added to its kind, one with a congestion
+-- extension that much.
+local CREDITED, EXTENDED = 0x80, 0x20
+-- Bytes of a hop's telemetry.
+local HOP = 13
 
--- The kind without that, and whether it was there.
+-- The kind without these, and whether they were there.
 local function kind_of(buffer)
   local kind = buffer(2, 1):uint()
-  if kind > CREDITED and kind <= CREDITED + 6 and kind ~= CREDITED + 5 then
-    return kind - CREDITED, true
-  end
-  return kind, false
+  if kind >= 0x40 and kind <= 0x46 then return kind, false, false end
+  local credited = kind >= CREDITED
+  if credited then kind = kind - CREDITED end
+  local extended = kind >= EXTENDED
+  if extended then kind = kind - EXTENDED end
+  return kind, credited, extended
 end
 
--- Bytes of a header without the echo of a credit, by kind; nil if it is none.
-local function body_end(buffer, kind)
+-- Bytes of an extension in the authenticated part, its type included; nil if it is none.
+local function extension_bytes(buffer)
+  if buffer:len() < 17 then return nil end
+  local lengths = { 6, 5, 1, nil, 3, 4 }
+  if buffer(15, 1):uint() == 4 then return 5 + HOP * buffer(16, 1):uint() end
+  return lengths[buffer(15, 1):uint()]
+end
+
+-- The packet from the last of the bytes that switches may write on: offsets are then those of a packet
+-- without any.
+local function authenticated(datagram)
+  local writable = datagram(0, 1):uint()
+  if writable + 16 > datagram:len() then return nil end
+  return datagram(writable):tvb()
+end
+
+-- The same without the extension's bytes in the authenticated part, as a function of (offset, length).
+local function reader(buffer, extension)
+  return function(from, length)
+    if from >= 15 then from = from + extension end
+    return buffer(from, length)
+  end
+end
+
+-- Bytes of a header without extension and the echo of a credit, by kind; nil if it is none.
+local function body_end(at, kind, there)
   if kind == 1 or kind == 3 or kind == 5 then return 57 end
   if kind == 2 or kind == 4 or kind == 6 then return 41 end
   if kind == 7 then return 24 end
   if kind == 8 or kind == 10 or kind == 11 then return 15 end
-  if kind == 9 and buffer:len() >= 48 then return 48 + buffer(47, 1):uint() end
+  if kind == 9 and there >= 48 then return 48 + at(47, 1):uint() end
   if kind == 12 then return 23 end
   return nil
 end
 
-local function header_bytes(buffer, kind, credited)
-  local bytes = body_end(buffer, kind)
-  return bytes and bytes + (credited and 8 or 0)
+local function payload_bytes(at, kind)
+  if kind == 5 or kind >= 7 then return 0 end
+  return at(39, 2):uint()
 end
 
-local function payload_bytes(buffer, kind)
-  if kind == 5 or kind >= 7 then return 0 end
-  return buffer(39, 2):uint()
+-- Bytes of a header and its extension, and those of the extension; nil if it is none.
+local function header_bytes(buffer, kind, credited, extended)
+  local extension = extended and extension_bytes(buffer) or 0
+  if extended and extension == 0 then return nil end
+  local body = body_end(reader(buffer, extension), kind, buffer:len() - extension)
+  if body == nil then return nil end
+  return body + extension + (credited and 8 or 0), extension
 end
 
 -- Whether these bytes have the shape of an Apus packet.
-local function is_apus(buffer)
-  if buffer:len() < 16 or buffer(0, 1):uint() ~= 0 or buffer(1, 1):uint() ~= 1 then
-    return false
-  end
-  local kind, credited = kind_of(buffer)
+local function is_apus(datagram)
+  if datagram:len() < 16 then return false end
+  local buffer = authenticated(datagram)
+  if buffer == nil or buffer(1, 1):uint() ~= 1 then return false end
+  local kind, credited, extended = kind_of(buffer)
+  if datagram(0, 1):uint() > 0 and not extended then return false end
   if kind >= 0x40 and kind <= 0x45 then return buffer(3, 1):uint() <= 1 end
   if kind == 0x46 then return commands[buffer(3, 1):uint()] ~= nil end
-  local header = header_bytes(buffer, kind, credited)
+  local header, extension = header_bytes(buffer, kind, credited, extended)
   if header == nil or buffer:len() < header then return false end
-  local guard = buffer:reported_len() - header - payload_bytes(buffer, kind)
-  return guard == SEALED_GUARD or guard == INSECURE_GUARD
+  local guard = buffer:reported_len() - header - payload_bytes(reader(buffer, extension), kind)
+  return guard == SEALED_GUARD or guard == INSECURE_GUARD or (kind == 12 and guard == 4)
 end
 
 local function guard(buffer, tree, from)
@@ -132,52 +190,94 @@ local function guard(buffer, tree, from)
   end
 end
 
-local function transport(buffer, tree, kind, credited)
-  tree:add(f.flow, buffer(3, 4))
-  tree:add(f.seq, buffer(7, 8))
-  local about = " flow " .. buffer(3, 4):uint() .. " #" .. tostring(buffer(7, 8):uint64())
+-- Hops of telemetry from `from` on.
+local function hops(buffer, tree, from, count)
+  for hop = 0, count - 1 do
+    local at = from + hop * HOP
+    tree:add(f.hop_rate, buffer(at, 1))
+    tree:add(f.hop_at, buffer(at + 1, 4))
+    tree:add(f.hop_sent, buffer(at + 5, 5))
+    tree:add(f.hop_queue, buffer(at + 10, 3))
+  end
+end
+
+-- The extension: its writable bytes, at the start of the datagram, and the others, behind the number.
+local function extension_fields(datagram, buffer, tree)
+  local writable, kind = datagram(0, 1):uint(), buffer(15, 1):uint()
+  tree:add(f.extension, buffer(15, 1))
+  if kind == 1 and writable == 1 then
+    tree:add(f.inc, datagram(1, 1))
+    tree:add(f.dec, datagram(1, 1))
+    tree:add(f.first, buffer(16, 1))
+    tree:add(f.last, buffer(16, 1))
+    tree:add(f.bolt_sent, buffer(17, 4))
+  elseif kind == 2 then
+    tree:add(f.granted, buffer(16, 4))
+  elseif kind == 3 and writable >= 3 then
+    tree:add(f.passed, datagram(1, 1))
+    tree:add(f.path, datagram(2, 2))
+    hops(datagram, tree, 4, math.min(datagram(1, 1):uint(), math.floor((writable - 3) / HOP)))
+  elseif kind == 4 then
+    tree:add(f.passed, buffer(17, 1))
+    tree:add(f.path, buffer(18, 2))
+    hops(buffer, tree, 20, math.min(buffer(16, 1):uint(), buffer(17, 1):uint()))
+  elseif kind == 5 and writable == 3 then
+    tree:add(f.rcp_rate, datagram(1, 3))
+    tree:add(f.rcp_rtt, buffer(16, 2))
+  elseif kind == 6 then
+    tree:add(f.rcp_rate, buffer(16, 3))
+  else
+    tree:add_proto_expert_info(malformed)
+  end
+end
+
+local function transport(at, tree, kind, credited)
+  tree:add(f.flow, at(3, 4))
+  tree:add(f.seq, at(7, 8))
+  local about = " flow " .. at(3, 4):uint() .. " #" .. tostring(at(7, 8):uint64())
   if kind == 5 then
-    tree:add(f.largest, buffer(15, 8))
-    tree:add(f.bitmap, buffer(23, 16))
-    tree:add(f.echo, buffer(39, 8))
-    tree:add(f.remote_queuing, buffer(47, 4))
-    tree:add(f.hops, buffer(51, 1))
-    tree:add(f.marked, buffer(52, 4))
-    tree:add(f.receiver_level, buffer(56, 1))
-    return about .. " acks " .. tostring(buffer(15, 8):uint64())
+    tree:add(f.largest, at(15, 8))
+    tree:add(f.bitmap, at(23, 16))
+    tree:add(f.echo, at(39, 8))
+    tree:add(f.remote_queuing, at(47, 4))
+    tree:add(f.hops, at(51, 1))
+    tree:add(f.marked, at(52, 4))
+    tree:add(f.receiver_level, at(56, 1))
+    return about .. " acks " .. tostring(at(15, 8):uint64())
   elseif kind == 9 then
-    tree:add(f.credit, buffer(15, 4))
-    tree:add(f.credit_sent, buffer(19, 4))
-    tree:add(f.largest, buffer(23, 8))
-    tree:add(f.bitmap, buffer(31, 16))
-    return about .. " credit " .. buffer(15, 4):uint()
+    tree:add(f.credit, at(15, 4))
+    tree:add(f.credit_sent, at(19, 4))
+    tree:add(f.largest, at(23, 8))
+    tree:add(f.bitmap, at(31, 16))
+    return about .. " credit " .. at(15, 4):uint()
   elseif kind == 12 then
-    tree:add(f.queue, buffer(15, 3))
-    tree:add(f.body, buffer(18, 5))
-    return about .. " queue " .. buffer(15, 3):uint() .. " B"
+    tree:add(f.queue, at(15, 3))
+    tree:add(f.link_rate, at(18, 1))
+    tree:add(f.bolt_sent, at(19, 4))
+    return about .. " queue " .. at(15, 3):uint() .. " B"
   elseif kind >= 8 then
     return about
   end
-  tree:add(f.op, buffer(15, 8))
-  about = about .. " op " .. tostring(buffer(15, 8):uint64())
+  tree:add(f.op, at(15, 8))
+  about = about .. " op " .. tostring(at(15, 8):uint64())
   if kind == 7 then
-    tree:add(f.reason, buffer(23, 1))
+    tree:add(f.reason, at(23, 1))
     return about
   end
-  tree:add(f.offset, buffer(23, 8))
-  tree:add(f.op_length, buffer(31, 8))
-  tree:add(f.length, buffer(39, 2))
+  tree:add(f.offset, at(23, 8))
+  tree:add(f.op_length, at(31, 8))
+  tree:add(f.length, at(39, 2))
   if kind == 1 or kind == 3 then
-    tree:add(f.region, buffer(41, 8))
-    tree:add(f.address, buffer(49, 8))
+    tree:add(f.region, at(41, 8))
+    tree:add(f.address, at(49, 8))
   end
   if credited then
-    local echo = body_end(buffer, kind)
-    tree:add(f.credit, buffer(echo, 4))
-    tree:add(f.credit_sent, buffer(echo + 4, 4))
+    local echo = body_end(at, kind, 0)
+    tree:add(f.credit, at(echo, 4))
+    tree:add(f.credit_sent, at(echo + 4, 4))
   end
-  return about .. " [" .. tostring(buffer(23, 8):uint64()) .. " +" .. buffer(39, 2):uint() .. " of "
-    .. tostring(buffer(31, 8):uint64()) .. "]"
+  return about .. " [" .. tostring(at(23, 8):uint64()) .. " +" .. at(39, 2):uint() .. " of "
+    .. tostring(at(31, 8):uint64()) .. "]"
 end
 
 -- Where the guard of a control packet begins. A probe is zeros behind its header, which are to be seen if
@@ -237,12 +337,13 @@ local function handshake(buffer, tree, kind)
   return " key " .. tostring(buffer(4, 8):uint64():tohex())
 end
 
-function apus.dissector(buffer, pinfo, root)
-  if not is_apus(buffer) then return 0 end
+function apus.dissector(datagram, pinfo, root)
+  if not is_apus(datagram) then return 0 end
   pinfo.cols.protocol = "Apus"
-  local tree = root:add(apus, buffer())
-  local kind, credited = kind_of(buffer)
-  tree:add(f.extension, buffer(0, 1))
+  local tree = root:add(apus, datagram())
+  local buffer = authenticated(datagram)
+  local kind, credited, extended = kind_of(buffer)
+  tree:add(f.writable, datagram(0, 1))
   tree:add(f.version, buffer(1, 1))
   tree:add(f.kind, buffer(2, 1), kind)
   tree:add(f.credited, buffer(2, 1), credited)
@@ -252,20 +353,27 @@ function apus.dissector(buffer, pinfo, root)
   elseif kind >= 0x40 then
     about = handshake(buffer, tree, kind)
   else
-    about = transport(buffer, tree, kind, credited)
-    local from, length = header_bytes(buffer, kind, credited), payload_bytes(buffer, kind)
+    local from, extension = header_bytes(buffer, kind, credited, extended)
+    local at = reader(buffer, extension)
+    if extended then extension_fields(datagram, buffer, tree) end
+    about = transport(at, tree, kind, credited)
+    local length = payload_bytes(at, kind)
     if buffer:len() == buffer:reported_len() then
       if length > 0 then
         local sealed = buffer:len() - from - length == SEALED_GUARD
         tree:add(sealed and f.encrypted or f.payload, buffer(from, length))
       end
-      guard(buffer, tree, from + length)
+      if kind == 12 then
+        tree:add(f.checksum, buffer(from, 4))
+      else
+        guard(buffer, tree, from + length)
+      end
     end
   end
   local info = kinds[kind] .. about
   pinfo.cols.info = info
   tree:append_text(", " .. info)
-  return buffer:len()
+  return datagram:len()
 end
 
 apus:register_heuristic("udp", function(buffer, pinfo, root)

@@ -1,6 +1,6 @@
 //! In-network telemetry: what switches note on a packet for its sender (HPCC §3.1, Fig. 7).
 
-use apus_units::{Bytes, Rate, Time};
+use apus_units::{Bytes, Rate, Span, Time};
 
 /// The most hops that one packet notes: further ones are counted but not noted. HPCC's header has
 /// room for 5, the switches between two hosts of a three-tier fat tree.
@@ -19,17 +19,50 @@ pub struct HopTelemetry {
     pub link_rate: Rate,
 }
 
+/// Where the counts of a hop start again from 0 when they come over a wire: 2^32 ns and 2^40 bytes
+/// (`apus_wire`'s hops). In the simulator they never do.
+const AT_WRAPS: Span = Span::from_ns(1 << 32);
+const SENT_WRAPS: u64 = 1 << 40;
+
+impl HopTelemetry {
+    /// The time from `old`, another note of the same port, to this one; `None` unless this one is the
+    /// later. A note that seems more than half the range older has wrapped.
+    #[inline]
+    #[must_use]
+    pub fn elapsed_since(&self, old: &Self) -> Option<Span> {
+        if self.at > old.at {
+            return Some(self.at.since(old.at));
+        }
+        let back = old.at.since(self.at);
+        (back > AT_WRAPS / 2 && back < AT_WRAPS).then(|| AT_WRAPS - back)
+    }
+
+    /// Bytes that the port sent between the two.
+    #[inline]
+    #[must_use]
+    pub fn sent_since(&self, old: &Self) -> Bytes {
+        let (new, old) = (self.sent.get(), old.sent.get());
+        match new.checked_sub(old) {
+            Some(sent) => Bytes::new(sent),
+            None => Bytes::new(SENT_WRAPS.saturating_sub(old - new)),
+        }
+    }
+}
+
 /// The hops of one packet in the order in which it took them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Telemetry {
     hops: [HopTelemetry; MAX_TELEMETRY_HOPS],
     passed: u8,
+    /// Numbers of the ports passed, in exclusive or.
+    path: u16,
 }
 
 impl Telemetry {
-    /// Adds a hop.
+    /// Adds a hop, noted by the port with this number.
     #[inline]
-    pub fn push(&mut self, hop: HopTelemetry) {
+    pub fn push(&mut self, hop: HopTelemetry, port: u16) {
+        self.path ^= port;
         if let Some(place) = self.hops.get_mut(usize::from(self.passed)) {
             *place = hop;
         }
@@ -43,9 +76,16 @@ impl Telemetry {
         &self.hops[..usize::from(self.passed).min(MAX_TELEMETRY_HOPS)]
     }
 
+    /// Tells paths apart (HPCC `pathID`): the numbers of the ports passed, in exclusive or.
+    #[inline]
+    #[must_use]
+    pub fn path(&self) -> u16 {
+        self.path
+    }
+
     /// Forgets all hops.
     #[inline]
     pub fn clear(&mut self) {
-        self.passed = 0;
+        (self.passed, self.path) = (0, 0);
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use apus_cc::registry::{Algorithm, build};
 use apus_cc::{FlowInfo, HopTelemetry, Pacing, Sender, Telemetry};
-use apus_units::{Bytes, PacketNumber, Rate};
+use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 use common::{assert_close, at};
 
 /// T = 8 us at 100 Gb/s: the first window is 100 000 bytes, 100 packets of 1000.
@@ -18,12 +18,15 @@ fn hpcc(settings: &[(&str, &str)]) -> Algorithm {
 /// A hop noted at `now` us that had sent `sent` bytes and had `queue` bytes waiting.
 fn hop(now: f64, sent: u64, queue: u64) -> Telemetry {
     let mut telemetry = Telemetry::default();
-    telemetry.push(HopTelemetry {
-        at: at(now),
-        sent: Bytes::new(sent),
-        queue: Bytes::new(queue),
-        link_rate: Rate::from_gbps(100),
-    });
+    telemetry.push(
+        HopTelemetry {
+            at: at(now),
+            sent: Bytes::new(sent),
+            queue: Bytes::new(queue),
+            link_rate: Rate::from_gbps(100),
+        },
+        1,
+    );
     telemetry
 }
 
@@ -99,7 +102,7 @@ fn alg_1_l_14_to_18_below_eta_it_adds_for_max_stage_rtts_and_then_multiplies() {
 fn the_busiest_link_decides() {
     let two = |now: f64, first: u64, second: u64| {
         let mut telemetry = hop(now, first, 0);
-        telemetry.push(hop(now, second, 0).hops()[0]);
+        telemetry.push(hop(now, second, 0).hops()[0], 2);
         telemetry
     };
     let mut flow = hpcc(&[]);
@@ -109,4 +112,40 @@ fn the_busiest_link_decides() {
     // Another path: nothing to compare with.
     ack(&mut flow, &hop(116.0, 9_000_000, 0), 200, 300);
     assert_close(flow.allowance().window, 48.5);
+}
+
+/// Over a wire a note's time starts again after 2^32 ns and its count after 2^40 bytes.
+#[test]
+fn notes_that_have_wrapped_are_later_and_overtaken_ones_are_not() {
+    let note = |ns, sent| HopTelemetry {
+        at: Time::ZERO + Span::from_ns(ns),
+        sent: Bytes::new(sent),
+        ..HopTelemetry::default()
+    };
+    let late = note((1 << 32) - 1_000, (1 << 40) - 500);
+    let wrapped = note(2_000, 700);
+    assert_eq!(wrapped.elapsed_since(&late), Some(Span::from_us(3)));
+    assert_eq!(wrapped.sent_since(&late), Bytes::new(1_200));
+    assert_eq!(late.elapsed_since(&wrapped), Some(Span::from_ns((1 << 32) - 3_000)), "in order");
+    let (old, new) = (note(1_000, 0), note(1_500, 9_000));
+    assert_eq!(new.elapsed_since(&old), Some(Span::from_ns(500)));
+    assert_eq!(new.sent_since(&old), Bytes::new(9_000));
+    assert_eq!(old.elapsed_since(&new), None, "overtaken");
+    assert_eq!(old.elapsed_since(&old), None);
+}
+
+/// HPCC §4.1: on another path, as long as the one before, the notes do not compare.
+#[test]
+fn notes_of_another_path_are_thrown_away() {
+    let mut flow = hpcc(&[]);
+    ack(&mut flow, &hop(100.0, 0, 50_000), 0, 100);
+    let mut elsewhere = Telemetry::default();
+    elsewhere.push(hop(108.0, 100_000, 20_000).hops()[0], 7);
+    ack(&mut flow, &elsewhere, 100, 150);
+    assert_close(flow.allowance().window, 100.0);
+    // From there on the new path counts: as in the first test of a full link with a queue.
+    let mut next = Telemetry::default();
+    next.push(hop(116.0, 200_000, 20_000).hops()[0], 7);
+    ack(&mut flow, &next, 160, 200);
+    assert_close(flow.allowance().window, (100_000.0 * 0.95 / 1.2 + 1000.0) / 1000.0);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_cc::{SwitchAlgorithm, SwitchInfo};
 use apus_units::{Bytes, Rate};
-use apus_wire::MAX_HEADER_BYTES;
+use apus_wire::{Bolt, Extension, MAX_HEADER_BYTES};
 
 use crate::capture::Capture;
 use crate::error::StartError;
@@ -37,9 +37,19 @@ const SWIFT: &[(&str, &str)] = &[
 /// Bytes of IP and UDP headers: IPv6's, so that either fits.
 const IP_UDP_BYTES: u32 = 48;
 
-/// What a full packet has besides its payload, at most: headers and the `guard` of the session.
-pub(crate) fn header_bytes(guard: usize) -> u32 {
-    IP_UDP_BYTES + (MAX_HEADER_BYTES + guard) as u32
+/// What a full packet has besides its payload, at most: headers, the algorithm's fields and the `guard` of
+/// the session.
+pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
+    let extension = match switch_half(algorithm) {
+        SwitchAlgorithm::Bolt(_) => Extension::Bolt(Bolt::default()).encoded_len(),
+        _ => 0,
+    };
+    IP_UDP_BYTES + (MAX_HEADER_BYTES + extension + guard) as u32
+}
+
+/// What switches would do for an algorithm.
+fn switch_half(algorithm: &AlgorithmConfig) -> SwitchAlgorithm {
+    algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 })
 }
 
 /// How an engine waits for work.
@@ -146,10 +156,10 @@ impl Config {
     }
 
     /// The longest IP packet to allow (`max_mtu`) so that full packets carry at least `payload` bytes
-    /// under a key.
+    /// under a key, with an algorithm that has no fields of its own in them.
     #[must_use]
     pub fn mtu_for(payload: u32) -> u32 {
-        payload + header_bytes(guard_bytes(true))
+        payload + IP_UDP_BYTES + (MAX_HEADER_BYTES + guard_bytes(true)) as u32
     }
 
     pub(crate) fn check(&self) -> Result<(), StartError> {
@@ -180,14 +190,15 @@ impl Config {
         if self.dscp.iter().any(|&dscp| dscp > 63) {
             return wrong("dscp must be 0 to 63 for every traffic class");
         }
-        let switch = self.algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
+        // Bolt's windows shrink by losses too, and by Swift's beside (`fallback`); these would keep a
+        // first window or rate for ever where no switch writes into their packets.
         if matches!(
-            switch,
-            SwitchAlgorithm::Bolt(_) | SwitchAlgorithm::Telemetry(_) | SwitchAlgorithm::Report(_)
+            switch_half(&self.algorithm),
+            SwitchAlgorithm::Telemetry(_) | SwitchAlgorithm::Rcp(_) | SwitchAlgorithm::Report(_)
         ) {
             return Err(StartError::Setting(format!(
-                "{} lives on what switches write into packets, which does not travel over UDP; \
-                 choose an algorithm that needs delay or ECN marks only, such as swift",
+                "{} lives on what every switch writes into packets, and would not slow down where \
+                 none does; choose an algorithm that heeds delay, ECN marks or losses, such as swift",
                 self.algorithm.info().name
             )));
         }
@@ -207,10 +218,10 @@ mod tests {
             config.algorithm = build(algorithm, None, &[]).expect("an algorithm");
             config
         };
-        for algorithm in ["swift", "dctcp", "cubic"] {
+        for algorithm in ["swift", "dctcp", "cubic", "bolt"] {
             config(algorithm).check().expect(algorithm);
         }
-        for algorithm in ["bolt", "hpcc"] {
+        for algorithm in ["hpcc", "rcp"] {
             let error = config(algorithm).check().expect_err(algorithm).to_string();
             assert!(error.contains(algorithm), "{error}");
         }

@@ -6,9 +6,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use apus_udp::pcapng::{Captured, Direction, Pcapng};
-use apus_udp::session::{Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Sessions, SharedKey};
+use apus_udp::session::{
+    Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Sessions, SharedKey,
+};
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
-use apus_wire::{Ack, Body, CreditEcho, Header, RegionKey, Segment, SegmentKind};
+use apus_wire::{
+    Ack, Body, Bolt, CreditEcho, Extension, Header, Hop, Hops, RegionKey, Segment, SegmentKind,
+    SwitchView,
+};
 use etherparse::{SlicedPacket, TransportSlice};
 use pcap_parser::{PcapNGReader, traits::PcapReaderIterator};
 
@@ -177,12 +182,25 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         marked: 7,
         receiver_level: 9,
     };
-    for (from, flow, seq, body) in [(0, 4, 99, Body::Data(segment)), (1, 5, 6, Body::Ack(ack))] {
+    let bolt = Bolt { first: true, last: false, inc: true, dec: false, sent: 1234 };
+    let hop = Hop { link_rate: 6, at: 55, sent: 1 << 33, queue: 4321 }.to_bytes();
+    let telemetry = Extension::TelemetryEcho(Hops::noted(0x0abc, &hop));
+    for (from, flow, seq, body, extension) in [
+        (0, 4, 99, Body::Data(segment), Extension::None),
+        (1, 5, 6, Body::Ack(ack), Extension::None),
+        (0, 4, 100, Body::Data(segment), Extension::Bolt(bolt)),
+        (1, 5, 7, Body::Ack(ack), telemetry),
+    ] {
         let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(seq), body };
-        let mut buffer = [b'x'; 200];
+        let mut buffer = [b'x'; 300];
         let id = sessions[from].expect("connected");
-        let length = tables[from].seal(now, id, &header, &mut buffer).unwrap();
+        let packet = Extended { header: &header, extension };
+        let length = tables[from].seal(now, id, packet, &mut buffer).unwrap();
         write(from, &buffer[..length]);
+        // A switch answers what it can.
+        if let Some(view) = SwitchView::new(&mut buffer[..length]) {
+            write(1, &view.signal(9_000, 6).expect("a signal"));
+        }
     }
     let (ours, theirs_now) = (sessions[0].expect("connected"), sessions[1].expect("connected"));
     let mut probe = [0; 600];
@@ -240,6 +258,20 @@ fn wireshark_shows_what_we_sent() {
             "apus.ack.remote_queuing_ns",
             "apus.ack.hops",
             "apus.ack.receiver_level",
+            "apus.extension",
+            "apus.bolt.inc",
+            "apus.bolt.dec",
+            "apus.bolt.first",
+            "apus.bolt.last",
+            "apus.bolt.sent_ns",
+            "apus.signal.queue",
+            "apus.signal.rate",
+            "apus.int.passed",
+            "apus.int.path",
+            "apus.int.rate",
+            "apus.int.at_ns",
+            "apus.int.sent",
+            "apus.int.queue",
             "apus.command",
             "apus.probed",
             "apus.handshake.key",
@@ -260,15 +292,14 @@ fn wireshark_shows_what_we_sent() {
         assert!(rows.iter().all(|row| row[1] == "Apus"), "{rows:?}");
         assert_eq!(column("frame.time_epoch")[0], "1795262400.123456789");
         let kinds = [
-            "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x46", "0x46", "0x46",
+            "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x01", "0x0c", "0x05",
+            "0x46", "0x46", "0x46",
         ];
         assert_eq!(column("apus.kind"), kinds);
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
-        assert_eq!(
-            column("apus.handshake.key"),
-            [&key[..], &key, &key, &key, "", "", "", "", "", "", ""]
-        );
-        assert_eq!(column("apus.command")[4..], ["1", "2", "", "", "4", "5", "3"]);
+        assert_eq!(column("apus.handshake.key")[..4], [&key[..], &key, &key, &key]);
+        assert!(column("apus.handshake.key")[4..].iter().all(|key| key.is_empty()));
+        assert_eq!(column("apus.command")[4..], ["1", "2", "", "", "", "", "", "4", "5", "3"]);
         let at = |field: &str, row: usize| column(field)[row].to_owned();
         for (field, value) in [
             ("apus.flow", "4"),
@@ -294,14 +325,41 @@ fn wireshark_shows_what_we_sent() {
         ] {
             assert_eq!(at(field, 7), value, "{field}");
         }
+        for (field, row, value) in [
+            ("apus.seq", 8, "100"),
+            ("apus.op", 8, "17"),
+            ("apus.length", 8, "5"),
+            ("apus.credit.number", 8, "77"),
+            ("apus.extension", 8, "1"),
+            ("apus.bolt.inc", 8, "True"),
+            ("apus.bolt.dec", 8, "False"),
+            ("apus.bolt.first", 8, "True"),
+            ("apus.bolt.last", 8, "False"),
+            ("apus.bolt.sent_ns", 8, "1234"),
+            ("apus.seq", 9, "100"),
+            ("apus.signal.queue", 9, "9000"),
+            ("apus.signal.rate", 9, "6"),
+            ("apus.bolt.sent_ns", 9, "1234"),
+            ("apus.seq", 10, "7"),
+            ("apus.ack.largest", 10, "99"),
+            ("apus.extension", 10, "4"),
+            ("apus.int.passed", 10, "1"),
+            ("apus.int.path", 10, "0x0abc"),
+            ("apus.int.rate", 10, "6"),
+            ("apus.int.at_ns", 10, "55"),
+            ("apus.int.sent", 10, "8589934592"),
+            ("apus.int.queue", 10, "4321"),
+        ] {
+            assert_eq!(at(field, row), value, "{field} of row {row}");
+        }
         if ring.is_insecure() {
             assert_eq!(at("apus.payload", 6), "7878787878");
         } else {
             assert_eq!((at("apus.payload", 6), at("apus.encrypted", 6).len()), (String::new(), 10));
         }
         let probed = if ring.is_insecure() { "600" } else { "" };
-        assert_eq!(at("apus.probed", 9), probed, "encrypted if there is a key");
-        for row in 4..11 {
+        assert_eq!(at("apus.probed", 12), probed, "encrypted if there is a key");
+        for row in [4, 5, 6, 7, 8, 10, 11, 12, 13] {
             assert!(!at(guard, row).is_empty(), "row {row}");
         }
         assert!(column("_ws.expert").iter().all(|e| e.is_empty()));

@@ -4,6 +4,7 @@ use apus_units::{FlowId, OpId, PacketNumber, Span};
 
 use crate::control::{self, CreditEcho};
 use crate::error::{DecodeError, EncodeError, Illegal};
+use crate::extension::Extension;
 use crate::header::{
     Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal,
 };
@@ -11,16 +12,18 @@ use crate::header::{
 /// The version of the layout.
 pub const VERSION: u8 = 1;
 
-/// Where the authenticated part of a packet begins, in bytes: behind the congestion extension.
-pub const AUTHENTICATED_FROM: usize = 1;
-
-/// Bytes of the longest header.
+/// Bytes of the longest header without extension.
 pub const MAX_HEADER_BYTES: usize = 65;
 
-/// The congestion extension "none", the only one so far.
-const NO_EXTENSION: u8 = 0;
+/// Where the authenticated part of a packet begins, in bytes: behind what switches may write, which the
+/// first byte counts. May lie beyond the end of what is no packet.
+#[inline]
+#[must_use]
+pub fn authenticated_from(packet: &[u8]) -> usize {
+    1 + packet.first().map_or(0, |&writable| usize::from(writable))
+}
 
-/// Extension, version, kind, flow and packet number.
+/// Count of writable bytes, version, kind, flow and packet number.
 const COMMON_BYTES: usize = 15;
 const SEGMENT_BYTES: usize = 26;
 const REGION_BYTES: usize = 16;
@@ -41,6 +44,8 @@ mod kind {
     pub(super) const SIGNAL: u8 = 12;
     /// Added to a data kind: the packet echoes the credit that it was sent for.
     pub(super) const CREDITED: u8 = 0x80;
+    /// Added to the kind of data or an acknowledgement: it has a congestion extension.
+    pub(super) const EXTENDED: u8 = 0x20;
 }
 
 /// The kind byte of a body.
@@ -82,8 +87,8 @@ fn header_bytes(kind: u8) -> Option<usize> {
 }
 
 impl Header {
-    /// Bytes that this header takes in a packet, congestion extension included, payload and
-    /// checksum not.
+    /// Bytes that this header takes in a packet without congestion extension, payload and checksum
+    /// not included.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         match &self.body {
@@ -112,11 +117,25 @@ impl Header {
     }
 }
 
-/// Writes the header to the start of `out` and returns its length.
+/// Writes the header, without extension, to the start of `out` and returns its length.
 ///
 /// # Errors
 /// If its values are illegal or `out` is too short; `out` is then unchanged.
+#[inline]
 pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
+    encode_extended(header, &Extension::None, out)
+}
+
+/// The same with a congestion extension.
+///
+/// # Errors
+/// As [`encode`], and if the extension does not belong to the header's body.
+#[inline]
+pub fn encode_extended(
+    header: &Header,
+    extension: &Extension<'_>,
+    out: &mut [u8],
+) -> Result<usize, EncodeError> {
     match &header.body {
         Body::Data(segment) => segment.check()?,
         Body::Ack(ack) => ack.check()?,
@@ -124,14 +143,20 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
         Body::Reject(_) => {}
         Body::Control(control) => control.check()?,
     }
-    let (needed, available) = (header.encoded_len(), out.len());
+    extension.check(&header.body)?;
+    let (needed, available) = (header.encoded_len() + extension.encoded_len(), out.len());
     let Some(out) = out.get_mut(..needed) else {
         return Err(EncodeError::BufferTooSmall { needed, available });
     };
     let mut writer = Writer(out);
-    writer.put([NO_EXTENSION, VERSION, kind_of(&header.body)]);
+    // At most 3 + MAX_HOPS * HOP_BYTES = 107.
+    writer.put([extension.writable_len() as u8]);
+    extension.write_writable(&mut writer);
+    let extended = if extension.kind().is_some() { kind::EXTENDED } else { 0 };
+    writer.put([VERSION, kind_of(&header.body) | extended]);
     writer.put(header.flow.get().to_be_bytes());
     writer.put(header.seq.get().to_be_bytes());
+    extension.write_authenticated(&mut writer);
     match &header.body {
         Body::Data(segment) => write_segment(&mut writer, segment),
         Body::Ack(ack) => write_ack(&mut writer, ack),
@@ -197,30 +222,71 @@ fn nanoseconds(span: Span) -> u32 {
     u32::try_from(ns).unwrap_or(u32::MAX)
 }
 
-/// Reads the header at the start of `bytes`; returns it with its length. Bytes behind it are
-/// ignored, and nothing is authenticated: see [`open`](crate::open).
+/// What [`decode_extended`] reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The header.
+    pub header: Header,
+    /// Its congestion extension.
+    pub extension: Extension<'a>,
+    /// Bytes of both; the payload follows.
+    pub length: usize,
+}
+
+/// Reads the header at the start of `bytes`; returns it with its length, an extension included. Bytes
+/// behind it are ignored, and nothing is authenticated: see [`open`](crate::open).
 ///
 /// # Errors
 /// If the bytes are too few, of another version or kind, or say something illegal.
+#[inline]
 pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
+    decode_extended(bytes).map(|decoded| (decoded.header, decoded.length))
+}
+
+/// The same with the congestion extension.
+///
+/// # Errors
+/// As [`decode`].
+#[inline]
+pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     let available = bytes.len();
     let truncated = |needed| DecodeError::Truncated { needed, available };
-    let &extension = bytes.first().ok_or(truncated(COMMON_BYTES))?;
-    if extension != NO_EXTENSION {
-        return Err(DecodeError::Extension(extension));
-    }
-    let &version = bytes.get(AUTHENTICATED_FROM).ok_or(truncated(COMMON_BYTES))?;
+    let start = authenticated_from(bytes);
+    let short = truncated(COMMON_BYTES + start - 1);
+    let &version = bytes.get(start).ok_or(short)?;
     if version != VERSION {
         return Err(DecodeError::Version(version));
     }
-    let &kind = bytes.get(AUTHENTICATED_FROM + 1).ok_or(truncated(COMMON_BYTES))?;
-    let least = header_bytes(kind).ok_or(DecodeError::Kind(kind))?;
-    let length = least + control::padding(kind, bytes.get(..least).ok_or(truncated(least))?);
+    let &kind_byte = bytes.get(start + 1).ok_or(short)?;
+    let extended = kind_byte & kind::EXTENDED != 0;
+    let kind = kind_byte & !kind::EXTENDED;
+    let unknown = DecodeError::Kind(kind_byte);
+    let least = header_bytes(kind).ok_or(unknown)?;
+    if extended && !matches!(kind & !kind::CREDITED, kind::WRITE..=kind::CANCEL) {
+        return Err(unknown);
+    }
+    let writable = bytes.get(1..start).ok_or(short)?;
+    let (extension, authenticated) = if extended {
+        let behind = start - 1 + COMMON_BYTES;
+        let fields = bytes.get(behind..).ok_or(truncated(behind + 1))?;
+        Extension::read(writable, fields).map_err(|error| match error {
+            DecodeError::Truncated { needed, .. } => truncated(behind + needed),
+            other => other,
+        })?
+    } else if writable.is_empty() {
+        (Extension::None, 0)
+    } else {
+        return Err(Illegal::WritableLength.into());
+    };
+    let least = least + start - 1 + authenticated;
+    let body = bytes.get(start - 1 + authenticated..least).ok_or(truncated(least))?;
+    let length = least + control::padding(kind, body);
     let header = bytes.get(..length).ok_or(truncated(length))?;
 
-    let mut reader = Reader(&header[AUTHENTICATED_FROM + 2..]);
+    let mut reader = Reader(&header[start + 2..]);
     let flow = FlowId::new(u32::from_be_bytes(reader.take()));
     let seq = PacketNumber::new(reader.u64());
+    reader.skip(authenticated);
     let body = match kind {
         kind::ACK => Body::Ack(read_ack(&mut reader)?),
         kind::REJECT => Body::Reject(read_reject(&mut reader)?),
@@ -231,7 +297,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
         _ => Body::Data(read_segment(&mut reader, kind)?),
     };
     debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
-    Ok((Header { flow, seq, body }, length))
+    extension.check(&body)?;
+    Ok(Decoded { header: Header { flow, seq, body }, extension, length })
 }
 
 /// `kind` is one of the five data kinds, perhaps with an echo.
@@ -304,6 +371,13 @@ pub(crate) struct Writer<'a>(&'a mut [u8]);
 
 impl Writer<'_> {
     #[inline]
+    pub(crate) fn put_slice(&mut self, bytes: &[u8]) {
+        let (head, rest) = core::mem::take(&mut self.0).split_at_mut(bytes.len());
+        head.copy_from_slice(bytes);
+        self.0 = rest;
+    }
+
+    #[inline]
     pub(crate) fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         let (head, rest) = core::mem::take(&mut self.0).split_at_mut(N);
         head.copy_from_slice(&bytes);
@@ -314,7 +388,17 @@ impl Writer<'_> {
 /// Consumes bytes whose number the caller has checked.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    #[inline]
+    fn skip(&mut self, bytes: usize) {
+        self.0 = &self.0[bytes..];
+    }
+
     #[inline]
     pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
         let (head, rest) = self.0.split_at(N);

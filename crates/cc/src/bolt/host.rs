@@ -95,11 +95,11 @@ impl Registered for Bolt {
 }
 
 impl Bolt {
-    /// `flow.rate` of Alg. 2 l. 3, bit/s: window over the latest RTT, at most the host's link.
+    /// `flow.rate` of Alg. 2 l. 3, bit/s: the window in force over the latest RTT, at most the host's link.
     fn rate_bps(&self) -> f64 {
         let line = self.line_rate.as_bps() as f64;
         let Some(rtt) = self.last_rtt.filter(|rtt| !rtt.is_zero()) else { return line };
-        let bits = self.cwnd * f64::from(self.packet) * 8.0;
+        let bits = self.window() * f64::from(self.packet) * 8.0;
         let rate = bits / rtt.as_secs_f64();
         if rate < line { rate } else { line }
     }

@@ -141,6 +141,13 @@ pub(super) const TABLE: &[ParamInfo] = &[
         &[paper("data", "Bolt Alg. 1 l. 2-3"), code("all", "Bolt ns-3")],
     ),
     row(
+        "sm_supply",
+        ParamKind::Choice(&["weighted", "link"]),
+        "what supply matching counts as a class's supply where several classes share a port: its share of \
+         the link by weight among those with packets (Alg. 4), or all of the link (Alg. 3)",
+        &[both("weighted", "Bolt App. B.1, Alg. 4; with one class the two are the same")],
+    ),
+    row(
         "pru_cap",
         ParamKind::Count,
         "most PRU tokens that a port holds; 0 for any number",
@@ -265,6 +272,8 @@ pub struct Params {
     pub sm: bool,
     /// Packets of any kind count as demand, not data alone.
     pub sm_counts_all: bool,
+    /// The supply of a class is its share by weight (Alg. 4), not all of the link (Alg. 3).
+    pub sm_weighted: bool,
     /// Most PRU tokens of a port; 0 for any number.
     pub pru_cap: u32,
     /// Probability of an SRC that is due (App. B.2).
@@ -310,6 +319,7 @@ impl Params {
             pru: settings.flag("pru"),
             sm: settings.flag("sm"),
             sm_counts_all: settings.choice("sm_counts") == "all",
+            sm_weighted: settings.choice("sm_supply") == "weighted",
             pru_cap: settings.count("pru_cap"),
             src_probability: settings.number("src_probability"),
             max_mdf: settings.number("max_mdf"),
@@ -320,7 +330,7 @@ impl Params {
             settings.without_effect(&["pru_cap"], "while `pru` is false")?;
         }
         if !params.sm {
-            settings.without_effect(&["sm_counts"], "while `sm` is false")?;
+            settings.without_effect(&["sm_counts", "sm_supply"], "while `sm` is false")?;
         }
         params.validate()?;
         Ok(params)

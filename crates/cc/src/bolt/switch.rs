@@ -20,6 +20,7 @@ pub struct BoltPort {
     pru: bool,
     sm: bool,
     sm_counts_all: bool,
+    sm_weighted: bool,
     pru_cap: u32,
     src_probability: f64,
     /// For `src_probability`.
@@ -44,6 +45,7 @@ impl BoltPort {
             pru: params.pru,
             sm: params.sm,
             sm_counts_all: params.sm_counts_all,
+            sm_weighted: params.sm_weighted,
             pru_cap: if params.pru_cap == 0 { u32::MAX } else { params.pru_cap },
             src_probability: params.src_probability,
             random: Random::new(info.seed),
@@ -74,7 +76,7 @@ impl BoltPort {
         let inter_arrival = view.now.since(self.last_sm_time).as_ps_f64();
         self.last_sm_time = view.now;
         let mut supply = view.link_rate.as_bps() as f64 * inter_arrival / SCALE;
-        if view.classes.len() > 1 {
+        if view.classes.len() > 1 && self.sm_weighted {
             supply *= share(view);
         }
         let demand = bytes.get() as f64;

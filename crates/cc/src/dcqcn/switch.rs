@@ -1,4 +1,5 @@
-//! DCQCN's congestion point: marks with a probability that grows with the queue (DCQCN §3.1, Fig. 5).
+//! Marks with a probability that grows with the queue: DCQCN's congestion point (DCQCN §3.1, Fig. 5), and
+//! what `topology.ecn` offers to every algorithm.
 
 use apus_units::Bytes;
 
@@ -46,6 +47,12 @@ impl RampMarker {
     #[must_use]
     pub fn new(ramp: Ramp, seed: u64) -> Self {
         Self { ramp, random: Random::new(seed) }
+    }
+
+    /// The same ramp with another stream of random numbers.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Self::new(self.ramp, seed)
     }
 }
 

@@ -65,8 +65,8 @@ impl Registered for Hpcc {
         }
     }
 
-    fn switch(_: &Arc<Params>, _: &SwitchInfo) -> SwitchAlgorithm {
-        SwitchAlgorithm::Telemetry(TelemetryStamp)
+    fn switch(_: &Arc<Params>, port: &SwitchInfo) -> SwitchAlgorithm {
+        SwitchAlgorithm::Telemetry(TelemetryStamp::new(port))
     }
 }
 
@@ -79,9 +79,11 @@ impl Hpcc {
     /// HPCC Alg. 1 `MeasureInflight`; `None` if the notes do not compare.
     fn measure_inflight(&mut self, telemetry: &Telemetry) -> Option<f64> {
         let base_rtt = self.params.base_rtt.as_secs_f64();
+        let another_path = telemetry.path() != self.last.path();
         let (new, old) = (telemetry.hops(), self.last.hops());
-        if new.is_empty() || new.len() != old.len() {
-            return None; // the first acknowledgement, or another path
+        if new.is_empty() || new.len() != old.len() || another_path {
+            // The first acknowledgement, or another path: what was noted before is thrown away (§4.1).
+            return None;
         }
         let mut busiest = 0.0;
         let mut tau = 0.0;
@@ -122,12 +124,9 @@ impl Hpcc {
 /// The normalised bytes in flight of a link between two notes of it, and the time between them in
 /// seconds (HPCC Alg. 1 l. 4-6). `None` if no time has passed.
 fn link_utilisation(new: &HopTelemetry, old: &HopTelemetry, base_rtt: f64) -> Option<(f64, f64)> {
-    let elapsed = new.at.since(old.at).as_secs_f64();
-    if elapsed <= 0.0 {
-        return None;
-    }
+    let elapsed = new.elapsed_since(old)?.as_secs_f64();
     let rate = new.link_rate.as_bps() as f64;
-    let sent = new.sent.saturating_sub(old.sent).get() as f64 * 8.0 / elapsed;
+    let sent = new.sent_since(old).get() as f64 * 8.0 / elapsed;
     let queue = new.queue.min(old.queue).get() as f64 * 8.0;
     Some((queue / (rate * base_rtt) + sent / rate, elapsed))
 }

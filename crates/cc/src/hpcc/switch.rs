@@ -2,12 +2,22 @@
 
 use apus_units::Bytes;
 
-use crate::switch::{PortView, SwitchHalf, Verdict};
+use crate::switch::{PortView, SwitchHalf, SwitchInfo, Verdict};
 use crate::{AlgorithmFields, CongestionHeader, HopTelemetry, Telemetry};
 
 /// Notes the state of the port on every packet that asks for it, as it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TelemetryStamp;
+pub struct TelemetryStamp {
+    port: u16,
+}
+
+impl TelemetryStamp {
+    /// With a number that tells the port from others: HPCC's switches have 12 bits (Fig. 7), here 16.
+    #[must_use]
+    pub fn new(info: &SwitchInfo) -> Self {
+        Self { port: info.seed as u16 } // the seed is the port's own
+    }
+}
 
 impl SwitchHalf for TelemetryStamp {
     #[inline]
@@ -26,12 +36,13 @@ impl SwitchHalf for TelemetryStamp {
         if header.fields == AlgorithmFields::Telemetry
             && let Some(telemetry) = telemetry
         {
-            telemetry.push(HopTelemetry {
+            let hop = HopTelemetry {
                 at: view.now,
                 sent: view.sent,
                 queue: view.queue_bytes,
                 link_rate: view.link_rate,
-            });
+            };
+            telemetry.push(hop, self.port);
         }
         Verdict::Forward
     }

@@ -71,6 +71,18 @@ impl RcpFields {
         }
     }
 
+    /// As they travel: rate in steps of 100 kb/s (24 bits), RTT in steps of 250 ns.
+    #[must_use]
+    pub fn steps(self) -> (u32, u16) {
+        (self.rate.get(), u16::from_be_bytes(self.rtt))
+    }
+
+    /// From the steps that travel; a rate of none counts as one step, as ports have it.
+    #[must_use]
+    pub fn from_steps(rate: u32, rtt: u16) -> Self {
+        Self { rate: Steps::new(rate.max(1)), rtt: rtt.to_be_bytes() }
+    }
+
     /// What the receiver sends back.
     #[inline]
     #[must_use]
@@ -91,5 +103,17 @@ impl RcpEcho {
     #[must_use]
     pub fn rate(self) -> Rate {
         self.rate.rate()
+    }
+
+    /// As it travels, in steps of 100 kb/s (24 bits).
+    #[must_use]
+    pub fn steps(self) -> u32 {
+        self.rate.get()
+    }
+
+    /// From the steps that travel; none counts as one.
+    #[must_use]
+    pub fn from_steps(rate: u32) -> Self {
+        Self { rate: Steps::new(rate.max(1)) }
     }
 }

@@ -1,10 +1,10 @@
 //! `[[topology.class]]`: the traffic classes of every switch port.
 
 use apus_cc::SwitchAlgorithm;
-use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
 use apus_fabric::ClassConfig;
 use apus_units::Bytes;
 
+use super::ecn::Marking;
 use super::section::Section;
 use super::{LABEL_RULE, is_label};
 
@@ -20,14 +20,14 @@ pub(super) struct Class {
     /// Most bytes of it in a port; [`Bytes::MAX`] is unlimited.
     pub(super) limit: Bytes,
     /// What is marked, if that is its own affair.
-    pub(super) ecn: Option<EcnMarker>,
+    pub(super) ecn: Option<Marking>,
 }
 
 impl Class {
     /// Its configuration at a port whose classes are marked by `ecn` by default.
-    pub(super) fn config(&self, ecn: Option<EcnMarker>) -> ClassConfig {
+    pub(super) fn config(&self, ecn: Option<Marking>) -> ClassConfig {
         let algorithm = match self.ecn.or(ecn) {
-            Some(marker) => SwitchAlgorithm::Ecn(marker),
+            Some(marking) => marking.half(0),
             None => SwitchAlgorithm::Plain,
         };
         ClassConfig {
@@ -38,22 +38,6 @@ impl Class {
             ..ClassConfig::default()
         }
     }
-}
-
-/// Reads `ecn = { threshold = "100kB", at = "enqueue" }`.
-pub(super) fn read_ecn(ecn: Section<'_>) -> Option<EcnMarker> {
-    let threshold = ecn.require("threshold");
-    let word = ecn.word("at", &MarkAt::WORDS.map(|(word, _)| word));
-    ecn.finish();
-    let (_, at) = MarkAt::WORDS.into_iter().find(|(known, _)| Some(*known) == word)?;
-    Some(EcnMarker { threshold: threshold?, at })
-}
-
-/// As [`read_ecn`] reads it.
-pub(super) fn write_ecn(marker: &EcnMarker) -> String {
-    let EcnMarker { threshold, at } = marker;
-    let word = MarkAt::WORDS.iter().find(|(_, known)| known == at).map_or("", |(word, _)| word);
-    format!("ecn = {{ threshold = \"{threshold}\", at = \"{word}\" }}")
 }
 
 /// Reads the classes; none means one without a name.
@@ -100,7 +84,7 @@ fn read_class(table: &Section<'_>) -> Option<Class> {
     let must = format_args!("must be from 1 to 1000, but it is {weight}");
     table.check((1..=1000).contains(&weight), "weight", must);
     let limit: Option<Bytes> = table.get("limit");
-    let ecn = table.section("ecn").and_then(read_ecn);
+    let ecn = table.section("ecn").and_then(Marking::read);
     Some(Class {
         name: name?,
         priority: priority.min(7) as u8,

@@ -6,7 +6,6 @@ use apus_cc::ParamKind;
 use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
-use super::classes::write_ecn;
 use super::host::{LOCAL_RX, RECOVERY, spans_of};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
@@ -115,8 +114,8 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
         let (size, alpha) = (shared.size, shared.alpha);
         writeln!(out, "shared = {{ size = \"{size}\", alpha = {alpha:?} }}")?;
     }
-    if let Some(marker) = &topology.ecn {
-        writeln!(out, "{}", write_ecn(marker))?;
+    if let Some(marking) = &topology.ecn {
+        writeln!(out, "{}", marking.write())?;
     }
     if let Some(class) = topology.ack_class {
         writeln!(out, "ack_class = \"{}\"", topology.classes[usize::from(class)].name)?;
@@ -141,8 +140,8 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
         if class.limit != Bytes::MAX {
             writeln!(out, "limit = \"{}\"", class.limit)?;
         }
-        if let Some(marker) = &class.ecn {
-            writeln!(out, "{}", write_ecn(marker))?;
+        if let Some(marking) = &class.ecn {
+            writeln!(out, "{}", marking.write())?;
         }
     }
     if let Shape::Graph(graph) = &topology.shape {

@@ -2,7 +2,7 @@
 //! workloads that travel in it, if that algorithm has a switch half.
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{SwitchInfo, suggestion};
+use apus_cc::{SwitchAlgorithm, SwitchInfo, suggestion};
 use apus_fabric::{Node, Topology};
 use apus_units::Bytes;
 
@@ -23,7 +23,8 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     let halves: Vec<Option<&AlgorithmConfig>> = (0..classes)
         .map(|class| speaking(class as u8, &setup.algorithms, &setup.workloads))
         .collect();
-    if halves.iter().all(Option::is_none) {
+    let ramp = setup.topology.ramps();
+    if halves.iter().all(Option::is_none) && !ramp {
         return;
     }
     let plain = |node: Node| match node {
@@ -38,14 +39,13 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
         let sides =
             [(2 * index, &mut link.ab, skipped.0), (2 * index + 1, &mut link.ba, skipped.1)];
         for (port, config, skipped) in sides {
-            if skipped {
-                continue;
-            }
             for (class, (config, half)) in (0u64..).zip(config.classes.iter_mut().zip(&halves)) {
-                if let Some(algorithm) = half {
-                    let key = port * CLASSES + class;
-                    let seed = Stream::new(setup.seed, Purpose::Switch, key).bits();
-                    config.algorithm = algorithm.switch(&info(&setup.sizes, seed));
+                let key = port * CLASSES + class;
+                let seed = || Stream::new(setup.seed, Purpose::Switch, key).bits();
+                if let Some(algorithm) = half.filter(|_| !skipped) {
+                    config.algorithm = algorithm.switch(&info(&setup.sizes, seed()));
+                } else if let SwitchAlgorithm::Ramp(marker) = &config.algorithm {
+                    config.algorithm = SwitchAlgorithm::Ramp(marker.with_seed(seed()));
                 }
             }
         }

@@ -50,7 +50,8 @@
 //!   name.
 //! * `[[workload]]`: `kind` with its hosts, see [`WORKLOADS`]; `size`, `op` ("write", "read",
 //!   "message"), `outstanding` (1) ops per flow, `flows_per_pair` (1), `start` (0s), `start_spread`
-//!   (0s), `stop`, `algorithm`, `class`. Hosts are a number, the first ones, or a list.
+//!   (0s), `stop`, `every` (the same again so long after, and again, each time until its `stop`),
+//!   `algorithm`, `class`. Hosts are a number, the first ones, or a list.
 //!   With `op = "read"` and `service = { time = "100us", parallel = 50, noise = 0 }` reads wait for a
 //!   device of the host that answers them, one per host and workload: `parallel` at a time, the others
 //!   first come, first served; `noise` (0) is the share of the time that is exponentially distributed.
@@ -128,6 +129,7 @@ mod algorithm;
 mod check;
 mod classes;
 mod connections;
+mod ecn;
 mod effective;
 mod fault;
 mod graph;
@@ -142,6 +144,7 @@ mod pfc;
 mod poisson;
 mod quick;
 mod record;
+mod repeat;
 mod reroute;
 mod rounds;
 mod runs_of;

@@ -295,9 +295,10 @@ impl Setup {
             algorithms: labels,
             topology: &topology,
         };
-        let workloads: Vec<Option<Workload>> =
+        let workloads: Vec<Option<Vec<Workload>>> =
             tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
-        let workloads: Vec<Workload> = workloads.into_iter().collect::<Option<_>>()?;
+        let workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
+        let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
         let names_links = root.node("fault").is_some() || root.node("measure").is_some();
         let built = if names_links { topology.build().ok() } else { None };
         let faults = fault::read_faults(&root, built.as_ref(), duration);

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use apus_cc::SwitchAlgorithm;
-use apus_cc::dctcp::switch::EcnMarker;
 use apus_fabric::{Buffer, Node, PfcConfig, Tier, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span};
 
-use super::classes::{Class, read_classes, read_ecn};
+use super::classes::{Class, read_classes};
+use super::ecn::Marking;
 use super::graph::GraphSpec;
 use super::section::Section;
 use super::tree::Value;
@@ -30,7 +29,7 @@ pub(super) struct TopologySpec {
     pub(super) shared: Option<Shared>,
     pub(super) pipeline_latency: Span,
     /// What every switch port marks.
-    pub(super) ecn: Option<EcnMarker>,
+    pub(super) ecn: Option<Marking>,
     /// Classes of every switch port; none means one without a name.
     pub(super) classes: Vec<Class>,
     /// Index of the class of acknowledgements and read requests, if they have their own.
@@ -147,7 +146,7 @@ impl TopologySpec {
             _ => Span::ZERO,
         };
         let pipeline_latency = section.get("pipeline_latency").unwrap_or(own_latency);
-        let ecn = section.section("ecn").and_then(read_ecn);
+        let ecn = section.section("ecn").and_then(Marking::read);
         let classes = read_classes(&section);
         let ack_class = read_ack_class(&section, &classes);
         let plain = super::halves::read_plain(&section);
@@ -176,6 +175,12 @@ impl TopologySpec {
             pfc: pfc?,
         };
         Some(spec)
+    }
+
+    /// Whether any class is marked by chance.
+    pub(super) fn ramps(&self) -> bool {
+        let ramp = |marking: &Option<Marking>| matches!(marking, Some(Marking::Ramp(_)));
+        ramp(&self.ecn) || self.classes.iter().any(|class| ramp(&class.ecn))
     }
 
     /// How many hosts it has.
@@ -291,9 +296,9 @@ impl TopologySpec {
         if !self.classes.is_empty() {
             let classes: Vec<_> = self.classes.iter().map(|c| c.config(self.ecn)).collect();
             topology = topology.with_switch_ports(|port| port.classes.clone_from(&classes));
-        } else if let Some(marker) = self.ecn {
-            let marker = SwitchAlgorithm::Ecn(marker);
-            topology = topology.with_switch_ports(|p| *p = p.clone().with_algorithm(&marker));
+        } else if let Some(marking) = self.ecn {
+            let half = marking.half(0);
+            topology = topology.with_switch_ports(|p| *p = p.clone().with_algorithm(&half));
         }
         Ok(topology)
     }

@@ -5,6 +5,7 @@ use apus_cc::registry::build;
 use apus_units::{Bytes, Rate, Span};
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
+use super::ecn::Marking;
 use super::setup::Setup;
 use super::source::Source;
 use super::{Options, Scenario};
@@ -51,7 +52,7 @@ impl Setup {
         match (needs_marks(&setup.algorithms[0].config), setup.topology.marks()) {
             (true, false) => {
                 let threshold = setup.default_threshold()?;
-                setup.topology.ecn = Some(EcnMarker::new(threshold));
+                setup.topology.ecn = Some(Marking::Threshold(EcnMarker::new(threshold)));
                 notes.push(format!("switches mark from {threshold} on"));
             }
             (false, true) => {

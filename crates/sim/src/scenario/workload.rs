@@ -4,6 +4,7 @@ use apus_units::{Bytes, Span};
 
 use super::hosts::{read_host, read_hosts, read_incast};
 use super::poisson::Poisson;
+use super::repeat;
 use super::reroute::RerouteSpec;
 use super::rounds::Rounds;
 use super::section::{Section, Setting};
@@ -99,7 +100,8 @@ pub(super) struct Frame<'a> {
 }
 
 impl Workload {
-    pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Self> {
+    /// Reads one: several if it comes again and again.
+    pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Vec<Self>> {
         let kind = match section.node("kind") {
             Some(_) => section.word("kind", &WORKLOADS.map(|(name, _)| name)),
             None => {
@@ -117,6 +119,7 @@ impl Workload {
         };
         check_times(&section, start, spread, stop, frame.duration);
         let times = Times { start, spread, stop };
+        let every = repeat::read(&section, kind, &times, frame);
         let demand = match kind {
             None => None,
             Some("poisson") => Poisson::read(&section, frame, &times).map(Demand::Poisson),
@@ -142,7 +145,10 @@ impl Workload {
         }
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
-        Some(Self { demand, op, start, stop, algorithm, class, named, service })
+        let first = Self { demand, op, start, stop, algorithm, class, named, service };
+        let message = "does not go with `reroute`, which happens once";
+        section.check(every.is_none() || !first.reroutes(), "every", message);
+        Some(repeat::bursts(first, every, frame.duration))
     }
 
     /// Whether any of its flows takes another path in the course of the run.

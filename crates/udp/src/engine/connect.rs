@@ -273,7 +273,7 @@ impl Engine {
 
     /// Sets the payload of full packets for packets of `mtu` bytes.
     pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
-        let headers = header_bytes(self.sessions.overhead());
+        let headers = header_bytes(&self.config.algorithm, self.sessions.overhead());
         let payload = mtu.saturating_sub(headers).max(256);
         let Some(connection) = self.connections.get(&session.index()) else { return };
         for &flow in &connection.flows {

@@ -3,9 +3,9 @@
 use std::mem;
 use std::sync::atomic::Ordering;
 
-use apus_transport::{Arrival, Handled};
+use apus_transport::{Arrival, Handled, Observed, fields_of};
 use apus_units::{FlowId, Time};
-use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind};
+use apus_wire::{Body, Extension, Header, RejectReason, Segment, SegmentKind};
 use bytes::Bytes;
 
 use super::{Engine, RECEIVE_BATCHES};
@@ -64,8 +64,11 @@ impl Engine {
                 }
                 let now = self.clock.now(); // t3, t6
                 match self.sessions.receive(now, meta.from, datagram) {
-                    Received::Packet { session, header, payload } => {
-                        self.handle_packet(now, session, meta, &header, payload);
+                    Received::Packet { session, header, extension, payload } => {
+                        self.handle_packet(now, session, meta, (&header, &extension), payload);
+                    }
+                    Received::Signal { session, header } => {
+                        self.handle_signal(now, session, meta, header);
                     }
                     Received::Probe { session, length } => {
                         self.put_probe_answer(now, session, length);
@@ -113,25 +116,22 @@ impl Engine {
         now: Time,
         session: SessionId,
         meta: &Meta,
-        header: &Header,
+        (header, extension): (&Header, &Extension<'_>),
         payload: &[u8],
     ) {
         // A peer with a key must not touch the flows of another.
         let owner = self.owners.get(header.flow.index()).copied().flatten();
         let Some((_, place)) = owner.filter(|&(owner, _)| owner == session) else { return };
-        let arrival = Arrival {
-            now,
-            nic_received_at: self.clock.received(meta, now),
-            hops: meta.ttl.map_or(0, |ttl| TTL.saturating_sub(ttl)),
-            marked: meta.tos & CONGESTED == CONGESTED,
-            receiver_level: 0,
-        };
+        let arrival = self.arrival(now, meta);
+        let (fields, telemetry) = fields_of(extension);
+        let observed = Observed { fields, telemetry: telemetry.as_ref() };
         match &header.body {
             Body::Data(segment) => {
-                self.handle_data(&arrival, session, place, header, segment, payload);
+                let arrival = (&arrival, &observed);
+                self.handle_data(arrival, session, place, header, segment, payload);
             }
             _ => {
-                let handled = self.endpoint.handle_packet(&arrival, header);
+                let handled = self.endpoint.handle_observed(&arrival, header, &observed);
                 if let Handled::Ack(Some(sample)) = handled {
                     let stats = &self.shared.stats;
                     stats.end_to_end_rtt.record(sample.end_to_end_rtt);
@@ -142,9 +142,31 @@ impl Engine {
         }
     }
 
+    fn arrival(&self, now: Time, meta: &Meta) -> Arrival {
+        Arrival {
+            now,
+            nic_received_at: self.clock.received(meta, now),
+            hops: meta.ttl.map_or(0, |ttl| TTL.saturating_sub(ttl)),
+            marked: meta.tos & CONGESTED == CONGESTED,
+            receiver_level: 0,
+        }
+    }
+
+    /// A switch's word (Bolt's SRC), which names the flow by the peer's index.
+    #[cold]
+    fn handle_signal(&mut self, now: Time, session: SessionId, meta: &Meta, mut header: Header) {
+        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let theirs = Some(header.flow);
+        let ours = connection.flows.iter().find(|&&flow| self.endpoint.peer(flow) == theirs);
+        let Some(&flow) = ours else { return };
+        header.flow = flow;
+        let arrival = self.arrival(now, meta);
+        self.endpoint.handle_packet(&arrival, &header);
+    }
+
     fn handle_data(
         &mut self,
-        arrival: &Arrival,
+        (arrival, observed): (&Arrival, &Observed<'_>),
         session: SessionId,
         place: usize,
         header: &Header,
@@ -172,7 +194,7 @@ impl Engine {
             }
             _ => None,
         };
-        let handled = self.endpoint.handle_packet(arrival, header);
+        let handled = self.endpoint.handle_observed(arrival, header, observed);
         match handled {
             Handled::Data { bytes, finished } => {
                 add(&self.shared.stats.payload_received, bytes);

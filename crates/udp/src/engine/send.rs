@@ -3,15 +3,15 @@
 use std::net::SocketAddr;
 use std::{io, mem};
 
-use apus_cc::Ecn;
-use apus_transport::{OpKind, Transmit};
+use apus_cc::{AlgorithmFields, Ecn};
+use apus_transport::{OpKind, Transmit, extension_of};
 use apus_units::{FlowId, PacketNumber, Time};
-use apus_wire::{Body, SegmentKind};
+use apus_wire::{Body, Extension, SegmentKind};
 
 use super::Engine;
 use crate::capture::unix_ns;
 use crate::pcapng::{Captured, Direction};
-use crate::session::{MAX_HANDSHAKE_BYTES, SessionId};
+use crate::session::{Extended, MAX_HANDSHAKE_BYTES, SessionId};
 use crate::stats::add;
 use crate::sys::{Outgoing, TTL};
 
@@ -193,7 +193,16 @@ impl Engine {
         let Some(connection) = self.connections.get(&session.index()) else { return };
         let (to, class) = (connection.peer, connection.classes[place]);
         let header = &transmit.header;
-        let start = header.encoded_len();
+        let mut hops;
+        let extension = match transmit.congestion.fields {
+            AlgorithmFields::None => Extension::None,
+            fields => {
+                hops = [0; _];
+                extension_of(fields, self.endpoint.telemetry(transmit.flow), &mut hops)
+            }
+        };
+        let packet = Extended { header, extension };
+        let start = header.encoded_len() + extension.encoded_len();
         let length = start + header.payload_len() + self.sessions.overhead();
         if length > DATAGRAM_BYTES {
             return;
@@ -208,7 +217,7 @@ impl Engine {
                 add(&self.shared.stats.payload_sent, u64::from(segment.length));
                 let source = self.endpoint.source(transmit.flow, segment);
                 let seal = |payload: &[u8]| {
-                    sessions.seal_from(now, session, header, payload, space).is_ok()
+                    sessions.seal_from(now, session, packet, payload, space).is_ok()
                 };
                 let payload = header.payload_len();
                 match (segment.kind, source) {
@@ -227,7 +236,7 @@ impl Engine {
                     (_, None) => None,
                 }
             }
-            _ => Some(sessions.seal(now, session, header, space).is_ok()),
+            _ => Some(sessions.seal(now, session, packet, space).is_ok()),
         };
         let sealed = sealed.unwrap_or(false);
         if sealed {

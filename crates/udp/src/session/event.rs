@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 
-use apus_wire::{EncodeError, Header};
+use apus_wire::{EncodeError, Extension, Header};
 
 use super::key::KeyId;
 
@@ -117,8 +117,18 @@ pub enum Received<'d> {
         session: SessionId,
         /// Its header.
         header: Header,
+        /// The fields of its flow's algorithm, of which those that switches write are not authentic.
+        extension: Extension<'d>,
         /// Its payload, in the datagram's own place.
         payload: &'d [u8],
+    },
+    /// A switch's word to the source of a packet, from the address of a connected peer. Nothing proves
+    /// it.
+    Signal {
+        /// The session with that peer.
+        session: SessionId,
+        /// Its header, which names a flow as the peer knows it.
+        header: Header,
     },
     /// A probe of the path, which has arrived: answer it with
     /// [`Sessions::seal_probe_answer`](super::Sessions::seal_probe_answer).

@@ -2,7 +2,7 @@
 //! checksum of an insecure one.
 
 use apus_units::{Span, Time};
-use apus_wire::AUTHENTICATED_FROM;
+use apus_wire::authenticated_from;
 
 use super::checksum::{CHECKSUM_BYTES, crc_32c};
 use super::noise::Secrets;
@@ -61,7 +61,7 @@ impl Guard {
                 let (body, guard) = packet.split_at_mut(body_end);
                 let (tag, numbers) = guard.split_at_mut(TAG_BYTES);
                 let (header, payload) = body.split_at_mut(header_end);
-                sealer.seal(&header[AUTHENTICATED_FROM..], payload, tag);
+                sealer.seal(&header[authenticated_from(header)..], payload, tag);
                 write_numbers(numbers, remote, number);
             }
             Self::Insecure { next } => {
@@ -71,7 +71,7 @@ impl Guard {
                 let body_end = packet.len() - CHECKSUM_BYTES;
                 let (body, checksum) = packet.split_at_mut(body_end);
                 write_numbers(&mut body[body_end - NUMBERS_BYTES..], remote, *next);
-                checksum.copy_from_slice(&crc_32c(&body[AUTHENTICATED_FROM..]));
+                checksum.copy_from_slice(&crc_32c(&body[authenticated_from(body)..]));
                 *next += 1;
             }
         }
@@ -91,7 +91,7 @@ impl Guard {
             let Some(number) = sealer.next_number() else { return false };
             let (body, numbers) = packet.split_at_mut(packet.len() - NUMBERS_BYTES);
             let (header, payload_and_tag) = body.split_at_mut(header_end);
-            sealer.seal_from(&header[AUTHENTICATED_FROM..], payload, payload_and_tag);
+            sealer.seal_from(&header[authenticated_from(header)..], payload, payload_and_tag);
             write_numbers(numbers, remote, number);
             return true;
         }
@@ -106,11 +106,11 @@ impl Guard {
             Self::Sealed { opener, .. } => {
                 let end = packet.len() - NUMBERS_BYTES;
                 let (header, payload_and_tag) = packet[..end].split_at_mut(header_end);
-                opener.open(number, &header[AUTHENTICATED_FROM..], payload_and_tag)
+                opener.open(number, &header[authenticated_from(header)..], payload_and_tag)
             }
             Self::Insecure { .. } => {
                 let (body, checksum) = packet.split_at(packet.len() - CHECKSUM_BYTES);
-                crc_32c(&body[AUTHENTICATED_FROM..]) == checksum
+                crc_32c(&body[authenticated_from(body)..]) == checksum
             }
         }
     }
@@ -150,28 +150,33 @@ mod tests {
         let secrets = Secrets { initiator: [1; 32], responder: [2; 32] };
         let far = Time::from_ps(u64::MAX);
         let mut guard = Guard::sealed(&secrets, true, far);
-        let mut packet = [b"\0header".as_slice(), b"payload", &[0xee; 24]].concat();
-        assert!(guard.seal(0x0102_0304, 7, &mut packet));
-        assert_eq!(&packet[..7], b"\0header", "readable");
-        assert_ne!(&packet[7..14], b"payload", "not readable");
-        assert_eq!(packet[30..], [1, 2, 3, 4, 0, 0, 0, 0]);
+        let mut packet = [b"\x02wwheader".as_slice(), b"payload", &[0xee; 24]].concat();
+        assert!(guard.seal(0x0102_0304, 9, &mut packet));
+        assert_eq!(&packet[..9], b"\x02wwheader", "readable");
+        assert_ne!(&packet[9..16], b"payload", "not readable");
+        assert_eq!(packet[32..], [1, 2, 3, 4, 0, 0, 0, 0]);
         assert_eq!(numbers(true, &packet), Some((0x0102_0304, 0)));
         let mut peer = Guard::sealed(&secrets, false, far);
-        packet[0] = 9; // a switch writes into the congestion extension
-        assert!(peer.open(0, 7, &mut packet));
-        assert_eq!(&packet[7..14], b"payload");
-        assert!(!guard.open(0, 7, &mut packet.clone()), "the other direction has another key");
+        packet[1..3].fill(9); // a switch writes into the congestion extension
+        for changed in [0, 3, 8, 9, 16] {
+            let mut packet = packet.clone();
+            packet[changed] ^= 1;
+            assert!(!peer.open(0, 9, &mut packet), "byte {changed} is not a switch's to change");
+        }
+        assert!(peer.open(0, 9, &mut packet));
+        assert_eq!(&packet[9..16], b"payload");
+        assert!(!guard.open(0, 9, &mut packet.clone()), "the other direction has another key");
 
         let mut guard = Guard::Insecure { next: 5 };
-        let mut packet = [b"\0header".as_slice(), b"payload", &[0xee; 12]].concat();
-        assert!(guard.seal(0x0102_0304, 7, &mut packet));
-        assert_eq!(&packet[..14], b"\0headerpayload");
-        assert_eq!(packet[14..22], [1, 2, 3, 4, 0, 0, 0, 5]);
-        assert_eq!(packet[22..], crc_32c(&packet[1..22]));
-        packet[0] = 9;
-        assert!(guard.open(5, 7, &mut packet));
-        packet[1] ^= 1;
-        assert!(!guard.open(5, 7, &mut packet));
+        let mut packet = [b"\x01wheader".as_slice(), b"payload", &[0xee; 12]].concat();
+        assert!(guard.seal(0x0102_0304, 8, &mut packet));
+        assert_eq!(&packet[..15], b"\x01wheaderpayload");
+        assert_eq!(packet[15..23], [1, 2, 3, 4, 0, 0, 0, 5]);
+        assert_eq!(packet[23..], crc_32c(&packet[2..23]));
+        packet[1] = 9;
+        assert!(guard.open(5, 8, &mut packet));
+        packet[2] ^= 1;
+        assert!(!guard.open(5, 8, &mut packet));
         assert_eq!(numbers(false, &[0; 11]), None);
         assert_eq!(numbers(true, &[0; 7]), None);
     }

@@ -24,12 +24,13 @@
 //! Header and payload as `apus_wire` has them, then the guard:
 //!
 //! ```text
-//! sealed:   congestion extension | header | payload, encrypted | tag 16      | session 4 | number 4
-//! insecure: congestion extension | header | payload            | session 4 | number 4 | CRC-32C 4
+//! sealed:   writable fields | header | payload, encrypted | tag 16      | session 4 | number 4
+//! insecure: writable fields | header | payload            | session 4 | number 4 | CRC-32C 4
 //! ```
 //!
 //! The header stays readable and is authenticated with the payload (Bolt §4.3's crypt offset); the
-//! congestion extension, which switches change, is not. `session` is the receiver's number for the
+//! fields of its congestion extension that switches write are not. A switch's Signal has no guard at all,
+//! as switches hold no key: it comes as `apus_wire` seals it, with a checksum. `session` is the receiver's number for the
 //! session, `number` the low half of the packet's number in it. Each packet of a session has a fresh
 //! number, from which come the nonce, the epoch of the key and the protection against replays. It is
 //! the session's own count because a transport packet number is unique in one lane of one flow only,
@@ -72,3 +73,4 @@ pub(crate) use guard::guard_bytes;
 pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
 pub use key::{KeyError, KeyId, KeyRing, MAX_KEYS, SharedKey};
 pub use table::Sessions;
+pub use traffic::Extended;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset size
-//!      0    1  congestion extension = 0
+//!      0    1  bytes that switches may write = 0
 //!      1    1  version, as `apus_wire`'s
 //!      2    1  kind: 0x40 Hello, 0x41 Cookie, 0x42 Init, 0x43 Response, 0x44 Refused
 //!      3    1  mode: 0 insecure, 1 sealed
@@ -21,7 +21,7 @@
 //! is. A probe goes on with zeros up to the length that it probes, its answer with 2 bytes: the probe's
 //! length in all.
 
-use apus_wire::{AUTHENTICATED_FROM, VERSION};
+use apus_wire::VERSION;
 
 use super::cookie::Cookie;
 use super::key::{Credential, KeyId, MAC_BYTES};
@@ -43,8 +43,8 @@ pub(crate) fn is_own(kind: u8) -> bool {
     (kind::HELLO..=kind::CONTROL).contains(&kind)
 }
 
-/// Where the kind byte stands.
-pub(crate) const KIND_AT: usize = AUTHENTICATED_FROM + 1;
+/// Where the kind byte stands: these packets have no congestion extension.
+pub(crate) const KIND_AT: usize = 2;
 /// Bytes before a control packet's guard.
 pub(crate) const CONTROL_BYTES: usize = 4;
 /// Bytes of an Unknown.

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use apus_units::Time;
-use apus_wire::{EncodeError, Header, decode, encode};
+use apus_wire::{
+    Body, Decoded, EncodeError, Extension, Header, decode_extended, encode_extended, open,
+};
 
 use super::event::{Dropped, End, Received, SealError, SessionId};
 use super::guard::{Guard, guard_bytes, numbers};
@@ -11,6 +13,21 @@ use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
 use super::state::{Session, Stage, want};
 use super::table::Sessions;
 use super::window::expand;
+
+/// A header with the fields of its flow's algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Extended<'a> {
+    /// The header.
+    pub header: &'a Header,
+    /// The fields.
+    pub extension: Extension<'a>,
+}
+
+impl<'a> From<&'a Header> for Extended<'a> {
+    fn from(header: &'a Header) -> Self {
+        Self { header, extension: Extension::None }
+    }
+}
 
 /// What an authentic packet asks of the table, beyond being delivered.
 struct Opened {
@@ -29,12 +46,17 @@ impl Sessions {
         from: SocketAddr,
         datagram: &'d mut [u8],
     ) -> Received<'d> {
-        if datagram.get(KIND_AT).copied().is_some_and(is_own) {
+        if datagram.first() == Some(&0) && datagram.get(KIND_AT).copied().is_some_and(is_own) {
             return self.receive_own(now, from, datagram);
         }
-        let Ok((header, header_end)) = decode(datagram) else {
+        let Ok(decoded) = decode_extended(datagram) else {
             return self.drop(Dropped::Malformed);
         };
+        let Decoded { header, length: header_end, .. } = decoded;
+        if let Body::Signal(_) = header.body {
+            return self.on_signal(from, datagram);
+        }
+        let extended = decoded.extension != Extension::None;
         let payload_end = header_end + header.payload_len();
         if datagram.len() != payload_end + self.overhead() {
             return self.drop(Dropped::Malformed);
@@ -45,30 +67,49 @@ impl Sessions {
                 if opened.confirms {
                     self.confirm(now, opened.id);
                 }
+                let extension = if extended {
+                    // Once more, as the datagram was opened in place meanwhile.
+                    decode_extended(datagram).map_or(Extension::None, |decoded| decoded.extension)
+                } else {
+                    Extension::None
+                };
                 Received::Packet {
                     session: opened.id,
                     header,
+                    extension,
                     payload: &datagram[header_end..payload_end],
                 }
             }
         }
     }
 
+    /// A switch's word: a datagram of its own with a checksum and no more (Bolt §4.3). It says nothing of
+    /// the peer, so the session is as it was.
+    #[cold]
+    fn on_signal(&mut self, from: SocketAddr, datagram: &[u8]) -> Received<'static> {
+        let Ok((header, _)) = open(datagram) else { return self.drop(Dropped::Malformed) };
+        let session = self.by_peer.get(&from).copied().filter(|&id| self.is_connected(id));
+        match session {
+            Some(session) => Received::Signal { session, header },
+            None => self.drop(Dropped::Stray),
+        }
+    }
+
     /// Seals a packet in place: writes the header to the start of `buffer`, where its payload follows
-    /// already (at [`Header::encoded_len`]), and the guard ([`Sessions::overhead`] bytes) behind.
+    /// already (at [`Header::encoded_len`] and [`Extension::encoded_len`]), and the guard ([`Sessions::overhead`] bytes) behind.
     /// Returns the length of the datagram.
     ///
     /// # Errors
     /// If the session is not connected, the header is illegal, or the buffer too short.
     #[inline]
-    pub fn seal(
+    pub fn seal<'p>(
         &mut self,
         now: Time,
         id: SessionId,
-        header: &Header,
+        packet: impl Into<Extended<'p>>,
         buffer: &mut [u8],
     ) -> Result<usize, SealError> {
-        self.seal_with(now, id, header, buffer, |guard, remote, header_end, packet| {
+        self.seal_with(now, id, packet.into(), buffer, |guard, remote, header_end, packet| {
             guard.seal(remote, header_end, packet)
         })
     }
@@ -78,19 +119,20 @@ impl Sessions {
     /// # Errors
     /// As [`Sessions::seal`], and if the payload is not as long as the header says.
     #[inline]
-    pub fn seal_from(
+    pub fn seal_from<'p>(
         &mut self,
         now: Time,
         id: SessionId,
-        header: &Header,
+        packet: impl Into<Extended<'p>>,
         payload: &[u8],
         buffer: &mut [u8],
     ) -> Result<usize, SealError> {
-        let (needed, available) = (header.payload_len(), payload.len());
+        let packet = packet.into();
+        let (needed, available) = (packet.header.payload_len(), payload.len());
         if needed != available {
             return Err(EncodeError::BufferTooSmall { needed, available }.into());
         }
-        self.seal_with(now, id, header, buffer, |guard, remote, header_end, packet| {
+        self.seal_with(now, id, packet, buffer, |guard, remote, header_end, packet| {
             guard.seal_from(remote, header_end, payload, packet)
         })
     }
@@ -100,11 +142,12 @@ impl Sessions {
         &mut self,
         now: Time,
         id: SessionId,
-        header: &Header,
+        Extended { header, extension }: Extended<'_>,
         buffer: &mut [u8],
         seal: impl FnOnce(&mut Guard, u32, usize, &mut [u8]) -> bool,
     ) -> Result<usize, SealError> {
-        let needed = header.encoded_len() + header.payload_len() + self.overhead();
+        let headers = header.encoded_len() + extension.encoded_len();
+        let needed = headers + header.payload_len() + self.overhead();
         let available = buffer.len();
         let Some(packet) = buffer.get_mut(..needed) else {
             return Err(EncodeError::BufferTooSmall { needed, available }.into());
@@ -114,7 +157,7 @@ impl Sessions {
             self.get_mut(id).filter(|s| s.is_connected()).ok_or(SealError::NotConnected)?;
         let remote = session.remote;
         let guard = session.guard.as_mut().ok_or(SealError::NotConnected)?;
-        let header_end = encode(header, packet)?;
+        let header_end = encode_extended(header, &extension, packet)?;
         let renewed = guard.renew(now, life);
         if !seal(guard, remote, header_end, packet) {
             return Err(SealError::Exhausted);

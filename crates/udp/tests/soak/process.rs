@@ -188,7 +188,7 @@ impl Process {
     pub fn receive(&mut self, now: Time, bytes: &mut [u8], memory: &mut [u8]) {
         let from = address(1 - self.side);
         let received = self.sessions.receive(now, from, bytes);
-        let Received::Packet { session, header, payload } = received else { return };
+        let Received::Packet { session, header, payload, .. } = received else { return };
         // The first packet of a session may be the one that confirms it.
         while let Some(event) = self.sessions.poll_event() {
             self.on_event(now, event);

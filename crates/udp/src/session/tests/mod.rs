@@ -125,7 +125,10 @@ impl World {
                 host.delivered.push((header.seq.get(), payload.to_vec()));
                 None
             }
-            Received::Own | Received::Probe { .. } | Received::ProbeAnswer { .. } => None,
+            Received::Own
+            | Received::Signal { .. }
+            | Received::Probe { .. }
+            | Received::ProbeAnswer { .. } => None,
             Received::Dropped(why) => Some(why),
         };
         host.take_events(now);

@@ -1,5 +1,6 @@
 //! Sessions that are connected: packets, keys, silence and ends.
 
+use apus_wire::{Bolt, Extension, Signal, SwitchView};
 use proptest::prelude::*;
 
 use super::*;
@@ -21,16 +22,80 @@ fn packets_pass_both_ways_readable_header_and_hidden_payload() {
 }
 
 #[test]
-fn bolt_4_3_switches_may_write_into_the_extension_only() {
+fn bolt_4_3_no_bit_of_a_packet_without_extension_may_change() {
     let (mut world, ours, _) = World::connected();
     let datagram = world.sealed(0, ours, 5, b"payload");
-    for bit in 8..datagram.bytes.len() * 8 {
+    for bit in 0..datagram.bytes.len() * 8 {
         let mut changed = datagram.clone();
         changed.bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(world.deliver(&changed).is_some(), "bit {bit}");
     }
     assert!(world.hosts[1].delivered.is_empty());
     assert_eq!(world.deliver(&datagram), None, "nothing of that has hurt the session");
+}
+
+/// A packet of Bolt's from host 0, sealed.
+fn of_bolt(world: &mut World, ours: SessionId) -> Datagram {
+    let header = message(5, 7);
+    let bolt = Bolt { inc: true, sent: 77, ..Bolt::default() };
+    let extension = Extension::Bolt(bolt);
+    let mut bytes = vec![0; header.encoded_len() + extension.encoded_len() + 7 + 24];
+    let (now, table) = (world.now, &mut world.hosts[0].table);
+    let packet = Extended { header: &header, extension };
+    let length = table.seal_from(now, ours, packet, b"payload", &mut bytes).unwrap();
+    assert_eq!(length, bytes.len());
+    Datagram { from: world.address(0), to: world.address(1), bytes }
+}
+
+#[test]
+fn bolt_4_3_switches_may_write_inc_and_dec_and_nothing_else() {
+    let (mut world, ours, theirs) = World::connected();
+    let datagram = of_bolt(&mut world, ours);
+    assert!(!datagram.bytes.windows(7).any(|bytes| bytes == b"payload"), "encrypted");
+    for bit in (0..datagram.bytes.len() * 8).filter(|bit| !(8..16).contains(bit)) {
+        let mut changed = datagram.clone();
+        changed.bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(world.deliver(&changed).is_some(), "bit {bit}");
+    }
+    assert!(world.hosts[1].delivered.is_empty());
+    // The switch, which has no key.
+    let mut bytes = datagram.bytes.clone();
+    SwitchView::new(&mut bytes).unwrap().set_bolt(false, true);
+    let (now, from) = (world.now, world.address(0));
+    let received = world.hosts[1].table.receive(now, from, &mut bytes);
+    let marked = Extension::Bolt(Bolt { dec: true, sent: 77, ..Bolt::default() });
+    let expected = Received::Packet {
+        session: theirs,
+        header: message(5, 7),
+        extension: marked,
+        payload: b"payload",
+    };
+    assert_eq!(received, expected);
+}
+
+#[test]
+fn bolt_4_3_a_switchs_signal_is_taken_from_the_peers_address_only() {
+    let (mut world, ours, _) = World::connected();
+    let mut datagram = of_bolt(&mut world, ours);
+    let src = SwitchView::new(&mut datagram.bytes).unwrap().signal(9_000, 6).unwrap();
+    let mut receive = |from: SocketAddr, bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        match world.hosts[0].table.receive(world.now, from, &mut bytes) {
+            Received::Signal { session, header } => Ok((session, header)),
+            Received::Dropped(why) => Err(why),
+            other => unreachable!("{other:?}"),
+        }
+    };
+    let peer = datagram.to;
+    let body = Body::Signal(Signal { queue: 9_000, link_rate: 6, sent: 77 });
+    assert_eq!(receive(peer, &src), Ok((ours, Header { body, ..message(5, 7) })));
+    assert_eq!(receive(datagram.from, &src), Err(Dropped::Stray), "no session with that address");
+    for bit in 24..src.len() * 8 {
+        let mut damaged = src;
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(receive(peer, &damaged), Err(Dropped::Malformed), "bit {bit}");
+    }
+    assert_eq!(receive(peer, &src[..26]), Err(Dropped::Malformed));
 }
 
 #[test]

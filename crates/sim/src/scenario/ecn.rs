@@ -1,0 +1,70 @@
+//! `ecn`: what switches mark, of all classes or of one.
+
+use apus_cc::SwitchAlgorithm;
+use apus_cc::dcqcn::switch::{Ramp, RampMarker};
+use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
+use apus_units::Bytes;
+
+use super::section::Section;
+
+/// What is marked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Marking {
+    /// Everything above a threshold (RFC 8257 §3.1).
+    Threshold(EcnMarker),
+    /// With a probability that grows with the queue (RED on the queue of the moment; DCQCN §3.1).
+    Ramp(Ramp),
+}
+
+impl Marking {
+    /// The switch half. That of a ramp has a stream of random numbers by `seed`.
+    pub(super) fn half(&self, seed: u64) -> SwitchAlgorithm {
+        match *self {
+            Self::Threshold(marker) => SwitchAlgorithm::Ecn(marker),
+            Self::Ramp(ramp) => SwitchAlgorithm::Ramp(RampMarker::new(ramp, seed)),
+        }
+    }
+
+    /// Reads `ecn = { threshold = "100kB", at = "enqueue" }` or `ecn = { k_min = "5kB", k_max = "200kB",
+    /// p_max = 0.01 }`.
+    pub(super) fn read(ecn: Section<'_>) -> Option<Self> {
+        let ramp = ["k_min", "k_max", "p_max"].into_iter().any(|key| ecn.node(key).is_some());
+        let marking = if ramp { read_ramp(&ecn) } else { read_threshold(&ecn) };
+        ecn.finish();
+        marking
+    }
+
+    /// As [`Self::read`] reads it.
+    pub(super) fn write(&self) -> String {
+        match self {
+            Self::Threshold(EcnMarker { threshold, at }) => {
+                let word = MarkAt::WORDS.iter().find(|(_, known)| known == at);
+                let word = word.map_or("", |(word, _)| word);
+                format!("ecn = {{ threshold = \"{threshold}\", at = \"{word}\" }}")
+            }
+            Self::Ramp(Ramp { k_min, k_max, p_max }) => {
+                format!("ecn = {{ k_min = \"{k_min}\", k_max = \"{k_max}\", p_max = {p_max:?} }}")
+            }
+        }
+    }
+}
+
+fn read_threshold(ecn: &Section<'_>) -> Option<Marking> {
+    let threshold = ecn.require("threshold");
+    let word = ecn.word("at", &MarkAt::WORDS.map(|(word, _)| word));
+    let (_, at) = MarkAt::WORDS.into_iter().find(|(known, _)| Some(*known) == word)?;
+    Some(Marking::Threshold(EcnMarker { threshold: threshold?, at }))
+}
+
+fn read_ramp(ecn: &Section<'_>) -> Option<Marking> {
+    ecn.no_effect("threshold", "beside `k_min`, `k_max` and `p_max`");
+    ecn.no_effect("at", "beside `k_min`, `k_max` and `p_max`: packets are marked as they arrive");
+    let (k_min, k_max) = (ecn.require::<Bytes>("k_min"), ecn.require("k_max"));
+    let p_max: Option<f64> = ecn.require("p_max");
+    let ramp = Ramp { k_min: k_min?, k_max: k_max?, p_max: p_max? };
+    let message = format_args!("is {}, below `k_min`, which is {}", ramp.k_max, ramp.k_min);
+    ecn.check(ramp.k_max >= ramp.k_min, "k_max", message);
+    let inside = ramp.p_max > 0.0 && ramp.p_max <= 1.0;
+    ecn.check(inside, "p_max", format_args!("must be above 0 and at most 1, not {}", ramp.p_max));
+    Some(Marking::Ramp(ramp))
+}

@@ -1,0 +1,335 @@
+//! Congestion extensions: bytes written by hand from the layout in the crate's documentation, the way to
+//! bytes and back, and what a switch without the key does to a packet.
+
+use apus_units::{FlowId, OpId, PacketNumber, Span};
+use apus_wire::{
+    Ack, Body, Bolt, DecodeError, EncodeError, Extension, HOP_BYTES, Header, Hop, Hops, Illegal,
+    MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, MAX_HOPS, SIGNAL_BYTES, Segment, SegmentKind, Signal,
+    SwitchView, authenticated_from, decode, decode_extended, encode_extended, open, seal,
+};
+use proptest::prelude::*;
+
+fn with_body(body: Body) -> Header {
+    Header { flow: FlowId::new(0x0102_0304), seq: PacketNumber::new(0x1122_3344_5566_7788), body }
+}
+
+fn message() -> Header {
+    with_body(Body::Data(Segment {
+        op: OpId::new(0x0a),
+        kind: SegmentKind::Message,
+        offset: 0x1000,
+        length: 3,
+        op_length: 0x0001_0000_0002,
+        credit: None,
+    }))
+}
+
+fn ack() -> Header {
+    with_body(Body::Ack(Ack {
+        largest: PacketNumber::new(0xabcd),
+        bitmap: 0b1011,
+        echo: PacketNumber::new(0xabcc),
+        remote_queuing: Span::from_us(100),
+        hops: 5,
+        marked: 1,
+        receiver_level: 0,
+    }))
+}
+
+/// Header and extension without payload.
+fn encoded(header: &Header, extension: &Extension<'_>) -> Vec<u8> {
+    let mut bytes = vec![0xee; MAX_HEADER_BYTES + MAX_EXTENSION_BYTES];
+    let length = encode_extended(header, extension, &mut bytes).unwrap();
+    assert_eq!(length, header.encoded_len() + extension.encoded_len());
+    assert!(bytes[length..].iter().all(|&byte| byte == 0xee));
+    bytes.truncate(length);
+    bytes
+}
+
+/// A packet in plain mode, from an encoded header.
+fn datagram(header: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = [header, payload].concat();
+    // CRC-32C, bit by bit.
+    let mut crc = u32::MAX;
+    for &byte in &bytes[authenticated_from(header)..] {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    bytes.extend((!crc).to_be_bytes());
+    bytes
+}
+
+const BOLT: Bolt = Bolt { first: true, last: false, inc: true, dec: false, sent: 0x89ab_cdef };
+
+/// What stands between `writable` and the body: version, kind, flow, packet number.
+fn common(kind: u8) -> Vec<u8> {
+    [&[1, kind, 1, 2, 3, 4][..], &[0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88]].concat()
+}
+
+fn check(header: Header, extension: Extension<'_>, kind: u8, writable: &[u8], fields: &[u8]) {
+    let plain = encoded(&header, &Extension::None);
+    let drawn = [&[writable.len() as u8], writable, &common(kind), fields, &plain[15..]].concat();
+    assert_eq!(encoded(&header, &extension), drawn);
+    let decoded = decode_extended(&drawn).unwrap();
+    assert_eq!((decoded.header, decoded.extension), (header, extension));
+    assert_eq!(decode(&drawn), Ok((header, drawn.len())), "the header alone");
+    for cut in 0..drawn.len() {
+        assert!(
+            matches!(decode(&drawn[..cut]), Err(DecodeError::Truncated { available, .. }) if available == cut),
+            "{cut} bytes"
+        );
+    }
+}
+
+#[test]
+fn bolt_listing_1_on_data_and_acknowledgements() {
+    check(message(), Extension::Bolt(BOLT), 0x22, &[1], &[1, 1, 0x89, 0xab, 0xcd, 0xef]);
+    let other = Bolt { first: false, last: true, inc: false, dec: true, sent: 7 };
+    check(message(), Extension::Bolt(other), 0x22, &[2], &[1, 2, 0, 0, 0, 7]);
+    let echo = Extension::BoltEcho { granted: 0x0001_0002 };
+    check(ack(), echo, 0x25, &[], &[2, 0, 1, 0, 2]);
+}
+
+#[test]
+fn hpcc_figure_7_hops() {
+    let hop = Hop { link_rate: 6, at: 0x0102_0304, sent: 0x05_0607_0809, queue: 0x0a_0b0c };
+    let bytes = [6, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    assert_eq!(hop.to_bytes(), bytes);
+    assert_eq!(Hop::from_bytes(&bytes), hop);
+    let cut = Hop { sent: 1 << 40 | 5, queue: u32::MAX, ..hop };
+    assert_eq!(Hop::from_bytes(&cut.to_bytes()), Hop { sent: 5, queue: (1 << 24) - 1, ..hop });
+
+    let room = [&[0; 3][..], &[0; 2 * HOP_BYTES]].concat();
+    check(message(), Extension::Telemetry(Hops::room(2)), 0x22, &room, &[3]);
+    let echo = Extension::TelemetryEcho(Hops::noted(0x0abc, &bytes));
+    check(ack(), echo, 0x25, &[], &[&[4, 1, 1, 0x0a, 0xbc][..], &bytes].concat());
+    let most = Hops::room(99);
+    assert_eq!(most.capacity(), MAX_HOPS);
+    assert_eq!(
+        Extension::Telemetry(most).encoded_len(),
+        MAX_EXTENSION_BYTES - 1,
+        "no count of hops"
+    );
+    let full = [7; MAX_HOPS * HOP_BYTES + 5];
+    assert_eq!(Extension::TelemetryEcho(Hops::noted(0, &full)).encoded_len(), MAX_EXTENSION_BYTES);
+}
+
+#[test]
+fn rcp_rate_and_rtt() {
+    let rate = Extension::Rcp { rate: 0x01_0203, rtt: 0x0405 };
+    check(message(), rate, 0x22, &[1, 2, 3], &[5, 4, 5]);
+    check(ack(), Extension::RcpEcho { rate: 0x01_0203 }, 0x25, &[], &[6, 1, 2, 3]);
+}
+
+#[test]
+fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
+    let mut header = message();
+    if let Body::Data(segment) = &mut header.body {
+        segment.credit = Some(apus_wire::CreditEcho { number: 1, sent_at_ns: 2 });
+    }
+    check(header, Extension::Bolt(BOLT), 0xa2, &[1], &[1, 1, 0x89, 0xab, 0xcd, 0xef]);
+}
+
+#[test]
+fn illegal_extensions_are_refused() {
+    let bolt = encoded(&message(), &Extension::Bolt(BOLT));
+    let refused = |at: usize, byte: u8| {
+        let mut bytes = bolt.clone();
+        bytes[at] = byte;
+        decode(&bytes).unwrap_err()
+    };
+    assert_eq!(refused(1, 4), Illegal::ExtensionFlags.into());
+    assert_eq!(refused(17, 4), Illegal::ExtensionFlags.into());
+    assert_eq!(refused(16, 7), DecodeError::Extension(7));
+    assert_eq!(refused(16, 0), DecodeError::Extension(0));
+    assert_eq!(refused(16, 5), Illegal::WritableLength.into());
+    assert_eq!(refused(16, 2), Illegal::WritableLength.into());
+    assert_eq!(refused(3, 0x02), Illegal::WritableLength.into(), "no extension, yet a byte");
+    assert_eq!(refused(3, 0x2c), DecodeError::Kind(0x2c), "a signal has none");
+    // An extension of the other direction.
+    let wrong = [(ack(), Extension::Bolt(BOLT)), (message(), Extension::BoltEcho { granted: 0 })];
+    for (header, extension) in wrong {
+        assert_eq!(
+            encode_extended(&header, &extension, &mut [0; 256]),
+            Err(EncodeError::Illegal(Illegal::ExtensionOfBody))
+        );
+    }
+    let fast = Extension::Rcp { rate: 1 << 24, rtt: 0 };
+    assert_eq!(
+        encode_extended(&message(), &fast, &mut [0; 256]),
+        Err(EncodeError::Illegal(Illegal::ExtensionRate))
+    );
+    // Room for half a hop.
+    let mut half = encoded(&message(), &Extension::Telemetry(Hops::room(1)));
+    half.remove(4);
+    half[0] -= 1;
+    assert_eq!(decode(&half), Err(Illegal::TelemetryRoom.into()));
+}
+
+/// Bolt §4.3 and Alg. 1 l. 6-10: a switch holds no key. It knows of the packet what is readable, and
+/// what it writes leaves the guard as it was.
+#[test]
+fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
+    let header = encoded(&message(), &Extension::Bolt(BOLT));
+    // Behind the header is ciphertext, the tag and the session's numbers: nothing the switch can use.
+    let sealed = [&header[..], &[0xc1; 3], &[0x7a; 16], &[0, 0, 0, 9, 0, 0, 0, 1]].concat();
+    let mut passing = sealed.clone();
+    let mut view = SwitchView::new(&mut passing).unwrap();
+    let src = view.signal(0x01_2345, 6).unwrap();
+    view.set_bolt(false, true);
+    assert_eq!(view.extension(), Extension::Bolt(Bolt { inc: false, dec: true, ..BOLT }));
+
+    assert_eq!(passing[..2], [1, 0b10], "INC off, DEC on");
+    assert_eq!(passing[2..], sealed[2..], "nothing else is touched");
+    // The SRC packet: Listing 1's fields behind the flow and number of the data packet.
+    #[rustfmt::skip]
+    let expected: [u8; 23] = [
+        0, 1, 12,
+        0x01, 0x02, 0x03, 0x04,
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+        0x01, 0x23, 0x45, 0x06,
+        0x89, 0xab, 0xcd, 0xef,
+    ];
+    assert_eq!(src[..23], expected);
+    assert_eq!(src.len(), SIGNAL_BYTES);
+    let signal = Signal { queue: 0x01_2345, link_rate: 6, sent: BOLT.sent };
+    assert_eq!(open(&src), Ok((Header { body: Body::Signal(signal), ..message() }, &[][..])));
+    let mut view = SwitchView::new(&mut passing).unwrap();
+    assert_eq!(view.signal(1 << 24, 6), None, "24 bits of queue");
+    assert_eq!(view.signal(0, 0), None, "a rate");
+    view.note_hop(&Hop::default(), 1);
+    view.limit_rate(0);
+    assert_eq!(passing[..2], [1, 0b10], "fields of other algorithms are not there");
+}
+
+#[test]
+fn a_switch_acts_on_data_with_fields_of_its_own_alone() {
+    assert!(SwitchView::new(&mut encoded(&message(), &Extension::None)).is_none());
+    assert!(SwitchView::new(&mut encoded(&ack(), &Extension::BoltEcho { granted: 1 })).is_none());
+    assert!(SwitchView::new(&mut [1, 2, 3]).is_none());
+}
+
+#[test]
+fn hops_are_noted_in_order_as_far_as_there_is_room() {
+    let mut packet = encoded(&message(), &Extension::Telemetry(Hops::room(2)));
+    let hop = |at| Hop { link_rate: 6, at, sent: 1, queue: 2 };
+    for at in 1..=3 {
+        SwitchView::new(&mut packet).unwrap().note_hop(&hop(at), 1 << at);
+    }
+    let Extension::Telemetry(hops) = decode_extended(&packet).unwrap().extension else {
+        unreachable!("it is telemetry")
+    };
+    assert_eq!(hops.iter().collect::<Vec<_>>(), [hop(1), hop(2)]);
+    assert_eq!(packet[1], 3, "all that it passed are counted");
+    assert_eq!(packet[2..4], [0, 0b1110], "and make up its path");
+    packet[1] = 255;
+    SwitchView::new(&mut packet).unwrap().note_hop(&hop(4), 1);
+    assert_eq!(packet[1], 255);
+}
+
+#[test]
+fn a_rate_is_lowered_and_never_raised() {
+    let mut packet = encoded(&message(), &Extension::Rcp { rate: 500, rtt: 3 });
+    let mut view = SwitchView::new(&mut packet).unwrap();
+    view.limit_rate(700);
+    assert_eq!(view.extension(), Extension::Rcp { rate: 500, rtt: 3 });
+    view.limit_rate(300);
+    assert_eq!(view.extension(), Extension::Rcp { rate: 300, rtt: 3 });
+}
+
+fn extension(area: &[u8]) -> impl Strategy<Value = Extension<'_>> {
+    prop_oneof![
+        Just(Extension::None),
+        (any::<[bool; 4]>(), any::<u32>()).prop_map(|([first, last, inc, dec], sent)| {
+            Extension::Bolt(Bolt { first, last, inc, dec, sent })
+        }),
+        any::<u32>().prop_map(|granted| Extension::BoltEcho { granted }),
+        (0..=MAX_HOPS).prop_map(|n| Extension::Telemetry(Hops::noted(7, &area[..n * HOP_BYTES]))),
+        (0..=MAX_HOPS)
+            .prop_map(|n| Extension::TelemetryEcho(Hops::noted(7, &area[..n * HOP_BYTES]))),
+        (0..1u32 << 24, any::<u16>()).prop_map(|(rate, rtt)| Extension::Rcp { rate, rtt }),
+        (0..1u32 << 24).prop_map(|rate| Extension::RcpEcho { rate }),
+    ]
+}
+
+static AREA: [u8; MAX_HOPS * HOP_BYTES] = [0x5a; MAX_HOPS * HOP_BYTES];
+
+/// The header that an extension belongs to.
+fn header_for(extension: &Extension<'_>) -> Header {
+    if extension.check(&message().body).is_ok() { message() } else { ack() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn extensions_survive_the_round_trip(extension in extension(&AREA)) {
+        let header = header_for(&extension);
+        let bytes = encoded(&header, &extension);
+        let decoded = decode_extended(&bytes).unwrap();
+        prop_assert_eq!((decoded.header, decoded.extension), (header, extension));
+    }
+
+    /// What switches may write is theirs, and the rest of the packet opens whatever they wrote; any other
+    /// bit is guarded, the count of writable bytes included.
+    #[test]
+    fn any_flipped_bit_but_a_switchs_is_refused(extension in extension(&AREA)) {
+        let header = header_for(&extension);
+        let payload: &[u8] = if header.payload_len() > 0 { b"abc" } else { b"" };
+        let mut bytes = datagram(&encoded(&header, &extension), payload);
+        prop_assert_eq!(open(&bytes), Ok((header, payload)));
+        let writable = 8..authenticated_from(&bytes) * 8;
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            match open(&bytes) {
+                Ok(opened) => {
+                    prop_assert!(writable.contains(&bit), "bit {} of {:?}", bit, extension);
+                    prop_assert_eq!(opened, (header, payload));
+                }
+                // Of Bolt's byte only two bits have a meaning.
+                Err(DecodeError::Illegal(Illegal::ExtensionFlags)) => {}
+                Err(error) => prop_assert!(!writable.contains(&bit), "bit {}: {}", bit, error),
+            }
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn what_is_decoded_encodes_to_the_same_bytes(
+        writable in prop_oneof![Just(0usize), Just(1), Just(3), 0usize..=110],
+        kind in prop_oneof![Just(0x22u8), Just(0x25), Just(0xa1), 0x21u8..0x27],
+        extension in 0u8..8,
+        rooms in 0u8..10,
+        mut bytes in prop::collection::vec(0u8..4, 300),
+    ) {
+        let start = 1 + writable;
+        bytes[0] = writable as u8;
+        (bytes[start], bytes[start + 1]) = (1, kind);
+        (bytes[start + 14], bytes[start + 15]) = (extension, rooms);
+        if let Ok(decoded) = decode_extended(&bytes) {
+            let again = encoded(&decoded.header, &decoded.extension);
+            prop_assert_eq!(&again[..], &bytes[..decoded.length]);
+        }
+    }
+
+    #[test]
+    fn a_switch_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let before = bytes.len();
+        if let Some(mut view) = SwitchView::new(&mut bytes) {
+            let _ = view.signal(1, 1);
+            view.set_bolt(true, true);
+            view.note_hop(&Hop::default(), 1);
+            view.limit_rate(1);
+        }
+        prop_assert_eq!(bytes.len(), before);
+    }
+}
+
+#[test]
+fn plain_packets_are_as_before() {
+    let mut bytes = [0; 64];
+    let length = seal(&message(), b"abc", &mut bytes).unwrap();
+    assert_eq!(bytes[..length], datagram(&encoded(&message(), &Extension::None), b"abc"));
+}
