@@ -190,3 +190,44 @@ fn options_of_the_authors_code() {
     all.header(&mut CongestionHeader::default());
     assert_eq!(all.tokens().1, -750.0);
 }
+
+/// App. B: Algorithm 3's supply is the whole link, whatever else waits at the port.
+#[test]
+fn app_b_supply_of_the_whole_link_is_an_option() {
+    let mut port = port(&[("sm_supply", "link")]);
+    let class =
+        |bytes: u64, weight: u32| ClassView { bytes: Bytes::new(bytes), weight, priority: 0 };
+    port.classes = vec![class(0, 1), class(4000, 3)];
+    port.data(120, 0);
+    assert_eq!(port.tokens().1, 0.0, "1500 bytes in 120 ns came, and as many could leave");
+    let mut all = self::port(&[]);
+    all.classes = port.classes.clone();
+    all.data(120, 0);
+    assert_eq!(all.tokens().1, 1500.0 / 4.0 - 1500.0);
+}
+
+/// Alg. 4 l. 5-8 with four classes: weights count if there are packets, those of a class served strictly
+/// before or after do not.
+#[test]
+fn alg_4_w_effective_is_the_sum_over_classes_with_packets() {
+    let mut port = port(&[]);
+    let class = |bytes: u64, weight: u32, priority: u8| ClassView {
+        bytes: Bytes::new(bytes),
+        weight,
+        priority,
+    };
+    // The own class is the first: w_i = 2, w_effective = 2 + 3.
+    port.classes = vec![class(0, 2, 1), class(9000, 3, 1), class(0, 5, 1), class(9000, 7, 0)];
+    port.data(120, 0);
+    assert_eq!(port.tokens().1, 1500.0 * 2.0 / 5.0 - 1500.0);
+}
+
+/// §4.1 and App. B: "an array of P x n": tokens of one class are not another's.
+#[test]
+fn app_b_each_class_has_tokens_of_its_own() {
+    let (mut gold, mut bronze) = (port(&[]), port(&[]));
+    gold.data(120, LAST);
+    assert_eq!((gold.tokens().0, bronze.tokens().0), (1, 0));
+    assert_eq!(bronze.data(120, INC).1, 0, "a token of gold's is not for bronze");
+    assert_eq!(gold.data(120, INC).1, INC);
+}

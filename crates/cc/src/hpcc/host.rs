@@ -147,6 +147,7 @@ impl Sender for Hpcc {
         *self.last = *telemetry;
     }
 
+    /// HPCC has no answer to losses: it runs behind PFC (§4).
     fn on_loss(&mut self, _: &LossEvent) {}
 
     fn on_timeout(&mut self, _: &TimeoutEvent) {}
