@@ -340,7 +340,7 @@ fn three(value: u32) -> [u8; 3] {
 }
 
 fn hops(passed: u8, path: u16, area: &[u8]) -> Result<Hops<'_>, Illegal> {
-    if area.len() % HOP_BYTES != 0 || area.len() > MAX_HOPS * HOP_BYTES {
+    if !area.len().is_multiple_of(HOP_BYTES) || area.len() > MAX_HOPS * HOP_BYTES {
         return Err(Illegal::TelemetryRoom);
     }
     Ok(Hops { passed, path, area })

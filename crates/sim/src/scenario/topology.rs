@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apus_cc::SwitchAlgorithm;
 use apus_fabric::{Buffer, Node, PfcConfig, Tier, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span};
 

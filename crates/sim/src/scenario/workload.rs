@@ -60,6 +60,17 @@ pub(super) enum Demand {
     Trace(Trace),
 }
 
+impl Demand {
+    fn reroutes(&self) -> bool {
+        match self {
+            Self::Closed(ClosedLoops { pattern: Pattern::Flows(flows), .. }) => {
+                flows.iter().any(|flow| flow.reroute.is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// A closed loop of ops over each of its connections.
 #[derive(Clone, Debug)]
 pub(super) struct ClosedLoops {
@@ -140,25 +151,21 @@ impl Workload {
         let algorithm = read_algorithm(&section, frame);
         let class = read_class(&section, frame.topology);
         let named = read_name(&section);
+        let reroutes = demand.as_ref().is_some_and(Demand::reroutes);
+        let message = "does not go with `reroute`, which happens once";
+        section.check(every.is_none() || !reroutes, "every", message);
         if demand.is_some() {
             section.finish();
         }
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
         let first = Self { demand, op, start, stop, algorithm, class, named, service };
-        let message = "does not go with `reroute`, which happens once";
-        section.check(every.is_none() || !first.reroutes(), "every", message);
         Some(repeat::bursts(first, every, frame.duration))
     }
 
     /// Whether any of its flows takes another path in the course of the run.
     pub(super) fn reroutes(&self) -> bool {
-        match &self.demand {
-            Demand::Closed(ClosedLoops { pattern: Pattern::Flows(flows), .. }) => {
-                flows.iter().any(|flow| flow.reroute.is_some())
-            }
-            _ => false,
-        }
+        self.demand.reroutes()
     }
 
     /// How many connections it opens, at most.
