@@ -24,7 +24,7 @@ struct Sent {
 
 /// The fields of a flow's algorithm, where a packet has any.
 fn fields(body: &Body, x: u64) -> Extension<'static> {
-    let bolt = Bolt { first: x & 2 > 0, last: x & 4 > 0, inc: true, dec: false, sent: x as u32 };
+    let bolt = Bolt { first: x & 2 > 0, last: x & 4 > 0, sent: x as u32, ..Bolt::default() };
     match body {
         Body::Data(_) if x & 1 == 0 => Extension::Bolt(bolt),
         Body::Ack(_) if x & 1 == 0 => Extension::BoltEcho { granted: x as u32 },

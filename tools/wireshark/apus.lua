@@ -38,6 +38,7 @@ local f = {
   dec = ProtoField.uint8("apus.bolt.dec", "DEC", base.DEC, nil, 0x02),
   first = ProtoField.uint8("apus.bolt.first", "FIRST", base.DEC, nil, 0x01),
   last = ProtoField.uint8("apus.bolt.last", "LAST", base.DEC, nil, 0x02),
+  favoured = ProtoField.uint8("apus.bolt.favoured", "Of high priority", base.DEC, nil, 0x04),
   bolt_sent = ProtoField.uint32("apus.bolt.sent_ns", "Packet left at (ns, modulo 2^32)"),
   granted = ProtoField.uint32("apus.bolt.granted", "Packets that came with INC"),
   passed = ProtoField.uint8("apus.int.passed", "Ports passed"),
@@ -210,6 +211,7 @@ local function extension_fields(datagram, buffer, tree)
     tree:add(f.dec, datagram(1, 1))
     tree:add(f.first, buffer(16, 1))
     tree:add(f.last, buffer(16, 1))
+    tree:add(f.favoured, buffer(16, 1))
     tree:add(f.bolt_sent, buffer(17, 4))
   elseif kind == 2 then
     tree:add(f.granted, buffer(16, 4))

@@ -243,3 +243,40 @@ fn profile_code_paces_the_rest_of_a_window() {
     assert_eq!(flow.allowance().pacing, Pacing::Rest(Span::from_ns(400)));
     assert_eq!(flow.allowance().packets(), 12);
 }
+
+#[test]
+fn app_b_2_a_favoured_flow_says_so_on_every_packet() {
+    let mut flow = bolt(&[("favoured", "true"), ("src_probability", "0.5")]);
+    assert!(transmit(&mut flow, 1.0, 100_000, 0).has(BoltFields::FAVOURED));
+    assert!(!transmit(&mut bolt(&[]), 1.0, 100_000, 0).has(BoltFields::FAVOURED));
+    let error = build("bolt", None, &[("favoured", "true")]).unwrap_err().to_string();
+    assert!(error.contains("favoured") && error.contains("src_probability"), "{error}");
+}
+
+/// §6 and Alg. 2 l. 3: with Swift beside, `flow.rate` is that of the window in force.
+#[test]
+fn section_6_the_rate_of_a_flow_is_that_of_the_smaller_window() {
+    let mut alone = bolt(&[("initial_cwnd", "64"), ("ai", "0")]);
+    let mut both = bolt(&[("initial_cwnd", "64"), ("ai", "0"), ("fallback", "swift")]);
+    for flow in [&mut alone, &mut both] {
+        // An RTT of 1 ms is far above Swift's target: one cut, by half at most (Swift Alg. 1 l. 13-15).
+        let mut event = common::ack(1000.0, 1000.0);
+        event.in_flight = 10;
+        flow.on_ack(&event);
+        src(flow, 2000.0, 4.0, 1000);
+    }
+    assert_close(cwnd(&alone), 63.0);
+    let swift = cwnd(&both);
+    assert!((32.0..=33.0).contains(&swift), "{swift}");
+    // 64 packets of 1500 B per ms are 0.768 Gb/s, 0.00768 of the link, and half of it with Swift. The next SRC,
+    // 100 packets queued, is heeded after rtt_src / target_q: 4 us / 0.768 = 5.2 us alone, 10.4 us with Swift.
+    for (after, heeded) in [(4.0, [false, false]), (7.0, [true, false]), (20.0, [true, true])] {
+        let mut flows = [alone.clone(), both.clone()];
+        for (flow, heeded) in flows.iter_mut().zip(heeded) {
+            let before = flow.clone();
+            src(flow, 2000.0 + after, 4.0, 100);
+            let changed = format!("{flow:?}") != format!("{before:?}");
+            assert_eq!(changed, heeded, "after {after} us");
+        }
+    }
+}

@@ -170,9 +170,12 @@ fn alg_4_supply_is_shared_by_the_weights_of_the_classes_with_packets() {
 fn app_b_2_srcs_are_sent_with_their_probability() {
     let mut port = port(&[("src_probability", "0.25")]);
     port.waiting = MTU;
-    let sent = (0..10_000).filter(|_| port.data(120, 0).1 == DEC).count();
+    let favoured = BoltFields::FAVOURED;
+    let sent = (0..10_000).filter(|_| port.data(120, favoured).1 == DEC | favoured).count();
     // Standard deviation sqrt(10000 * 0.25 * 0.75) = 43.
     assert!((2300..2700).contains(&sent), "{sent} of 10000");
+    let others = (0..1_000).filter(|_| port.data(120, 0).1 == DEC).count();
+    assert_eq!(others, 1_000, "flows that are not favoured are told each time");
 }
 
 #[test]

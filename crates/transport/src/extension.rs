@@ -26,6 +26,7 @@ pub fn extension_of<'b>(
         AlgorithmFields::Bolt(fields) => Extension::Bolt(Bolt {
             first: fields.has(BoltFields::FIRST),
             last: fields.has(BoltFields::LAST),
+            favoured: fields.has(BoltFields::FAVOURED),
             inc: fields.has(BoltFields::INC),
             dec: fields.has(BoltFields::DEC),
             sent: fields.sent(),
@@ -60,6 +61,7 @@ pub fn fields_of(extension: &Extension<'_>) -> (AlgorithmFields, Option<Telemetr
             let flags = [
                 (bolt.first, BoltFields::FIRST),
                 (bolt.last, BoltFields::LAST),
+                (bolt.favoured, BoltFields::FAVOURED),
                 (bolt.inc, BoltFields::INC),
                 (bolt.dec, BoltFields::DEC),
             ];

@@ -43,7 +43,7 @@ fn every_field_survives_the_way_through_bytes() {
     let (_, transmit) = sending("bolt", Time::ZERO);
     let ack = Header { body: Body::Ack(received(1)), ..transmit.header };
     let (mut data, mut answers) = (Vec::new(), Vec::new());
-    for flags in 0..16 {
+    for flags in 0..32 {
         data.push(AlgorithmFields::Bolt(BoltFields::new(flags, 0x89ab_cdef)));
     }
     let mut rcp = RcpFields::new(Some(Span::from_us(100)));

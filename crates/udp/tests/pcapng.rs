@@ -182,7 +182,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         marked: 7,
         receiver_level: 9,
     };
-    let bolt = Bolt { first: true, last: false, inc: true, dec: false, sent: 1234 };
+    let bolt = Bolt { first: true, inc: true, sent: 1234, ..Bolt::default() };
     let hop = Hop { link_rate: 6, at: 55, sent: 1 << 33, queue: 4321 }.to_bytes();
     let telemetry = Extension::TelemetryEcho(Hops::noted(0x0abc, &hop));
     for (from, flow, seq, body, extension) in [

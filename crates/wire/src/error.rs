@@ -66,7 +66,9 @@ impl fmt::Display for Illegal {
             Self::ExtensionOfBody => {
                 "an extension must belong to the kind of packet: data, or an acknowledgement"
             }
-            Self::ExtensionFlags => "a byte of flags in an extension must be at most 3",
+            Self::ExtensionFlags => {
+                "a byte of flags in an extension must have no bit that is not drawn"
+            }
             Self::TelemetryRoom => "telemetry must have room for 0 to 8 whole hops of 13 bytes",
             Self::ExtensionRate => "a rate in an extension must be below 2^24 steps",
         })

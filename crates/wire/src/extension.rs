@@ -31,6 +31,7 @@ const INC: u8 = 1;
 const DEC: u8 = 2;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
+const FAVOURED: u8 = 4;
 
 /// The fields of a packet that belong to its flow's algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub struct Bolt {
     pub first: bool,
     /// In the last window of the flow.
     pub last: bool,
+    /// Of high priority (App. B.2): Listing 1's reserved bit.
+    pub favoured: bool,
     /// Asks for a larger window. Switches clear it.
     pub inc: bool,
     /// A switch has told the source of congestion. Switches set it.
@@ -258,7 +261,8 @@ impl<'a> Extension<'a> {
         match self {
             Self::None | Self::Telemetry(_) => {}
             Self::Bolt(bolt) => {
-                writer.put([flag(bolt.first, FIRST) | flag(bolt.last, LAST)]);
+                let favoured = flag(bolt.favoured, FAVOURED);
+                writer.put([flag(bolt.first, FIRST) | flag(bolt.last, LAST) | favoured]);
                 writer.put(bolt.sent.to_be_bytes());
             }
             Self::BoltEcho { granted } => writer.put(granted.to_be_bytes()),
@@ -298,9 +302,12 @@ impl<'a> Extension<'a> {
         let extension = match (kind, writable) {
             (kind::BOLT, &[switch]) => {
                 let [own] = fields.take();
-                let (inc, dec) = two_flags(switch)?;
-                let (first, last) = two_flags(own)?;
-                Self::Bolt(Bolt { first, last, inc, dec, sent: fields.u32() })
+                let [inc, dec, other] = flags(switch)?;
+                let [first, last, favoured] = flags(own)?;
+                if other {
+                    return Err(Illegal::ExtensionFlags.into());
+                }
+                Self::Bolt(Bolt { first, last, favoured, inc, dec, sent: fields.u32() })
             }
             (kind::BOLT_ECHO, []) => Self::BoltEcho { granted: fields.u32() },
             (kind::TELEMETRY, &[passed, a, b, ref area @ ..]) => {
@@ -329,9 +336,12 @@ fn flag(set: bool, bit: u8) -> u8 {
     if set { bit } else { 0 }
 }
 
-/// Two flags, the lowest bits of a byte.
-fn two_flags(byte: u8) -> Result<(bool, bool), Illegal> {
-    if byte > 3 { Err(Illegal::ExtensionFlags) } else { Ok((byte & 1 != 0, byte & 2 != 0)) }
+/// Three flags, the lowest bits of a byte, whose other bits are 0.
+fn flags(byte: u8) -> Result<[bool; 3], Illegal> {
+    if byte > 7 {
+        return Err(Illegal::ExtensionFlags);
+    }
+    Ok([byte & 1 != 0, byte & 2 != 0, byte & 4 != 0])
 }
 
 fn three(value: u32) -> [u8; 3] {

@@ -37,7 +37,7 @@
 //!
 //! ```text
 //! type                w    writable by switches                authenticated, behind the type
-//! 1 Bolt              1    bit 0 INC, bit 1 DEC                1 bit 0 FIRST, bit 1 LAST
+//! 1 Bolt              1    bit 0 INC, bit 1 DEC                1 bit 0 FIRST, bit 1 LAST, bit 2 favoured
 //!                                                              4 t_data_tx: nanoseconds modulo 2^32
 //! 2 BoltEcho          0                                        4 data packets that came with INC, modulo 2^32
 //! 3 Telemetry    3+13 n    1 ports passed, 2 path, n hops      none

@@ -61,7 +61,8 @@ fn datagram(header: &[u8], payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-const BOLT: Bolt = Bolt { first: true, last: false, inc: true, dec: false, sent: 0x89ab_cdef };
+const BOLT: Bolt =
+    Bolt { first: true, last: false, favoured: false, inc: true, dec: false, sent: 0x89ab_cdef };
 
 /// What stands between `writable` and the body: version, kind, flow, packet number.
 fn common(kind: u8) -> Vec<u8> {
@@ -86,8 +87,8 @@ fn check(header: Header, extension: Extension<'_>, kind: u8, writable: &[u8], fi
 #[test]
 fn bolt_listing_1_on_data_and_acknowledgements() {
     check(message(), Extension::Bolt(BOLT), 0x22, &[1], &[1, 1, 0x89, 0xab, 0xcd, 0xef]);
-    let other = Bolt { first: false, last: true, inc: false, dec: true, sent: 7 };
-    check(message(), Extension::Bolt(other), 0x22, &[2], &[1, 2, 0, 0, 0, 7]);
+    let other = Bolt { first: false, last: true, favoured: true, inc: false, dec: true, sent: 7 };
+    check(message(), Extension::Bolt(other), 0x22, &[2], &[1, 6, 0, 0, 0, 7]);
     let echo = Extension::BoltEcho { granted: 0x0001_0002 };
     check(ack(), echo, 0x25, &[], &[2, 0, 1, 0, 2]);
 }
@@ -141,7 +142,7 @@ fn illegal_extensions_are_refused() {
         decode(&bytes).unwrap_err()
     };
     assert_eq!(refused(1, 4), Illegal::ExtensionFlags.into());
-    assert_eq!(refused(17, 4), Illegal::ExtensionFlags.into());
+    assert_eq!(refused(17, 8), Illegal::ExtensionFlags.into());
     assert_eq!(refused(16, 7), DecodeError::Extension(7));
     assert_eq!(refused(16, 0), DecodeError::Extension(0));
     assert_eq!(refused(16, 5), Illegal::WritableLength.into());
@@ -242,8 +243,8 @@ fn a_rate_is_lowered_and_never_raised() {
 fn extension(area: &[u8]) -> impl Strategy<Value = Extension<'_>> {
     prop_oneof![
         Just(Extension::None),
-        (any::<[bool; 4]>(), any::<u32>()).prop_map(|([first, last, inc, dec], sent)| {
-            Extension::Bolt(Bolt { first, last, inc, dec, sent })
+        (any::<[bool; 5]>(), any::<u32>()).prop_map(|([first, last, favoured, inc, dec], sent)| {
+            Extension::Bolt(Bolt { first, last, favoured, inc, dec, sent })
         }),
         any::<u32>().prop_map(|granted| Extension::BoltEcho { granted }),
         (0..=MAX_HOPS).prop_map(|n| Extension::Telemetry(Hops::noted(7, &area[..n * HOP_BYTES]))),

@@ -21,8 +21,11 @@ impl BoltFields {
     pub const INC: u8 = 4;
     /// `dec`: a switch has told the source of congestion (§3.1).
     pub const DEC: u8 = 8;
+    /// Listing 1's reserved bit: of high priority, so that switches may spare it SRCs (App. B.2). The
+    /// paper does not say how a switch knows.
+    pub const FAVOURED: u8 = 16;
     /// All flags.
-    const ALL: u8 = Self::FIRST | Self::LAST | Self::INC | Self::DEC;
+    const ALL: u8 = Self::FIRST | Self::LAST | Self::INC | Self::DEC | Self::FAVOURED;
 
     /// Fields with these flags; `sent` is `t_data_tx`, nanoseconds modulo 2^32.
     #[inline]

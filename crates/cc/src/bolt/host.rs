@@ -161,7 +161,10 @@ impl Bolt {
             IncRule::Continuing => !first && !last,
         };
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        flag(first, BoltFields::FIRST) | flag(last, BoltFields::LAST) | flag(inc, BoltFields::INC)
+        flag(first, BoltFields::FIRST)
+            | flag(last, BoltFields::LAST)
+            | flag(inc, BoltFields::INC)
+            | flag(self.params.favoured, BoltFields::FAVOURED)
     }
 
     /// Packets that came with INC since the latest acknowledgement.

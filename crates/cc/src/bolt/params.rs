@@ -154,10 +154,16 @@ pub(super) const TABLE: &[ParamInfo] = &[
         &[paper("0", "Bolt Alg. 1 l. 12 has no cap"), code("256", "Bolt ns-3")],
     ),
     row(
+        "favoured",
+        FLAG,
+        "whether the flow is of high priority, for which switches send SRCs with `src_probability`",
+        &[both("false", "Bolt App. B.2; Listing 1's reserved bit says so")],
+    ),
+    row(
         "src_probability",
         NUMBER,
-        "probability that a congested switch sends the SRC that is due",
-        &[both("1", "Bolt Alg. 1; below 1 for favoured classes in App. B.2")],
+        "probability that a congested switch sends the SRC that is due to a favoured flow",
+        &[both("1", "Bolt Alg. 1; below 1 in App. B.2, which gives no value")],
     ),
     row(
         "max_mdf",
@@ -276,7 +282,9 @@ pub struct Params {
     pub sm_weighted: bool,
     /// Most PRU tokens of a port; 0 for any number.
     pub pru_cap: u32,
-    /// Probability of an SRC that is due (App. B.2).
+    /// The flow is of high priority (App. B.2).
+    pub favoured: bool,
+    /// Probability of an SRC that is due to a favoured flow (App. B.2).
     pub src_probability: f64,
     /// Fraction of the window that a loss takes away.
     pub max_mdf: f64,
@@ -321,6 +329,7 @@ impl Params {
             sm_counts_all: settings.choice("sm_counts") == "all",
             sm_weighted: settings.choice("sm_supply") == "weighted",
             pru_cap: settings.count("pru_cap"),
+            favoured: settings.flag("favoured"),
             src_probability: settings.number("src_probability"),
             max_mdf: settings.number("max_mdf"),
             fallback: fallback(settings)?,
@@ -331,6 +340,9 @@ impl Params {
         }
         if !params.sm {
             settings.without_effect(&["sm_counts", "sm_supply"], "while `sm` is false")?;
+        }
+        if params.favoured && params.src_probability >= 1.0 {
+            settings.without_effect(&["favoured"], "while `src_probability` is 1")?;
         }
         params.validate()?;
         Ok(params)

@@ -85,8 +85,8 @@ impl BoltPort {
     }
 
     /// Whether the SRC that is due is sent (App. B.2).
-    fn draws_src(&mut self) -> bool {
-        self.src_probability >= 1.0 || self.random.uniform() < self.src_probability
+    fn draws_src(&mut self, favoured: bool) -> bool {
+        !favoured || self.src_probability >= 1.0 || self.random.uniform() < self.src_probability
     }
 }
 
@@ -125,7 +125,7 @@ impl SwitchHalf for BoltPort {
         if queue >= self.threshold {
             // l. 4-10
             packet.clear(BoltFields::INC);
-            if packet.has(BoltFields::DEC) || !self.draws_src() {
+            if packet.has(BoltFields::DEC) || !self.draws_src(packet.has(BoltFields::FAVOURED)) {
                 return Verdict::Forward;
             }
             packet.set(BoltFields::DEC);

@@ -62,6 +62,11 @@ pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
     !algorithm.switch(&info).is_plain()
 }
 
+/// What its switch half is, to be compared.
+fn half_of(algorithm: &AlgorithmConfig) -> String {
+    format!("{:?}", algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 }))
+}
+
 /// The algorithm whose half a class's ports have, if any does.
 fn speaking<'a>(
     class: u8,
@@ -89,12 +94,15 @@ pub(super) fn check(
         labels.sort_unstable();
         labels.dedup();
         labels.retain(|&index| speaks(&algorithms[index].config));
+        // Two may differ in what their hosts do.
+        labels.dedup_by_key(|&mut index| half_of(&algorithms[index].config));
         any |= !labels.is_empty();
         if let [first, second, ..] = labels[..] {
             let (first, second) = (&algorithms[first].label, &algorithms[second].label);
             let message = format_args!(
                 "has `{first}` and `{second}` in one class, but a class's ports take part in one \
-                 algorithm; give each a `[[topology.class]]` of its own"
+                 algorithm, and these differ in what switches do; give each a `[[topology.class]]` of \
+                 its own"
             );
             root.problem("workload", message);
         }
