@@ -154,6 +154,8 @@ fn impossible_values_are_refused() {
         ("fs_min_cwnd", "0", "above 0"),
         ("fs_min_cwnd", "100", "below fs_max_cwnd"),
         ("endpoint_target", "0us", "above 0"),
+        ("endpoint_min_cwnd", "0.0001", "0, or between min_cwnd and max_cwnd"),
+        ("endpoint_min_cwnd", "300", "0, or between min_cwnd and max_cwnd"),
         ("endpoint_gain", "0", "above 0"),
         ("endpoint_gain", "1.1", "at most 1"),
         ("rto_gain", "2", "at most 1"),
@@ -192,8 +194,10 @@ fn impossible_values_are_refused() {
 fn settings_without_effect_are_refused() {
     let scaling = [("fs_range", "0us"), ("fs_min_cwnd", "0.1")];
     refused(PAPER, &scaling, "fs_min_cwnd", &["no effect", "`fs_range` is 0"]);
-    let v0 = [("decompose", "false"), ("endpoint_target", "50us")];
-    refused(PAPER, &v0, "endpoint_target", &["no effect", "`decompose` is false"]);
+    for setting in [("endpoint_target", "50us"), ("endpoint_min_cwnd", "1")] {
+        let v0 = [("decompose", "false"), setting];
+        refused(PAPER, &v0, setting.0, &["no effect", "`decompose` is false"]);
+    }
     refused(PAPER, &[("plb_rounds", "5")], "plb_rounds", &["no effect", "falcon"]);
     let endpoint = [("endpoint_gain", "0.5")];
     refused(("swift", "falcon"), &endpoint, "endpoint_gain", &["no effect", "paper"]);

@@ -55,6 +55,28 @@ fn swift_3_3_endpoint_delay_is_filtered_and_fabric_delay_is_not() {
 }
 
 #[test]
+fn swift_3_4_the_endpoint_window_may_have_a_minimum_of_its_own() {
+    let collapsed = |own_minimum: f64| {
+        let mut config = plain();
+        let HostSignal::EndpointDelay { min_cwnd, .. } = &mut config.host else { panic!() };
+        *min_cwnd = own_minimum;
+        let mut flow = swift(config);
+        for i in 1..=40 {
+            let mut event = ack(1e5 * f64::from(i), 40.0);
+            event.endpoint_delay = us(10_000.0);
+            event.rtt = us(10_040.0);
+            flow.on_ack(&event);
+        }
+        flow
+    };
+    // Forty halvings at most, and at least by 0.8 * 15 / 40: both windows at their minimum.
+    let flow = collapsed(1.0);
+    assert_eq!((fabric_cwnd(&flow), endpoint_cwnd(&flow)), (0.001, 1.0));
+    let flow = collapsed(0.0);
+    assert_eq!((fabric_cwnd(&flow), endpoint_cwnd(&flow)), (0.001, 0.001));
+}
+
+#[test]
 fn swift_3_3_each_window_has_its_own_guard() {
     let mut flow = swift(plain());
     flow.on_ack(&ack(1000.0, 40.0));

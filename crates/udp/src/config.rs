@@ -27,9 +27,17 @@ const SWIFT: &[(&str, &str)] = &[
     ("endpoint_target", "1500us"),
     // deviation: the paper's 0.001 lets a flow pause for 1000 round trips; Falcon's default is 0.01.
     ("min_cwnd", "0.01"),
-    // deviation: the default of 1 ms is for engines that own their cores; a thread that shares one is held
-    // off for 8 to 24 ms (docs/udp.md), and five timeouts in a row collapse the window.
+    // deviation: the paper has one minimum. An engine that shares its core is held off for milliseconds
+    // whatever the window is; below one packet the window would only add a pause of RTT / cwnd, and with it
+    // the RTT of a hold-off, between two looks at whether it is over (docs/udp.md).
+    ("endpoint_min_cwnd", "1"),
+    // deviation: the defaults of 1 ms are for engines that own their cores; a thread that shares one is
+    // held off for 8 to 24 ms (docs/udp.md). Before the first sample a timeout is no sign of congestion
+    // either: the handshake has just been answered.
     ("min_rto", "10ms"),
+    ("initial_rto", "30ms"),
+    // deviation: 3 is for timeouts of 1 ms after a network's 25 us; three of these would be one hold-off.
+    ("retx_reset_threshold", "10"),
     // Nothing is added at windows that cannot occur.
     ("fs_min_cwnd", "0.1"),
 ];
@@ -208,7 +216,49 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use apus_cc::{AckEvent, AlgorithmFields, Allowance, FlowInfo, Pacing, Sender, TimeoutEvent};
+    use apus_units::{PacketNumber, Span, Time};
+
     use super::*;
+
+    /// A peer whose engine is held off again and again, as one that shares its core, and then is not:
+    /// whatever the flow learned meanwhile must not pause it, for a pause is RTT / cwnd long, and the RTT
+    /// that of a hold-off (40 ms / 0.01 is four seconds).
+    #[test]
+    fn a_flow_does_not_pause_after_a_peer_that_was_held_off() {
+        let keys = KeyRing::insecure();
+        let config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
+        let mut flow = config.algorithm.sender(&FlowInfo::default());
+        let mut now = Time::ZERO;
+        let (held_off, fabric) = (Span::from_ms(40), Span::from_us(20));
+        for i in 0..100 {
+            // The timeouts of a hold-off, and the late acknowledgement of one packet.
+            let until = now + held_off;
+            while now + flow.rto() < until {
+                now += flow.rto();
+                flow.on_timeout(&TimeoutEvent { now, next_seq: PacketNumber::new(i + 1) });
+            }
+            now = until;
+            flow.on_ack(&AckEvent {
+                now,
+                rtt: held_off,
+                fabric_delay: fabric,
+                endpoint_delay: held_off - fabric,
+                hops: 0,
+                acked_packets: 1,
+                marked_packets: 0,
+                receiver_level: 0,
+                acked_seq: PacketNumber::new(i),
+                next_seq: PacketNumber::new(i + 1),
+                in_flight: 0,
+                fields: AlgorithmFields::None,
+                telemetry: None,
+            });
+            let Allowance { window, pacing } = flow.allowance();
+            assert!(window >= 1.0, "{window} packets after {} hold-offs", i + 1);
+            assert_eq!(pacing, Pacing::AckClocked);
+        }
+    }
 
     #[test]
     fn algorithms_that_need_switches_to_take_part_are_refused() {

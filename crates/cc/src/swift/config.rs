@@ -29,6 +29,8 @@ pub enum HostSignal {
         target: Span,
         /// Weight of a new sample in the average, in (0, 1].
         gain: f64,
+        /// Smallest endpoint window in packets; 0 for that of both windows.
+        min_cwnd: f64,
     },
     /// The fill level of the receiver's buffer (Falcon).
     ReceiverBuffer {
@@ -137,9 +139,10 @@ impl Config {
             Rules::Paper if settings.flag("decompose") => HostSignal::EndpointDelay {
                 target: settings.time("endpoint_target"),
                 gain: settings.number("endpoint_gain"),
+                min_cwnd: settings.number("endpoint_min_cwnd"),
             },
             Rules::Paper => {
-                let endpoint = ["endpoint_target", "endpoint_gain"];
+                let endpoint = ["endpoint_target", "endpoint_min_cwnd", "endpoint_gain"];
                 settings.without_effect(&endpoint, "while `decompose` is false")?;
                 HostSignal::EndToEnd
             }
@@ -197,8 +200,11 @@ impl Config {
         }
         match self.host {
             HostSignal::EndToEnd => {}
-            HostSignal::EndpointDelay { target, gain } => {
+            HostSignal::EndpointDelay { target, gain, min_cwnd } => {
                 require(!target.is_zero(), "endpoint_target", "above 0", target)?;
+                let own = (self.min_cwnd..=self.max_cwnd).contains(&min_cwnd);
+                let range = "0, or between min_cwnd and max_cwnd";
+                require(min_cwnd == 0.0 || own, "endpoint_min_cwnd", range, min_cwnd)?;
                 fraction("endpoint_gain", gain)?;
             }
             HostSignal::ReceiverBuffer { target_level: level, increase } => {
@@ -220,7 +226,10 @@ impl Config {
 pub struct Params {
     pub(super) config: Config,
     pub(super) target: TargetRule,
+    /// Of the fabric window.
     pub(super) aimd: Aimd,
+    /// Of the endpoint window.
+    pub(super) endpoint_aimd: Aimd,
 }
 
 impl Params {
@@ -239,7 +248,13 @@ impl Params {
             max_cwnd: config.max_cwnd,
             rules: config.rules,
         };
-        Ok(Self { config, target, aimd })
+        let endpoint_aimd = match config.host {
+            HostSignal::EndpointDelay { min_cwnd, .. } if min_cwnd > 0.0 => {
+                Aimd { min_cwnd, ..aimd }
+            }
+            _ => aimd,
+        };
+        Ok(Self { config, target, aimd, endpoint_aimd })
     }
 
     /// What they were made from.

@@ -102,7 +102,7 @@ impl Swift {
         let rtt = self.guard_rtt();
         by(&mut self.fabric, &self.params.aimd, now, rtt);
         if let HostSignal::EndpointDelay { .. } = self.params.config.host {
-            by(&mut self.endpoint, &self.params.aimd, now, rtt);
+            by(&mut self.endpoint, &self.params.endpoint_aimd, now, rtt);
         }
     }
 }
@@ -133,11 +133,11 @@ impl Sender for Swift {
         self.fabric.on_delay(aimd, at, (delay, target), acked);
         match config.host {
             HostSignal::EndToEnd => {}
-            HostSignal::EndpointDelay { target, gain } => {
+            HostSignal::EndpointDelay { target, gain, .. } => {
                 let sample = event.endpoint_delay.as_ps_f64();
                 self.endpoint_delay = ewma(self.endpoint_delay, gain, sample);
                 let signal = (self.endpoint_delay, target.as_ps_f64());
-                self.endpoint.on_delay(aimd, at, signal, acked);
+                self.endpoint.on_delay(&params.endpoint_aimd, at, signal, acked);
             }
             HostSignal::ReceiverBuffer { target_level, increase } => {
                 let signal = (f64::from(event.receiver_level), f64::from(target_level));

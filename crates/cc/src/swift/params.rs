@@ -163,6 +163,12 @@ pub(super) const TABLE: &[ParamInfo] = &[
         &[paper("100us", "Swift §5.4, Table 4")],
     ),
     row(
+        "endpoint_min_cwnd",
+        NUMBER,
+        "smallest endpoint window in packets, if that is more than min_cwnd; 0 for min_cwnd",
+        &[paper("0", "Swift §3.4 has one minimum for both windows")],
+    ),
+    row(
         "endpoint_gain",
         NUMBER,
         "weight of a new sample in the average of the endpoint delay",

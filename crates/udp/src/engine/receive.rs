@@ -41,12 +41,14 @@ impl Engine {
             self.take_departures(self.clock.now());
         }
         let mut any = false;
+        self.unread = true;
         for _ in 0..RECEIVE_BATCHES {
             add(&self.shared.stats.receive_calls, 1);
             // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
             let more = self.socket.receive(&mut buffers).unwrap_or(true);
             any |= self.handle_batch(&mut buffers);
             if !more {
+                self.unread = false;
                 break;
             }
         }
