@@ -336,9 +336,9 @@ impl Host {
         Ok(())
     }
 
-    /// In inline mode: does what there is to do now, and returns at once.
-    pub fn drive(&self) {
-        self.driver.step();
+    /// In inline mode: does what there is to do now, and returns at once, whether there was anything.
+    pub fn drive(&self) -> bool {
+        self.driver.step()
     }
 
     /// Has engines that sleep look at what has changed, as regions that were withdrawn, and drives the

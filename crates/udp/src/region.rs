@@ -184,6 +184,26 @@ impl Regions {
     }
 }
 
+/// The region that packets named last, as an engine keeps it: looking it up takes two locks.
+#[derive(Default)]
+pub(crate) struct LastRegion(Option<Arc<Registered>>);
+
+impl LastRegion {
+    /// The region with this key, as [`Regions::get`].
+    #[inline]
+    pub(crate) fn get(&mut self, regions: &Regions, key: RegionKey) -> Option<&Registered> {
+        if self.0.as_ref().is_none_or(|region| region.key != key) {
+            self.0 = regions.get(key);
+        }
+        self.0.as_deref()
+    }
+
+    /// Lets go of it.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
 /// A registered region. Dropping it withdraws it.
 pub struct Region {
     registered: Arc<Registered>,

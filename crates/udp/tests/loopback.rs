@@ -76,6 +76,42 @@ fn inline_hosts_are_driven_by_whoever_waits() {
 }
 
 #[test]
+fn connections__that_come_and_go_all_work() {
+    for mode in [HYBRID, Mode::Blocking, Mode::Spinning] {
+        let server = host(steady(mode));
+        let region = server.register(vec![0; 1 << 16], Access::ReadWrite).expect("region");
+        let clients = [(); 3].map(|()| host(steady(mode)));
+        let connect = |client: usize| {
+            let here = clients[client].connect(server.local_addr()).expect("connect");
+            (here, server.accept().expect("accept"))
+        };
+        let write = |(here, there): &(Connection, Connection), seed: u64| {
+            let bytes = pattern(seed, 50_000);
+            let write = here.submit(Request::write(region.key(), 0, bytes.clone())).expect("room");
+            write.wait().expect("written");
+            region.read(|memory| assert!(memory[..bytes.len()] == bytes));
+            there.submit(Request::message(bytes.clone())).expect("room").wait().expect("delivered");
+            assert!(here.receive().expect("message").bytes == bytes);
+        };
+        let first = connect(0);
+        write(&first, 1);
+        let second = connect(1);
+        for seed in 2..10 {
+            write(&first, seed);
+            write(&second, seed + 100);
+        }
+        first.0.close();
+        until(|| first.1.ended().is_some());
+        let (third, again) = (connect(2), connect(0));
+        for seed in 10..20 {
+            for connection in [&second, &third, &again] {
+                write(connection, seed);
+            }
+        }
+    }
+}
+
+#[test]
 fn write__to_what_is_not_allowed_is_refused_with_the_reason() {
     let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
     let readable = server.register(pattern(1, 1000), Access::Read).expect("region");

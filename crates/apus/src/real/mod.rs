@@ -124,6 +124,11 @@ impl Common {
         })
     }
 
+    /// Whether the command's own thread drives the engine.
+    pub fn is_inline(&self) -> bool {
+        self.mode == ModeName::Inline
+    }
+
     /// The algorithm of every flow.
     pub fn algorithm(&self) -> &str {
         self.algorithm.as_deref().unwrap_or("swift")

@@ -151,12 +151,14 @@ impl Perf {
         let mut latencies = Vec::new();
         let (from, mut shown) = (Instant::now(), Instant::now());
         while from.elapsed() < self.duration {
-            host.drive();
+            let busy = host.drive();
             if let Some(record) = &mut record {
                 record.sample()?;
             }
             let Ok(end) = ends.try_recv() else {
-                std::thread::yield_now();
+                if !busy {
+                    std::thread::yield_now();
+                }
                 continue;
             };
             let done = end.result.map_err(|error| Failure::Run(error.to_string()))?;

@@ -1,8 +1,9 @@
 //! `apus serve`: a peer for `apus ping` and `apus perf`.
 
 use std::net::SocketAddr;
+use std::thread;
 
-use apus_udp::{Access, Connection, Request};
+use apus_udp::{Access, Connection, Host, Message, Request};
 use clap::Args;
 
 use super::{Common, PORT};
@@ -32,26 +33,48 @@ impl Serve {
             .map_err(|error| Failure::Run(error.to_string()))?;
         print(&format!("listening on {}\n", host.local_addr()))?;
         let greeting = [region.key().get().to_be_bytes(), (self.region as u64).to_be_bytes()];
+        let greeting = greeting.concat();
+        if self.common.is_inline() {
+            self.poll(&host, &greeting)
+        } else {
+            self.wait(&host, &greeting)
+        }
+    }
+
+    /// With engines of their own: a thread for each peer, which sleeps while the peer is silent.
+    fn wait(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
+        loop {
+            let next = host.accept().map_err(|error| Failure::Run(error.to_string()))?;
+            let Some(connection) = self.greet(next, greeting) else { continue };
+            let answer = move || {
+                while let Ok(message) = connection.receive() {
+                    answer(&connection, message);
+                }
+            };
+            let thread = thread::Builder::new().name("apus-peer".to_owned()).spawn(answer);
+            thread.map_err(|error| Failure::Run(format!("a thread for a peer: {error}")))?;
+        }
+    }
+
+    /// With the engine inline: this thread does everything.
+    fn poll(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         let mut connections: Vec<Connection> = Vec::new();
         loop {
             if connections.is_empty() {
                 // Nothing to answer: wait for a peer without using the core.
                 let first = host.accept().map_err(|error| Failure::Run(error.to_string()))?;
-                connections.extend(self.greet(first, &greeting.concat()));
+                connections.extend(self.greet(first, greeting));
             }
-            host.drive();
+            let mut idle = !host.drive();
             if let Some(next) = host.try_accept() {
-                connections.extend(self.greet(next, &greeting.concat()));
+                connections.extend(self.greet(next, greeting));
             }
-            let mut idle = true;
             connections.retain(|connection| {
                 loop {
                     match connection.try_receive() {
-                        // An answer that finds no room is not given: the peer has stopped listening.
                         Ok(Some(message)) => {
                             idle = false;
-                            let _ =
-                                connection.submit_to(message.flow, Request::message(message.bytes));
+                            answer(connection, message);
                         }
                         Ok(None) => return true,
                         Err(_) => return false,
@@ -69,4 +92,9 @@ impl Serve {
         let told = connection.submit(Request::message(greeting.to_vec()));
         told.ok().map(|_| connection)
     }
+}
+
+/// Returns a message. An answer that finds no room is not given: the peer has stopped listening.
+fn answer(connection: &Connection, message: Message) {
+    let _ = connection.submit_to(message.flow, Request::message(message.bytes));
 }

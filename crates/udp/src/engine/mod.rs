@@ -34,7 +34,7 @@ use crate::connection::Connection as Handle;
 use crate::error::{Cause, StartError};
 use crate::host::Driver;
 use crate::ops::{Deadline, Pending};
-use crate::region::Regions;
+use crate::region::{LastRegion, Regions};
 use crate::session::{SessionId, Sessions};
 use crate::stats::add;
 use crate::sys::{ReceiveBuffers, Socket};
@@ -83,6 +83,7 @@ pub(crate) struct Engine {
     sessions: Sessions,
     endpoint: Endpoint,
     regions: Arc<Regions>,
+    last_region: LastRegion,
     seen_withdrawals: u64,
     next_housekeeping: Time,
     /// By [`SessionId::index`].
@@ -153,6 +154,7 @@ impl Engine {
             sessions,
             endpoint,
             regions,
+            last_region: LastRegion::default(),
             seen_withdrawals: 0,
             next_housekeeping: Time::MAX,
             connections: BTreeMap::new(),
@@ -290,6 +292,7 @@ impl Engine {
         let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
         if withdrawals != self.seen_withdrawals || now >= self.next_housekeeping {
             self.seen_withdrawals = withdrawals;
+            self.last_region.forget();
             let held = self.regions.let_go(self.index, |key| self.endpoint.answers_from(key));
             self.next_housekeeping = if held { now + HOUSEKEEPING } else { Time::MAX };
         }

@@ -42,13 +42,15 @@ impl Engine {
         }
         let mut any = false;
         self.unread = true;
-        for _ in 0..RECEIVE_BATCHES {
+        for batch in 0..RECEIVE_BATCHES {
             add(&self.shared.stats.receive_calls, 1);
             // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
             let more = self.socket.receive(&mut buffers).unwrap_or(true);
             any |= self.handle_batch(&mut buffers);
-            if !more {
-                self.unread = false;
+            // What comes one by one is answered before the next look.
+            let single = batch == 0 && buffers.len() == 1;
+            if !more || single {
+                self.unread = more;
                 break;
             }
         }
@@ -212,9 +214,10 @@ impl Engine {
         }
     }
 
-    fn admit(&self, session: SessionId, flow: FlowId, segment: &Segment) -> Admission {
-        let region = |key, want, address| {
-            let region = self.regions.get(key).ok_or(RejectReason::NoRegion);
+    fn admit(&mut self, session: SessionId, flow: FlowId, segment: &Segment) -> Admission {
+        let (last, regions) = (&mut self.last_region, &self.regions);
+        let mut region = |key, want, address| {
+            let region = last.get(regions, key).ok_or(RejectReason::NoRegion);
             match region.and_then(|r| r.admit(want, address, segment.op_length)) {
                 Ok(()) => Admission::Yes,
                 Err(reason) => Admission::No(reason),
@@ -261,7 +264,7 @@ impl Engine {
     ) {
         match segment.kind {
             SegmentKind::Write { region, address } => {
-                if let Some(region) = self.regions.get(region) {
+                if let Some(region) = self.last_region.get(&self.regions, region) {
                     region.store(address + segment.offset, payload);
                 }
             }

@@ -223,7 +223,7 @@ impl Engine {
                 match (segment.kind, source) {
                     (SegmentKind::ReadResponse, Some(op)) => match op.kind {
                         OpKind::Read { region, address } => {
-                            let region = self.regions.get(region);
+                            let region = self.last_region.get(&self.regions, region);
                             region.and_then(|r| r.look(address + segment.offset, payload, seal))
                         }
                         _ => None,

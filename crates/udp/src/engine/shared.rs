@@ -121,11 +121,17 @@ impl EngineShared {
         }
     }
 
+    /// Whether there are commands.
+    #[inline]
+    pub(super) fn has_commands(&self) -> bool {
+        !self.ring.is_empty() || !self.rare.is_empty()
+    }
+
     /// Sleeps until the bell, a datagram (or room to send, if `sending`), or `timeout`.
     pub(super) fn sleep(&self, socket: &Socket, timeout: Option<Span>, sending: bool) {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if self.ring.is_empty() && self.rare.is_empty() && !self.is_stopped() {
+        if !self.has_commands() && !self.is_stopped() {
             let wanted = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             let mut fds = [PollFd::new(&self.bell, PollFlags::IN), PollFd::new(socket, wanted)];
             let timeout = timeout.map(|span| {

@@ -13,10 +13,10 @@ use crate::stats::add;
 impl Engine {
     /// Takes what applications have asked for; returns when, if there was anything.
     pub(super) fn take_submissions(&mut self) -> Option<Time> {
-        let (rare, ring) = self.shared.waiting();
-        if rare + ring == 0 {
+        if !self.shared.has_commands() {
             return None;
         }
+        let (rare, ring) = self.shared.waiting();
         let now = self.clock.now();
         // A connection closes after the ops that were submitted before.
         let most = if rare == 0 { ring.min(SUBMISSIONS) } else { ring };

@@ -56,6 +56,11 @@ impl ReceiveBuffers {
         }
     }
 
+    /// How many datagrams, or aggregates, the last call of [`Socket::receive`] brought.
+    pub(crate) fn len(&self) -> usize {
+        self.metas.len()
+    }
+
     /// What the last call of [`Socket::receive`] brought.
     pub(crate) fn received(&mut self) -> impl Iterator<Item = (&Meta, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);
@@ -115,7 +120,7 @@ impl Socket {
         }
         let full = received == batch;
         buffers.batch = if full { (2 * batch).min(BATCH) } else { received.max(1) };
-        Ok(full && batch > 1)
+        Ok(full)
     }
 }
 

@@ -46,9 +46,10 @@ fn greet(client: &Connection, region: u64, port: u16) -> Result<(), Failure> {
     told.map(drop).map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// Sends every datagram back; the engine is driven first, so that the asking is acknowledged.
+/// Sends every datagram back; the engine is driven until the first one comes, so that the asking is
+/// acknowledged, also if it went twice.
 fn echo(host: &Host, socket: &UdpSocket) {
-    host.drive();
+    let mut begun = false;
     let mut buffer = [0; 2048];
     let mut heard = Instant::now();
     let mut polls = 0u32;
@@ -57,9 +58,13 @@ fn echo(host: &Host, socket: &UdpSocket) {
             if length == END_OF_ECHO {
                 return;
             }
+            begun = true;
             // What does not go is missed by the client, which says so.
             let _ = socket.send_to(&buffer[..length], from);
             polls = 0;
+        }
+        if !begun {
+            host.drive();
         }
         // The clock is not part of the round trip.
         polls += 1;
