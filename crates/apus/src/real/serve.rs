@@ -82,7 +82,7 @@ impl Serve {
                 }
             });
             if idle {
-                std::thread::yield_now();
+                thread::yield_now();
             }
         }
     }
