@@ -96,18 +96,33 @@ fn every_example_of_the_documents_runs() {
     }
 }
 
-/// A link to a file of the repository leads somewhere.
+/// The documents of the repository.
+fn documents() -> Vec<PathBuf> {
+    let pages = |folder: PathBuf| {
+        let files = fs::read_dir(folder).expect("folder").map(|file| file.expect("file").path());
+        files.filter(|file| file.extension().is_some_and(|extension| extension == "md"))
+    };
+    pages(root()).chain(pages(root().join("docs"))).collect()
+}
+
+/// A link to a file of the repository leads somewhere, and every figure is shown.
 #[test]
 fn links_lead_somewhere() {
-    for document in DOCUMENTS {
-        let path = root().join(document);
-        let text = fs::read_to_string(&path).expect(document);
+    let mut figures: Vec<PathBuf> = fs::read_dir(root().join("docs/figures"))
+        .expect("figures")
+        .map(|file| file.expect("file").path().canonicalize().expect("path"))
+        .collect();
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("text");
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = link.split('#').next().unwrap_or_default();
             if !file.is_empty() && !file.contains("://") {
                 let target = path.parent().expect("folder").join(file);
-                assert!(target.exists(), "{document}: {link}");
+                assert!(target.exists(), "{}: {link}", path.display());
+                let target = target.canonicalize().expect("path");
+                figures.retain(|figure| *figure != target);
             }
         }
     }
+    assert!(figures.is_empty(), "no document shows {figures:?}");
 }

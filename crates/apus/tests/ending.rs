@@ -1,5 +1,7 @@
 //! Runs that end before their time, and results that cannot be kept.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -31,11 +33,10 @@ fn apus(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Ctrl-C, half a second after the start.
+/// Ctrl-C, half a second after the start at the earliest.
 fn interrupt(child: Child) -> Output {
     sleep(Duration::from_millis(500));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    support::interrupt(&child);
     child.wait_with_output().expect("process")
 }
 

@@ -1,10 +1,12 @@
 //! `apus sweep`: tables, chart, and what is kept from one call to the next.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -141,9 +143,13 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     let mut command = apus(&folder, &arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("process");
-    sleep(Duration::from_millis(600));
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let until = Instant::now() + Duration::from_secs(60);
+    let kept = || fs::read_dir(folder.join("out/runs")).map_or(0, Iterator::count);
+    while kept() == 0 {
+        assert!(Instant::now() < until, "the first run is never kept");
+        sleep(Duration::from_millis(20));
+    }
+    support::interrupt(&child);
     let output = child.wait_with_output().expect("process");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{stderr}");

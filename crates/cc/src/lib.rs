@@ -2,7 +2,8 @@
 //!
 //! An algorithm has up to three halves, one per place where it acts: the sending host
 //! ([`Sender`]), the switch ([`SwitchHalf`]) and the receiver ([`Receiver`]). Each half is plain data with
-//! methods; none does I/O, reads a clock or draws a random number. Time is an argument.
+//! methods; none does I/O or reads a clock. Time is an argument, and random numbers come only from a
+//! seed that it was given.
 //!
 //! To add an algorithm, write one folder and add one line to the table in [`registry`].
 #![no_std]

@@ -1,5 +1,4 @@
 //! Cost of a hop: through one port of each kind, and across a k = 8 fat tree with an engine.
-#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "std is at hand")]
 #![allow(missing_docs, reason = "criterion's macros define undocumented functions")]
 
 use std::cmp::Reverse;

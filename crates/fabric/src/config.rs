@@ -91,7 +91,7 @@ pub struct PortConfig {
 pub enum PortKind {
     /// One event per hop.
     Fifo,
-    /// One service event per packet besides.
+    /// A service event besides for each packet behind which another waits.
     Class,
 }
 

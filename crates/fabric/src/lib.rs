@@ -22,7 +22,8 @@
 //! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it is
 //!   known. It computes the departure when the packet comes and needs one event per hop;
 //! * a class port has several classes, pausing, a rate limit, a shared buffer, a variable rate or
-//!   failures. It needs one service event per packet besides.
+//!   failures. It needs a service event besides for each packet behind which
+//!   another waits.
 //!
 //! Where both apply they agree to the picosecond (`tests/differential.rs`).
 //!

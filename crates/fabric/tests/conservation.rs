@@ -1,5 +1,4 @@
 //! Every packet is delivered, dropped or somewhere in the fabric, whatever happens to it.
-#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "std is at hand")]
 
 mod support;
 

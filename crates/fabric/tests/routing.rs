@@ -1,5 +1,4 @@
 //! Paths: shortest, symmetric, balanced, re-drawn by label.
-#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "std is at hand")]
 
 mod support;
 

@@ -6,7 +6,7 @@
 //! for fits the link in the other direction, and drops the rest. Data is thus never lost.
 //!
 //! What the published excerpt does not say comes from the authors' simulator (`kaist-ina/ns2-xpass`),
-//! or is marked `unverified`: from the rest of the paper as remembered.
+//! or is marked `unverified`: from notes on the rest of the paper, without its text at hand.
 
 mod feedback;
 mod host;

@@ -1,5 +1,4 @@
 //! A network in virtual time: the smallest engine that can drive one.
-#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "std is at hand")]
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
 use std::cmp::Reverse;
