@@ -43,7 +43,7 @@ pub use event::{
 pub use flow::FlowInfo;
 pub use header::{AlgorithmFields, CongestionHeader, Echo, Ecn, Word};
 pub use receiver::{MAX_CREDIT_PADDING, Receiver, ReceiverAlgorithm, ReceiverControl};
-pub use rtt::{RtoRule, RttEstimator};
+pub use rtt::{Backoff, RtoRule, RttEstimator};
 pub use sender::{Allowance, Pacing, Sender, SenderControl, Snapshot};
 pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,

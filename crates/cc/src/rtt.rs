@@ -124,6 +124,38 @@ impl RttEstimator {
     }
 }
 
+/// Doublings of the timeout since an acknowledgement came (RFC 6298 §5.5 and §5.7). Algorithms with a window need
+/// none: theirs falls to its minimum. One without keeps sending at its rate, and a timeout shorter than the
+/// RTT would expire again and again before anything can be acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    doublings: u8,
+}
+
+impl Backoff {
+    /// The most doublings. deviation: RFC 6298 §5.5 lets a maximum be 60 s or more; 64 times a timeout of
+    /// 1 ms or more is beyond any datacenter's RTT.
+    const MOST: u8 = 6;
+
+    /// A timeout expired.
+    pub fn on_timeout(&mut self) {
+        self.doublings = (self.doublings + 1).min(Self::MOST);
+    }
+
+    /// Data was acknowledged.
+    #[inline]
+    pub fn on_ack(&mut self) {
+        self.doublings = 0;
+    }
+
+    /// The timeout, doubled.
+    #[inline]
+    #[must_use]
+    pub fn applied(self, rto: Span) -> Span {
+        (0..self.doublings).fold(rto, |rto, _| rto.saturating_add(rto))
+    }
+}
+
 /// One step of an exponentially weighted moving average; a NaN average takes the sample as it is.
 #[inline]
 pub(crate) fn ewma(average: f64, gain: f64, sample: f64) -> f64 {

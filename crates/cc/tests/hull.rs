@@ -83,6 +83,18 @@ fn hull_4_3_the_pace_follows_what_comes() {
     assert_eq!(pacer.rate(at(10_001.0)), None);
 }
 
+/// A window that is cut takes back what waited: nothing came, and with eta = 1 nothing is left of the rate but a
+/// packet per timeout, 1000 B in 10 ms.
+#[test]
+fn hull_4_3_the_pace_never_is_zero() {
+    let params = PacerParams { eta: 1.0, ..PACER };
+    let mut pacer = Pacer::new(Rate::from_gbps(10), 1);
+    pacer.on_mark(&params, at(1.0));
+    pacer.on_transmit(&params, at(65.0), 1000.0, 5000.0);
+    pacer.on_transmit(&params, at(129.0), 1000.0, 0.0);
+    assert_eq!(pacer.rate(at(129.0)), Some(Rate::from_bps(800_000)));
+}
+
 /// A mark has the flow paced with probability 1/8. Of 4000 flows with one mark each, 500 are, and the
 /// standard deviation is 21; five of them.
 #[test]

@@ -8,8 +8,8 @@ use alloc::sync::Arc;
 
 use apus_cc::registry::Registered;
 use apus_cc::timely::{Params, Timely, patched_weight};
-use apus_cc::{FlowInfo, Pacing, Sender, Settings};
-use apus_units::{Bytes, Rate};
+use apus_cc::{FlowInfo, Pacing, Sender, Settings, TimeoutEvent};
+use apus_units::{Bytes, PacketNumber, Rate};
 use common::assert_close;
 
 /// A segment is a packet, and the first rate half of 10 Gb/s.
@@ -52,6 +52,39 @@ fn alg_1_below_t_low_the_rate_grows_by_delta_whatever_the_gradient() {
     assert_eq!(run.0.allowance().pacing, Pacing::Rate(Rate::from_gbps(5)));
     assert_close(run.rtts(&[20.0]), 5_010.0);
     assert_close(run.rtts(&[49.0]), 5_020.0);
+}
+
+/// TIMELY §4.3: five completion events in a row without a positive gradient, wherever their RTTs lie. After
+/// 100 us four times, 600 us is a steep rise, which begins the count anew; with alpha = 0.875 the gradient at
+/// 450 us is that of 0.125 * 0.875 * 500 - 0.875 * 150 = -77 us, and one step of 10 Mb/s follows.
+#[test]
+fn alg_1_a_rise_above_t_high_begins_the_count_of_calm_events_anew() {
+    let mut run = Run::new(timely("paper", &[("alpha", "0.875")]));
+    run.rtts(&[100.0; 4]);
+    let after_cut = run.rtts(&[600.0]);
+    assert_close(run.rtts(&[450.0]), after_cut + 10.0);
+}
+
+/// RFC 6298 §5.5: the timeout doubles while nothing is heard, and is as before once something is.
+#[test]
+fn timeouts_without_an_acknowledgement_double_the_next() {
+    let mut flow = timely("paper", &[]);
+    flow.on_ack(&common::ack(100.0, 50.0));
+    let rto = flow.rto();
+    let expire = |flow: &mut Timely, times: usize| {
+        for _ in 0..times {
+            flow.on_timeout(&TimeoutEvent {
+                now: common::at(200.0),
+                next_seq: PacketNumber::new(9),
+            });
+        }
+        flow.rto().as_ps_f64() / rto.as_ps_f64()
+    };
+    assert_close(expire(&mut flow, 1), 2.0);
+    assert_close(expire(&mut flow, 1), 4.0);
+    assert_close(expire(&mut flow, 100), 64.0);
+    flow.on_ack(&common::ack(300.0, 50.0));
+    assert_close(expire(&mut flow, 0), 1.0);
 }
 
 #[test]

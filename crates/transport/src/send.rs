@@ -330,7 +330,7 @@ impl SendSide {
             // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
             return AckOutcome::default();
         }
-        let echo_sent_at = self.record(ack.echo.get()).map(|s| s.sent_at);
+        let echoed = self.record(ack.echo.get()).map(|sent| (sent.sent_at, sent.fate));
         let received = (ack.largest, ack.bitmap);
         let repeats = self.acked.largest() == Some(ack.largest);
         let mut outcome = self.on_received(now, received, config.reorder_threshold, finish);
@@ -344,6 +344,10 @@ impl SendSide {
             }
             return outcome;
         }
+        // Repeated without news, as for a message that the receiver has no room for: its timing is that of
+        // a packet acknowledged before, and grows with each repetition.
+        let stale = |fate: &Fate| matches!(fate, Fate::Acked) && outcome.newly_acked == 0;
+        let echo_sent_at = echoed.filter(|(_, fate)| !stale(fate)).map(|(sent_at, _)| sent_at);
         AckOutcome { echo_sent_at, ..outcome }
     }
 

@@ -101,6 +101,38 @@ fn a_lost_ack_of_a_request_is_no_timeout_once_the_answer_is_here() {
     assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(0));
 }
 
+/// A receiver without room for a message says again and again what it has. The packet that this echoes was
+/// acknowledged before: its age is no RTT, though its record is still held, behind a packet that is missing.
+#[test]
+fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default());
+    endpoint.open(FlowId::new(0), &constant("4"), &FlowInfo::default());
+    let op = Op { kind: WRITE, length: 64, user: 0 };
+    for _ in 0..2 {
+        endpoint.submit(Time::ZERO, FlowId::new(0), op).expect("submit");
+        endpoint.poll_data(Time::ZERO).expect("a packet");
+    }
+    let mut acknowledge = |us: u64| {
+        let now = Time::ZERO + Span::from_us(us);
+        let arrival =
+            Arrival { now, nic_received_at: now, hops: 1, marked: false, receiver_level: 0 };
+        let ack = apus_wire::Ack {
+            largest: PacketNumber::new(1),
+            bitmap: 1,
+            echo: PacketNumber::new(1),
+            remote_queuing: Span::ZERO,
+            hops: 1,
+            marked: 0,
+            receiver_level: 0,
+        };
+        let header =
+            Header { flow: FlowId::new(0), seq: PacketNumber::new(0), body: Body::Ack(ack) };
+        endpoint.handle_packet(&arrival, &header)
+    };
+    assert!(matches!(acknowledge(20), Handled::Ack(Some(_))), "the first tells the RTT");
+    assert_eq!(acknowledge(900), Handled::Ack(None));
+}
+
 #[test]
 fn unanswered_read_requests_are_refused_beyond_the_limit() {
     let mut endpoint = endpoint();

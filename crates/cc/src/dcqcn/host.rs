@@ -9,8 +9,8 @@ use super::receiver::NotificationPoint;
 use super::switch::RampMarker;
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
-    ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender, SettingError, Settings,
+    AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, Ecn, FlowInfo, LossEvent,
+    Pacing, ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender, SettingError, Settings,
     Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
@@ -39,6 +39,7 @@ pub struct Dcqcn {
     /// Wire bytes of a packet.
     packet: u32,
     rtt: RttEstimator,
+    backoff: Backoff,
 }
 
 impl Registered for Dcqcn {
@@ -73,6 +74,7 @@ impl Registered for Dcqcn {
             by_bytes: 0,
             packet: u32::try_from(flow.packet.get()).unwrap_or(u32::MAX),
             rtt: RttEstimator::default(),
+            backoff: Backoff::default(),
         }
     }
 
@@ -152,11 +154,14 @@ impl Sender for Dcqcn {
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
+        self.backoff.on_ack();
     }
 
     fn on_loss(&mut self, _: &LossEvent) {}
 
-    fn on_timeout(&mut self, _: &TimeoutEvent) {}
+    fn on_timeout(&mut self, _: &TimeoutEvent) {
+        self.backoff.on_timeout();
+    }
 
     #[inline]
     fn on_transmit(&mut self, header: &mut CongestionHeader, _: &SendInfo) {
@@ -210,7 +215,7 @@ impl Sender for Dcqcn {
         // A flow that sends seldom hears seldom.
         let packet = Bytes::new(u64::from(self.packet));
         let gap = Rate::from_bps(self.current as u64).serialization_time(packet);
-        self.rtt.rto(&self.params.rto, gap)
+        self.backoff.applied(self.rtt.rto(&self.params.rto, gap))
     }
 
     fn snapshot(&self) -> Snapshot {

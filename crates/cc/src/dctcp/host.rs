@@ -128,7 +128,8 @@ impl Sender for Dctcp {
             self.grow(event.acked_packets);
         } else if event.acked_seq >= self.cut_until {
             // RFC 8257 §3.3 step 9, at most once per window of data (RFC 3168 §6.1.2, which also
-            // forbids to grow on a marked ACK).
+            // forbids to grow on a marked ACK). Alpha is of the last window of data that has ended, also
+            // for GCN (g = 1): the first mark after a window without any cuts by nothing.
             let cut = self.cwnd * (1.0 - self.alpha / 2.0);
             self.cwnd = cut.max(self.params.min_cwnd);
             self.ssthresh = self.cwnd.max(MIN_SSTHRESH);

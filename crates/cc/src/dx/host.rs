@@ -13,7 +13,10 @@ use crate::{
 };
 
 /// The sender half of DX. DX measures the one-way delay between NICs against its smallest value; here
-/// it is the RTT between NICs, acknowledgements being small and served first where classes exist.
+/// it is the RTT between NICs, acknowledgements being small and served first where classes exist. Like the paper's
+/// it knows no sizes: the smallest delay is that of the flow's smallest packet, and what a full one takes longer
+/// on links that store and forward counts as queueing, once that is above `headroom`. Nor does it age: after a
+/// change to a longer path the difference counts as queueing too.
 #[derive(Clone, Debug)]
 pub struct Dx {
     params: Arc<Params>,

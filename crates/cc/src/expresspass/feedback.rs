@@ -75,8 +75,9 @@ impl Feedback {
         if gap > u32::MAX / 2 {
             self.lost = self.lost.saturating_sub(1);
         } else {
-            self.lost += gap;
-            self.total += gap + 1;
+            // A peer may echo any number.
+            self.lost = self.lost.saturating_add(gap);
+            self.total = self.total.saturating_add(gap).saturating_add(1);
             self.expected = echo.number.wrapping_add(1);
         }
         let period = now.since(self.period_began);

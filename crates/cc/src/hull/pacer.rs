@@ -78,6 +78,10 @@ impl Pacer {
         let input = if came > 0.0 { came * 8.0 / elapsed.as_secs_f64() } else { 0.0 };
         let eta = params.eta;
         let rate = (1.0 - eta) * self.rate + eta * input + params.beta * 1e3 * backlog;
+        // deviation: the paper names no least rate. A packet per `timeout`, for which pacing lasts, is as
+        // good as none, and no packet leaves at a rate of 0.
+        let least = bytes * 8.0 / params.timeout.as_secs_f64();
+        let rate = if rate > least { rate } else { least };
         self.rate = if rate < self.line_rate { rate } else { self.line_rate };
         (self.computed_at, self.arrived, self.backlog) = (now, 0.0, backlog);
     }

@@ -36,7 +36,11 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "rtt_gain",
         ParamKind::Number,
         "weight of a packet's RTT in a port's average of them",
-        &[paper("0.02", "ns-2 rcp.cc: RTT_GAIN")],
+        &[paper(
+            "0.02",
+            "deviation: RTT_GAIN of ns-2 rcp.cc, which takes the mean of an interval, weighted by bytes, \
+             once per interval; a weight per packet needs no sums",
+        )],
     ),
     row(
         "initial_rtt",

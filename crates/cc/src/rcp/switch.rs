@@ -23,6 +23,9 @@ const MAX_INTERVALS: u64 = 64;
 /// ```
 ///
 /// with the link's rate `C`, the rate `y` at which bytes came in the interval, and the queue `q`.
+/// deviation: `y` is of the packets for which there was room, while ns-2's rcp.cc counts those as well that its
+/// queue then drops: a port shows its half only what it keeps. With a full buffer the rate falls by the queue
+/// alone, more slowly.
 /// A port looks when packets come: intervals that have passed without one are made up for then.
 #[derive(Clone, Copy, Debug)]
 pub struct RcpPort {

@@ -7,9 +7,9 @@ use apus_units::{Bytes, Rate, Span, Time};
 use super::params::{self, Params, Variant};
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
-    TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
+    StateOverride, TimeoutEvent,
 };
 
 /// Steps of hyperactive increase (TIMELY §4.3, Alg. 1: N = 5).
@@ -37,6 +37,7 @@ pub struct Timely {
     /// Wire bytes of a packet.
     packet: u32,
     rtt: RttEstimator,
+    backoff: Backoff,
 }
 
 impl Registered for Timely {
@@ -75,6 +76,7 @@ impl Registered for Timely {
             calm: 0,
             packet: u32::try_from(flow.packet.get()).unwrap_or(u32::MAX),
             rtt: RttEstimator::default(),
+            backoff: Backoff::default(),
             params,
         }
     }
@@ -103,6 +105,7 @@ impl Timely {
         self.prev_rtt = new_rtt;
         self.rtt_diff = (1.0 - params.alpha) * self.rtt_diff + params.alpha * diff;
         let gradient = self.rtt_diff / params.min_rtt.as_secs_f64();
+        self.calm = if gradient <= 0.0 { self.calm.saturating_add(1) } else { 0 };
         let delta = params.delta.as_bps() as f64;
         let (t_low, t_high) = (params.t_low.as_secs_f64(), params.t_high.as_secs_f64());
         let rate = if new_rtt < t_low {
@@ -112,7 +115,6 @@ impl Timely {
         } else {
             match params.variant {
                 Variant::Paper { hai_thresh } => {
-                    self.calm = if gradient <= 0.0 { self.calm.saturating_add(1) } else { 0 };
                     if gradient <= 0.0 {
                         let steps = if self.calm >= hai_thresh { HAI_STEPS } else { 1.0 };
                         self.rate + steps * delta
@@ -136,6 +138,7 @@ impl Sender for Timely {
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
+        self.backoff.on_ack();
         self.acked = self.acked.saturating_add(event.acked_packets);
         // ECN or Delay eq. 24: the rate changes once per segment, and not more than once per D_minRTT.
         let early = event.now.since(self.last_change) < self.params.min_rtt;
@@ -149,7 +152,9 @@ impl Sender for Timely {
 
     fn on_loss(&mut self, _: &LossEvent) {}
 
-    fn on_timeout(&mut self, _: &TimeoutEvent) {}
+    fn on_timeout(&mut self, _: &TimeoutEvent) {
+        self.backoff.on_timeout();
+    }
 
     #[inline]
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
@@ -164,7 +169,8 @@ impl Sender for Timely {
     fn rto(&self) -> Span {
         // A flow that sends seldom hears seldom.
         let packet = Bytes::new(u64::from(self.packet));
-        self.rtt.rto(&self.params.rto, Rate::from_bps(self.rate as u64).serialization_time(packet))
+        let gap = Rate::from_bps(self.rate as u64).serialization_time(packet);
+        self.backoff.applied(self.rtt.rto(&self.params.rto, gap))
     }
 
     fn snapshot(&self) -> Snapshot {
