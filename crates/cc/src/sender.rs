@@ -37,8 +37,9 @@ pub enum Pacing {
     AckClocked,
     /// Successive packets leave this far apart (Swift Alg. 1 `pacing_delay`), one at a time.
     Delay(Span),
-    /// A packet for which the window has room leaves at once; one for which it has part of the room
-    /// leaves this far behind the one before (Bolt ns-3), so that a window of 2.5 packets admits 2.5.
+    /// A packet for which the window has room leaves at once. With room for a part of one the flow
+    /// rests this long, whatever comes in meanwhile, and then sends one, so that it keeps a pace of
+    /// RTT/window (Bolt ns-3). Zero: that one leaves at once too.
     Rest(Span),
     /// Packets leave at this rate of wire bytes.
     Rate(Rate),

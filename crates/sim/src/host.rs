@@ -17,7 +17,7 @@ use apus_wire::{Body, Header, SegmentKind};
 use crate::application::Application;
 use crate::clock::HostClocks;
 use crate::engine::Engine;
-use crate::host_model::HostModel;
+use crate::host_model::{HostModel, Nic};
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
 use crate::world::World;
@@ -179,6 +179,7 @@ impl Host {
         while self.on_the_way.front().is_some_and(|next| next.at <= now) {
             let Some(next) = self.on_the_way.pop_front() else { break };
             world.send(next.at, self.id, next.packet, next.telemetry.as_deref());
+            self.hear_own_port(next.at, world);
         }
         let local = self.clocks.host.read(now);
         self.application.start_due(now, local, &mut self.endpoint);
@@ -297,11 +298,14 @@ impl Host {
     /// Whether the NIC pulls another data packet from the stack at `now`.
     #[inline]
     pub(crate) fn nic_has_room(&self, now: Time) -> bool {
-        self.nic_drained.since(now) < self.model.nic_backlog
+        self.model.nic == Nic::Queue || self.nic_drained.since(now) < self.model.nic_backlog
     }
 
     /// When the NIC will have room, if it has none now.
     fn nic_room_at(&self, now: Time) -> Time {
+        if self.model.nic == Nic::Queue {
+            return now;
+        }
         let drained = self.nic_drained + Span::from_ps(1);
         now.max(drained.saturating_sub(self.model.nic_backlog))
     }
@@ -352,6 +356,7 @@ impl Host {
         let mut accepted = true;
         if at <= world.now && self.on_the_way.is_empty() {
             accepted = world.send(at, self.id, packet, telemetry);
+            self.hear_own_port(at, world);
         } else {
             let telemetry = telemetry.map(|telemetry| Box::new(*telemetry));
             let place = self.on_the_way.partition_point(|other| other.at <= at);
@@ -362,6 +367,26 @@ impl Host {
             self.nic_drained = self.nic_drained.max(now)
                 + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
         }
+    }
+
+    /// What the NIC's port has to tell of the packet that it has just been given (Bolt ns-3: a host's
+    /// device is a port like any other).
+    #[inline]
+    fn hear_own_port(&mut self, now: Time, world: &mut World) {
+        if self.model.nic == Nic::Queue {
+            while let Some((peer, header)) = world.network.take_own_signal() {
+                self.on_own_signal(now, peer, header);
+            }
+        }
+    }
+
+    fn on_own_signal(&mut self, now: Time, peer: HostId, mut header: Header) {
+        let Some(flow) = self.flow_of_peer(peer, header.flow) else { return };
+        header.flow = flow;
+        let now = self.clocks.host.read(now);
+        let arrival =
+            Arrival { now, nic_received_at: now, hops: 0, marked: false, receiver_level: 0 };
+        self.endpoint.handle_packet(&arrival, &header);
     }
 
     /// Schedules the next wake-up.

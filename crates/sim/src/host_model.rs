@@ -9,6 +9,8 @@ pub struct HostModel {
     pub engine: Option<EngineCosts>,
     /// Capacity of the NIC's receive queue, wire bytes. Only an engine that costs time fills it.
     pub receive_queue: Bytes,
+    /// How data gets into the NIC.
+    pub nic: Nic,
     /// The NIC pulls data while less than this is waiting in it, as time on the wire.
     pub nic_backlog: Span,
     /// Interference between the stack's timestamp and the wire: each packet is delayed by a time
@@ -20,6 +22,18 @@ pub struct HostModel {
     pub clock_drift_ppb: i32,
     /// How often a stack reads both clocks to convert between them (Swift App. A).
     pub clock_reading_interval: Span,
+}
+
+/// How a host's data gets into its NIC, and what the NIC does with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nic {
+    /// The NIC takes the next packet when it is ready to send it, the flows in turn (Swift §3.1): they
+    /// wait in the stack.
+    Pull,
+    /// Each flow hands over what its window lets go, no faster than the link sends; the packets of all
+    /// wait in the NIC's port, which takes part in the algorithm as the ports of switches do and
+    /// tells the host at once what it has to tell (Bolt ns-3).
+    Queue,
 }
 
 /// What a host's engine spends its time on. One thread runs a loop: a batch of received packets,
@@ -98,6 +112,7 @@ impl HostModel {
     pub const IDEAL: Self = Self {
         engine: None,
         receive_queue: Bytes::MAX,
+        nic: Nic::Pull,
         nic_backlog: Span::from_ps(1),
         jitter: Span::ZERO,
         clock_offset: Span::ZERO,

@@ -10,6 +10,7 @@ use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
+use crate::host_model::Nic;
 use crate::metrics::Metrics;
 use crate::parallel::{Exchange, ImportedRoutes, Message, Watch};
 use crate::partition::Partition;
@@ -88,7 +89,8 @@ impl Part {
                 let host = HostId::new(host);
                 let clocks = draw_clocks(plan, host);
                 let nic_rate = world.network.rate(world.network.host_port(host));
-                let endpoint = Endpoint::new(endpoint);
+                let flow_rate = (plan.host.nic == Nic::Queue).then_some(nic_rate);
+                let endpoint = Endpoint::new(EndpointConfig { flow_rate, ..endpoint });
                 let mut made = Host::new(host, endpoint, plan.host, clocks, nic_rate, plan.seed);
                 made.devices = reads_wait.then(|| Box::new(Devices::new(host, plan.seed)));
                 made

@@ -1,6 +1,6 @@
 //! Settings of a transport endpoint.
 
-use apus_units::Span;
+use apus_units::{Rate, Span};
 
 /// Settings of an endpoint; all flows of it share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub struct EndpointConfig {
     /// when what they ask for is at hand. `false`: each is answered as soon as its request is here, as
     /// one-sided ops on memory are.
     pub reads_wait: bool,
+    /// Data packets of one flow leave no faster than this, whatever its window: for a NIC that queues
+    /// what it is given, as the flows of one host then queue in it beside one another. `None`: as fast
+    /// as the caller polls, for a NIC that pulls.
+    pub flow_rate: Option<Rate>,
 }
 
 /// What becomes of packets that arrive out of order.
@@ -69,6 +73,7 @@ impl Default for EndpointConfig {
             give_up_after: None,
             local_rx_delay: LocalRx::Endpoint,
             reads_wait: false,
+            flow_rate: None,
         }
     }
 }

@@ -368,9 +368,9 @@ impl Endpoint {
             }
             let flow = &mut self.flows[id.index()];
             flow.in_ready = false;
-            let sent = match flow.readiness(now) {
+            let sent = match flow.readiness(now, &self.config) {
                 Readiness::Ready => flow.send_data(now, &self.config),
-                Readiness::At(_) | Readiness::Waiting => None,
+                Readiness::At(_) | Readiness::Rests(_) | Readiness::Waiting => None,
             };
             let path_label = flow.path_label;
             self.update(now, id);
@@ -479,7 +479,7 @@ impl Endpoint {
             flow.in_controls = true;
             self.controls.push_back(id);
         }
-        let readiness = flow.readiness(now);
+        let readiness = flow.readiness(now, &self.config);
         if !flow.in_ready && readiness == Readiness::Ready {
             flow.in_ready = true;
             self.ready.push_back(id);

@@ -8,7 +8,7 @@ use apus_cc::{
     AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
     SignalEvent, TimeoutEvent,
 };
-use apus_units::{Bytes, FlowId, PacketNumber, Span, Time, prefetch, prefetch_start};
+use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
 use apus_wire::{Ack, Body, Header, Segment, Signal};
 
 use crate::config::{EndpointConfig, LocalRx, Recovery};
@@ -29,6 +29,8 @@ pub(crate) enum Readiness {
     Ready,
     /// It can send at this time (pacing).
     At(Time),
+    /// The same, if it begins to rest now ([`Pacing::Rest`]).
+    Rests(Time),
     /// It has no data, or its window is full.
     Waiting,
 }
@@ -138,30 +140,67 @@ impl Flow {
         }
     }
 
-    /// Whether and when the flow may send data.
-    pub(crate) fn readiness(&self, now: Time) -> Readiness {
+    /// Whether and when the flow may send data. A rest that begins now is noted.
+    #[inline]
+    pub(crate) fn readiness(&mut self, now: Time, config: &EndpointConfig) -> Readiness {
+        let readiness = match self.allowed(now) {
+            Readiness::Rests(until) => {
+                self.send.rests_until = until;
+                Readiness::At(until)
+            }
+            Readiness::Waiting => {
+                if self.send.rests_until <= now {
+                    self.send.rests_until = Time::ZERO;
+                }
+                return Readiness::Waiting;
+            }
+            readiness => readiness,
+        };
+        let Some(rate) = config.flow_rate else { return readiness };
+        match (readiness, self.sent_behind(rate)) {
+            (Readiness::Ready, Some(at)) if at > now => Readiness::At(at),
+            _ => readiness,
+        }
+    }
+
+    /// When `rate` lets another data packet go.
+    fn sent_behind(&self, rate: Rate) -> Option<Time> {
+        let bytes = Bytes::new(u64::from(self.send.last_sent_bytes));
+        Some(self.send.last_sent_at()?.saturating_add(rate.serialization_time(bytes)))
+    }
+
+    /// What window and pace of the algorithm allow.
+    fn allowed(&self, now: Time) -> Readiness {
         if !self.send.has_data() {
             return Readiness::Waiting;
         }
         let allowance = self.algorithm.allowance();
         let waits_for_credit = allowance.pacing == Pacing::Credits && !self.has_credit();
         let in_flight = self.send.data_in_flight();
-        if in_flight >= allowance.packets() || waits_for_credit {
-            // A rest of the window lets one more packet go, later.
-            let rest = matches!(allowance.pacing, Pacing::Rest(_))
-                && f64::from(in_flight) < allowance.window;
-            return match self.paced_until(&allowance).filter(|_| rest) {
-                Some(at) if at > now => Readiness::At(at),
-                Some(_) => Readiness::Ready,
-                None => Readiness::Waiting,
-            };
+        if let Pacing::Rest(gap) = allowance.pacing {
+            return self.rested(now, gap, allowance.window - f64::from(in_flight));
         }
-        if let Pacing::Rest(_) = allowance.pacing {
-            return Readiness::Ready;
+        if in_flight >= allowance.packets() || waits_for_credit {
+            return Readiness::Waiting;
         }
         match self.paced_until(&allowance) {
             Some(at) if at > now => Readiness::At(at),
             _ => Readiness::Ready,
+        }
+    }
+
+    /// [`Pacing::Rest`] with room for so many packets in the window.
+    fn rested(&self, now: Time, gap: Span, room: f64) -> Readiness {
+        let until = self.send.rests_until;
+        if now < until {
+            return Readiness::At(until);
+        }
+        if room <= 0.0 {
+            Readiness::Waiting
+        } else if room >= 1.0 || until > Time::ZERO || gap.is_zero() {
+            Readiness::Ready
+        } else {
+            Readiness::Rests(now.saturating_add(gap))
         }
     }
 
@@ -170,12 +209,9 @@ impl Flow {
     fn paced_until(&self, allowance: &Allowance) -> Option<Time> {
         let last = self.send.last_sent_at()?;
         match allowance.pacing {
-            Pacing::AckClocked | Pacing::Credits => None,
-            Pacing::Delay(gap) | Pacing::Rest(gap) => Some(last.saturating_add(gap)),
-            Pacing::Rate(rate) => {
-                let bytes = Bytes::new(u64::from(self.send.last_sent_bytes));
-                Some(last.saturating_add(rate.serialization_time(bytes)))
-            }
+            Pacing::AckClocked | Pacing::Credits | Pacing::Rest(_) => None,
+            Pacing::Delay(gap) => Some(last.saturating_add(gap)),
+            Pacing::Rate(rate) => self.sent_behind(rate),
         }
     }
 
@@ -188,9 +224,9 @@ impl Flow {
     /// What it waits for, if it has ops under way.
     pub(crate) fn waiting(&self, now: Time) -> Option<Waiting> {
         let ops = self.send.ops_under_way();
-        let next_packet = match self.readiness(now) {
+        let next_packet = match self.allowed(now) {
             Readiness::Ready => Some(now),
-            Readiness::At(at) => Some(at),
+            Readiness::At(at) | Readiness::Rests(at) => Some(at),
             Readiness::Waiting => None,
         };
         (ops > 0).then(|| Waiting {
@@ -206,7 +242,7 @@ impl Flow {
     #[inline]
     pub(crate) fn next_timer(&self, readiness: Readiness, config: &EndpointConfig) -> Time {
         let paced = match readiness {
-            Readiness::At(at) => at,
+            Readiness::At(at) | Readiness::Rests(at) => at,
             Readiness::Ready | Readiness::Waiting => Time::MAX,
         };
         let timeout = self.timeout_at().unwrap_or(Time::MAX);
@@ -346,9 +382,24 @@ impl Flow {
         config: &EndpointConfig,
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
+        self.send_rested(now, in_flight);
         let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
         segment.credit = self.take_credit();
         Some(self.stamp(now, seq, segment, in_flight))
+    }
+
+    /// A packet leaves with so many before it: what [`Pacing::Rest`] makes the next one wait for.
+    #[inline]
+    fn send_rested(&mut self, now: Time, in_flight: u32) {
+        if self.send.rests_until > Time::ZERO {
+            let allowance = self.algorithm.allowance();
+            self.send.rests_until = match allowance.pacing {
+                Pacing::Rest(gap) if allowance.window - f64::from(in_flight) < 1.0 => {
+                    now.saturating_add(gap)
+                }
+                _ => Time::ZERO,
+            };
+        }
     }
 
     /// The next read request.

@@ -262,14 +262,20 @@ impl Sender for Bolt {
     #[inline]
     fn allowance(&self) -> Allowance {
         let window = self.window();
-        if window >= 1.0 {
-            let gap = |rtt: Span| Span::from_ps_f64(rtt.as_ps_f64() / window);
-            let pacing = match (self.params.paced, self.last_rtt) {
-                (Paced::Rest, Some(rtt)) => Pacing::Rest(gap(rtt)),
-                (Paced::Always, Some(rtt)) => Pacing::Delay(gap(rtt)),
-                _ => Pacing::AckClocked,
-            };
-            return Allowance { window, pacing };
+        let gap = |rtt: Span| Span::from_ps_f64(rtt.as_ps_f64() / window);
+        match self.params.paced {
+            Paced::Rest => {
+                let gap = self.last_rtt.map_or(Span::ZERO, gap);
+                return Allowance { window, pacing: Pacing::Rest(gap) };
+            }
+            Paced::Always if window >= 1.0 => {
+                let pacing = self.last_rtt.map_or(Pacing::AckClocked, |rtt| Pacing::Delay(gap(rtt)));
+                return Allowance { window, pacing };
+            }
+            Paced::BelowOne if window >= 1.0 => {
+                return Allowance { window, pacing: Pacing::AckClocked };
+            }
+            Paced::BelowOne | Paced::Always => {}
         }
         // Below one packet the window is a pace, as in Swift §3.4.
         if let Some(swift) =
@@ -278,7 +284,7 @@ impl Sender for Bolt {
             return swift.allowance();
         }
         let rtt = self.last_rtt.or(self.rtt.smoothed()).unwrap_or(self.params.rto.initial);
-        Allowance { window, pacing: Pacing::Delay(Span::from_ps_f64(rtt.as_ps_f64() / window)) }
+        Allowance { window, pacing: Pacing::Delay(gap(rtt)) }
     }
 
     #[inline]

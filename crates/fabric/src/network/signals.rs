@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use apus_cc::{CongestionHeader, Signal};
-use apus_units::{ClassId, Time};
+use apus_units::{ClassId, HostId, Time};
 
 use super::Network;
 use super::mail::Mail;
@@ -41,12 +41,14 @@ impl<P> Copy for Signalling<P> {}
 pub(crate) struct Signals<P> {
     /// Emptied by the call that fills it.
     pub(super) due: Vec<(PacketRef, Signal)>,
+    /// Of a host's own port, for that host to take: the peer of the packet, and what it carries.
+    own: Vec<(HostId, P)>,
     travel: Option<Signalling<P>>,
 }
 
 impl<P> Default for Signals<P> {
     fn default() -> Self {
-        Self { due: Vec::new(), travel: None }
+        Self { due: Vec::new(), own: Vec::new(), travel: None }
     }
 }
 
@@ -54,6 +56,14 @@ impl<P> Network<P> {
     /// Says how signals of switches travel. Without it a network whose switch halves signal panics.
     pub fn answer_signals(&mut self, signalling: Signalling<P>) {
         self.signals.travel = Some(signalling);
+    }
+
+    /// A signal that the port of a host made of a packet that the host has just handed to it, and
+    /// the host to which that packet goes. Nothing travels: take them after each
+    /// [`Network::send`].
+    #[inline]
+    pub fn take_own_signal(&mut self) -> Option<(HostId, P)> {
+        self.signals.own.pop()
     }
 
     /// Sends the signals and the pauses that the last port asked for.
@@ -85,12 +95,15 @@ impl<P> Network<P> {
     ) {
         let travel = self.signals.travel.expect("`answer_signals` says how signals travel");
         let fields = *self.pool.fields(packet);
-        let Some(back) = fields.hop.checked_sub(1).filter(|_| !fields.reversed) else {
-            return; // its own host's port: the host needs no packet to know
+        debug_assert!(!fields.reversed, "only data meets congestion, and it is not reversed");
+        let payload = (travel.payload)(self.pool.payload(packet), &fields.congestion, signal);
+        let Some(back) = fields.hop.checked_sub(1) else {
+            // Its own host's port: the host needs no packet to know.
+            self.signals.own.push((fields.dst, payload));
+            return;
         };
         let port = opposite(self.routes.port(fields.route, back));
         debug_assert!(matches!(self.port_ends(port).0, Node::Switch(_)));
-        let payload = (travel.payload)(self.pool.payload(packet), &fields.congestion, signal);
         let made = Packet {
             wire_bytes: travel.wire_bytes,
             route: fields.route,

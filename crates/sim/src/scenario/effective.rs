@@ -12,6 +12,7 @@ use super::setup::Setup;
 use super::sizes_of::OpSizes;
 use super::topology::{Links, Shape};
 use super::workload::{ClosedLoops, Demand, Pattern, Workload};
+use crate::host_model::Nic;
 use crate::plan::FaultKind;
 
 /// Renders a run.
@@ -172,7 +173,10 @@ fn write_host(out: &mut String, setup: &Setup) -> fmt::Result {
     writeln!(out, "jitter = \"{}\"\nclock_offset = \"{}\"", model.jitter, model.clock_offset)?;
     writeln!(out, "clock_drift = \"{}ppb\"", model.clock_drift_ppb)?;
     writeln!(out, "clock_reading_interval = \"{}\"", model.clock_reading_interval)?;
-    writeln!(out, "nic_backlog = \"{}\"", model.nic_backlog)?;
+    match model.nic {
+        Nic::Pull => writeln!(out, "nic_backlog = \"{}\"", model.nic_backlog)?,
+        Nic::Queue => writeln!(out, "nic = \"queue\"")?,
+    }
     let Some(mut costs) = model.engine else { return Ok(()) };
     writeln!(out, "receive_queue = \"{}\"", size_or_unlimited(model.receive_queue))?;
     writeln!(out, "\n[host.engine]")?;

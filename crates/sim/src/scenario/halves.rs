@@ -12,6 +12,7 @@ use super::setup::Setup;
 use super::topology::TopologySpec;
 use super::workload::Workload;
 use crate::PacketSizes;
+use crate::host_model::Nic;
 use crate::random::{Purpose, Stream};
 
 /// Most classes of a port, for the keys of random streams.
@@ -28,7 +29,7 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
         return;
     }
     let plain = |node: Node| match node {
-        Node::Host(_) => true,
+        Node::Host(_) => setup.host.model.nic == Nic::Pull,
         Node::Switch(switch) => {
             setup.topology.plain.contains(&topology.switches[switch.index()].name)
         }

@@ -6,7 +6,7 @@ use apus_units::{Bytes, Span};
 use super::section::Section;
 use super::topology::read_size_or_unlimited;
 use crate::PacketSizes;
-use crate::host_model::{EngineCosts, HostModel};
+use crate::host_model::{EngineCosts, HostModel, Nic};
 
 /// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control packet
 /// is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
@@ -33,6 +33,9 @@ pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> 
     Some(PacketSizes { payload: payload?, header: header?, control: control? })
 }
 
+/// The words for how data gets into the NIC.
+pub(super) const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
+
 /// A host model and the preset that it started from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostSpec {
@@ -55,6 +58,15 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     span("clock_offset", &mut model.clock_offset);
     span("clock_reading_interval", &mut model.clock_reading_interval);
     span("nic_backlog", &mut model.nic_backlog);
+    if section.node("nic").is_some()
+        && let Some(word) = section.word("nic", &NIC.map(|(word, _)| word))
+        && let Some((_, nic)) = NIC.iter().find(|(known, _)| *known == word)
+    {
+        model.nic = *nic;
+    }
+    if model.nic == Nic::Queue {
+        section.no_effect("nic_backlog", "with `nic = \"queue\"`, which takes all it is given");
+    }
     let positive = |key: &str, value: Span| {
         section.check(!value.is_zero(), key, "must be above 0");
     };

@@ -22,6 +22,7 @@ use super::workload::{Demand, Frame, Workload};
 use super::{connections, effective, fault, record};
 use crate::PacketSizes;
 use crate::credits;
+use crate::host_model::Nic;
 use crate::measure::{Measures, NamedWorkload};
 use crate::plan::Plan;
 use crate::record::Record;
@@ -186,13 +187,20 @@ impl Setup {
             let port = if fault.port.get().is_multiple_of(2) { &mut link.ab } else { &mut link.ba };
             port.variable = true;
         }
+        let queues = self.host.model.nic == Nic::Queue;
+        if queues {
+            topology = self.topology.with_nic_classes(topology);
+        }
         super::halves::place(self, &mut topology);
         let credits = self.credit_limit();
         if let Some(limit) = credits {
             credits::divide_ports(&mut topology, limit, &self.sizes);
         }
         if self.topology.pfc.is_some() {
-            topology = self.topology.with_nic_classes(topology).with_pausable_ports();
+            if !queues {
+                topology = self.topology.with_nic_classes(topology);
+            }
+            topology = topology.with_pausable_ports();
         }
         Ok(Plan {
             credits,

@@ -249,7 +249,8 @@ impl TopologySpec {
         rates
     }
 
-    /// The same with the classes of switch ports in hosts' ports too, so that each can be paused.
+    /// The same with the classes of switch ports in hosts' ports too: for NICs that queue, and so
+    /// that each can be paused.
     pub(super) fn with_nic_classes(&self, mut topology: Topology) -> Topology {
         if self.classes.is_empty() {
             return topology;
