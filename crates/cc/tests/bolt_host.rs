@@ -142,6 +142,20 @@ fn section_4_2_first_until_a_window_of_bytes_is_sent_last_from_a_window_before_t
     assert!(transmit(&mut flow, 1.4, 2_799, 2).has(BoltFields::LAST));
 }
 
+/// A window of 2.5 packets: by §4.2 those packets carry LAST after which less than that is left, two at
+/// most, by Bolt ns-3 those with which at most that is, one at most after them.
+#[test]
+fn last_counts_what_is_left_after_the_packet_or_with_it() {
+    let payload = FlowInfo::default().payload.get();
+    let marked = |last| {
+        let mut flow = bolt(&[("initial_cwnd", "2.5"), ("last", last)]);
+        let mut left = |packets| transmit(&mut flow, 1.0, packets * payload, 1);
+        [4, 3, 2, 1, 0].map(|packets| left(packets).has(BoltFields::LAST))
+    };
+    assert_eq!(marked("after"), [false, false, true, true, true]);
+    assert_eq!(marked("with"), [false, false, false, true, true]);
+}
+
 #[test]
 fn section_4_2_data_after_an_idle_rtt_is_a_first_window_again() {
     let mut flow = bolt(&[("initial_cwnd", "2"), ("ai", "0")]);
@@ -232,13 +246,14 @@ fn an_option_paces_every_window_after_the_first_rtt() {
     assert_eq!(flow.allowance().pacing, Pacing::Delay(us(0.4)));
 }
 
-/// Bolt ns-3: of a window of 2.5 packets the half is no packet's room; one more leaves RTT/cwnd later.
+/// Bolt ns-3: of a window of 12.5 packets the half is no packet's room; one more leaves RTT/cwnd later,
+/// before the first RTT at once.
 #[test]
 fn profile_code_paces_the_rest_of_a_window() {
     use apus_cc::Pacing;
     let config = build("bolt", Some("code"), &[("initial_cwnd", "12.5")]).expect("sound");
     let mut flow = config.sender(&FlowInfo::default());
-    assert_eq!(flow.allowance().pacing, Pacing::AckClocked, "no RTT yet");
+    assert_eq!(flow.allowance().pacing, Pacing::Rest(Span::ZERO), "no RTT yet");
     flow.set_latest_rtt(Span::from_us(5));
     assert_eq!(flow.allowance().pacing, Pacing::Rest(Span::from_ns(400)));
     assert_eq!(flow.allowance().packets(), 12);

@@ -5,21 +5,29 @@ mod support;
 use apus_cc::bolt::BoltFields;
 use apus_cc::registry::build;
 use apus_cc::{AlgorithmFields, SwitchInfo};
-use apus_fabric::{ClassConfig, PortKind, Sent, Signalling, Tier, Topology};
+use apus_fabric::{ClassConfig, Node, PortKind, Sent, Signalling, Tier, Topology};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span};
 use support::Sim;
 
-/// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first.
-fn dumbbell(algorithm: &str) -> Sim {
+/// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first. The
+/// ports of switches take part in `algorithm`, and those of hosts too if `nics` says so.
+fn dumbbell_with(algorithm: &str, nics: bool) -> Sim {
     let rate = Rate::from_gbps(100);
     let tier = Tier::hosts(rate, Span::from_us(1), Bytes::new(1_000_000));
     let middle = Tier::switches(rate, Span::from_us(1), Bytes::new(1_000_000));
     let half = build(algorithm, None, &[]).expect("algorithm");
     let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
-    let topology = Topology::dumbbell(2, 2, &tier, &middle).with_switch_ports(|port| {
-        let data = ClassConfig { priority: 1, algorithm: half.clone(), ..ClassConfig::default() };
-        port.classes = vec![ClassConfig::default(), data];
-    });
+    let data = ClassConfig { priority: 1, algorithm: half, ..ClassConfig::default() };
+    let classes = vec![ClassConfig::default(), data];
+    let mut topology = Topology::dumbbell(2, 2, &tier, &middle)
+        .with_switch_ports(|port| port.classes.clone_from(&classes));
+    for link in &mut topology.links {
+        for (node, port) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
+            if nics && matches!(node, Node::Host(_)) {
+                port.classes.clone_from(&classes);
+            }
+        }
+    }
     let mut sim = Sim::build(&topology);
     sim.net.answer_signals(Signalling {
         payload: |id, _, signal| 1000 * id + signal.queue.get() as u32 / 1500,
@@ -28,6 +36,10 @@ fn dumbbell(algorithm: &str) -> Sim {
         instant: false,
     });
     sim
+}
+
+fn dumbbell(algorithm: &str) -> Sim {
+    dumbbell_with(algorithm, false)
 }
 
 fn send(sim: &mut Sim, (from, to): (u32, u32), id: u32, fields: AlgorithmFields) {
@@ -97,4 +109,22 @@ fn ports_whose_half_sees_packets_leave_are_class_ports() {
     let port = hpcc.net.edge_port_to(HostId::new(0));
     assert_eq!(hpcc.net.port_kind(port), PortKind::Class);
     assert_eq!(bolt.net.port_kind(bolt.net.host_port(HostId::new(0))), PortKind::Fifo);
+}
+
+/// Bolt ns-3: a host's device is a port like any other. What it has to tell its own host needs no packet.
+#[test]
+fn a_hosts_own_port_tells_it_at_once() {
+    let mut sim = dumbbell_with("bolt", true);
+    let data = AlgorithmFields::Bolt(BoltFields::new(0, 0));
+    let mut told = Vec::new();
+    for id in 1..=4 {
+        send(&mut sim, (0, 2), id, data);
+        told.extend(sim.net.take_own_signal());
+        assert_eq!(sim.net.take_own_signal(), None, "one at most of each packet");
+    }
+    // The first is sent at once, the second waits alone; the third finds one packet, the fourth two.
+    assert_eq!(told, [(HostId::new(2), 3001), (HostId::new(2), 4002)]);
+    sim.run();
+    assert_eq!(sim.net.counters().signals, 0, "nothing travels");
+    assert_eq!(sim.delivered.len(), 4);
 }

@@ -5,6 +5,7 @@ use apus_transport::OpKind;
 use apus_units::{Span, Time};
 
 use crate::plan::Plan;
+use crate::summary::jain;
 
 /// Max-min fair rates of flows over links of given capacities, by progressive filling (Bertsekas
 /// and Gallager, Data Networks, §6.5.2): raise all rates together, and freeze the flows of each link
@@ -50,6 +51,8 @@ pub(crate) struct FairShare {
     plan: Option<Settings>,
     next_sample: Time,
     worst: Option<f64>,
+    /// Jain's index of rate over fair share, where it was lowest.
+    lowest_jain: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -90,7 +93,7 @@ impl FairShare {
                 capacities: network.ports().map(per_second).collect(),
             }
         });
-        Self { plan: settings, next_sample: Time::ZERO, worst: None }.advanced()
+        Self { plan: settings, next_sample: Time::ZERO, worst: None, lowest_jain: None }.advanced()
     }
 
     fn advanced(mut self) -> Self {
@@ -124,11 +127,24 @@ impl FairShare {
         let paths: Vec<Vec<usize>> =
             active.iter().map(|&c| plan.connections[c].2.clone()).collect();
         let shares = max_min_shares(&plan.capacities, &paths);
-        for (&connection, share) in active.iter().zip(shares) {
-            let rate = bytes[connection] as f64 * plan.overhead / plan.interval.as_secs_f64();
-            let deviation = (rate / share - 1.0).abs();
+        let of_share = |(&connection, share): (&usize, &f64)| {
+            bytes[connection] as f64 * plan.overhead / plan.interval.as_secs_f64() / share
+        };
+        let of_share: Vec<f64> = active.iter().zip(&shares).map(of_share).collect();
+        for part in &of_share {
+            let deviation = (part - 1.0).abs();
             self.worst = Some(self.worst.map_or(deviation, |worst| worst.max(deviation)));
         }
+        if !of_share.is_empty() {
+            let index = jain(&of_share);
+            self.lowest_jain = Some(self.lowest_jain.map_or(index, |lowest| lowest.min(index)));
+        }
+    }
+
+    /// Jain's index of the connections' rates, each over its fair share, in the window where it was
+    /// lowest.
+    pub(crate) fn lowest_jain(&self) -> Option<f64> {
+        self.lowest_jain
     }
 
     /// The largest deviation of any connection in any window.

@@ -203,6 +203,8 @@ pub struct Summary {
     /// Largest deviation of a connection's rate from its max-min fair share, over windows of the
     /// sample interval, where the scenario asks for it.
     pub fair_share_deviation: Option<f64>,
+    /// Lowest Jain's index of the connections' rates over their fair shares, over the same windows.
+    pub fair_share_jain: Option<f64>,
     /// The switch port that carried most.
     pub busiest_port: PortSummary,
     /// Named workloads.

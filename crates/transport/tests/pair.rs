@@ -8,7 +8,7 @@ use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{
     Arrival, Endpoint, EndpointConfig, Handled, LocalRx, Op, OpKind, Outcome, Recovery, SubmitError,
 };
-use apus_units::{FlowId, PacketNumber, Span, Time};
+use apus_units::{FlowId, PacketNumber, Rate, Span, Time};
 use apus_wire::{Ack, Body, Header, RegionKey, SegmentKind};
 use support::{Faults, Pair, byte};
 
@@ -489,4 +489,36 @@ fn reads_wait__for_the_callers_answer() {
     let done: Vec<_> = pair.sides[0].completions.iter().map(|c| c.op.get()).collect();
     assert_eq!(done, [1, 0]);
     assert!(!pair.sides[1].endpoint.answer_read(pair.now, flow, &asked[0]), "both are answered");
+}
+
+/// Packets of 4160 B at 33.28 Gb/s take 1 us each.
+#[test]
+fn flow_rate__spreads_the_packets_of_a_window() {
+    let config = EndpointConfig {
+        flow_rate: Some(Rate::from_bps(33_280_000_000)),
+        timer_granularity_log2_ps: 10,
+        ..EndpointConfig::default()
+    };
+    let mut pair = Pair::new(&constant("8"), config, 1);
+    pair.submit(0, WRITE, 4 * 4096);
+    pair.run_until(FAR);
+    let times: Vec<_> = data_of(&pair, 0).into_iter().map(|(at, ..)| at).collect();
+    assert_eq!(times, [0, 1, 2, 3]);
+    assert_stored(&pair, 0, false, 0, 4 * 4096);
+}
+
+/// A window of 2.5 packets and an RTT of 10 us. The first window goes at once, its half packet too. Then:
+/// with the first acknowledgement there is room for half a packet, so the flow rests 10 / 2.5 = 4 us
+/// whatever the other two bring; two whole packets may leave at 14 us, and after a rest one at 18 us.
+#[test]
+fn pacing_rest__waits_for_a_part_of_a_window_and_then_sends_one_packet() {
+    let settings = [("initial_cwnd", "2.5"), ("max_cwnd", "2.5"), ("ai", "0")];
+    let bolt = build("bolt", Some("code"), &settings).expect("bolt");
+    let config = EndpointConfig { timer_granularity_log2_ps: 10, ..EndpointConfig::default() };
+    let mut pair = Pair::new(&bolt, config, 1);
+    pair.submit(0, WRITE, 6 * 4096);
+    pair.run_until(FAR);
+    let times: Vec<_> = data_of(&pair, 0).into_iter().map(|(at, ..)| at).collect();
+    assert_eq!(times, [0, 0, 0, 14, 14, 18]);
+    assert_stored(&pair, 0, false, 0, 6 * 4096);
 }

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::header::BoltFields;
-use super::params::{self, BelowOne, FirstRule, IncRule, Paced, Params};
+use super::params::{self, BelowOne, FirstRule, IncRule, LastRule, Paced, Params};
 use super::switch::BoltPort;
 use crate::registry::Registered;
 use crate::swift::Swift;
@@ -154,8 +154,12 @@ impl Bolt {
             FirstRule::Bytes => (self.bytes_sent as f64) < window,
             FirstRule::Unacknowledged => self.last_rtt.is_none(),
         };
-        // §4.2: the counter of pending bytes, this packet taken off, is below the window.
-        let last = (pending.get() as f64) < window;
+        let pending = pending.get() as f64;
+        let last = match self.params.last {
+            // §4.2: the counter of pending bytes, this packet taken off, is below the window.
+            LastRule::After => pending < window,
+            LastRule::With => pending + f64::from(self.payload) <= window,
+        };
         let inc = match self.params.inc {
             IncRule::Every => true,
             IncRule::Continuing => !first && !last,
@@ -269,7 +273,8 @@ impl Sender for Bolt {
                 return Allowance { window, pacing: Pacing::Rest(gap) };
             }
             Paced::Always if window >= 1.0 => {
-                let pacing = self.last_rtt.map_or(Pacing::AckClocked, |rtt| Pacing::Delay(gap(rtt)));
+                let pacing =
+                    self.last_rtt.map_or(Pacing::AckClocked, |rtt| Pacing::Delay(gap(rtt)));
                 return Allowance { window, pacing };
             }
             Paced::BelowOne if window >= 1.0 => {

@@ -94,13 +94,26 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "validate_window",
         FLAG,
         "whether the window grows only while it is what limits the flow",
-        &[both("true", "deviation: Bolt does not say; RFC 9002 §7.8")],
+        &[
+            paper("true", "deviation: Bolt does not say; RFC 9002 §7.8"),
+            code("false", "Bolt ns-3, whose runs cap the window at a BDP instead"),
+        ],
     ),
     row(
         "first",
         ParamKind::Choice(&["bytes", "unacknowledged"]),
         "which packets carry FIRST: bytes sent below the window, or all until the first ACK",
         &[paper("bytes", "Bolt §4.2"), code("unacknowledged", "Bolt ns-3")],
+    ),
+    row(
+        "last",
+        ParamKind::Choice(&["after", "with"]),
+        "which packets carry LAST: those after which less than a window is left to send, or those with \
+         which at most a window is",
+        &[
+            paper("after", "Bolt §4.2: the counter, this packet taken off, is below the window"),
+            code("with", "Bolt ns-3"),
+        ],
     ),
     row(
         "inc",
@@ -236,6 +249,15 @@ pub enum FirstRule {
     Unacknowledged,
 }
 
+/// Which packets carry LAST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastRule {
+    /// Those after which less than a window is left to send (§4.2).
+    After,
+    /// Those with which at most a window is left to send (Bolt ns-3): one packet later.
+    With,
+}
+
 /// Which packets carry INC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncRule {
@@ -264,6 +286,8 @@ pub struct Params {
     pub validate_window: bool,
     /// Which packets carry FIRST.
     pub first: FirstRule,
+    /// Which packets carry LAST.
+    pub last: LastRule,
     /// Which packets carry INC.
     pub inc: IncRule,
     /// Data after an idle RTT is a first window again (§4.2).
@@ -316,6 +340,10 @@ impl Params {
             first: match settings.choice("first") {
                 "unacknowledged" => FirstRule::Unacknowledged,
                 _ => FirstRule::Bytes,
+            },
+            last: match settings.choice("last") {
+                "with" => LastRule::With,
+                _ => LastRule::After,
             },
             inc: match settings.choice("inc") {
                 "continuing" => IncRule::Continuing,

@@ -107,6 +107,12 @@ const NUMBERS: &[Column] = &[
         "maximum over flows and intervals that no start or stop disturbs",
     ),
     number(
+        "fair_share_jain",
+        "",
+        "Jain's index of rate / max-min fair share; only if the scenario has [measure]",
+        "minimum over intervals that no start or stop disturbs",
+    ),
+    number(
         "fabric_rtt_us.<stat>",
         "us",
         "t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)",

@@ -13,6 +13,7 @@ pub const METRICS: &[&str] = &[
     "startup_loss_rate",
     "jain",
     "fair_share_deviation",
+    "fair_share_jain",
     "fabric_rtt_us.count",
     "fabric_rtt_us.mean",
     "fabric_rtt_us.min",
@@ -274,6 +275,7 @@ pub(super) fn is_fraction(metric: &str) -> bool {
     let fractions = [
         "jain",
         "fair_share_deviation",
+        "fair_share_jain",
         "utilisation",
         "late",
         "endpoint_limited",

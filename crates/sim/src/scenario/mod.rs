@@ -39,7 +39,9 @@
 //!   `resume`; what comes beyond `pause` and `headroom` is dropped. All classes unless some are named.
 //! * `[packets]`: `payload` (4096B), `header` (64B), `control` (84B).
 //! * `[host]`: `model` ("ideal", "t1", "t1-quiet", "t2") and what differs from it: `jitter`, `clock_offset`,
-//!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic_backlog`, `receive_queue`, and in
+//!   `clock_drift` ("40ppm"), `clock_reading_interval`, `nic` ("pull": the NIC takes the flows' packets in
+//!   turn while less than `nic_backlog` waits in it; "queue": flows hand over what their windows let go,
+//!   and the NIC's port takes part in the algorithm as those of switches do), `receive_queue`, and in
 //!   `[host.engine]` the fields of [`EngineCosts`](crate::host_model::EngineCosts), or a `scale` by
 //!   which the model's costs are multiplied.
 //! * `[transport]`: `reorder_threshold`, `recovery` ("selective", or "go-back-n": packets behind a gap

@@ -94,6 +94,7 @@ impl Simulation {
             op_latency_us: DistributionSummary::from(&metrics.op_latency),
             jain: jain(&rates),
             fair_share_deviation: self.fair_share.worst(),
+            fair_share_jain: self.fair_share.lowest_jain(),
             busiest_port: port,
             workload: measure::summarize(
                 self.parts[0].world.workloads.as_deref(),
