@@ -146,10 +146,9 @@ fn section_4_2_first_until_a_window_of_bytes_is_sent_last_from_a_window_before_t
 /// most, by Bolt ns-3 those with which at most that is, one at most after them.
 #[test]
 fn last_counts_what_is_left_after_the_packet_or_with_it() {
-    let payload = FlowInfo::default().payload.get();
     let marked = |last| {
         let mut flow = bolt(&[("initial_cwnd", "2.5"), ("last", last)]);
-        let mut left = |packets| transmit(&mut flow, 1.0, packets * payload, 1);
+        let mut left = |packets| transmit(&mut flow, 1.0, packets * 1400, 1);
         [4, 3, 2, 1, 0].map(|packets| left(packets).has(BoltFields::LAST))
     };
     assert_eq!(marked("after"), [false, false, true, true, true]);

@@ -51,7 +51,6 @@ const COMMON: [&str; 13] = [
     "op_latency_us.p99_9",
     "jain",
     "fair_share_deviation",
-    "fair_share_jain",
 ];
 
 /// The metrics of a comparison, by their names in a summary.
