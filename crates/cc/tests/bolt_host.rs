@@ -148,7 +148,7 @@ fn section_4_2_first_until_a_window_of_bytes_is_sent_last_from_a_window_before_t
 fn last_counts_what_is_left_after_the_packet_or_with_it() {
     let marked = |last| {
         let mut flow = bolt(&[("initial_cwnd", "2.5"), ("last", last)]);
-        let mut left = |packets| transmit(&mut flow, 1.0, packets * 1400, 1);
+        let mut left = |packets: u64| transmit(&mut flow, 1.0, packets * 1400, 1);
         [4, 3, 2, 1, 0].map(|packets| left(packets).has(BoltFields::LAST))
     };
     assert_eq!(marked("after"), [false, false, true, true, true]);
