@@ -1,6 +1,7 @@
 //! Any bytes are replayed as a log or refused with a place; every window stays a number above 0.
 #![no_main]
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::build;
 use apus_sim::replay::{ReplayError, replay};
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +10,8 @@ fuzz_target!(|bytes: &[u8]| {
     for (algorithm, profile) in
         [("swift", "paper"), ("swift", "falcon"), ("dctcp", "rfc8257"), ("constant", "constant")]
     {
-        let sender = build(algorithm, Some(profile), &[]).expect("defaults").sender();
+        let sender = build(algorithm, Some(profile), &[]).expect("defaults");
+        let sender = sender.sender(&FlowInfo::default());
         let result = replay("fuzz.csv", bytes, sender, |row| {
             assert!(row.cwnd > 0.0 && row.cwnd.is_finite(), "{row}");
             Ok::<(), ()>(())

@@ -97,6 +97,9 @@ fn alg_1_l_11_and_12_last_packets_that_are_not_first_give_pru_tokens() {
     // A flow shorter than a window frees nothing that was expected (§3.2).
     port.data(120, LAST | FIRST);
     assert_eq!(port.tokens().0, 2);
+    // As the algorithm is written, INC stays on them and costs no token.
+    assert_eq!(port.data(120, LAST | FIRST | INC), (Verdict::Forward, LAST | FIRST | INC));
+    assert_eq!(port.tokens().0, 2);
     // Nor does one whose place is needed to drain a queue.
     port.waiting = MTU;
     port.data(120, LAST);

@@ -121,3 +121,20 @@ fn ramps_that_make_no_sense_are_refused() {
         problem(&with_ecn("k_min = \"1kB\", k_max = \"5kB\", p_max = 0.1, at = \"dequeue\""));
     assert!(text.contains("`topology.ecn.at` has no effect"), "{text}");
 }
+
+/// Bolt App. B.2: flows of high and of low priority in one queue, whose switch halves are one.
+#[test]
+fn algorithms_may_share_a_class_if_their_switch_halves_are_the_same() {
+    let two = |second: &str| {
+        format!(
+            "duration = \"2ms\"\ntopology = \"star hosts=5 100Gbps 1us\"\n\
+             [algorithm.gold]\nname = \"bolt\"\nfavoured = true\nsrc_probability = 0.25\n\
+             [algorithm.bronze]\nname = \"bolt\"\n{second}\n\
+             [[workload]]\nkind = \"incast\"\nsize = \"1kB\"\nalgorithm = \"gold\"\n\
+             [[workload]]\nkind = \"incast\"\nsize = \"1kB\"\nalgorithm = \"bronze\"\n"
+        )
+    };
+    plan(&two("src_probability = 0.25\ninitial_cwnd = 9"));
+    let text = problem(&two("src_probability = 0.5"));
+    assert!(text.contains("`bronze` and `gold` in one class"), "{text}");
+}

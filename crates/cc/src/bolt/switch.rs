@@ -132,7 +132,7 @@ impl SwitchHalf for BoltPort {
             return Verdict::Signal(Signal { queue, link_rate: view.link_rate });
         }
         if packet.has(BoltFields::LAST) {
-            // l. 11-12
+            // l. 11-12. INC stays as it is: no line of Algorithm 1 clears it on a packet of a last window.
             if !packet.has(BoltFields::FIRST) && self.pru {
                 self.pru_token = self.pru_token.saturating_add(1).min(self.pru_cap);
             }

@@ -127,8 +127,14 @@ impl Engine {
         let owner = self.owners.get(header.flow.index()).copied().flatten();
         let Some((_, place)) = owner.filter(|&(owner, _)| owner == session) else { return };
         let arrival = self.arrival(now, meta);
-        let (fields, telemetry) = fields_of(extension);
-        let observed = Observed { fields, telemetry: telemetry.as_ref() };
+        let seen;
+        let observed = match extension {
+            Extension::None => Observed::default(),
+            extension => {
+                seen = fields_of(extension);
+                Observed { fields: seen.0, telemetry: seen.1.as_ref() }
+            }
+        };
         match &header.body {
             Body::Data(segment) => {
                 let arrival = (&arrival, &observed);
