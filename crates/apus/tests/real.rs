@@ -107,6 +107,19 @@ fn a_server_and_a_client_of_several_engines_find_each_other() {
 }
 
 #[test]
+fn wrong_settings_are_wrong_input_and_parameters_of_the_default_can_be_set() {
+    for wrong in [&["bench", "udp", "--mtu", "100"][..], &["ping", "127.0.0.1", "--mtu", "100"]] {
+        assert_eq!(run(wrong, &["--insecure"]).status.code(), Some(2), "{wrong:?}");
+    }
+    let unknown = run(&["ping", "127.0.0.1", "--param", "base_targt=1us"], &["--insecure"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let server = serve(&["--insecure"]);
+    let target = ["ping", &server.1, "--count", "3", "--param", "base_target=50us"];
+    let said = run(&target, &["--insecure"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+#[test]
 fn insecure_mode_is_explicit_and_says_so() {
     let server = serve(&["--insecure"]);
     let silent = run(&["ping", &server.1], &[]);

@@ -2,9 +2,7 @@
 
 use std::ffi::c_char;
 use std::path::Path;
-use std::time::Duration;
 
-use apus_cc::registry::build;
 use apus_udp::session::KeyRing;
 use apus_udp::{Config, Mode, keyfile};
 
@@ -52,7 +50,7 @@ impl apus_config {
             "mode" => {
                 config.mode = match value {
                     "spinning" => Mode::Spinning,
-                    "hybrid" => Mode::Hybrid { spin: Duration::from_micros(50) },
+                    "hybrid" => Mode::HYBRID,
                     "blocking" => Mode::Blocking,
                     "inline" => Mode::Inline,
                     other => {
@@ -114,19 +112,7 @@ impl apus_config {
     pub(crate) fn finish(&self) -> Result<Config, Failure> {
         let mut config = self.config.clone();
         let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let built = match &self.algorithm {
-            Some(name) => build(name, None, &given),
-            None if given.is_empty() => return Ok(config),
-            // The default keeps what is not said of it.
-            None => {
-                let old = config.algorithm.effective();
-                let kept = old.iter().map(|(name, value)| (*name, value.as_str()));
-                let kept = kept.filter(|(name, _)| given.iter().all(|(other, _)| other != name));
-                let all: Vec<_> = kept.chain(given.iter().copied()).collect();
-                build(config.algorithm.info().name, Some(config.algorithm.profile()), &all)
-            }
-        };
-        config.algorithm = built.map_err(|error| Failure::invalid(error.to_string()))?;
+        config.set_algorithm(self.algorithm.as_deref(), &given)?;
         Ok(config)
     }
 }

@@ -14,7 +14,8 @@ use crate::sys::{Departure, Meta};
 /// 100 ns here, which over a second is 0.1 ppm.
 const READING_PERIOD: Span = Span::from_secs(1);
 
-/// A timestamp further back than this is not believed: the clock was set.
+/// A timestamp further back than this is not believed: the clock was set. deviation: no source; longer than
+/// any datagram waits in a socket.
 const BELIEVABLE: Span = Span::from_secs(10);
 
 /// Time since the engine started, on the monotonic clock.

@@ -4,8 +4,8 @@ mod support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use apus_udp::session::KeyRing;
@@ -29,6 +29,13 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// One test at a time: memory and descriptors are the process's.
+static PROCESS: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Resident memory of this process, in bytes.
 fn memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
@@ -46,8 +53,8 @@ fn descriptors() -> usize {
 struct Tap {
     front: UdpSocket,
     back: UdpSocket,
-    client: std::sync::Mutex<Option<SocketAddr>>,
-    copies: std::sync::Mutex<Vec<(bool, Vec<u8>)>>,
+    client: Mutex<Option<SocketAddr>>,
+    copies: Mutex<Vec<(bool, Vec<u8>)>>,
     stop: AtomicBool,
 }
 
@@ -158,6 +165,7 @@ fn round(here: &Connection, there: &Connection, region: RegionKey, n: u64) {
 
 #[test]
 fn a_flood_touches_no_op_and_costs_no_memory() {
+    let _alone = alone();
     for keys in [support::keys(), KeyRing::insecure()] {
         // Without keys a changed packet is found out by its checksum, a replayed one by its number.
         let mut settings = config(HYBRID);
@@ -265,6 +273,7 @@ fn connect(host: &Host, server: SocketAddr) -> Connection {
 
 #[test]
 fn a_server_killed_in_a_loop_leaves_every_op_with_an_end() {
+    let _alone = alone();
     // A port that is free now; the child binds it each time.
     let server = socket().local_addr().expect("address");
     let host = host(brisk());
@@ -310,6 +319,7 @@ fn a_server_killed_in_a_loop_leaves_every_op_with_an_end() {
 
 #[test]
 fn a_client_killed_in_a_loop_leaves_nothing_behind() {
+    let _alone = alone();
     let host = host(brisk());
     let connections = || host.stats().map(|s| s.connections.load(Ordering::Relaxed)).sum::<u64>();
     let mut random = Random(5);

@@ -1,6 +1,7 @@
 //! Our captures as others read them: `pcap-parser` and `etherparse`, and `tshark` with our dissector
 //! where it is installed.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -233,7 +234,6 @@ fn tshark(file: &[u8], name: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> 
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn wireshark_shows_what_we_sent() {
     let sealed = KeyRing::new([SharedKey::new([1; 32])]).unwrap();
     for (name, ring, guard) in
@@ -282,7 +282,8 @@ fn wireshark_shows_what_we_sent() {
         ];
         let file_name = format!("{name}.pcapng");
         let Some(rows) = tshark(&file, &file_name, &fields) else {
-            eprintln!("skipped: tshark is not installed");
+            // What a test that passes prints by `eprintln` is not seen.
+            let _ = writeln!(std::io::stderr(), "skipped: tshark is not installed");
             return;
         };
         let column = |field: &str| {

@@ -10,7 +10,6 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use apus_cc::registry::build;
 use apus_udp::prometheus::Server;
 use apus_udp::session::KeyRing;
 use apus_udp::{CLASSES, Capture, Config, Connection, Host, Mode, RegionKey, StartError, keyfile};
@@ -34,22 +33,59 @@ pub enum ModeName {
     Inline,
 }
 
-/// What all three commands take.
+/// What every command of the real transport takes.
 #[derive(Args)]
-pub struct Common {
+pub struct Basics {
     /// The file with the keys that peers must prove; `apus key` makes one.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Encrypt nothing and let anyone in: for benchmarks.
     #[arg(long, conflicts_with = "key_file")]
     insecure: bool,
-    /// How the engine waits for work.
-    #[arg(long, value_enum, default_value = "hybrid")]
-    mode: ModeName,
     /// The longest IP packet to send, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
+}
+
+impl Basics {
+    /// The keys of the file, or none if that is asked for; `None` if nothing is said of them.
+    pub fn keys(&self) -> Result<Option<KeyRing>, Failure> {
+        if let Some(path) = &self.key_file {
+            let keys = keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?;
+            return Ok(Some(keys));
+        }
+        if !self.insecure {
+            return Ok(None);
+        }
+        eprintln!("insecure: packets are not encrypted and anyone may connect");
+        Ok(Some(KeyRing::insecure()))
+    }
+
+    /// The settings of a host at `bind`.
+    pub fn config(&self, bind: SocketAddr, keys: KeyRing) -> Result<Config, Failure> {
+        let mut config = Config::new(bind, keys).map_err(failure)?;
+        config.max_mtu = self.mtu;
+        Ok(config)
+    }
+}
+
+/// Wrong settings are wrong input; what the system refuses is not.
+pub fn failure(error: StartError) -> Failure {
+    match error {
+        StartError::Setting(what) => Failure::Input(what),
+        other => Failure::Run(other.to_string()),
+    }
+}
+
+/// What `serve`, `ping` and `perf` take.
+#[derive(Args)]
+pub struct Common {
+    #[command(flatten)]
+    basics: Basics,
+    /// How the engine waits for work.
+    #[arg(long, value_enum, default_value = "hybrid")]
+    mode: ModeName,
     /// Engines, each with a thread and a socket; the kernel divides peers among them.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -70,37 +106,30 @@ pub struct Common {
     /// Device of the NIC's clock, if its timestamps are to be used.
     #[arg(long, value_name = "FILE")]
     nic_clock: Option<PathBuf>,
-    /// Congestion control algorithm, instead of Swift with the settings of docs/udp.md.
+    /// Congestion control algorithm, in place of Swift.
     #[arg(long)]
     algorithm: Option<String>,
-    /// Parameter of `--algorithm`; may be given several times.
-    #[arg(long, value_name = "NAME=VALUE", requires = "algorithm")]
+    /// Parameter of the algorithm, Swift's other ones staying as docs/udp.md has them; may be given several
+    /// times.
+    #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
 }
 
 impl Common {
     /// Starts a host at `bind`.
     pub fn host(&self, bind: SocketAddr) -> Result<Host, Failure> {
-        let keys = match &self.key_file {
-            Some(path) => keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?,
-            None if !self.insecure => {
-                let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
-                            without: nothing is encrypted then and anyone may connect";
-                return Err(Failure::Input(what.to_owned()));
-            }
-            None => {
-                eprintln!("insecure: packets are not encrypted and anyone may connect");
-                KeyRing::insecure()
-            }
-        };
-        let mut config = Config::new(bind, keys).map_err(|e| Failure::Input(e.to_string()))?;
+        let keys = self.basics.keys()?.ok_or_else(|| {
+            let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
+                        without: nothing is encrypted then and anyone may connect";
+            Failure::Input(what.to_owned())
+        })?;
+        let mut config = self.basics.config(bind, keys)?;
         config.mode = match self.mode {
             ModeName::Spinning => Mode::Spinning,
             ModeName::Hybrid => config.mode,
             ModeName::Blocking => Mode::Blocking,
             ModeName::Inline => Mode::Inline,
         };
-        config.max_mtu = self.mtu;
         config.engines = self.engines;
         config.dscp = [self.dscp; CLASSES];
         config.departure_timestamps = self.departure_timestamps;
@@ -109,19 +138,13 @@ impl Common {
             let failed = |e| Failure::Input(format!("--pcap {}: {e}", path.display()));
             config.capture = Some(Capture::create(path).map_err(failed)?);
         }
-        if let Some(name) = &self.algorithm {
-            let pairs: Option<Vec<(&str, &str)>> =
-                self.param.iter().map(|pair| pair.split_once('=')).collect();
-            let pairs = pairs.ok_or_else(|| {
-                Failure::Input("--param takes NAME=VALUE, as in base_target=200us".to_owned())
-            })?;
-            config.algorithm =
-                build(name, None, &pairs).map_err(|e| Failure::Input(e.to_string()))?;
-        }
-        Host::start(config).map_err(|error| match error {
-            StartError::Setting(what) => Failure::Input(what),
-            other => Failure::Run(other.to_string()),
-        })
+        let pairs: Option<Vec<(&str, &str)>> =
+            self.param.iter().map(|pair| pair.split_once('=')).collect();
+        let pairs = pairs.ok_or_else(|| {
+            Failure::Input("--param takes NAME=VALUE, as in base_target=200us".to_owned())
+        })?;
+        config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
+        Host::start(config).map_err(failure)
     }
 
     /// Whether the command's own thread drives the engine.

@@ -7,7 +7,8 @@ use apus_units::{FlowId, PacketNumber, Time};
 use super::Engine;
 use crate::stats::add;
 
-/// Sends that a timestamp may still come for; of older ones t1 stays as the engine saw it.
+/// Sends that a timestamp may still come for; of older ones t1 stays as the engine saw it. deviation: no
+/// source; ten times the bursts of a step.
 const AWAITED: usize = 1024;
 
 /// A send and when the engine handed it to the kernel.

@@ -12,8 +12,8 @@ use super::packet::{self, Command, Handshake, Message, Refusal};
 use super::state::want;
 use super::table::Sessions;
 
-/// Answers that wait to be sent and belong to no session. deviation: no source; one batch of
-/// datagrams, as 256 are taken from a socket at most.
+/// Answers that wait to be sent and belong to no session. deviation: no source; what one step of an engine
+/// may owe, and 16 kB.
 const MAX_REPLIES: usize = 256;
 
 /// Least time between two Unknowns, so that a flood of strange packets draws at most 10,000 answers a

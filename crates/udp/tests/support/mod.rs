@@ -37,7 +37,7 @@ pub fn host(config: Config) -> Host {
     Host::start(config).expect("host")
 }
 
-pub const HYBRID: Mode = Mode::Hybrid { spin: Duration::from_micros(50) };
+pub const HYBRID: Mode = Mode::HYBRID;
 
 /// Bytes that show where they belong.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {

@@ -6,15 +6,14 @@ mod server;
 use std::fs::File;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use apus_udp::session::{KeyRing, SharedKey};
-use apus_udp::{Config, Host, Mode, keyfile};
+use apus_udp::{Host, Mode};
 use clap::Args;
 
-use super::{address, any, duration};
+use super::{Basics, address, any, duration, failure};
 use crate::failure::Failure;
 use crate::output::{print, to_json};
 use client::{Client, Results};
@@ -31,21 +30,15 @@ pub struct BenchUdp {
     /// HOST:PORT of a process that does `--listen`.
     #[arg(long)]
     peer: Option<String>,
-    /// The file with the key that both ends prove; without a peer elsewhere one is made up.
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-    /// Encrypt nothing.
-    #[arg(long, conflicts_with = "key_file")]
-    insecure: bool,
+    // Without keys and without a peer elsewhere, a key is made up.
+    #[command(flatten)]
+    basics: Basics,
     /// Round trips of each kind, in turns of 1000.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1000..))]
     round_trips: u32,
     /// How long to write, small and bulk each.
     #[arg(long, default_value = "2s", value_parser = duration)]
     duration: Duration,
-    /// The longest IP packet to send, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 9000)]
-    mtu: u32,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
@@ -87,19 +80,14 @@ impl BenchUdp {
     }
 
     fn host(&self, bind: SocketAddr, keys: KeyRing) -> Result<Host, Failure> {
-        let mut config = Config::new(bind, keys).map_err(|e| Failure::Input(e.to_string()))?;
+        let mut config = self.basics.config(bind, keys)?;
         config.mode = Mode::Inline;
-        config.max_mtu = self.mtu;
-        Host::start(config).map_err(|e| Failure::Run(e.to_string()))
+        Host::start(config).map_err(failure)
     }
 
     fn keys(&self) -> Result<KeyRing, Failure> {
-        if self.insecure {
-            eprintln!("insecure: packets are not encrypted and anyone may connect");
-            return Ok(KeyRing::insecure());
-        }
-        if let Some(path) = &self.key_file {
-            return keyfile::read(path).map_err(|e| Failure::Input(e.to_string()));
+        if let Some(keys) = self.basics.keys()? {
+            return Ok(keys);
         }
         if self.listen.is_some() || self.peer.is_some() {
             let what = "give --key-file, the same file at both ends, or --insecure";
