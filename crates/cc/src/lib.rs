@@ -50,5 +50,7 @@ pub use settings::{
     suggestion,
 };
 pub use state::{StateError, StateField, StateOverride};
-pub use switch::{ClassView, PortView, Signal, SwitchAlgorithm, SwitchHalf, SwitchInfo, Verdict};
+pub use switch::{
+    ClassView, Given, PortView, Signal, SwitchAlgorithm, SwitchHalf, SwitchInfo, Verdict,
+};
 pub use telemetry::{HopTelemetry, MAX_TELEMETRY_HOPS, Telemetry};

@@ -101,6 +101,19 @@ pub trait SwitchHalf {
     }
 }
 
+/// What switches give to the senders of an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// Nothing.
+    Nothing,
+    /// ECN marks, which other switches give too.
+    Marks,
+    /// Signals and fields that a sender without them does without: it heeds losses and delays as well.
+    Signals,
+    /// Fields without which a sender never slows down.
+    Fields,
+}
+
 /// The switch halves by kind: dispatch in the packet path is one branch.
 #[derive(Clone, Debug, Default)]
 pub enum SwitchAlgorithm {
@@ -129,6 +142,17 @@ impl SwitchAlgorithm {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         matches!(self, Self::Plain)
+    }
+
+    /// What it gives to senders.
+    #[must_use]
+    pub fn gives(&self) -> Given {
+        match self {
+            Self::Plain => Given::Nothing,
+            Self::Ecn(_) | Self::Ramp(_) | Self::Phantom(_) => Given::Marks,
+            Self::Bolt(_) => Given::Signals,
+            Self::Telemetry(_) | Self::Rcp(_) | Self::Report(_) => Given::Fields,
+        }
     }
 
     /// Whether it looks at packets that leave: a port then serves them one by one.

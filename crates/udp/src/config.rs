@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use apus_cc::registry::{AlgorithmConfig, build};
-use apus_cc::{SettingError, SwitchAlgorithm, SwitchInfo};
+use apus_cc::{Given, SettingError, SwitchAlgorithm, SwitchInfo};
 use apus_units::{Bytes, Rate};
 use apus_wire::{Bolt, Extension, MAX_HEADER_BYTES};
 
@@ -234,16 +234,17 @@ impl Config {
         if self.dscp.iter().any(|&dscp| dscp > 63) {
             return wrong("dscp must be 0 to 63 for every traffic class");
         }
-        // Bolt's windows shrink by losses too, and by Swift's beside (`fallback`); these would keep a
-        // first window or rate for ever where no switch writes into their packets.
-        if matches!(
-            switch_half(&self.algorithm),
-            SwitchAlgorithm::Telemetry(_) | SwitchAlgorithm::Rcp(_) | SwitchAlgorithm::Report(_)
-        ) {
+        let name = self.algorithm.info().name;
+        if switch_half(&self.algorithm).gives() == Given::Fields {
             return Err(StartError::Setting(format!(
-                "{} lives on what every switch writes into packets, and would not slow down where \
-                 none does; choose an algorithm that heeds delay, ECN marks or losses, such as swift",
-                self.algorithm.info().name
+                "{name} lives on what every switch writes into packets, and would not slow down where \
+                 none does; choose an algorithm that heeds delay, ECN marks or losses, such as swift"
+            )));
+        }
+        if self.algorithm.credit_limit().is_some() {
+            return Err(StartError::Setting(format!(
+                "{name} lives on credits of which every switch drops what is too much, and would \
+                 not slow down where none does; choose another, such as swift"
             )));
         }
         self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
@@ -325,10 +326,10 @@ mod tests {
             config.algorithm = build(algorithm, None, &[]).expect("an algorithm");
             config
         };
-        for algorithm in ["swift", "dctcp", "cubic", "bolt"] {
+        for algorithm in ["swift", "dctcp", "cubic", "bolt", "hull"] {
             config(algorithm).check().expect(algorithm);
         }
-        for algorithm in ["hpcc", "rcp"] {
+        for algorithm in ["hpcc", "rcp", "expresspass"] {
             let error = config(algorithm).check().expect_err(algorithm).to_string();
             assert!(error.contains(algorithm), "{error}");
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apus_cc::Given;
 use apus_fabric::{Buffer, ClassConfig, LinkSpec, Node as FabricNode, PortConfig, Topology};
 use apus_sim::plan::{ConnectionPlan, Load, Plan};
 use apus_sim::scenario::Setup;
@@ -184,7 +185,9 @@ fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     } else if switch_ports().any(|(_, port)| port.classes.len() > 1) {
         not("topology.class: only one traffic class can be emulated".to_owned());
     }
-    if switch_ports().any(|(_, port)| port.classes.iter().any(|c| !c.algorithm.is_plain())) {
+    if switch_ports()
+        .any(|(_, port)| port.classes.iter().any(|c| c.algorithm.gives() != Given::Nothing))
+    {
         not("algorithm: needs switches that mark, stamp or signal (topology.ecn, bolt, hpcc), \
              which HTB does not"
             .to_owned());
