@@ -11,9 +11,9 @@ use apus_units::Time;
 use apus_wire::RegionKey;
 use bytes::Bytes;
 
+use crate::driver::Driver;
 use crate::engine::{Command, EngineShared};
 use crate::error::{End, SubmitError};
-use crate::host::Driver;
 use crate::ops::{Buffers, Completion, Notify, Op, Pending};
 use crate::region::Memory;
 use crate::session::SessionId;

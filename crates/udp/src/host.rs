@@ -1,131 +1,21 @@
 //! A host: its engines, regions and connections.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
+use crate::driver::Driver;
 use crate::engine::{Command, Engine, EngineShared, Siblings};
 use crate::error::{ConnectError, StartError};
 use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing};
 use crate::stats::Stats;
-
-/// Steps of an inline engine without anything to do after which its thread offers the core to others.
-/// deviation: no source; a step takes some 200 ns, so this is a round trip in a rack.
-const IDLE_STEPS: u32 = 500;
-
-/// Who runs the engine while somebody waits for it.
-#[derive(Clone)]
-pub(crate) enum Driver {
-    /// Threads of its own; waiting spins this long before it sleeps.
-    Threads { spin: Duration },
-    /// Whoever waits.
-    Inline(Arc<Mutex<Engine>>),
-}
-
-impl Driver {
-    /// Waits for a value; `None` if it will never come.
-    pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
-        match self {
-            Self::Threads { spin } => {
-                let from = Instant::now();
-                while !spin.is_zero() && from.elapsed() < *spin {
-                    match receiver.try_recv() {
-                        Ok(value) => return Some(value),
-                        Err(oneshot::TryRecvError::Empty) => std::hint::spin_loop(),
-                        Err(oneshot::TryRecvError::Disconnected) => return None,
-                    }
-                }
-                receiver.recv().ok()
-            }
-            Self::Inline(_) => {
-                let mut waited = 0;
-                loop {
-                    match receiver.try_recv() {
-                        Ok(value) => return Some(value),
-                        Err(oneshot::TryRecvError::Empty) => self.step_or_yield(&mut waited),
-                        Err(oneshot::TryRecvError::Disconnected) => return None,
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits for the next value of a channel; `None` if it is closed.
-    pub(crate) fn wait_channel<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
-        let from = Instant::now();
-        let mut waited = 0;
-        loop {
-            match channel.try_recv() {
-                Ok(value) => return Some(value),
-                Err(async_channel::TryRecvError::Closed) => return None,
-                Err(async_channel::TryRecvError::Empty) => match self {
-                    Self::Inline(_) => self.step_or_yield(&mut waited),
-                    Self::Threads { spin } if from.elapsed() < *spin => std::hint::spin_loop(),
-                    Self::Threads { .. } => return channel.recv_blocking().ok(),
-                },
-            }
-        }
-    }
-
-    /// The next value of a channel; `None` if it is closed.
-    pub(crate) async fn next<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
-        let mut receive = pin!(channel.recv());
-        poll_fn(|context| {
-            self.drive_for(context);
-            match receive.as_mut().poll(context) {
-                Poll::Ready(value) => Poll::Ready(value.ok()),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await
-    }
-
-    /// A value; `None` if it will never come.
-    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
-        let mut receiver = pin!(receiver);
-        poll_fn(|context| {
-            self.drive_for(context);
-            receiver.as_mut().poll(context)
-        })
-        .await
-        .ok()
-    }
-
-    /// Drives an inline engine for a future that is polled, and has it polled again.
-    pub(crate) fn drive_for(&self, context: &Context<'_>) {
-        if let Self::Inline(_) = self {
-            self.step();
-            context.waker().wake_by_ref();
-        }
-    }
-
-    fn step(&self) -> bool {
-        if let Self::Inline(engine) = self {
-            return engine.lock().unwrap_or_else(PoisonError::into_inner).step();
-        }
-        false
-    }
-
-    /// Drives an inline engine; after many steps without anything to do (some 100 us), offers the core
-    /// to other threads too.
-    fn step_or_yield(&self, idle: &mut u32) {
-        *idle = if self.step() { 0 } else { *idle + 1 };
-        if *idle >= IDLE_STEPS {
-            *idle = IDLE_STEPS;
-            std::thread::yield_now();
-        }
-    }
-}
 
 /// This process's end of the transport. Dropping it ends every connection.
 pub struct Host {

@@ -11,6 +11,7 @@ mod capture;
 mod clock;
 mod config;
 mod connection;
+mod driver;
 mod engine;
 mod error;
 mod hello;

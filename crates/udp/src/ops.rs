@@ -11,8 +11,8 @@ use apus_units::{Span, Time};
 use bytes::Bytes;
 
 use crate::connection::Shared;
+use crate::driver::Driver;
 use crate::error::{Cause, End, OpError};
-use crate::host::Driver;
 use crate::region::Memory;
 use crate::session::SessionId;
 
