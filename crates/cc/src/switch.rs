@@ -155,6 +155,20 @@ impl SwitchAlgorithm {
         }
     }
 
+    /// Whether it may answer a packet with a signal to its source.
+    #[must_use]
+    pub fn signals(&self) -> bool {
+        match self {
+            Self::Plain
+            | Self::Ecn(_)
+            | Self::Ramp(_)
+            | Self::Telemetry(_)
+            | Self::Rcp(_)
+            | Self::Phantom(_) => false,
+            Self::Bolt(_) | Self::Report(_) => true,
+        }
+    }
+
     /// Whether it looks at packets that leave: a port then serves them one by one.
     #[must_use]
     pub fn acts_on_dequeue(&self) -> bool {

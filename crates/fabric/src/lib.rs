@@ -86,7 +86,7 @@ pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
 pub use counters::{ClassCounters, Count, Counters, DropReason, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
-pub use network::{ControlError, Network, Outcome, Sent, Signalling};
+pub use network::{Arrived, ControlError, Network, Outcome, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef};
 pub use pfc::PfcConfig;
 pub use routing::{RouteError, RouteId, opposite};

@@ -5,6 +5,7 @@ mod facts;
 pub(crate) mod mail;
 mod parts;
 mod signals;
+mod windows;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -27,6 +28,7 @@ use crate::topology::Node;
 
 use mail::Mailboxes;
 pub use signals::Signalling;
+pub use windows::Arrived;
 use signals::Signals;
 
 /// What became of a packet that a host sent.
@@ -193,19 +195,8 @@ impl<P> Network<P> {
                 Outcome::Delivered { host, packet }
             }
             Node::Switch(_) => {
-                let fields = self.pool.fields_mut(packet);
-                let bytes = fields.wire_bytes;
-                fields.ttl = fields.ttl.saturating_sub(1);
-                if fields.ttl == 0 {
-                    self.discard(packet, DropReason::Ttl);
+                let Some((next, bytes)) = self.pass(packet) else {
                     return Outcome::Dropped(DropReason::Ttl);
-                }
-                let next = if fields.reversed {
-                    fields.hop -= 1;
-                    opposite(self.routes.port(fields.route, fields.hop))
-                } else {
-                    fields.hop += 1;
-                    self.routes.port(fields.route, fields.hop)
                 };
                 // Almost all hops: a port of one class whose departures are known at once.
                 let offered = match &mut self.ports[next.index()] {
@@ -226,6 +217,27 @@ impl<P> Network<P> {
                 }
             }
         }
+    }
+
+    /// A packet passes a switch: the egress port by which it leaves and its wire bytes; `None` if it
+    /// was dropped, because it has visited too many.
+    #[inline(always)]
+    pub fn pass(&mut self, packet: PacketRef) -> Option<(PortId, u32)> {
+        let fields = self.pool.fields_mut(packet);
+        let bytes = fields.wire_bytes;
+        fields.ttl = fields.ttl.saturating_sub(1);
+        if fields.ttl == 0 {
+            self.discard(packet, DropReason::Ttl);
+            return None;
+        }
+        let next = if fields.reversed {
+            fields.hop -= 1;
+            opposite(self.routes.port(fields.route, fields.hop))
+        } else {
+            fields.hop += 1;
+            self.routes.port(fields.route, fields.hop)
+        };
+        Some((next, bytes))
     }
 
     /// The same as [`Network::offer`] for a packet that came into a switch, which may have to hold it

@@ -168,6 +168,12 @@ impl Host {
         self.schedule(now, world);
     }
 
+    /// When the pending wake-up is due; [`Time::MAX`] if there is none.
+    #[inline]
+    pub(crate) fn wake_at(&self) -> Time {
+        self.wake_at
+    }
+
     /// Schedules the first wake-up.
     pub(crate) fn start(&mut self, world: &mut World) {
         self.schedule(Time::ZERO, world);

@@ -6,6 +6,7 @@
 //! machine.
 
 mod application;
+mod calendar;
 mod clock;
 pub mod columns;
 pub mod credits;
@@ -34,6 +35,7 @@ pub mod sizes;
 pub mod slowdown;
 pub mod summary;
 mod watch;
+mod windows;
 mod world;
 
 pub use clock::Clock;

@@ -8,6 +8,7 @@ use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
 
 use crate::application::Source;
+use crate::calendar::Calendar;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
 use crate::host_model::Nic;
@@ -19,7 +20,8 @@ use crate::queue::EventQueue;
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
 use crate::simulation::PlanError;
-use crate::world::{Entities, Entity, World};
+use crate::windows::{Desk, Handled};
+use crate::world::{Entities, Entity, Pending, World};
 
 /// How many events ahead ports, packets and what comes after them are brought near.
 const PORT_AHEAD: usize = 5;
@@ -32,11 +34,9 @@ pub(crate) struct Part {
     pub(crate) world: World,
     /// The hosts of this part, from `first_host` on.
     pub(crate) hosts: Vec<Host>,
-    first_host: u32,
-    pub(crate) events: u64,
-    /// Sum over all events of a hash of (time, entity): independent of their order, so that the
-    /// sum over all parts can be compared.
-    pub(crate) event_hash: u64,
+    pub(crate) first_host: u32,
+    pub(crate) handled: Handled,
+    pub(crate) desk: Desk,
     /// Part of each port's peer.
     peers: Vec<u32>,
     /// Part of each port's owner.
@@ -68,8 +68,12 @@ impl Part {
         } else {
             partition.first_host(id + 1).get()
         };
+        let pending = match Calendar::new(&network) {
+            Some(calendar) => Pending::Calendar(Box::new(calendar)),
+            None => Pending::Queue(EventQueue::new(entities.count(network.hosts()))),
+        };
         let mut world = World {
-            queue: EventQueue::new(entities.count(network.hosts())),
+            pending,
             entities,
             metrics: Metrics::new(plan.connections.len(), Time::ZERO + plan.warmup),
             sizes: plan.sizes,
@@ -118,8 +122,8 @@ impl Part {
             world,
             hosts,
             first_host,
-            events: 0,
-            event_hash: 0,
+            handled: Handled::default(),
+            desk: Desk::default(),
             peers,
             owners,
             imported: ImportedRoutes::new(),
@@ -156,14 +160,21 @@ impl Part {
         self.owners[port.index()] == self.id
     }
 
-    /// The event loop: everything before `end`.
+    /// Everything before `end`.
     pub(crate) fn run_events(&mut self, end: Time) {
+        match self.world.pending {
+            Pending::Queue(_) => self.run_queue(end),
+            Pending::Calendar(_) => self.run_calendar(end),
+        }
+    }
+
+    /// The event loop of a network whose nodes may touch each other at once.
+    fn run_queue(&mut self, end: Time) {
         let world = &mut self.world;
-        while let Some((now, entity)) = world.queue.pop_before(end) {
+        while let Some((now, entity)) = queue(world).pop_before(end) {
             look_ahead(world, &self.hosts, self.first_host);
             world.now = now;
-            self.events += 1;
-            self.event_hash = self.event_hash.wrapping_add(hash_event(now, entity));
+            self.handled.note(now, entity);
             match world.entities.of(entity) {
                 Entity::Fabric(event) => {
                     if let Outcome::Delivered { host, packet } = world.handle(now, event) {
@@ -188,7 +199,7 @@ impl Part {
         let _watch = Watch(exchange);
         loop {
             let sent = self.post(exchange);
-            let next = self.world.queue.next_at().min(sent);
+            let next = self.world.next_at().min(sent);
             let limit = exchange.meet(self.window, self.id, next, end);
             self.collect(exchange);
             self.window += 1;
@@ -264,21 +275,22 @@ fn signal(header: &Header, congestion: &CongestionHeader, signal: &Signal) -> He
     Header { flow: header.flow, seq: header.seq, body }
 }
 
-/// A hash of one event: two rounds of multiplication mix time and entity well enough that two sets of
-/// events with the same sum are the same set.
 #[inline]
-fn hash_event(now: Time, entity: u32) -> u64 {
-    let key = now.as_ps() ^ u64::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (key ^ (key >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+fn queue(world: &mut World) -> &mut EventQueue {
+    match &mut world.pending {
+        Pending::Queue(queue) => queue,
+        Pending::Calendar(_) => unreachable!("a run has a queue or a calendar from its start on"),
+    }
 }
 
 /// Brings near what the next events need, each step of the way to it a few events after the one
 /// before: port, packet, and then the next port or the flow.
 #[inline]
 fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
-    let arrival = |n| world.entities.arrival(world.queue.upcoming(n)?);
+    let Pending::Queue(queue) = &world.pending else { return };
+    let arrival = |n| world.entities.arrival(queue.upcoming(n)?);
     if world.network.has_class_ports() {
-        look_ahead_at_class_ports(world);
+        look_ahead_at_class_ports(world, queue);
     } else if let Some(port) = arrival(PORT_AHEAD) {
         world.network.prefetch_port(port);
     }
@@ -295,8 +307,8 @@ fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
 /// The same for the ports of arrivals and services, in two steps: a class port lies apart from the
 /// table of ports.
 #[inline(never)]
-fn look_ahead_at_class_ports(world: &World) {
-    let port = |n| match world.entities.of(world.queue.upcoming(n)?) {
+fn look_ahead_at_class_ports(world: &World, queue: &EventQueue) {
+    let port = |n| match world.entities.of(queue.upcoming(n)?) {
         Entity::Fabric(FabricEvent::Arrival(port) | FabricEvent::Service(port)) => Some(port),
         Entity::Fabric(_) | Entity::Host(_) => None,
     };
@@ -312,7 +324,7 @@ fn look_ahead_at_class_ports(world: &World) {
 /// way to it a packet after the one before: the packet, its flow, and what the flow keeps elsewhere.
 /// On a busy link they come long before the slot of the event queue that [`look_ahead`] sees.
 #[inline]
-fn look_behind(world: &World, host: &Host, port: PortId) {
+pub(crate) fn look_behind(world: &World, host: &Host, port: PortId) {
     world.network.prefetch_coming(port, 2);
     if let Some(header) = world.network.coming(port, 1) {
         host.prefetch(header);

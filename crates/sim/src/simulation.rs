@@ -242,10 +242,10 @@ impl Simulation {
         self.plan.duration = end.since(Time::ZERO);
         let counters = self.check_conservation()?;
         let hops: u64 = self.port_counters(end).iter().map(|c| c.sent.packets).sum();
-        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.event_hash));
+        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash));
         let cost = Cost {
             wall_s: started.elapsed().as_secs_f64(),
-            events: self.parts.iter().map(|part| part.events).sum(),
+            events: self.parts.iter().map(|part| part.handled.events).sum(),
             packet_hops: hops,
             threads: self.partition.parts(),
             event_hash: format!("{hash:016x}"),
@@ -389,7 +389,7 @@ impl Simulation {
             self.run_step(next_multiple(self.now(), step).min(end), exchange);
             let (now, first) = (self.now(), &self.parts[0]);
             let simulated = now.since(Time::ZERO);
-            progress(Progress { simulated, duration, events: first.events });
+            progress(Progress { simulated, duration, events: first.handled.events });
             let stopped = watcher.check(now, &self.parts);
             if stopped.is_some() {
                 return stopped;

@@ -6,6 +6,7 @@ use apus_transport::Completion;
 use apus_units::{Bytes, ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Control, Header};
 
+use crate::calendar::Calendar;
 use crate::credits;
 use crate::host::HostFlow;
 use crate::measure::WorkloadMetrics;
@@ -83,7 +84,7 @@ impl Entities {
     }
 
     #[inline]
-    fn fabric(self, event: FabricEvent) -> u32 {
+    pub(crate) fn fabric(self, event: FabricEvent) -> u32 {
         match event {
             FabricEvent::Arrival(port) => port.get(),
             FabricEvent::Service(port) => self.ports + port.get(),
@@ -94,7 +95,7 @@ impl Entities {
     }
 
     #[inline]
-    fn host(self, host: HostId) -> u32 {
+    pub(crate) fn host(self, host: HostId) -> u32 {
         PORT_KINDS * self.ports + host.get()
     }
 
@@ -122,9 +123,18 @@ impl Entities {
     }
 }
 
-/// Puts the fabric's events into the queue.
+/// The events to come.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// In one order for all.
+    Queue(EventQueue),
+    /// By node, of a network whose nodes do not touch each other at once.
+    Calendar(Box<Calendar>),
+}
+
+/// Puts the fabric's events where they are kept.
 pub(crate) struct Scheduler<'a> {
-    queue: &'a mut EventQueue,
+    pending: &'a mut Pending,
     to_hand_over: &'a mut Vec<PortId>,
     entities: Entities,
 }
@@ -132,7 +142,10 @@ pub(crate) struct Scheduler<'a> {
 impl Schedule for Scheduler<'_> {
     #[inline]
     fn at(&mut self, event: FabricEvent, time: Time) {
-        self.queue.push(self.entities.fabric(event), time);
+        match self.pending {
+            Pending::Queue(queue) => queue.push(self.entities.fabric(event), time),
+            Pending::Calendar(calendar) => calendar.push(event, time),
+        }
     }
 
     #[inline]
@@ -144,7 +157,7 @@ impl Schedule for Scheduler<'_> {
 /// What all hosts share.
 pub(crate) struct World {
     pub(crate) network: Network<Header>,
-    pub(crate) queue: EventQueue,
+    pub(crate) pending: Pending,
     pub(crate) entities: Entities,
     pub(crate) metrics: Metrics,
     pub(crate) sizes: PacketSizes,
@@ -169,7 +182,7 @@ impl World {
     #[inline]
     pub(crate) fn network(&mut self) -> (&mut Network<Header>, Scheduler<'_>) {
         let scheduler = Scheduler {
-            queue: &mut self.queue,
+            pending: &mut self.pending,
             to_hand_over: &mut self.to_hand_over,
             entities: self.entities,
         };
@@ -240,9 +253,20 @@ impl World {
         network.handle(now, event, &mut scheduler)
     }
 
+    /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
+    pub(crate) fn next_at(&self) -> Time {
+        match &self.pending {
+            Pending::Queue(queue) => queue.next_at(),
+            Pending::Calendar(calendar) => calendar.next_at(),
+        }
+    }
+
     #[inline]
     pub(crate) fn schedule_host(&mut self, host: HostId, at: Time) {
-        self.queue.push(self.entities.host(host), at);
+        match &mut self.pending {
+            Pending::Queue(queue) => queue.push(self.entities.host(host), at),
+            Pending::Calendar(calendar) => calendar.push_host(host, at),
+        }
     }
 
     /// Gives a flow the path that its new label names.

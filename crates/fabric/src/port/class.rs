@@ -470,6 +470,13 @@ impl ClassPort {
         self.integrated_to = now;
     }
 
+    /// Whether what happens here touches no other port: it shares no memory, and no switch half tells
+    /// the sources of packets.
+    pub(crate) fn is_independent(&self) -> bool {
+        matches!(self.memory, Memory::Own { .. })
+            && !self.classes.classes.iter().any(|class| class.algorithm.signals())
+    }
+
     #[inline]
     pub(crate) fn pop_arrived<S: Schedule>(
         &mut self,

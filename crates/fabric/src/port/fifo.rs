@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use apus_cc::{ClassView, Ecn, PortView, Signal, SwitchAlgorithm, SwitchHalf, Verdict};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
-use super::link::Link;
+use super::link::{InFlight, Link};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{Count, DropReason, PortCounters, Tally};
 use crate::event::Schedule;
@@ -211,6 +211,25 @@ impl FifoPort {
             self.tally.marked += 1;
         }
         Ok(())
+    }
+
+    /// Takes the packets that arrive before `limit`, which all have departed; when the next one does.
+    #[inline(always)]
+    pub(crate) fn pop_before(&mut self, limit: Time, mut take: impl FnMut(InFlight)) -> Time {
+        let (departed, queue_bytes) = (&mut self.departed, &mut self.queue_bytes);
+        self.link.pop_before(limit, |entry| {
+            if *departed > 0 {
+                *departed -= 1;
+            } else {
+                *queue_bytes -= u64::from(entry.bytes);
+            }
+            take(entry);
+        })
+    }
+
+    /// Whether what happens here touches no other port: no switch half tells the sources of packets.
+    pub(crate) fn is_independent(&self) -> bool {
+        !self.algorithm.signals()
     }
 
     #[inline(always)]

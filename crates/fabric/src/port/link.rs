@@ -141,6 +141,19 @@ impl Link {
         self.peer
     }
 
+    /// Takes the packets that arrive before `limit`, oldest first; when the next one does.
+    #[inline(always)]
+    pub(crate) fn pop_before(&mut self, limit: Time, mut take: impl FnMut(InFlight)) -> Time {
+        while let Some(&entry) = self.ring.front() {
+            if entry.arrives >= limit {
+                return entry.arrives;
+            }
+            self.ring.forget(1);
+            take(entry);
+        }
+        Time::MAX
+    }
+
     /// Takes the packet that arrives now.
     ///
     /// # Panics

@@ -147,6 +147,23 @@ impl Port {
         }
     }
 
+    /// Takes the packets that arrive at the peer before `limit`; when the next one does.
+    #[inline(always)]
+    pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {
+        match self {
+            Self::Fifo(port) => port.pop_before(limit, take),
+            Self::Class(port) => port.link.pop_before(limit, take),
+        }
+    }
+
+    /// Whether what happens here touches no other port.
+    pub(crate) fn is_independent(&self) -> bool {
+        match self {
+            Self::Fifo(port) => port.is_independent(),
+            Self::Class(port) => port.is_independent(),
+        }
+    }
+
     pub(crate) fn busy_until(&self) -> Time {
         match self {
             Self::Fifo(port) => port.busy_until(),

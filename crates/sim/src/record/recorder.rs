@@ -11,13 +11,16 @@ pub(crate) struct Recorder {
     limit: u64,
     pub(super) ops: Vec<OpRecord>,
     pub(super) ops_seen: u64,
+    /// When the last of `ops` completed.
+    latest: Time,
     /// By connection.
     pub(super) rtts: Vec<RttSum>,
 }
 
 impl Recorder {
     pub(crate) fn new(connections: usize, limit: u64) -> Self {
-        Self { limit, ops: Vec::new(), ops_seen: 0, rtts: vec![RttSum::default(); connections] }
+        let (latest, rtts) = (Time::ZERO, vec![RttSum::default(); connections]);
+        Self { limit, ops: Vec::new(), ops_seen: 0, latest, rtts }
     }
 
     /// The warm-up is over.
@@ -38,12 +41,12 @@ impl Recorder {
     /// An op completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         self.ops_seen += 1;
-        // Ops of one time are kept or left out together: which of them come first is decided when
-        // all parts are put together.
-        let full = self.ops.len() as u64 >= self.limit;
-        if full && self.ops.last().is_none_or(|last| last.completed < now) {
+        // Hosts take turns, so ops do not come in order of time; which of them are the first is
+        // decided when all parts are put together.
+        if self.ops.len() as u64 >= self.limit && self.latest < now || self.limit == 0 {
             return;
         }
+        self.latest = self.latest.max(now);
         let latency = completion.completed_at.since(completion.submitted_at);
         self.ops.push(OpRecord {
             flow: connection,
