@@ -146,9 +146,20 @@ impl<P> Network<P> {
         let port = self.routes.port(packet.route, 0);
         debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
         self.counters.sent += 1;
+        let bytes = packet.wire_bytes;
         let packet = self.pool.insert(packet);
         self.pool.set_telemetry(packet, telemetry);
-        match self.offer(now, port, packet, schedule) {
+        let offered = match &mut self.ports[port.index()] {
+            Port::Fifo(port) if port.is_plain() => {
+                let offered = port.offer_plain(now, packet, bytes, schedule);
+                if let Err(reason) = offered {
+                    self.discard(packet, reason);
+                }
+                offered
+            }
+            _ => self.offer(now, port, packet, schedule),
+        };
+        match offered {
             Ok(()) => Sent::Accepted,
             Err(reason) => Sent::Dropped(reason),
         }

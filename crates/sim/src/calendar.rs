@@ -1,10 +1,12 @@
-//! The calendar of a run that goes window by window: which nodes have something to do in which.
+//! The calendar of a run that goes window by window: which links and ports have something to do in
+//! which.
 //!
-//! A window is as long as the smallest delay of a link, so nothing that a node does within one
+//! A window is no longer than the smallest delay of a link, so nothing that a node does within one
 //! touches another node in the same: all a node's arrivals are known when it begins, and each node
 //! takes them by itself, a switch even port by port. So there is no order to keep but that of one
-//! port's or one host's events, and what is kept is a bit per node and window, and the next event of
-//! each link and port.
+//! port's or one host's events. What is kept is the next event of each link and port, and a bit per
+//! window for each *place*: a link into a node together with the node's own port on that link. Places
+//! of one node stand side by side, switches before hosts.
 
 use apus_fabric::{FabricEvent, Network, Node, opposite};
 use apus_units::{HostId, PortId, Time};
@@ -13,10 +15,11 @@ use apus_wire::Header;
 /// Windows that the calendar looks ahead: one word of bits. What is due later is looked at again
 /// within so many.
 const WINDOWS: u64 = 64;
+/// The longest window: products of times within [`WINDOWS`] of them and of one fit into 64 bits.
+const LONGEST: u64 = 1 << 28;
 /// A time at which nothing happens.
 const NEVER: u64 = u64::MAX;
-/// No node.
-const NONE: u32 = u32::MAX;
+const BITS: usize = 64;
 
 /// The events that a class port waits for beside arrivals.
 #[derive(Clone, Copy, Debug)]
@@ -26,143 +29,177 @@ struct Own {
     held: u64,
 }
 
-/// What happens when, by node: switches first, then hosts.
+impl Own {
+    const NONE: Self = Self { service: NEVER, wake: NEVER, held: NEVER };
+}
+
+/// A link into a node, and the node's own port on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The port behind which the link lies.
+    pub(crate) link: PortId,
+    /// The node's own port on the link.
+    pub(crate) port: PortId,
+    /// The node's first place.
+    pub(crate) first: u32,
+    /// Which host the node is, if it is one.
+    pub(crate) host: Option<HostId>,
+}
+
+/// What happens when.
 #[derive(Debug)]
 pub(crate) struct Calendar {
-    /// A window in picoseconds.
+    /// A window in picoseconds, and 2^64 over that, rounded up.
     width: u64,
-    /// The window being gone through, or the last one.
+    inverse: u64,
+    /// The window being gone through, or the last one, and where it starts.
     cursor: u64,
-    /// Bit `n % 64` of window n: whether any node has something to do in it.
+    start: u64,
+    /// Bit n % 64 of window n: whether anything happens in it.
     windows: u64,
-    /// By window modulo [`WINDOWS`]: a bit per node.
-    nodes: Vec<u64>,
-    /// Words of bits per window.
-    words: usize,
-    switches: u32,
-    /// Places of the links that lead to each node, and of the last one their end.
-    first: Vec<u32>,
-    /// The port behind which lies the link at each place.
-    inbound: Vec<PortId>,
-    /// By port: place of its link, and the node that it leads to.
-    place: Vec<(u32, u32)>,
+    /// By window modulo [`WINDOWS`]: a bit per place, and above them a bit per word that has any.
+    bits: Vec<u64>,
+    words: Vec<u64>,
+    words_per_window: usize,
+    words_above: usize,
+    places: Vec<Place>,
+    /// By port: the place to which its link leads.
+    place_of: Vec<u32>,
     /// By place: when the next packet arrives.
     arrivals: Vec<u64>,
-    /// By port; empty if there are FIFO ports only.
+    /// By place; empty if there are FIFO ports only.
     own: Vec<Own>,
-    /// The node whose events are being handled: it is looked at afterwards anyway.
-    busy: u32,
+    /// The place whose own events are being handled: it is looked at afterwards anyway.
+    busy: Option<u32>,
+    /// A window is being gone through; places that it must not meet again, because it ends early.
+    open: bool,
+    after: Vec<u32>,
 }
 
 impl Calendar {
     /// A calendar for a network in which nothing has been sent; `None` if its nodes touch each other
     /// at once.
     pub(crate) fn new(network: &Network<Header>) -> Option<Self> {
-        let width = network.smallest_delay();
-        if width.is_zero() || !network.ports_are_independent() {
+        let width = network.smallest_delay().as_ps().min(LONGEST);
+        if width < 2 || !network.ports_are_independent() {
             return None;
         }
         let switches = network.switches();
-        let node = |node| match node {
-            Node::Switch(switch) => switch.get(),
-            Node::Host(host) => switches + host.get(),
+        let node = |link| match network.port_ends(link).1 {
+            Node::Switch(switch) => (switch.get(), None),
+            Node::Host(host) => (switches + host.get(), Some(host)),
         };
-        let mut inbound: Vec<PortId> = network.ports().collect();
-        inbound.sort_by_key(|&port| (node(network.port_ends(port).1), port));
-        let nodes = (switches + network.hosts()) as usize;
-        let (mut first, mut place) = (vec![0; nodes + 1], vec![(0, 0); inbound.len()]);
-        for (at, &port) in (0..).zip(&inbound) {
-            let node = node(network.port_ends(port).1);
-            place[port.index()] = (at, node);
-            first[node as usize + 1] = at + 1;
+        let mut links: Vec<PortId> = network.ports().collect();
+        links.sort_by_key(|&link| (node(link).0, link));
+        let mut place_of = vec![0; links.len()];
+        let mut places: Vec<Place> = Vec::with_capacity(links.len());
+        for (index, &link) in (0..).zip(&links) {
+            let (id, host) = node(link);
+            let first = match places.last() {
+                Some(last) if node(last.link).0 == id => last.first,
+                _ => index,
+            };
+            place_of[link.index()] = index;
+            places.push(Place { link, port: opposite(link), first, host });
         }
-        // A node that no link leads to ends where the one before it does.
-        for index in 1..first.len() {
-            first[index] = first[index].max(first[index - 1]);
-        }
-        let words = nodes.div_ceil(64);
-        let own = Own { service: NEVER, wake: NEVER, held: NEVER };
-        let ports = if network.has_class_ports() { inbound.len() } else { 0 };
+        let words_per_window = places.len().div_ceil(BITS);
+        let words_above = words_per_window.div_ceil(BITS);
+        let with_own = if network.has_class_ports() { places.len() } else { 0 };
         Some(Self {
-            width: width.as_ps(),
+            width,
+            inverse: u64::MAX / width + 1,
             cursor: 0,
+            start: 0,
             windows: 0,
-            nodes: vec![0; words * WINDOWS as usize],
-            words,
-            switches,
-            first,
-            arrivals: vec![NEVER; inbound.len()],
-            inbound,
-            place,
-            own: vec![own; ports],
-            busy: NONE,
+            bits: vec![0; words_per_window * WINDOWS as usize],
+            words: vec![0; words_above * WINDOWS as usize],
+            words_per_window,
+            words_above,
+            place_of,
+            arrivals: vec![NEVER; places.len()],
+            own: vec![Own::NONE; with_own],
+            places,
+            busy: None,
+            open: false,
+            after: Vec::new(),
         })
     }
 
-    /// Notes that a node has something to do at `at`.
+    /// How many windows after the one being gone through `at` lies, as far as the calendar looks.
     #[inline]
-    fn mark(&mut self, node: u32, at: u64) {
-        let window = (at / self.width).min(self.cursor + (WINDOWS - 1)) % WINDOWS;
-        self.windows |= 1 << window;
-        self.nodes[window as usize * self.words + node as usize / 64] |= 1 << (node % 64);
+    fn ahead(&self, at: u64) -> u64 {
+        let since = at - self.start;
+        if since >= WINDOWS * self.width {
+            return WINDOWS - 1;
+        }
+        // Exact: both are below 2^34 and the width below 2^28, see `LONGEST`.
+        ((u128::from(since) * u128::from(self.inverse)) >> u64::BITS) as u64
     }
 
-    /// The node that owns a port: where the link of the opposite direction leads.
+    /// Notes that a place has something to do at `at`.
     #[inline]
-    fn owner(&self, port: PortId) -> u32 {
-        self.place[opposite(port).index()].1
+    pub(crate) fn mark(&mut self, place: u32, at: Time) {
+        let ahead = self.ahead(at.as_ps());
+        if ahead == 0 && self.open {
+            self.after.push(place);
+        } else {
+            self.set_bit(place, (self.cursor + ahead) % WINDOWS);
+        }
+    }
+
+    #[inline]
+    fn set_bit(&mut self, place: u32, window: u64) {
+        let (word, bit) = (place as usize / BITS, place as usize % BITS);
+        self.windows |= 1 << window;
+        self.bits[window as usize * self.words_per_window + word] |= 1 << bit;
+        self.words[window as usize * self.words_above + word / BITS] |= 1 << (word % BITS);
     }
 
     /// Notes an event of the fabric.
     #[inline]
     pub(crate) fn push(&mut self, event: FabricEvent, at: Time) {
-        let at = at.as_ps();
-        if let FabricEvent::Arrival(port) = event {
-            let (place, node) = self.place[port.index()];
-            self.arrivals[place as usize] = at;
-            if node != self.busy {
-                self.mark(node, at);
-            }
+        let place = if let FabricEvent::Arrival(port) = event {
+            let place = self.place_of[port.index()];
+            self.arrivals[place as usize] = at.as_ps();
+            place
         } else {
-            self.push_own(event, at);
+            self.push_own(event, at.as_ps())
+        };
+        if self.busy != Some(place) {
+            self.mark(place, at);
         }
     }
 
     #[inline]
-    fn push_own(&mut self, event: FabricEvent, at: u64) {
-        let port = match event {
-            FabricEvent::Service(port) => {
-                self.own[port.index()].service = at;
-                port
+    fn push_own(&mut self, event: FabricEvent, at: u64) -> u32 {
+        let (FabricEvent::Arrival(port)
+        | FabricEvent::Mail(port)
+        | FabricEvent::Service(port)
+        | FabricEvent::Wake(port)
+        | FabricEvent::Held(port)) = event;
+        let place = self.place_of_port(port);
+        let own = &mut self.own[place as usize];
+        match event {
+            FabricEvent::Service(_) => own.service = at,
+            FabricEvent::Wake(_) => own.wake = at,
+            FabricEvent::Held(_) => own.held = at,
+            FabricEvent::Arrival(_) | FabricEvent::Mail(_) => {
+                unreachable!("a network whose ports touch each other has no calendar")
             }
-            FabricEvent::Wake(port) => {
-                self.own[port.index()].wake = at;
-                port
-            }
-            FabricEvent::Held(port) => {
-                self.own[port.index()].held = at;
-                port
-            }
-            FabricEvent::Arrival(port) | FabricEvent::Mail(port) => {
-                unreachable!("{port} is not independent, so there is no calendar")
-            }
-        };
-        let node = self.owner(port);
-        if node != self.busy {
-            self.mark(node, at);
         }
+        place
     }
 
     /// Notes a host's wake-up.
     #[inline]
-    pub(crate) fn push_host(&mut self, host: HostId, at: Time) {
-        let node = self.switches + host.get();
-        if node != self.busy {
-            self.mark(node, at.as_ps());
+    pub(crate) fn push_host(&mut self, nic: PortId, at: Time) {
+        let place = self.place_of_port(nic);
+        if self.busy != Some(place) {
+            self.mark(place, at);
         }
     }
 
-    /// The next window in which any node has something to do.
+    /// The next window in which anything happens.
     fn next_window(&self) -> Option<u64> {
         let ahead = self.windows.rotate_right((self.cursor % WINDOWS) as u32);
         (ahead != 0).then(|| self.cursor + u64::from(ahead.trailing_zeros()))
@@ -180,58 +217,58 @@ impl Calendar {
         if start >= end.as_ps() {
             return None;
         }
-        self.cursor = window;
+        (self.cursor, self.start) = (window, start);
         self.windows &= !(1 << (window % WINDOWS));
+        self.open = true;
         Some(Time::from_ps(start.saturating_add(self.width)).min(end))
     }
 
-    /// Takes the nodes `64 n` to `64 n + 63` that have something to do in this window, as bits.
-    #[inline]
-    pub(crate) fn take_nodes(&mut self, n: usize) -> u64 {
-        let word = (self.cursor % WINDOWS) as usize * self.words + n;
-        core::mem::take(&mut self.nodes[word])
+    /// Ends it: [`Calendar::take_places`] has no more.
+    pub(crate) fn end_window(&mut self) {
+        self.open = false;
+        while let Some(place) = self.after.pop() {
+            self.set_bit(place, self.cursor % WINDOWS);
+        }
     }
 
-    /// How often [`Calendar::take_nodes`] is to be asked.
-    pub(crate) fn words(&self) -> usize {
-        self.words
+    /// Takes the places that have something to do in this window, some of them at a time, in order: the
+    /// number of the first of 64 and their bits; `None` if there are no more.
+    #[inline]
+    pub(crate) fn take_places(&mut self) -> Option<(u32, u64)> {
+        let window = (self.cursor % WINDOWS) as usize;
+        for above in 0..self.words_above {
+            let words = &mut self.words[window * self.words_above + above];
+            if *words != 0 {
+                let word = above * BITS + words.trailing_zeros() as usize;
+                *words &= *words - 1;
+                let bits = &mut self.bits[window * self.words_per_window + word];
+                return Some(((word * BITS) as u32, core::mem::take(bits)));
+            }
+        }
+        None
     }
 
-    /// What a node is.
     #[inline]
-    pub(crate) fn node(&self, node: u32) -> Option<HostId> {
-        node.checked_sub(self.switches).map(HostId::new)
+    pub(crate) fn place(&self, place: u32) -> Place {
+        self.places[place as usize]
     }
 
-    /// The places of a node's links.
+    /// The place of a node's own port.
     #[inline]
-    pub(crate) fn places(&self, node: u32) -> core::ops::Range<usize> {
-        self.first[node as usize] as usize..self.first[node as usize + 1] as usize
-    }
-
-    /// The port behind which lies the link at a place.
-    #[inline]
-    pub(crate) fn port(&self, place: usize) -> PortId {
-        self.inbound[place]
-    }
-
-    /// The place of the link back from where a port's leads to: of the switch's own links, if it is a
-    /// port of a switch.
-    #[inline]
-    pub(crate) fn place_of_egress(&self, port: PortId) -> usize {
-        self.place[opposite(port).index()].0 as usize
+    pub(crate) fn place_of_port(&self, port: PortId) -> u32 {
+        self.place_of[opposite(port).index()]
     }
 
     /// When the next packet arrives at a place.
     #[inline]
-    pub(crate) fn arrival(&self, place: usize) -> Time {
-        Time::from_ps(self.arrivals[place])
+    pub(crate) fn arrival(&self, place: u32) -> Time {
+        Time::from_ps(self.arrivals[place as usize])
     }
 
     /// Notes when the next packet arrives at a place of the node that is handled.
     #[inline]
-    pub(crate) fn set_arrival(&mut self, place: usize, at: Time) {
-        self.arrivals[place] = at.as_ps();
+    pub(crate) fn set_arrival(&mut self, place: u32, at: Time) {
+        self.arrivals[place as usize] = at.as_ps();
     }
 
     /// Whether ports have events of their own.
@@ -240,45 +277,62 @@ impl Calendar {
         !self.own.is_empty()
     }
 
-    /// A port's next own event, and when.
+    /// The next event of a place's port beside arrivals, and when.
     #[inline]
-    pub(crate) fn next_own(&self, port: PortId) -> (Time, FabricEvent) {
-        let Some(&Own { service, wake, held }) = self.own.get(port.index()) else {
-            return (Time::MAX, FabricEvent::Service(port));
+    pub(crate) fn next_own(&self, place: u32) -> (Time, OwnEvent) {
+        let Some(&Own { service, wake, held }) = self.own.get(place as usize) else {
+            return (Time::MAX, OwnEvent::Service);
         };
         let (at, event) = if service <= wake && service <= held {
-            (service, FabricEvent::Service(port))
+            (service, OwnEvent::Service)
         } else if wake <= held {
-            (wake, FabricEvent::Wake(port))
+            (wake, OwnEvent::Wake)
         } else {
-            (held, FabricEvent::Held(port))
+            (held, OwnEvent::Held)
         };
         (Time::from_ps(at), event)
     }
 
     /// Takes a port's own event, to handle it.
     #[inline]
-    pub(crate) fn take_own(&mut self, event: FabricEvent) {
+    pub(crate) fn take_own(&mut self, place: u32, event: OwnEvent) -> FabricEvent {
+        let (own, port) = (&mut self.own[place as usize], self.places[place as usize].port);
         match event {
-            FabricEvent::Service(port) => self.own[port.index()].service = NEVER,
-            FabricEvent::Wake(port) => self.own[port.index()].wake = NEVER,
-            FabricEvent::Held(port) => self.own[port.index()].held = NEVER,
-            FabricEvent::Arrival(_) | FabricEvent::Mail(_) => {}
+            OwnEvent::Service => {
+                own.service = NEVER;
+                FabricEvent::Service(port)
+            }
+            OwnEvent::Wake => {
+                own.wake = NEVER;
+                FabricEvent::Wake(port)
+            }
+            OwnEvent::Held => {
+                own.held = NEVER;
+                FabricEvent::Held(port)
+            }
         }
     }
 
-    /// From here on the events of `node` are handled.
+    /// From here on the own events of a place are handled.
     #[inline]
-    pub(crate) fn begin(&mut self, node: u32) {
-        self.busy = node;
+    pub(crate) fn begin(&mut self, place: u32) {
+        self.busy = Some(place);
     }
 
     /// They have been, up to the next one at `next`.
     #[inline]
-    pub(crate) fn finish(&mut self, next: Time) {
+    pub(crate) fn finish(&mut self, place: u32, next: Time) {
+        self.busy = None;
         if next < Time::MAX {
-            self.mark(self.busy, next.as_ps());
+            self.mark(place, next);
         }
-        self.busy = NONE;
     }
+}
+
+/// An event of a port beside arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnEvent {
+    Service,
+    Wake,
+    Held,
 }

@@ -4,7 +4,7 @@ use apus_fabric::{Arrived, FabricEvent, Network, Outcome, Schedule};
 use apus_units::{PortId, Time};
 use apus_wire::Header;
 
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, Place};
 use crate::host::Host;
 use crate::part::{Part, look_behind};
 use crate::world::{Entities, Pending, World};
@@ -34,32 +34,43 @@ fn hash_event(now: Time, entity: u32) -> u64 {
     (key ^ (key >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// Where the packets of a window are sorted.
+/// Where the packets that arrive at a switch in a window are sorted.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
-    /// Those that arrive at the switch, link by link.
+    /// All of them, link by link.
     arrived: Vec<Arrived>,
-    /// By egress port, in the order in which it takes them.
-    sorted: Vec<Vec<Arrived>>,
-    /// Which of them are not empty.
-    used: Vec<usize>,
+    /// By egress port, counted from the switch's first place.
+    ports: Vec<Port>,
+    /// Which of them have something to do.
+    used: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Port {
+    /// In the order in which it takes them.
+    packets: Vec<Arrived>,
+    used: bool,
 }
 
 impl Desk {
-    /// Makes room for a switch of so many ports.
-    fn open(&mut self, ports: usize) {
-        if self.sorted.len() < ports {
-            self.sorted.resize_with(ports, Vec::new);
-        }
-    }
-
-    /// Puts a packet among those of egress port `index`.
+    /// A port has something to do.
     #[inline]
-    fn sort_in(&mut self, index: usize, packet: Arrived) {
-        let packets = &mut self.sorted[index];
-        if packets.is_empty() {
+    fn touch(&mut self, index: u32) -> &mut Port {
+        if self.ports.len() <= index as usize {
+            self.ports.resize_with(index as usize + 1, Port::default);
+        }
+        let port = &mut self.ports[index as usize];
+        if !port.used {
+            port.used = true;
             self.used.push(index);
         }
+        port
+    }
+
+    /// Puts a packet among those of a port.
+    #[inline]
+    fn sort_in(&mut self, index: u32, packet: Arrived) {
+        let packets = &mut self.touch(index).packets;
         let mut place = packets.len();
         packets.push(packet);
         // A few links bring a few packets each, those of a link in order.
@@ -92,30 +103,46 @@ impl Schedule for Notes<'_> {
 impl Part {
     /// Everything before `end`.
     pub(crate) fn run_calendar(&mut self, end: Time) {
-        let Self { world, hosts, first_host, handled, desk, .. } = self;
-        while let Some(limit) = calendar(world).begin_window(end) {
-            for word in 0..calendar(world).words() {
-                let mut nodes = calendar(world).take_nodes(word);
-                while nodes != 0 {
-                    let node = word as u32 * u64::BITS + nodes.trailing_zeros();
-                    nodes &= nodes - 1;
-                    match calendar(world).node(node) {
-                        None => run_switch(world, desk, handled, node, limit),
-                        Some(host) => {
-                            let local = host.get().checked_sub(*first_host);
-                            let host = local.and_then(|local| hosts.get_mut(local as usize));
-                            // Other parts' hosts have no events here.
-                            let Some(host) = host else { continue };
-                            run_host(world, host, handled, node, limit);
-                        }
-                    }
-                }
-            }
+        while let Some(limit) = calendar(&mut self.world).begin_window(end) {
+            self.run_window(limit);
+            calendar(&mut self.world).end_window();
             if limit == end {
                 break;
             }
         }
-        world.now = end;
+        self.world.now = end;
+    }
+
+    /// Everything in the window before `limit`, place by place.
+    fn run_window(&mut self, limit: Time) {
+        let Self { world, hosts, first_host, handled, desk, .. } = self;
+        let mut switch = u32::MAX;
+        while let Some((base, mut bits)) = calendar(world).take_places() {
+            while bits != 0 {
+                let index = base + bits.trailing_zeros();
+                bits &= bits - 1;
+                let place = calendar(world).place(index);
+                if bits != 0 {
+                    let next = calendar(world).place(base + bits.trailing_zeros());
+                    world.network.prefetch_port(next.link);
+                }
+                if place.first != switch {
+                    run_switch(world, desk, handled, switch, limit);
+                    switch = place.first;
+                }
+                let Some(host) = place.host else {
+                    collect(world, desk, index, &place, limit);
+                    continue;
+                };
+                // Other parts' hosts have no events here.
+                if let Some(local) = host.get().checked_sub(*first_host)
+                    && let Some(host) = hosts.get_mut(local as usize)
+                {
+                    run_host(world, host, handled, (index, &place), limit);
+                }
+            }
+        }
+        run_switch(world, desk, handled, switch, limit);
     }
 }
 
@@ -127,114 +154,117 @@ fn calendar(world: &mut World) -> &mut Calendar {
     }
 }
 
-/// All that happens at a switch before `limit`: first its arrivals are sorted by egress port, then
-/// each port takes its own.
-fn run_switch(world: &mut World, desk: &mut Desk, handled: &mut Handled, node: u32, limit: Time) {
+/// Takes what arrives at a place of a switch before `limit`.
+#[inline]
+fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit: Time) {
+    let World { network, pending: Pending::Calendar(calendar), .. } = world else { return };
+    if calendar.arrival(index) < limit {
+        let next = network.collect(place.link, limit, |packet| desk.arrived.push(packet));
+        calendar.set_arrival(index, next);
+    }
+    let mut next = calendar.arrival(index);
+    if calendar.has_own_events() {
+        let (due, _) = calendar.next_own(index);
+        if due < limit {
+            desk.touch(index - place.first);
+        } else {
+            next = next.min(due);
+        }
+    }
+    if next < Time::MAX {
+        calendar.mark(index, next);
+    }
+}
+
+/// What has arrived at the switch whose places begin at `first` is sorted by egress port; then each
+/// port takes its own.
+fn run_switch(world: &mut World, desk: &mut Desk, handled: &mut Handled, first: u32, limit: Time) {
     let World { network, pending: Pending::Calendar(calendar), to_hand_over, entities, .. } = world
     else {
         return;
     };
-    calendar.begin(node);
-    let places = calendar.places(node);
-    desk.open(places.len());
-    let mut next = Time::MAX;
-    for place in places.clone() {
-        let mut arrival = calendar.arrival(place);
-        if arrival < limit {
-            let port = calendar.port(place);
-            arrival = network.collect(port, limit, |packet| desk.arrived.push(packet));
-            calendar.set_arrival(place, arrival);
-        }
-        next = next.min(arrival);
-    }
     let mut arrived = core::mem::take(&mut desk.arrived);
     for packet in arrived.drain(..) {
         handled.note(packet.at, entities.fabric(FabricEvent::Arrival(packet.by)));
         if let Some((port, _)) = network.pass(packet.packet) {
-            desk.sort_in(calendar.place_of_egress(port) - places.start, packet);
+            desk.sort_in(calendar.place_of_port(port) - first, packet);
         }
     }
     desk.arrived = arrived;
     let mut notes = Notes { calendar, to_hand_over };
-    if notes.calendar.has_own_events() {
-        for place in places {
-            let port = apus_fabric::opposite(notes.calendar.port(place));
-            let packets = &mut desk.sorted[place - notes.calendar.places(node).start];
-            let own = run_port(network, &mut notes, *entities, handled, (port, packets), limit);
-            next = next.min(own);
+    while let Some(index) = desk.used.pop() {
+        let Port { packets, used } = &mut desk.ports[index as usize];
+        *used = false;
+        let place = first + index;
+        if notes.calendar.has_own_events() {
+            run_port(network, &mut notes, *entities, handled, (place, packets), limit);
+        } else {
+            let port = notes.calendar.place(place).port;
+            network.offer_all(port, packets, &mut notes);
         }
-        desk.used.clear();
-    } else {
-        for index in desk.used.drain(..) {
-            let port = apus_fabric::opposite(notes.calendar.port(places.start + index));
-            network.offer_all(port, &desk.sorted[index], &mut notes);
-            desk.sorted[index].clear();
-        }
+        packets.clear();
     }
-    notes.calendar.finish(next);
 }
 
-/// All that happens at a port that has events of its own; when the next of these is due.
+/// All that happens before `limit` at a port that may have events of its own.
 #[inline]
 fn run_port(
     network: &mut Network<Header>,
     notes: &mut Notes<'_>,
     entities: Entities,
     handled: &mut Handled,
-    (port, packets): (PortId, &mut Vec<Arrived>),
+    (place, mut packets): (u32, &[Arrived]),
     limit: Time,
-) -> Time {
-    let mut rest = packets.as_slice();
+) {
+    let port = notes.calendar.place(place).port;
+    notes.calendar.begin(place);
     loop {
-        let (due, event) = notes.calendar.next_own(port);
-        let before = due.min(limit);
+        let (due, event) = notes.calendar.next_own(place);
         // At the same instant arrivals go first.
-        if let Some((first, others)) = rest.split_first()
-            && first.at <= before
+        if let Some((first, others)) = packets.split_first()
+            && first.at <= due
         {
             network.offer_all(port, core::slice::from_ref(first), notes);
-            rest = others;
+            packets = others;
         } else if due < limit {
+            let event = notes.calendar.take_own(place, event);
             handled.note(due, entities.fabric(event));
-            notes.calendar.take_own(event);
             network.handle(due, event, notes);
         } else {
-            packets.clear();
-            return due;
+            return notes.calendar.finish(place, due);
         }
     }
 }
 
 /// All that happens at a host before `limit`.
-fn run_host(world: &mut World, host: &mut Host, handled: &mut Handled, node: u32, limit: Time) {
+fn run_host(
+    world: &mut World,
+    host: &mut Host,
+    handled: &mut Handled,
+    (index, place): (u32, &Place),
+    limit: Time,
+) {
     let entities = world.entities;
-    let nic = world.network.host_port(host.id);
-    let (place, edge) = {
-        let calendar = calendar(world);
-        calendar.begin(node);
-        let place = calendar.places(node).start;
-        (place, calendar.port(place))
-    };
+    calendar(world).begin(index);
     loop {
-        let arrival = calendar(world).arrival(place);
-        let (own, event) = calendar(world).next_own(nic);
+        let arrival = calendar(world).arrival(index);
+        let (own, event) = calendar(world).next_own(index);
         let now = arrival.min(own).min(host.wake_at());
         if now >= limit {
-            calendar(world).finish(now);
-            return;
+            return calendar(world).finish(index, now);
         }
         world.now = now;
         // At the same instant in the order of the entities.
         if arrival == now {
-            calendar(world).set_arrival(place, Time::MAX);
-            let event = FabricEvent::Arrival(edge);
+            calendar(world).set_arrival(index, Time::MAX);
+            let event = FabricEvent::Arrival(place.link);
             handled.note(now, entities.fabric(event));
             if let Outcome::Delivered { packet, .. } = world.handle(now, event) {
-                look_behind(world, host, edge);
+                look_behind(world, host, place.link);
                 host.on_arrival(now, packet, world);
             }
         } else if own == now {
-            calendar(world).take_own(event);
+            let event = calendar(world).take_own(index, event);
             handled.note(now, entities.fabric(event));
             world.handle(now, event);
         } else {

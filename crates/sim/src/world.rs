@@ -265,7 +265,7 @@ impl World {
     pub(crate) fn schedule_host(&mut self, host: HostId, at: Time) {
         match &mut self.pending {
             Pending::Queue(queue) => queue.push(self.entities.host(host), at),
-            Pending::Calendar(calendar) => calendar.push_host(host, at),
+            Pending::Calendar(calendar) => calendar.push_host(self.network.host_port(host), at),
         }
     }
 
