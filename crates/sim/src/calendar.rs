@@ -71,7 +71,7 @@ pub(crate) struct Calendar {
     own: Vec<Own>,
     /// The place whose own events are being handled: it is looked at afterwards anyway.
     busy: Option<u32>,
-    /// A window is being gone through; places that it must not meet again, because it ends early.
+    /// A window is being gone through; and places that have more to do in it because it ends early.
     open: bool,
     after: Vec<u32>,
 }
@@ -223,7 +223,7 @@ impl Calendar {
         Some(Time::from_ps(start.saturating_add(self.width)).min(end))
     }
 
-    /// Ends it: [`Calendar::take_places`] has no more.
+    /// Ends it, after all that happens in it.
     pub(crate) fn end_window(&mut self) {
         self.open = false;
         while let Some(place) = self.after.pop() {
@@ -231,21 +231,17 @@ impl Calendar {
         }
     }
 
-    /// Takes the places that have something to do in this window, some of them at a time, in order: the
-    /// number of the first of 64 and their bits; `None` if there are no more.
-    #[inline]
-    pub(crate) fn take_places(&mut self) -> Option<(u32, u64)> {
+    /// Takes the places that have something to do in this window, in order.
+    pub(crate) fn take_places(&mut self, places: &mut Vec<u32>) {
         let window = (self.cursor % WINDOWS) as usize;
         for above in 0..self.words_above {
             let words = &mut self.words[window * self.words_above + above];
-            if *words != 0 {
-                let word = above * BITS + words.trailing_zeros() as usize;
-                *words &= *words - 1;
+            for word in ones(core::mem::take(words)) {
+                let word = above * BITS + word as usize;
                 let bits = &mut self.bits[window * self.words_per_window + word];
-                return Some(((word * BITS) as u32, core::mem::take(bits)));
+                places.extend(ones(core::mem::take(bits)).map(|bit| (word * BITS) as u32 + bit));
             }
         }
-        None
     }
 
     #[inline]
@@ -335,4 +331,14 @@ pub(crate) enum OwnEvent {
     Service,
     Wake,
     Held,
+}
+
+/// The bits that are set, from the lowest on.
+#[inline]
+fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let bit = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit)
+    })
 }

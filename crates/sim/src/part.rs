@@ -57,7 +57,8 @@ impl Part {
         for port in cut {
             network.set_remote(port);
         }
-        let entities = Entities::new(network.ports().count() as u32);
+        let ports = network.ports().count();
+        let entities = Entities::new(ports as u32);
         let peers =
             network.ports().map(|port| partition.part_of(network.port_ends(port).1)).collect();
         let owners =
@@ -123,7 +124,7 @@ impl Part {
             hosts,
             first_host,
             handled: Handled::default(),
-            desk: Desk::default(),
+            desk: Desk::new(ports),
             peers,
             owners,
             imported: ImportedRoutes::new(),

@@ -34,47 +34,70 @@ fn hash_event(now: Time, entity: u32) -> u64 {
     (key ^ (key >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// Where the packets that arrive at a switch in a window are sorted.
-#[derive(Debug, Default)]
-pub(crate) struct Desk {
-    /// All of them, link by link.
-    arrived: Vec<Arrived>,
-    /// By egress port, counted from the switch's first place.
-    ports: Vec<Port>,
-    /// Which of them have something to do.
-    used: Vec<u32>,
-}
+/// Packets that are sorted at a time: few enough to stay in the nearest cache, enough for what they need
+/// to be asked for ahead of time.
+const CHUNK: usize = 256;
+/// End of a list.
+const NIL: u32 = u32::MAX;
+/// How many places ahead what lies at their links is brought near.
+const AHEAD: usize = 4;
 
-#[derive(Debug, Default)]
-struct Port {
-    /// In the order in which it takes them.
-    packets: Vec<Arrived>,
-    used: bool,
+/// Where the packets that arrive at switches in a window are sorted by egress port.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    /// Places with something to do in the window, in order.
+    places: Vec<u32>,
+    /// Packets that have arrived, link by link, and with each the next one for the same port.
+    arrived: Vec<(Arrived, u32)>,
+    /// By place: the last packet for its port.
+    last: Vec<u32>,
+    /// Places whose ports have something to do; and whether they stand here.
+    used: Vec<u32>,
+    /// The packets of one port, in the order in which it takes them.
+    sorted: Vec<Arrived>,
 }
 
 impl Desk {
-    /// A port has something to do.
-    #[inline]
-    fn touch(&mut self, index: u32) -> &mut Port {
-        if self.ports.len() <= index as usize {
-            self.ports.resize_with(index as usize + 1, Port::default);
+    /// For a network of so many ports.
+    pub(crate) fn new(ports: usize) -> Self {
+        Self {
+            places: Vec::new(),
+            arrived: Vec::with_capacity(2 * CHUNK),
+            last: vec![NIL; ports],
+            used: Vec::new(),
+            sorted: Vec::new(),
         }
-        let port = &mut self.ports[index as usize];
-        if !port.used {
-            port.used = true;
-            self.used.push(index);
-        }
-        port
     }
 
-    /// Puts a packet among those of a port.
+    /// Brings the packets of a place's port into their order, and forgets the place.
     #[inline]
-    fn sort_in(&mut self, index: u32, packet: Arrived) {
-        let packets = &mut self.touch(index).packets;
-        let mut place = packets.len();
-        packets.push(packet);
-        // A few links bring a few packets each, those of a link in order.
-        while place > 0 && (packets[place - 1].at, packets[place - 1].by) > (packet.at, packet.by) {
+    fn sort(&mut self, place: u32) -> &[Arrived] {
+        self.sorted.clear();
+        let mut index = core::mem::replace(&mut self.last[place as usize], NIL);
+        while let Some((packet, before)) = self.arrived.get(index as usize) {
+            self.sorted.push(*packet);
+            index = *before;
+        }
+        sort_reversed(&mut self.sorted);
+        &self.sorted
+    }
+}
+
+/// Sorts packets by time and link. They come in the opposite order: those of each link are in order,
+/// which a few of them make good use of.
+#[inline]
+fn sort_reversed(packets: &mut [Arrived]) {
+    const FEW: usize = 24;
+    let key = |packet: &Arrived| (packet.at, packet.by);
+    packets.reverse();
+    if packets.len() > FEW {
+        packets.sort_unstable_by_key(key);
+        return;
+    }
+    for end in 1..packets.len() {
+        let packet = packets[end];
+        let mut place = end;
+        while place > 0 && key(&packets[place - 1]) > key(&packet) {
             packets[place] = packets[place - 1];
             place -= 1;
         }
@@ -113,36 +136,42 @@ impl Part {
         self.world.now = end;
     }
 
-    /// Everything in the window before `limit`, place by place.
+    /// Everything in the window before `limit`: switches, a few at a time, then hosts.
     fn run_window(&mut self, limit: Time) {
         let Self { world, hosts, first_host, handled, desk, .. } = self;
-        let mut switch = u32::MAX;
-        while let Some((base, mut bits)) = calendar(world).take_places() {
-            while bits != 0 {
-                let index = base + bits.trailing_zeros();
-                bits &= bits - 1;
-                let place = calendar(world).place(index);
-                if bits != 0 {
-                    let next = calendar(world).place(base + bits.trailing_zeros());
-                    world.network.prefetch_port(next.link);
+        let mut places = core::mem::take(&mut desk.places);
+        calendar(world).take_places(&mut places);
+        let mut switch = NIL;
+        for (index, &at) in places.iter().enumerate() {
+            let place = calendar(world).place(at);
+            if let Some(&next) = places.get(index + AHEAD) {
+                let link = calendar(world).place(next).link;
+                world.network.prefetch_port(link);
+            }
+            if let Some(host) = place.host {
+                if switch != NIL {
+                    run_switches(world, desk, handled, limit);
+                    switch = NIL;
                 }
-                if place.first != switch {
-                    run_switch(world, desk, handled, switch, limit);
-                    switch = place.first;
-                }
-                let Some(host) = place.host else {
-                    collect(world, desk, index, &place, limit);
-                    continue;
-                };
                 // Other parts' hosts have no events here.
                 if let Some(local) = host.get().checked_sub(*first_host)
                     && let Some(host) = hosts.get_mut(local as usize)
                 {
-                    run_host(world, host, handled, (index, &place), limit);
+                    run_host(world, host, handled, (at, &place), limit);
+                }
+                continue;
+            }
+            if place.first != switch {
+                switch = place.first;
+                if desk.arrived.len() >= CHUNK {
+                    run_switches(world, desk, handled, limit);
                 }
             }
+            collect(world, desk, at, &place, limit);
         }
-        run_switch(world, desk, handled, switch, limit);
+        run_switches(world, desk, handled, limit);
+        places.clear();
+        desk.places = places;
     }
 }
 
@@ -158,15 +187,15 @@ fn calendar(world: &mut World) -> &mut Calendar {
 #[inline]
 fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit: Time) {
     let World { network, pending: Pending::Calendar(calendar), .. } = world else { return };
-    if calendar.arrival(index) < limit {
-        let next = network.collect(place.link, limit, |packet| desk.arrived.push(packet));
+    let mut next = calendar.arrival(index);
+    if next < limit {
+        next = network.collect(place.link, limit, |packet| desk.arrived.push((packet, NIL)));
         calendar.set_arrival(index, next);
     }
-    let mut next = calendar.arrival(index);
     if calendar.has_own_events() {
         let (due, _) = calendar.next_own(index);
         if due < limit {
-            desk.touch(index - place.first);
+            desk.used.push(index);
         } else {
             next = next.min(due);
         }
@@ -176,34 +205,39 @@ fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit:
     }
 }
 
-/// What has arrived at the switch whose places begin at `first` is sorted by egress port; then each
-/// port takes its own.
-fn run_switch(world: &mut World, desk: &mut Desk, handled: &mut Handled, first: u32, limit: Time) {
+/// What has arrived at switches is sorted by egress port; then each port takes its own.
+fn run_switches(world: &mut World, desk: &mut Desk, handled: &mut Handled, limit: Time) {
     let World { network, pending: Pending::Calendar(calendar), to_hand_over, entities, .. } = world
     else {
         return;
     };
-    let mut arrived = core::mem::take(&mut desk.arrived);
-    for packet in arrived.drain(..) {
+    for index in 0..desk.arrived.len() {
+        let (packet, before) = &mut desk.arrived[index];
         handled.note(packet.at, entities.fabric(FabricEvent::Arrival(packet.by)));
         if let Some((port, _)) = network.pass(packet.packet) {
-            desk.sort_in(calendar.place_of_port(port) - first, packet);
+            network.prefetch_port(port);
+            let place = calendar.place_of_port(port);
+            // Fewer than 2^32 packets fit into the pool.
+            *before = core::mem::replace(&mut desk.last[place as usize], index as u32);
+            if *before == NIL {
+                desk.used.push(place);
+            }
         }
     }
-    desk.arrived = arrived;
     let mut notes = Notes { calendar, to_hand_over };
-    while let Some(index) = desk.used.pop() {
-        let Port { packets, used } = &mut desk.ports[index as usize];
-        *used = false;
-        let place = first + index;
-        if notes.calendar.has_own_events() {
+    if notes.calendar.has_own_events() {
+        while let Some(place) = desk.used.pop() {
+            // It may stand there twice: for its packets and for its own event.
+            let packets = desk.sort(place);
             run_port(network, &mut notes, *entities, handled, (place, packets), limit);
-        } else {
-            let port = notes.calendar.place(place).port;
-            network.offer_all(port, packets, &mut notes);
         }
-        packets.clear();
+    } else {
+        while let Some(place) = desk.used.pop() {
+            let port = notes.calendar.place(place).port;
+            network.offer_all(port, desk.sort(place), &mut notes);
+        }
     }
+    desk.arrived.clear();
 }
 
 /// All that happens before `limit` at a port that may have events of its own.

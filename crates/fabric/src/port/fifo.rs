@@ -30,6 +30,11 @@ pub(crate) struct FifoPort {
     /// the division. (A time kept for the size seen last spares it too, but data and acknowledgements
     /// alternate, and the processor guesses wrong 0.4 times per hop.)
     byte_time: u64,
+    /// While the port is busy no longer than this, a packet of at most `largest` bytes neither meets the
+    /// limit nor is the queue with it longer than it was before: the cursor may lag.
+    calm: Span,
+    /// The largest packet so far, in bytes.
+    largest: u32,
     algorithm: SwitchAlgorithm,
     pub(crate) tally: Tally,
 }
@@ -49,6 +54,8 @@ impl FifoPort {
             queue_bytes: 0,
             departed: 0,
             byte_time: config.rate.whole_byte_time(),
+            calm: Span::ZERO,
+            largest: 0,
             algorithm: config.classes[0].algorithm.clone(),
             tally: Tally::default(),
         }
@@ -61,6 +68,26 @@ impl FifoPort {
     #[inline]
     pub(crate) fn busy_until(&self) -> Time {
         self.busy_until
+    }
+
+    /// Whether a packet of `bytes` surely leaves the largest occupancy as it is. What is wholly waiting
+    /// takes its time on the link before `busy_until`, and beside that there is at most one packet in
+    /// service and the one that comes, each no larger than the largest so far.
+    #[inline(always)]
+    fn is_calm(&self, now: Time, bytes: u32) -> bool {
+        self.busy_until.since(now) <= self.calm && bytes <= self.largest
+    }
+
+    /// The largest occupancy or packet has changed: how long is the port calm?
+    #[inline(never)]
+    pub(crate) fn set_max_queue(&mut self, max_queue_bytes: u64) {
+        self.tally.max_queue_bytes = max_queue_bytes;
+        let room = max_queue_bytes.saturating_sub(2 * u64::from(self.largest));
+        // Of a remote link the cursor moves with every packet: see `settle`.
+        let calm = room > 0 && !self.link.is_remote() && self.is_plain();
+        // Rounded up, and then less than what `room` bytes take.
+        let time = self.rate.serialization_time(Bytes::new(room));
+        self.calm = if calm { time - Span::from_ps(1) } else { Span::ZERO };
     }
 
     /// Moves the cursor past every packet that has departed.
@@ -137,6 +164,12 @@ impl FifoPort {
         bytes: u32,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
+        if self.is_calm(now, bytes) {
+            self.tally.offered.add(bytes);
+            let queue_bytes = self.queue_bytes + u64::from(bytes);
+            self.put(now, packet, (bytes, queue_bytes), schedule);
+            return Ok(());
+        }
         let queue_bytes = self.admit(now, bytes)?;
         self.accept(now, packet, (bytes, queue_bytes), schedule);
         Ok(())
@@ -163,10 +196,25 @@ impl FifoPort {
         (bytes, queue_bytes): (u32, u64),
         schedule: &mut S,
     ) {
+        if queue_bytes > self.tally.max_queue_bytes || bytes > self.largest {
+            self.largest = self.largest.max(bytes);
+            self.set_max_queue(self.tally.max_queue_bytes.max(queue_bytes));
+        }
+        self.put(now, packet, (bytes, queue_bytes), schedule);
+    }
+
+    /// An accepted packet joins the queue, which takes `queue_bytes` as far as the cursor knows.
+    #[inline(always)]
+    fn put<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        (bytes, queue_bytes): (u32, u64),
+        schedule: &mut S,
+    ) {
         let departs = now.max(self.busy_until) + self.serialization_time(bytes);
         self.busy_until = departs;
         self.queue_bytes = queue_bytes;
-        self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(queue_bytes);
         let stay = u128::from(departs.since(now).as_ps());
         self.tally.packet_time += stay;
         self.tally.byte_time += stay * u128::from(bytes);

@@ -187,11 +187,10 @@ impl Port {
 
     pub(crate) fn restart_max_queue(&mut self, now: Time) {
         let bytes = self.queued(now).bytes;
-        let tally = match self {
-            Self::Fifo(port) => &mut port.tally,
-            Self::Class(port) => &mut port.tally,
-        };
-        tally.max_queue_bytes = bytes;
+        match self {
+            Self::Fifo(port) => port.set_max_queue(bytes),
+            Self::Class(port) => port.tally.max_queue_bytes = bytes,
+        }
     }
 
     /// Packets in the port and on the link behind it.
