@@ -115,15 +115,17 @@ impl ClassCounters {
     }
 }
 
-/// What a port keeps; the rest of [`PortCounters`] follows from its state.
+/// What a port keeps; the rest of [`PortCounters`] follows from its state. What every packet changes
+/// comes first.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Tally {
-    pub(crate) offered: Count,
-    pub(crate) dropped: Count,
-    pub(crate) marked: u64,
-    pub(crate) max_queue_bytes: u64,
-    pub(crate) byte_time: u128,
     pub(crate) packet_time: u128,
+    pub(crate) byte_time: u128,
+    pub(crate) offered: Count,
+    pub(crate) max_queue_bytes: u64,
+    pub(crate) marked: u64,
+    pub(crate) dropped: Count,
 }
 
 impl Tally {

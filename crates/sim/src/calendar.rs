@@ -63,6 +63,8 @@ pub(crate) struct Calendar {
     words_per_window: usize,
     words_above: usize,
     places: Vec<Place>,
+    /// Places of hosts begin here.
+    hosts_from: u32,
     /// By port: the place to which its link leads.
     place_of: Vec<u32>,
     /// By place: when the next packet arrives.
@@ -115,6 +117,7 @@ impl Calendar {
             words: vec![0; words_above * WINDOWS as usize],
             words_per_window,
             words_above,
+            hosts_from: places.partition_point(|place| place.host.is_none()) as u32,
             place_of,
             arrivals: vec![NEVER; places.len()],
             own: vec![Own::NONE; with_own],
@@ -242,6 +245,11 @@ impl Calendar {
                 places.extend(ones(core::mem::take(bits)).map(|bit| (word * BITS) as u32 + bit));
             }
         }
+    }
+
+    /// The first place of a host.
+    pub(crate) fn hosts_from(&self) -> u32 {
+        self.hosts_from
     }
 
     #[inline]

@@ -47,7 +47,7 @@ const AHEAD: usize = 4;
 pub(crate) struct Desk {
     /// Places with something to do in the window, in order.
     places: Vec<u32>,
-    /// Packets that have arrived, link by link, and with each the next one for the same port.
+    /// Packets that have arrived, link by link, and with each the one before it for the same port.
     arrived: Vec<(Arrived, u32)>,
     /// By place: the last packet for its port.
     last: Vec<u32>,
@@ -72,8 +72,14 @@ impl Desk {
     /// Brings the packets of a place's port into their order, and forgets the place.
     #[inline]
     fn sort(&mut self, place: u32) -> &[Arrived] {
-        self.sorted.clear();
         let mut index = core::mem::replace(&mut self.last[place as usize], NIL);
+        match self.arrived.get(index as usize) {
+            // Often there is one only.
+            Some((packet, NIL)) => return core::slice::from_ref(packet),
+            Some(_) => {}
+            None => return &[],
+        }
+        self.sorted.clear();
         while let Some((packet, before)) = self.arrived.get(index as usize) {
             self.sorted.push(*packet);
             index = *before;
@@ -141,37 +147,55 @@ impl Part {
         let Self { world, hosts, first_host, handled, desk, .. } = self;
         let mut places = core::mem::take(&mut desk.places);
         calendar(world).take_places(&mut places);
+        let hosts_from = calendar(world).hosts_from();
+        let (switches, at_hosts) = places.split_at(places.partition_point(|&at| at < hosts_from));
         let mut switch = NIL;
-        for (index, &at) in places.iter().enumerate() {
+        for (index, &at) in switches.iter().enumerate() {
             let place = calendar(world).place(at);
-            if let Some(&next) = places.get(index + AHEAD) {
+            if let Some(&next) = switches.get(index + AHEAD) {
                 let link = calendar(world).place(next).link;
                 world.network.prefetch_port(link);
             }
-            if let Some(host) = place.host {
-                if switch != NIL {
-                    run_switches(world, desk, handled, limit);
-                    switch = NIL;
-                }
-                // Other parts' hosts have no events here.
-                if let Some(local) = host.get().checked_sub(*first_host)
-                    && let Some(host) = hosts.get_mut(local as usize)
-                {
-                    run_host(world, host, handled, (at, &place), limit);
-                }
-                continue;
+            if desk.arrived.len() >= CHUNK && place.first != switch {
+                run_switches(world, desk, handled, limit);
             }
-            if place.first != switch {
-                switch = place.first;
-                if desk.arrived.len() >= CHUNK {
-                    run_switches(world, desk, handled, limit);
-                }
-            }
+            switch = place.first;
             collect(world, desk, at, &place, limit);
         }
         run_switches(world, desk, handled, limit);
+        for (index, &at) in at_hosts.iter().enumerate() {
+            look_ahead(world, hosts, *first_host, &at_hosts[index..]);
+            let place = calendar(world).place(at);
+            // Other parts' hosts have no events here.
+            if let Some(host) = place.host
+                && let Some(local) = host.get().checked_sub(*first_host)
+                && let Some(host) = hosts.get_mut(local as usize)
+            {
+                run_host(world, host, handled, (at, &place), limit);
+            }
+        }
         places.clear();
         desk.places = places;
+    }
+}
+
+/// Brings near what the hosts whose turn comes next need, each step of the way to it a host after the
+/// one before: link, packet, flow.
+#[inline]
+fn look_ahead(world: &mut World, hosts: &[Host], first_host: u32, places: &[u32]) {
+    let mut link = |n: usize| places.get(n).map(|&at| calendar(world).place(at).link);
+    let (third, second, first) = (link(3), link(2), link(1));
+    if let Some(link) = third {
+        world.network.prefetch_port(link);
+    }
+    if let Some(link) = second {
+        world.network.prefetch_packet(link);
+    }
+    if let Some((host, header)) = first.and_then(|link| world.network.prefetch_next(link))
+        && let Some(local) = host.get().checked_sub(first_host)
+        && let Some(host) = hosts.get(local as usize)
+    {
+        host.prefetch(header);
     }
 }
 
@@ -215,7 +239,6 @@ fn run_switches(world: &mut World, desk: &mut Desk, handled: &mut Handled, limit
         let (packet, before) = &mut desk.arrived[index];
         handled.note(packet.at, entities.fabric(FabricEvent::Arrival(packet.by)));
         if let Some((port, _)) = network.pass(packet.packet) {
-            network.prefetch_port(port);
             let place = calendar.place_of_port(port);
             // Fewer than 2^32 packets fit into the pool.
             *before = core::mem::replace(&mut desk.last[place as usize], index as u32);

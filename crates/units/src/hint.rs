@@ -15,6 +15,16 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
+/// The same for its first `lines` cache lines, as far as it has so many.
+#[inline(always)]
+pub fn prefetch_first<T>(value: &T, lines: usize) {
+    let mut offset = 0;
+    while offset < size_of::<T>().min(lines * LINE) {
+        prefetch_line(value, offset);
+        offset += LINE;
+    }
+}
+
 /// The same for the cache line in which `value` starts alone.
 #[inline(always)]
 pub fn prefetch_start<T>(value: &T) {

@@ -14,7 +14,7 @@ mod rate;
 mod size;
 mod time;
 
-pub use hint::{prefetch, prefetch_start};
+pub use hint::{prefetch, prefetch_first, prefetch_start};
 pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;
 pub use rate::Rate;

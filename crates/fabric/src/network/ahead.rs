@@ -1,7 +1,7 @@
 //! Bringing near what the next arrivals need. An engine that knows its next events calls these a
 //! few events ahead, in this order; none changes anything.
 
-use apus_units::{HostId, PortId, prefetch};
+use apus_units::{HostId, PortId, prefetch, prefetch_first};
 
 use super::Network;
 use crate::port::Port;
@@ -11,7 +11,7 @@ impl<P> Network<P> {
     /// The port of an event, or where it says that the rest of it lies.
     #[inline]
     pub fn prefetch_port(&self, port: PortId) {
-        prefetch(&self.ports[port.index()]);
+        prefetch_first(&self.ports[port.index()], Port::HOT_LINES);
     }
 
     /// The rest of a class port; call it once the port is near.

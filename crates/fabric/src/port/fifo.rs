@@ -13,14 +13,16 @@ use crate::packet::{Fields, PacketRef};
 use crate::topology::Node;
 
 /// One class, own buffer, constant rate. Packets enter the link's ring when they are accepted; a
-/// cursor into the ring separates those on the wire from those still in the port.
+/// cursor into the ring separates those on the wire from those still in the port. What every packet
+/// needs comes first.
+#[repr(C, align(64))]
 pub(crate) struct FifoPort {
     pub(crate) link: Link,
-    rate: Rate,
     /// Departure of the packet accepted last.
     busy_until: Time,
-    /// Most bytes in the port.
-    limit: u64,
+    /// While the port is busy no longer than this, a packet of at most `largest` bytes neither meets the
+    /// limit nor is the queue with it longer than it was before: the cursor may lag.
+    calm: Span,
     /// Bytes of the ring's entries from `departed` on.
     queue_bytes: u64,
     /// The cursor: so many of the ring's oldest packets were seen to have departed. It lags behind
@@ -30,13 +32,15 @@ pub(crate) struct FifoPort {
     /// the division. (A time kept for the size seen last spares it too, but data and acknowledgements
     /// alternate, and the processor guesses wrong 0.4 times per hop.)
     byte_time: u64,
-    /// While the port is busy no longer than this, a packet of at most `largest` bytes neither meets the
-    /// limit nor is the queue with it longer than it was before: the cursor may lag.
-    calm: Span,
     /// The largest packet so far, in bytes.
     largest: u32,
-    algorithm: SwitchAlgorithm,
+    /// No switch half sees its packets.
+    plain: bool,
     pub(crate) tally: Tally,
+    rate: Rate,
+    /// Most bytes in the port.
+    limit: u64,
+    algorithm: SwitchAlgorithm,
 }
 
 impl FifoPort {
@@ -46,18 +50,20 @@ impl FifoPort {
         let Buffer::Own(buffer) = config.buffer else {
             panic!("{port} shares a buffer, so it is a class port");
         };
+        let algorithm = config.classes[0].algorithm.clone();
         Self {
             link,
-            rate: config.rate,
             busy_until: Time::ZERO,
-            limit: buffer.min(config.classes[0].limit).get(),
+            calm: Span::ZERO,
             queue_bytes: 0,
             departed: 0,
             byte_time: config.rate.whole_byte_time(),
-            calm: Span::ZERO,
             largest: 0,
-            algorithm: config.classes[0].algorithm.clone(),
+            plain: algorithm.is_plain(),
             tally: Tally::default(),
+            rate: config.rate,
+            limit: buffer.min(config.classes[0].limit).get(),
+            algorithm,
         }
     }
 
@@ -152,7 +158,7 @@ impl FifoPort {
     /// Whether no switch half sees its packets.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.algorithm.is_plain()
+        self.plain
     }
 
     /// The same as [`FifoPort::offer`] for a plain port, from the packet's wire bytes.
@@ -266,11 +272,9 @@ impl FifoPort {
     pub(crate) fn pop_before(&mut self, limit: Time, mut take: impl FnMut(InFlight)) -> Time {
         let (departed, queue_bytes) = (&mut self.departed, &mut self.queue_bytes);
         self.link.pop_before(limit, |entry| {
-            if *departed > 0 {
-                *departed -= 1;
-            } else {
-                *queue_bytes -= u64::from(entry.bytes);
-            }
+            let lags = *departed == 0;
+            *queue_bytes -= u64::from(entry.bytes) * u64::from(lags);
+            *departed -= usize::from(!lags);
             take(entry);
         })
     }

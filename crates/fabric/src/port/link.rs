@@ -26,9 +26,9 @@ impl InFlight {
 /// handed over as soon as the engine calls for them, which must be before they arrive.
 pub(crate) struct Link {
     ring: Ring,
-    remote: bool,
     /// So many of the ring's oldest packets were handed over; they remain as departures.
     handed: usize,
+    remote: bool,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
     port: PortId,

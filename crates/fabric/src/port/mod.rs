@@ -51,6 +51,9 @@ pub(crate) enum Port {
 }
 
 impl Port {
+    /// Cache lines that a packet needs of a FIFO port.
+    pub(crate) const HOT_LINES: usize = 3;
+
     /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
     pub(crate) fn new(
         config: &PortConfig,
