@@ -9,7 +9,7 @@
 //! of one node stand side by side, switches before hosts.
 
 use apus_fabric::{FabricEvent, Network, Node, opposite};
-use apus_units::{HostId, PortId, Time};
+use apus_units::{HostId, PortId, Span, Time};
 use apus_wire::Header;
 
 /// Windows that the calendar looks ahead: one word of bits. What is due later is looked at again
@@ -126,6 +126,41 @@ impl Calendar {
             open: false,
             after: Vec::new(),
         })
+    }
+
+    /// How long a window is.
+    pub(crate) fn width(&self) -> Span {
+        Span::from_ps(self.width)
+    }
+
+    /// Begins anew at `now`; what happens is yet to be noted.
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.cursor = now.as_ps() / self.width;
+        self.start = self.cursor * self.width;
+    }
+
+    /// Takes all events of the fabric out, and forgets the hosts'.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(FabricEvent, Time)) {
+        self.windows = 0;
+        self.bits.fill(0);
+        self.words.fill(0);
+        for (place, at) in self.places.iter().zip(&mut self.arrivals) {
+            if *at != NEVER {
+                take(FabricEvent::Arrival(place.link), Time::from_ps(*at));
+                *at = NEVER;
+            }
+        }
+        for (place, own) in self.places.iter().zip(&mut self.own) {
+            let Own { service, wake, held } = core::mem::replace(own, Own::NONE);
+            let events = [
+                (FabricEvent::Service(place.port), service),
+                (FabricEvent::Wake(place.port), wake),
+                (FabricEvent::Held(place.port), held),
+            ];
+            for (event, at) in events.into_iter().filter(|(_, at)| *at != NEVER) {
+                take(event, Time::from_ps(at));
+            }
+        }
     }
 
     /// How many windows after the one being gone through `at` lies, as far as the calendar looks.
@@ -349,4 +384,66 @@ fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
         bits &= bits.wrapping_sub(1);
         (bit < u64::BITS).then_some(bit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apus_fabric::{Tier, Topology};
+    use apus_units::{Bytes, Rate, Span};
+
+    fn calendar(delay: Span) -> Option<Calendar> {
+        let tier = Tier::hosts(Rate::from_gbps(100), delay, Bytes::new(1 << 20));
+        Calendar::new(&Topology::star(3, &tier).build(1).expect("network"))
+    }
+
+    /// Every time falls into the window that a division says, and what lies beyond the calendar into
+    /// its last.
+    #[test]
+    fn windows_are_found_without_division() {
+        for width in [2, 3, 999_983, 1_000_000, LONGEST] {
+            let mut calendar = calendar(Span::from_ps(width)).expect("calendar");
+            for start in [0, 17] {
+                calendar.restart(Time::from_ps(start * width));
+                for window in [0, 1, 40, 62, 63, 64, 1000] {
+                    for within in [0, 1, width / 2, width - 1] {
+                        let at = (start + window) * width + within;
+                        assert_eq!(calendar.ahead(at), window.min(WINDOWS - 1), "{width} {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn links_without_delay_leave_no_window() {
+        assert!(calendar(Span::ZERO).is_none());
+    }
+
+    /// Places come out in order, each in its window, and those of a window cut short come again.
+    #[test]
+    fn places_come_in_their_windows() {
+        let mut calendar = calendar(Span::from_ps(1000)).expect("calendar");
+        let at = Time::from_ps;
+        for (place, time) in [(5, 2500), (2, 2999), (0, 7000)] {
+            calendar.mark(place, at(time));
+        }
+        let mut places = Vec::new();
+        assert_eq!(calendar.next_at(), at(2000));
+        assert_eq!(calendar.begin_window(at(2000)), None);
+        assert_eq!(calendar.begin_window(at(2800)), Some(at(2800)));
+        calendar.take_places(&mut places);
+        assert_eq!(places, [2, 5]);
+        calendar.mark(2, at(2999));
+        calendar.end_window();
+        places.clear();
+        assert_eq!(calendar.begin_window(at(9000)), Some(at(3000)));
+        calendar.take_places(&mut places);
+        calendar.end_window();
+        assert_eq!(calendar.begin_window(at(9000)), Some(at(8000)));
+        calendar.take_places(&mut places);
+        assert_eq!(places, [2, 0]);
+        calendar.end_window();
+        assert_eq!(calendar.next_at(), Time::MAX);
+    }
 }

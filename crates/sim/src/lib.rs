@@ -19,6 +19,7 @@ pub mod host_model;
 pub mod import;
 pub mod measure;
 mod metrics;
+mod pace;
 mod parallel;
 mod part;
 mod partition;

@@ -13,6 +13,7 @@ use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
 use crate::host_model::Nic;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::parallel::{Exchange, ImportedRoutes, Message, Watch};
 use crate::partition::Partition;
 use crate::plan::{ConnectionPlan, Plan};
@@ -37,6 +38,7 @@ pub(crate) struct Part {
     pub(crate) first_host: u32,
     pub(crate) handled: Handled,
     pub(crate) desk: Desk,
+    pub(crate) pace: Pace,
     /// Part of each port's peer.
     peers: Vec<u32>,
     /// Part of each port's owner.
@@ -69,10 +71,8 @@ impl Part {
         } else {
             partition.first_host(id + 1).get()
         };
-        let pending = match Calendar::new(&network) {
-            Some(calendar) => Pending::Calendar(Box::new(calendar)),
-            None => Pending::Queue(EventQueue::new(entities.count(network.hosts()))),
-        };
+        let pending = Pending::Queue(EventQueue::new(entities.count(network.hosts())));
+        let pace = Pace::new(Calendar::new(&network));
         let mut world = World {
             pending,
             entities,
@@ -125,6 +125,7 @@ impl Part {
             first_host,
             handled: Handled::default(),
             desk: Desk::new(ports),
+            pace,
             peers,
             owners,
             imported: ImportedRoutes::new(),

@@ -135,6 +135,17 @@ impl EventQueue {
         self.far_next = self.far_next.min(at);
     }
 
+    /// Takes all events out, in no particular order.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(u32, Time)) {
+        let entities = self.nodes.len() as u32; // as many as `new` was told
+        let emptied = core::mem::replace(self, Self::new(entities));
+        for (entity, node) in (0..).zip(emptied.nodes) {
+            if node.place != Place::Nowhere {
+                take(entity, Time::from_ps(node.at));
+            }
+        }
+    }
+
     fn remove(&mut self, entity: u32) {
         let Node { at, next, place } = self.nodes[entity as usize];
         match place {

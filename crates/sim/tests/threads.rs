@@ -29,8 +29,15 @@ fn check(plan: &Plan) {
     };
     let tables = recorded(1);
     assert!(alone.cost.events > 10_000, "too little happens to tell: {} events", alone.cost.events);
+    let windows = Simulation::new(plan).expect("plan").in_windows();
+    let windows = windows.run("test", &mut |_| {}).expect("run");
+    assert_eq!(windows.cost.event_hash, alone.cost.event_hash, "window by window");
+    assert_eq!(fingerprint(&windows), fingerprint(&alone), "window by window");
     for threads in [2, 3, 8] {
-        let simulation = Simulation::with_threads(plan, threads).expect("plan");
+        let mut simulation = Simulation::with_threads(plan, threads).expect("plan");
+        if threads == 3 {
+            simulation = simulation.in_windows();
+        }
         let together = simulation.run("test", &mut |_| {}).expect("run");
         assert_eq!(together.cost.threads, threads.min(plan.topology.hosts));
         assert_eq!(together.cost.event_hash, alone.cost.event_hash, "{threads} threads");
