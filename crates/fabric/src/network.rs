@@ -28,8 +28,8 @@ use crate::topology::Node;
 
 use mail::Mailboxes;
 pub use signals::Signalling;
-pub use windows::Arrived;
 use signals::Signals;
+pub use windows::Arrived;
 
 /// What became of a packet that a host sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

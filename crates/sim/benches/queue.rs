@@ -17,7 +17,8 @@ struct Random(u64);
 
 impl Random {
     fn delay(&mut self) -> Span {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         Span::from_ps(100_000 + (self.0 >> 33) % 9_900_000)
     }
 }

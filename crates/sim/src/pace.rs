@@ -14,6 +14,9 @@ const MANY: u64 = 400;
 /// Below so many it goes on event by event.
 const FEW: u64 = 200;
 
+/// Windows between one choice and the next, at least.
+const LEAST: u64 = 16;
+
 /// How a part goes on.
 pub(crate) struct Pace {
     /// The other way to keep events, empty; `None` if there is none, because nodes touch each other at
@@ -47,13 +50,15 @@ impl Part {
     /// Chooses how to go on, by what happened since it was asked last. Between windows.
     pub(crate) fn choose_pace(&mut self) {
         let (now, events) = (self.world.now, self.handled.events);
-        let (before, count) = core::mem::replace(&mut self.pace.since, (now, events));
-        let elapsed = now.since(before).as_ps();
-        let windows = u128::from(elapsed).max(1);
-        let dense = u128::from(events - count) * u128::from(self.pace.window.as_ps()) / windows;
+        let (before, count) = self.pace.since;
+        let windows = now.since(before).as_ps() / self.pace.window.as_ps().max(1);
+        if windows < LEAST && !self.pace.always {
+            return;
+        }
+        self.pace.since = (now, events);
         let change = match self.world.pending {
-            Pending::Queue(_) => self.pace.always || dense >= u128::from(MANY),
-            Pending::Calendar(_) => !self.pace.always && dense < u128::from(FEW),
+            Pending::Queue(_) => self.pace.always || events - count >= MANY * windows,
+            Pending::Calendar(_) => !self.pace.always && events - count < FEW * windows,
         };
         if change && let Some(other) = self.pace.other.take() {
             let emptied = self.change_pace(other);
