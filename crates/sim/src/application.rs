@@ -96,6 +96,9 @@ struct Group {
     unanswered: usize,
 }
 
+/// Room for so many pending sources is never given back.
+const SMALL: usize = 64;
+
 /// All sources of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Application {
@@ -175,6 +178,11 @@ impl Application {
                 }
             }
             self.submit(index, now, local, endpoint);
+            // A million sources that have begun need no room to begin.
+            let room = self.pending.capacity();
+            if room > SMALL && self.pending.len() < room / 4 {
+                self.pending.shrink_to(room / 2);
+            }
         }
     }
 

@@ -76,7 +76,7 @@ pub struct ConnectionPlan {
     /// What its reads take at the peer before they are answered; `None`: nothing.
     pub service: Option<Arc<Service>>,
     /// When it takes another path, if it does.
-    pub reroute: Option<Reroute>,
+    pub reroute: Option<Box<Reroute>>,
 }
 
 /// A device behind a host, like a disk, that its reads have to wait for: `parallel` of them at a time,

@@ -15,7 +15,7 @@ pub(crate) struct Reroutes {
 impl Reroutes {
     pub(crate) fn new(plan: &Plan) -> Self {
         let changes = (0..).zip(&plan.connections).filter_map(|(connection, of)| {
-            of.reroute.as_ref().map(|reroute| (connection, of.from, reroute.clone()))
+            of.reroute.as_ref().map(|reroute| (connection, of.from, (**reroute).clone()))
         });
         let mut changes: Vec<_> = changes.collect();
         changes.sort_by_key(|(connection, _, reroute)| (reroute.at, *connection));

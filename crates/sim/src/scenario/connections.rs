@@ -7,7 +7,6 @@ use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
 
 use super::poisson::{Pairs, Poisson};
-use super::reroute::RerouteSpec;
 use super::setup::Setup;
 use super::workload::{ClosedLoops, Demand, FlowSpec, Pattern, Workload};
 use crate::plan::{ConnectionPlan, Load, OpArrival};
@@ -88,7 +87,7 @@ fn closed(
                 start: instant(flow.start + spread),
                 stop: flow.stop.map_or(Time::MAX, instant),
                 load: Load::Closed { size: loops.size, outstanding: loops.outstanding },
-                reroute: flow.reroute.as_ref().map(RerouteSpec::plan),
+                reroute: flow.reroute.as_ref().map(|reroute| Box::new(reroute.plan())),
                 ..template.clone()
             });
         }
