@@ -124,6 +124,7 @@ impl Entities {
 }
 
 /// The events to come.
+#[expect(clippy::large_enum_variant, reason = "there is one per part of the network")]
 #[derive(Debug)]
 pub(crate) enum Pending {
     /// In one order for all.
