@@ -257,3 +257,28 @@ impl Drop for Region {
         self.withdraw();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_that_an_engine_keeps_is_refused_once_it_is_withdrawn_and_goes_when_it_is_let_go() {
+        let regions = Arc::new(Regions::new(1).expect("randomness"));
+        let region = Region::new(&regions, Box::new(vec![0; 10]), Access::Write).expect("room");
+        let other = Region::new(&regions, Box::new(vec![0; 20]), Access::Write).expect("room");
+        let (key, mut last) = (region.key(), LastRegion::default());
+        let admit = |last: &mut LastRegion, key, length| {
+            last.get(&regions, key).map(|region| region.admit(Want::Write, 0, length))
+        };
+        assert_eq!(admit(&mut last, key, 10), Some(Ok(())));
+        assert_eq!(admit(&mut last, key, 11), Some(Err(RejectReason::OutOfBounds)));
+        assert_eq!(admit(&mut last, other.key(), 11), Some(Ok(())), "another key, another region");
+        assert_eq!(admit(&mut last, key, 10), Some(Ok(())));
+        region.withdraw();
+        assert_eq!(admit(&mut last, key, 10), Some(Err(RejectReason::NoRegion)));
+        last.forget();
+        assert!(!regions.let_go(0, |_| false) && region.is_free());
+        assert_eq!(admit(&mut last, key, 10), None);
+    }
+}
