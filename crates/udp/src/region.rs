@@ -265,8 +265,8 @@ mod tests {
     #[test]
     fn a_region_that_an_engine_keeps_is_refused_once_it_is_withdrawn_and_goes_when_it_is_let_go() {
         let regions = Arc::new(Regions::new(1).expect("randomness"));
-        let region = Region::new(&regions, Box::new(vec![0; 10]), Access::Write).expect("room");
-        let other = Region::new(&regions, Box::new(vec![0; 20]), Access::Write).expect("room");
+        let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
+        let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
         let (key, mut last) = (region.key(), LastRegion::default());
         let admit = |last: &mut LastRegion, key, length| {
             last.get(&regions, key).map(|region| region.admit(Want::Write, 0, length))
