@@ -46,7 +46,11 @@ impl Pair {
             let _region = region;
             let _connection = server.accept();
             while !stopped.load(Ordering::Relaxed) {
-                if inline { server.drive() } else { thread::park() }
+                if inline {
+                    server.drive();
+                } else {
+                    thread::park();
+                }
             }
         });
         let connection = client.connect(address)?;
