@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use apus_cc::FlowInfo;
-use apus_units::{FlowId, Time};
+use apus_units::{Bytes, FlowId, Time};
 
 use super::Engine;
 use super::path::Path;
@@ -19,6 +19,10 @@ use crate::ops::Pending;
 use crate::session::{
     ConnectError as NoSession, End as SessionEnd, Event, KeyId, KeyRing, SessionId,
 };
+
+/// What a packet takes of an Ethernet link beside the bytes that count for its MTU: header, checksum, preamble and
+/// gap (IEEE 802.3).
+const ETHERNET: u32 = 14 + 4 + 8 + 12;
 
 /// A connection, from the first packet of its handshake on.
 pub(super) struct Connection {
@@ -89,7 +93,7 @@ impl Engine {
         let key = key.or_else(|| self.config.keys.ids().next()).ok_or(ConnectError::NoKey)?;
         self.take_asked(now, peer, Asked::is_unwanted);
         let mtu = self.path_mtu(peer);
-        let flows = self.open_flows(flows);
+        let flows = self.open_flows(flows, mtu);
         let hello = self.hello(mtu, &flows, &classes).encode().ok_or_else(|| {
             let count = flows.len();
             let what = format!(
@@ -123,8 +127,9 @@ impl Engine {
         self.socket.path_mtu(peer).unwrap_or(1280).clamp(576, self.config.max_mtu)
     }
 
-    fn open_flows(&mut self, count: u32) -> Vec<FlowId> {
-        let info = FlowInfo { line_rate: self.config.line_rate, ..FlowInfo::default() };
+    fn open_flows(&mut self, count: u32, mtu: u32) -> Vec<FlowId> {
+        let info =
+            FlowInfo { line_rate: self.config.line_rate, ..full_packets(mtu, self.headers()) };
         let open = |i| {
             let info = FlowInfo { seed: u64::from(i), ..info };
             self.endpoint.open(FlowId::new(0), &self.config.algorithm, &info)
@@ -196,7 +201,7 @@ impl Engine {
             return self.sessions.refuse(session);
         }
         let mtu = self.path_mtu(from);
-        let flows = self.open_flows(hello.flows.len() as u32);
+        let flows = self.open_flows(hello.flows.len() as u32, mtu);
         let said = self.hello(mtu, &flows, &hello.classes).encode();
         let accepted = said.is_some_and(|said| self.sessions.accept(now, session, &said).is_ok());
         if accepted {
@@ -271,10 +276,14 @@ impl Engine {
         }
     }
 
+    /// What of a full packet is no payload.
+    fn headers(&self) -> u32 {
+        header_bytes(&self.config.algorithm, self.sessions.overhead())
+    }
+
     /// Sets the payload of full packets for packets of `mtu` bytes.
     pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
-        let headers = header_bytes(&self.config.algorithm, self.sessions.overhead());
-        let payload = mtu.saturating_sub(headers).max(256);
+        let payload = payload(mtu, self.headers());
         let Some(connection) = self.connections.get(&session.index()) else { return };
         for &flow in &connection.flows {
             self.endpoint.set_max_payload(flow, payload);
@@ -393,4 +402,31 @@ impl Engine {
 fn add_connections(engine: &Engine, change: i64) {
     let connections = &engine.shared.stats.connections;
     connections.fetch_add(change as u64, Ordering::Relaxed); // wraps for -1
+}
+
+/// The payload of a full packet of `mtu` bytes.
+fn payload(mtu: u32, headers: u32) -> u32 {
+    mtu.saturating_sub(headers).max(256)
+}
+
+/// What an algorithm is told of full packets of `mtu` bytes: those of the path as the kernel knows it when the
+/// flow is opened. deviation: what probing finds later, it is not told.
+fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
+    FlowInfo {
+        payload: Bytes::new(u64::from(payload(mtu, headers))),
+        packet: Bytes::new(u64::from(mtu + ETHERNET)),
+        ..FlowInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_are_told_of_packets_as_long_as_the_path_takes() {
+        let info = full_packets(1500, 100);
+        assert_eq!((info.payload.get(), info.packet.get()), (1400, 1538));
+        assert_eq!(full_packets(9000, 100).packet.get(), 9038);
+    }
 }
