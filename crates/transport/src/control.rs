@@ -85,10 +85,10 @@ impl Flow {
     }
 
     /// Lets the sender half say what it wants to send, and says whether a control packet is due.
-    pub(crate) fn prepare_control(&mut self, now: Time, config: &EndpointConfig) -> bool {
+    pub(crate) fn prepare_control(&mut self, now: Time) -> bool {
         let Some(control) = &mut self.control else { return false };
         if control.pending.is_none() {
-            let backlog = self.send.backlog(config.max_payload);
+            let backlog = self.send.backlog(self.max_payload);
             control.pending = self.algorithm.poll_control(now, &backlog);
         }
         control.pending.is_some() || control.receiver.next_control() <= now
@@ -156,7 +156,7 @@ impl Flow {
             );
             self.on_lost(arrival.now, &outcome);
         }
-        let mut backlog = self.send.backlog(config.max_payload);
+        let mut backlog = self.send.backlog(self.max_payload);
         let Some(control) = &mut self.control else { return Handled::Refused };
         control.counters.received += 1;
         let used = (control.held.len() as u64) < backlog.packets;

@@ -475,7 +475,7 @@ impl Endpoint {
             flow.in_requests = true;
             self.requests.push_back(id);
         }
-        if flow.prepare_control(now, &self.config) && !flow.in_controls {
+        if flow.prepare_control(now) && !flow.in_controls {
             flow.in_controls = true;
             self.controls.push_back(id);
         }
