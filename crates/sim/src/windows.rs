@@ -39,6 +39,8 @@ fn hash_event(now: Time, entity: u32) -> u64 {
 const CHUNK: usize = 256;
 /// End of a list.
 const NIL: u32 = u32::MAX;
+/// Why events are not in a queue here: `Pace` gives a part a calendar before it goes window by window.
+const ONLY_WITH_A_CALENDAR: &str = "a part that goes window by window has a calendar";
 /// How many places ahead what lies at their links is brought near.
 const AHEAD: usize = 4;
 
@@ -203,14 +205,16 @@ fn look_ahead(world: &mut World, hosts: &[Host], first_host: u32, places: &[u32]
 fn calendar(world: &mut World) -> &mut Calendar {
     match &mut world.pending {
         Pending::Calendar(calendar) => calendar,
-        Pending::Queue(_) => unreachable!("a run has a queue or a calendar from its start on"),
+        Pending::Queue(_) => unreachable!("{ONLY_WITH_A_CALENDAR}"),
     }
 }
 
 /// Takes what arrives at a place of a switch before `limit`.
 #[inline]
 fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit: Time) {
-    let World { network, pending: Pending::Calendar(calendar), .. } = world else { return };
+    let World { network, pending: Pending::Calendar(calendar), .. } = world else {
+        unreachable!("{ONLY_WITH_A_CALENDAR}")
+    };
     let mut next = calendar.arrival(index);
     if next < limit {
         next = network.collect(place.link, limit, |packet| desk.arrived.push((packet, NIL)));
@@ -233,7 +237,7 @@ fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit:
 fn run_switches(world: &mut World, desk: &mut Desk, handled: &mut Handled, limit: Time) {
     let World { network, pending: Pending::Calendar(calendar), to_hand_over, entities, .. } = world
     else {
-        return;
+        unreachable!("{ONLY_WITH_A_CALENDAR}")
     };
     for index in 0..desk.arrived.len() {
         let (packet, before) = &mut desk.arrived[index];

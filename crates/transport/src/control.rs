@@ -15,17 +15,6 @@ use crate::receive::Arrival;
 use crate::received::{ReceivedPackets, Recorded};
 use crate::streams::Finished;
 
-/// Counts of a flow's credits since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CreditCounters {
-    /// Credits sent to the peer.
-    pub sent: u64,
-    /// Credits that came from the peer.
-    pub received: u64,
-    /// Those of them that found nothing to send.
-    pub wasted: u64,
-}
-
 /// What a flow keeps whose algorithm sends control packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ControlState {
@@ -39,7 +28,6 @@ pub(crate) struct ControlState {
     seen: ReceivedPackets,
     /// A request or a stop to be sent.
     pending: Option<SenderControl>,
-    pub(crate) counters: CreditCounters,
     receiver: ReceiverAlgorithm,
 }
 
@@ -105,7 +93,6 @@ impl Flow {
                 ReceiverControl::Credit { padding } => {
                     let (number, received) = (control.next_credit, self.receive.received());
                     control.next_credit = number.wrapping_add(1);
-                    control.counters.sent += 1;
                     let sent_at_ns = stamp(now);
                     Control::Credit(Credit { number, sent_at_ns, received, padding })
                 }
@@ -158,14 +145,11 @@ impl Flow {
         }
         let mut backlog = self.send.backlog(self.max_payload);
         let Some(control) = &mut self.control else { return Handled::Refused };
-        control.counters.received += 1;
         let used = (control.held.len() as u64) < backlog.packets;
         if used {
             let Credit { number, sent_at_ns, .. } = *credit;
             control.held.push_back(CreditEcho { number, sent_at_ns });
             backlog.packets -= control.held.len() as u64;
-        } else {
-            control.counters.wasted += 1;
         }
         self.algorithm.on_credit(&CreditEvent { now: arrival.now, used, backlog });
         Handled::Credit { used }

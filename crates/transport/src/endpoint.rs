@@ -20,7 +20,7 @@ use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 use crate::config::{EndpointConfig, Recovery};
-use crate::control::{CreditCounters, echoed};
+use crate::control::echoed;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
 use crate::op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 use crate::receive::{Accepted, Arrival, Observed};
@@ -437,12 +437,6 @@ impl Endpoint {
     #[must_use]
     pub fn counters(&self, id: FlowId) -> Option<FlowCounters> {
         self.flows.get(id.index()).map(|f| f.send.counters())
-    }
-
-    /// The credits of a flow; `None` if its algorithm sends no control packets.
-    #[must_use]
-    pub fn credit_counters(&self, id: FlowId) -> Option<CreditCounters> {
-        self.flows.get(id.index())?.control.as_ref().map(|control| control.counters)
     }
 
     /// Data packets of a flow in flight.

@@ -24,7 +24,6 @@ mod streams;
 pub mod wheel;
 
 pub use config::{EndpointConfig, LocalRx, Recovery};
-pub use control::CreditCounters;
 pub use endpoint::{Endpoint, Handled, Transmit};
 pub use extension::{HopBuffer, extension_of, fields_of, written};
 pub use flow::{FlowCounters, RttSample, Waiting};
