@@ -151,6 +151,9 @@ fn what_cannot_be_emulated_is_refused_by_name() {
     let swift = SMALL.lines().find(|line| line.starts_with("algorithm")).expect("its algorithm");
     let bolt = refused("bolt", &SMALL.replace(swift, bolt));
     assert!(bolt.contains("algorithm: needs switches that mark, stamp or signal"), "{bolt}");
+    let falcon = r#"algorithm = { name = "swift", profile = "falcon" }"#;
+    let falcon = refused("falcon", &SMALL.replace(swift, falcon));
+    assert!(falcon.contains("algorithm.profile: reads how full the receiver's NIC is"), "{falcon}");
     let rounds = SMALL.replace("\"incast\"", "\"partition-aggregate\"").replace(
         "op = \"message\"\nsize = \"32kB\"\noutstanding = 2",
         "request = \"1kB\"\nanswer = \"32kB\"",

@@ -55,6 +55,12 @@ pub trait Registered: Sender + Sized {
     fn credit_limit(_params: &Self::Params) -> Option<CreditLimit> {
         None
     }
+
+    /// Whether it reads how full the receiver's buffer is ([`AckEvent::receiver_level`](crate::AckEvent)).
+    #[must_use]
+    fn reads_receiver_level(_params: &Self::Params) -> bool {
+        false
+    }
 }
 
 /// Every algorithm of the table.
@@ -121,6 +127,12 @@ impl AlgorithmConfig {
     #[must_use]
     pub fn credit_limit(&self) -> Option<CreditLimit> {
         self.0.params.credit_limit()
+    }
+
+    /// Whether it reads how full the receiver's buffer is.
+    #[must_use]
+    pub fn reads_receiver_level(&self) -> bool {
+        self.0.params.reads_receiver_level()
     }
 
     /// Whether its gaps between packets must be timed to some nanoseconds.
@@ -205,6 +217,14 @@ macro_rules! algorithms {
             fn credit_limit(&self) -> Option<CreditLimit> {
                 match self {
                     $(Self::$variant(params) => <$sender as Registered>::credit_limit(params),)+
+                }
+            }
+
+            fn reads_receiver_level(&self) -> bool {
+                match self {
+                    $(Self::$variant(params) => {
+                        <$sender as Registered>::reads_receiver_level(params)
+                    })+
                 }
             }
         }

@@ -247,6 +247,13 @@ impl Config {
                  not slow down where none does; choose another, such as swift"
             )));
         }
+        if self.algorithm.reads_receiver_level() {
+            let profile = self.algorithm.profile();
+            return Err(StartError::Setting(format!(
+                "{name}'s profile {profile} reads how full the receiver's NIC is, which the kernel does not \
+                 tell; choose profile paper, which reads the endpoint's delay"
+            )));
+        }
         self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
     }
 }
@@ -333,5 +340,9 @@ mod tests {
             let error = config(algorithm).check().expect_err(algorithm).to_string();
             assert!(error.contains(algorithm), "{error}");
         }
+        let mut falcon = config("swift");
+        falcon.algorithm = build("swift", Some("falcon"), &[]).expect("a profile");
+        let error = falcon.check().expect_err("no level is told").to_string();
+        assert!(error.contains("swift's profile falcon"), "{error}");
     }
 }

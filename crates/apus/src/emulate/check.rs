@@ -220,6 +220,10 @@ fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
          loops and open loads can",
     );
     not(any(|c| c.service.is_some()), "workload.service: the engine answers reads from memory");
+    not(
+        any(|c| c.algorithm.reads_receiver_level()),
+        "algorithm.profile: reads how full the receiver's NIC is, which the kernel does not tell",
+    );
     not(any(|c| c.reroute.is_some()), "workload.flow.reroute: paths cannot change");
     let describe = |c: &ConnectionPlan| (c.algorithm.info().name, c.algorithm.effective());
     let first = plan.connections.first().map(describe);

@@ -51,6 +51,10 @@ impl Registered for Swift {
         Params::new(Config::from_settings(settings)?)
     }
 
+    fn reads_receiver_level(params: &Params) -> bool {
+        matches!(params.config.host, HostSignal::ReceiverBuffer { .. })
+    }
+
     fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
         let config = &params.config;
         let endpoint = match config.host {
