@@ -20,6 +20,7 @@ pub mod import;
 pub mod measure;
 mod metrics;
 mod pace;
+mod packets;
 mod parallel;
 mod part;
 mod partition;
@@ -40,6 +41,6 @@ mod windows;
 mod world;
 
 pub use clock::Clock;
+pub use packets::PacketSizes;
 pub use simulation::{PlanError, Progress, RunError, Simulation};
 pub use watch::Watch;
-pub use world::PacketSizes;

@@ -10,7 +10,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
 use crate::host_model::HostModel;
 use crate::measure::Measures;
-use crate::world::PacketSizes;
+use crate::packets::PacketSizes;
 
 /// A run.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use apus_fabric::{Network, RouteError};
 use apus_units::{Bytes, HostId, Rate, Span};
 use apus_wire::Header;
 
-use crate::world::PacketSizes;
+use crate::packets::PacketSizes;
 
 /// What a pair of hosts can do at best.
 #[derive(Clone, Copy, Debug, PartialEq)]

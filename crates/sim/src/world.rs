@@ -1,63 +1,19 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
-use apus_cc::{FlowInfo, MAX_CREDIT_PADDING, Telemetry};
+use apus_cc::Telemetry;
 use apus_fabric::{FabricEvent, Network, Packet, PacketRef, Schedule, Sent};
 use apus_transport::Completion;
-use apus_units::{Bytes, ClassId, HostId, PortId, Time};
-use apus_wire::{Body, Control, Header};
+use apus_units::{ClassId, HostId, PortId, Time};
+use apus_wire::{Body, Header};
 
 use crate::calendar::Calendar;
 use crate::credits;
 use crate::host::HostFlow;
 use crate::measure::WorkloadMetrics;
 use crate::metrics::Metrics;
+use crate::packets::PacketSizes;
 use crate::queue::EventQueue;
 use crate::record::Recorder;
-
-/// Sizes of packets on the wire: everything that occupies the link, preamble and gap included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketSizes {
-    /// Payload bytes of a full data packet.
-    pub payload: u32,
-    /// Bytes that a data packet adds to its payload.
-    pub header: u32,
-    /// Bytes of an acknowledgement or a read request.
-    pub control: u32,
-}
-
-impl PacketSizes {
-    /// What a flow knows of them.
-    pub(crate) fn flow_info(&self) -> FlowInfo {
-        let bytes = |n: u32| Bytes::new(u64::from(n));
-        FlowInfo {
-            payload: bytes(self.payload),
-            packet: bytes(self.payload + self.header),
-            control: bytes(self.control),
-            ..FlowInfo::default()
-        }
-    }
-
-    /// Wire bytes of the shortest and the longest credit: in the middle a control packet's.
-    pub(crate) fn credit_range(&self) -> (u32, u32) {
-        let half = u32::from(MAX_CREDIT_PADDING / 2);
-        let shortest = self.control.saturating_sub(half);
-        (shortest, shortest + 2 * half)
-    }
-
-    /// Wire bytes of a packet.
-    #[inline]
-    pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {
-        match body {
-            Body::Data(segment) if segment.length > 0 => segment.length + self.header,
-            Body::Control(Control::Credit(credit)) => {
-                self.credit_range().0 + u32::from(credit.padding)
-            }
-            Body::Data(_) | Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {
-                self.control
-            }
-        }
-    }
-}
 
 /// The entities of the event queue: per kind of a port's events the ports, then the hosts.
 #[derive(Clone, Copy, Debug)]

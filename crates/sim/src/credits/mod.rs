@@ -9,7 +9,7 @@ use apus_wire::{Body, Control};
 use serde::Serialize;
 
 use crate::metrics::CreditCounts;
-use crate::world::PacketSizes;
+use crate::packets::PacketSizes;
 
 pub(crate) use bound::{BoundError, DataBounds};
 

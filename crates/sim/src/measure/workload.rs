@@ -11,8 +11,8 @@ use apus_wire::{Body, Header};
 use serde::Serialize;
 
 use super::SizeRange;
-use crate::PacketSizes;
 use crate::metrics::{Connection, Distribution};
+use crate::packets::PacketSizes;
 use crate::part::Part;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;

@@ -276,7 +276,7 @@ pub struct Recording {
     /// Simulated time in all.
     pub duration: Span,
     /// Payload, header and control bytes of packets.
-    pub sizes: crate::PacketSizes,
+    pub sizes: crate::packets::PacketSizes,
     /// Ops in order of completion.
     pub ops: Vec<OpRecord>,
     /// All connections.

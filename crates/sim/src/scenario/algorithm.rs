@@ -1,9 +1,12 @@
 //! `[algorithm]`: which algorithms the workloads use, with which parameters.
 
 use apus_cc::registry::{AlgorithmConfig, algorithms, build};
-use apus_cc::{CongestionHeader, Ecn, FlowInfo, ParamKind, SendInfo, Sender, suggestion};
+use apus_cc::{
+    CongestionHeader, Ecn, FlowInfo, ParamKind, SendInfo, Sender, SwitchInfo, suggestion,
+};
 use apus_units::{Bytes, PacketNumber, Time};
 
+use super::label::{LABEL_RULE, is_label};
 use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Table, Value};
@@ -22,7 +25,13 @@ pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
     let first =
         SendInfo { now: Time::ZERO, seq: PacketNumber::new(0), pending: Bytes::ZERO, in_flight: 0 };
     algorithm.sender(&FlowInfo::default()).on_transmit(&mut header, &first);
-    header.ecn == Ecn::Capable && !super::halves::speaks(algorithm)
+    header.ecn == Ecn::Capable && !speaks(algorithm)
+}
+
+/// Whether an algorithm has a switch half.
+pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
+    let info = SwitchInfo { packet: Bytes::new(1), seed: 0 };
+    !algorithm.switch(&info).is_plain()
 }
 
 /// Reads `[algorithm]`, or `[algorithm.LABEL]` several times.
@@ -49,8 +58,8 @@ pub(super) fn read(root: &Section<'_>, problems: &Problems) -> Option<Vec<NamedA
     for (label, entry) in &table.entries {
         let Value::Table(inner) = &entry.node.value else { continue };
         let path = format!("algorithm.{label}");
-        if !super::is_label(label) {
-            let message = format!("the label `{label}` must be {}", super::LABEL_RULE);
+        if !is_label(label) {
+            let message = format!("the label `{label}` must be {}", LABEL_RULE);
             problems.add(entry.key, message);
         }
         // The label says which algorithm it is unless `name` does.

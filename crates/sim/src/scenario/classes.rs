@@ -5,8 +5,8 @@ use apus_fabric::ClassConfig;
 use apus_units::Bytes;
 
 use super::ecn::Marking;
+use super::label::{LABEL_RULE, is_label};
 use super::section::Section;
-use super::{LABEL_RULE, is_label};
 
 /// Most classes: as many as IEEE 802.1Q has priorities.
 const MAX_CLASSES: usize = 8;

@@ -6,9 +6,10 @@ use apus_transport::OpKind;
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
 
+use super::closed::{ClosedLoops, FlowSpec, Pattern};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
-use super::workload::{ClosedLoops, Demand, FlowSpec, Pattern, Workload};
+use super::workload::{Demand, Workload};
 use crate::plan::{ConnectionPlan, Load, OpArrival};
 use crate::random::{Purpose, Stream};
 

@@ -6,21 +6,26 @@ use apus_cc::ParamKind;
 use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
+use super::closed::{ClosedLoops, Pattern};
 use super::host::{LOCAL_RX, RECOVERY, spans_of};
+use super::links::Links;
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
+use super::shape::Shape;
 use super::sizes_of::OpSizes;
-use super::topology::{Links, Shape};
-use super::workload::{ClosedLoops, Demand, Pattern, Workload};
+use super::workload::{Demand, Workload};
 use crate::host_model::Nic;
 use crate::plan::FaultKind;
 
-/// Renders a run.
-pub(super) fn render(setup: &Setup) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_all(&mut text, setup);
-    text
+impl Setup {
+    /// The scenario that says all of this and nothing else: it reads back to the same plan.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = write_all(&mut text, self);
+        text
+    }
 }
 
 fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {

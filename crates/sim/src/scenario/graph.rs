@@ -6,9 +6,12 @@ use std::sync::Arc;
 use apus_fabric::{LinkSpec, Node, SwitchSpec, Tier, Topology};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
+use super::links::{Links, read_links};
 use super::section::Section;
-use super::topology::{Links, read_links};
 use crate::import::{End, Graph};
+
+/// Most hosts of a topology: numbers in messages and tables stay readable, memory stays bounded.
+pub(super) const MAX_HOSTS: u64 = 65_536;
 
 /// Nodes and links.
 #[derive(Clone, Debug)]
@@ -234,8 +237,7 @@ impl Nodes {
     fn end(&mut self, name: &str) -> Option<End> {
         let digits = name.strip_prefix('h').filter(|d| !d.is_empty());
         if let Some(digits) = digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit())) {
-            let host =
-                digits.parse().ok().filter(|host| *host < super::topology::MAX_HOSTS as u32)?;
+            let host = digits.parse().ok().filter(|host| *host < MAX_HOSTS as u32)?;
             self.hosts = self.hosts.max(host + 1);
             return Some(End::Host(host));
         }

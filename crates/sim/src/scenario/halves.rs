@@ -6,13 +6,13 @@ use apus_cc::{SwitchAlgorithm, SwitchInfo, suggestion};
 use apus_fabric::{Node, Topology};
 use apus_units::Bytes;
 
-use super::algorithm::NamedAlgorithm;
+use super::algorithm::{NamedAlgorithm, speaks};
 use super::section::Section;
 use super::setup::Setup;
 use super::topology::TopologySpec;
 use super::workload::Workload;
-use crate::PacketSizes;
 use crate::host_model::Nic;
+use crate::packets::PacketSizes;
 use crate::random::{Purpose, Stream};
 
 /// Most classes of a port, for the keys of random streams.
@@ -55,12 +55,6 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
 
 fn info(sizes: &PacketSizes, seed: u64) -> SwitchInfo {
     SwitchInfo { packet: Bytes::new(u64::from(sizes.payload + sizes.header)), seed }
-}
-
-/// Whether an algorithm has a switch half.
-pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
-    let info = SwitchInfo { packet: Bytes::new(1), seed: 0 };
-    !algorithm.switch(&info).is_plain()
 }
 
 /// What its switch half is, to be compared.
@@ -136,9 +130,4 @@ pub(super) fn check(
             "has `signals` without effect: no algorithm here has a switch half; remove it";
         root.problem("topology", message);
     }
-}
-
-/// The names in `plain`: switches whose ports take no part.
-pub(super) fn read_plain(section: &Section<'_>) -> Vec<String> {
-    section.get::<Vec<String>>("plain").unwrap_or_default()
 }

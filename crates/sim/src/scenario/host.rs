@@ -3,10 +3,10 @@
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
 use apus_units::{Bytes, Span};
 
+use super::links::read_size_or_unlimited;
 use super::section::Section;
-use super::topology::read_size_or_unlimited;
-use crate::PacketSizes;
 use crate::host_model::{EngineCosts, HostModel, Nic};
+use crate::packets::PacketSizes;
 
 /// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control packet
 /// is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).

@@ -2,19 +2,6 @@
 
 use super::section::Section;
 use super::tree::{Node, Value};
-use super::workload::Pattern;
-
-pub(super) fn read_incast(section: &Section<'_>, hosts: u32) -> Option<Pattern> {
-    let receivers = match section.node("receiver") {
-        Some(Node { value: Value::List(list), .. }) => {
-            read_host_list(section, "receiver", list, hosts, 1)?
-        }
-        Some(node) => vec![read_host(section, "receiver", node, hosts)?],
-        None => vec![hosts - 1],
-    };
-    let senders = read_senders(section, "senders", &receivers, hosts)?;
-    Some(Pattern::Incast { senders, receivers })
-}
 
 /// Hosts other than `receivers`: all of them by default.
 pub(super) fn read_senders(
@@ -76,7 +63,8 @@ pub(super) fn read_hosts(
     }
 }
 
-fn read_host_list(
+/// A list of hosts, `least` or more, each once.
+pub(super) fn read_host_list(
     section: &Section<'_>,
     key: &'static str,
     list: &[Node],
@@ -98,6 +86,7 @@ fn read_host_list(
     holds.then_some(numbers)
 }
 
+/// One host by its number.
 pub(super) fn read_host(
     section: &Section<'_>,
     key: &'static str,

@@ -2,15 +2,13 @@
 
 use std::fmt::{self, Write};
 
-use apus_fabric::Topology;
 use apus_units::{Bytes, Span};
 
-use super::classes::Class;
 use super::measure_ports::{self, Ports};
-use super::metric::Names;
+use super::parts::Parts;
 use super::section::{Section, Setting};
 use super::series::{self, Subjects};
-use super::tree::{Node, Table, Value};
+use super::tree::Value;
 use crate::measure::{SeriesPlan, SizeRange};
 
 /// What a scenario says about measuring.
@@ -22,19 +20,6 @@ pub(super) struct Measure {
     pub(super) ports: Option<Ports>,
     /// Quantities over time.
     pub(super) series: Vec<SeriesPlan>,
-}
-
-/// What can be measured.
-pub(super) struct Parts<'a> {
-    /// Names of workloads.
-    pub(super) named: Vec<String>,
-    /// How many connections there are, at most.
-    pub(super) flows: u64,
-    pub(super) duration: Span,
-    pub(super) warmup: Span,
-    /// `None` if it is wrong.
-    pub(super) topology: Option<&'a Topology>,
-    pub(super) classes: &'a [Class],
 }
 
 /// Compare rates over intervals with the fair share.
@@ -118,38 +103,6 @@ impl Setting for SizeRange {
             return Err(Some(format!("{text} holds no size; its end is not part of it")));
         }
         Ok(range)
-    }
-}
-
-/// What the root of a scenario calls the parts of its runs.
-pub(super) fn names(table: &Table) -> Names {
-    let list = |node: Option<&Node>| match node.map(|node| &node.value) {
-        Some(Value::List(list)) => list.clone(),
-        _ => Vec::new(),
-    };
-    let name = |node: &Node| match &node.value {
-        Value::Table(table) => match table.get("name").map(|name| &name.value) {
-            Some(Value::Text(name)) => Some(name.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let names = |node: Option<&Node>| list(node).iter().filter_map(name).collect();
-    let groups = match table.at_path("measure.ports").map(|node| &node.value) {
-        Some(Value::Table(groups)) => groups.entries.keys().cloned().collect(),
-        _ => Vec::new(),
-    };
-    let mut workloads: Vec<String> = names(table.get("workload"));
-    workloads.sort_unstable();
-    workloads.dedup();
-    Names {
-        workloads,
-        sizes: list(table.at_path("measure.sizes")).len(),
-        groups,
-        classes: names(table.at_path("topology.class")),
-        comparisons: names(table.at_path("measure.compare")),
-        settles: names(table.at_path("measure.settle")),
-        spans: series::span_names(&list(table.at_path("measure.span"))),
     }
 }
 

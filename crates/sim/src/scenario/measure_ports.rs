@@ -5,10 +5,10 @@ use std::fmt::{self, Write};
 use apus_fabric::{Node, Topology};
 use apus_units::{ClassId, PortId, Span};
 
-use super::measure::Parts;
+use super::label::{PART_RULE, is_part_name};
+use super::parts::Parts;
 use super::section::Section;
 use super::tree::{Node as Entry, Value};
-use super::{PART_RULE, is_part_name};
 use crate::measure::{Comparison, PortGroup, Sorting};
 
 /// Length of a window unless the scenario says so: some 1500 packets at 50 Gb/s.

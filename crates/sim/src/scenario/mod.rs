@@ -128,23 +128,35 @@
 //!   variant or sweep with its `reason`.
 
 mod algorithm;
+mod assignment;
 mod check;
 mod classes;
+mod closed;
 mod connections;
+mod contradictions;
 mod ecn;
 mod effective;
 mod fault;
+mod frame;
 mod graph;
 mod halves;
 mod host;
 mod hosts;
+mod keys;
+mod label;
+mod links;
 mod measure;
 mod measure_ports;
 mod metric;
 mod one_line;
+mod overrides;
+mod parts;
 mod pfc;
 mod poisson;
 mod quick;
+mod read;
+mod read_check;
+mod read_run;
 mod record;
 mod repeat;
 mod reroute;
@@ -154,8 +166,11 @@ mod section;
 mod series;
 mod service;
 mod setup;
+mod shape;
 mod sizes_of;
 mod source;
+mod testbed;
+mod to_plan;
 mod topology;
 mod trace;
 mod tree;
@@ -166,363 +181,9 @@ mod workload;
 pub use check::{Check, Reduce, Relative};
 pub(crate) use metric::fits;
 pub use metric::{METRICS, SCOPED, STATS, pattern_of, unit_of};
+pub use overrides::Override;
+pub use read::{Options, Run, Scenario};
 pub use setup::Setup;
-pub use source::{Problem, ScenarioError, Source};
-pub use topology::TOPOLOGIES;
-pub use variant::Override;
+pub use shape::TOPOLOGIES;
+pub use source::{FindTestbed, Problem, ScenarioError, Source};
 pub use workload::WORKLOADS;
-
-use quick::QuickRun;
-use section::Section;
-use source::{Place, Problems};
-use tree::{Table, Value};
-use variant::{Assignment, ReasonRule, Variant};
-
-/// The keys at the root of a scenario besides those of its run.
-const OTHER_KEYS: &[&str] = &[
-    "name", "title", "source", "testbed", "override", "variant", "sweep", "quick", "check", "show",
-];
-
-/// A scenario, read and checked.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    /// Its name.
-    pub name: String,
-    /// What it shows.
-    pub title: Option<String>,
-    /// The publication that it reproduces, and where.
-    pub source: Option<String>,
-    /// Its runs, at least one.
-    pub runs: Vec<Run>,
-    /// What it must show.
-    pub checks: Vec<Check>,
-    /// What it shows besides, without a band.
-    pub shown: Vec<Check>,
-    /// What differs from the testbed and the algorithm's defaults, with reasons.
-    pub overrides: Vec<Override>,
-    /// How it differs from a full run, in sentences, if it was read for a quick one.
-    pub quick: Vec<String>,
-}
-
-/// One run of a scenario.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// The variant's name; `None` if the scenario has no variants.
-    pub variant: Option<String>,
-    /// The variant's value, in microseconds, Gb/s or bytes if it has a unit.
-    pub value: Option<f64>,
-    /// Its settings.
-    pub setup: Setup,
-}
-
-/// What the command line changes about a scenario.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Settings as `key=value` (`--set`).
-    pub set: Vec<String>,
-    /// The seed (`--seed`).
-    pub seed: Option<u64>,
-    /// The only variant to run (`--variant`); checks are left out then.
-    pub variant: Option<String>,
-    /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
-    /// the checks and variants that say `quick = false`.
-    pub quick: bool,
-}
-
-/// Finds a testbed by name, or reads a file that a scenario names (its name has a dot or a slash; it
-/// is relative to the scenario): what it says, or what is wrong with the name and what would be right.
-pub type FindTestbed<'a> = &'a dyn Fn(&str) -> Result<Source, String>;
-
-impl Scenario {
-    /// Reads a scenario.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it, see [`ScenarioError`].
-    pub fn read(
-        source: &Source,
-        find_testbed: FindTestbed<'_>,
-        options: &Options,
-    ) -> Result<Self, ScenarioError> {
-        let mut problems = Problems::default();
-        let place = problems.add_file(source);
-        let mut own = tree::parse(source, place, &problems);
-        one_line::expand(&mut own, &problems);
-        let mut scenario = None;
-        let viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
-        let mut table = own.clone();
-        // What is no TOML is not worth reading on.
-        if problems.is_empty() {
-            let testbed = merge_testbed(&mut table, find_testbed, &mut problems);
-            let given: Vec<_> =
-                options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
-            let rule = ReasonRule { testbed: testbed.as_ref() };
-            let reader = Reader {
-                own: &own,
-                viewed,
-                place,
-                rule,
-                options,
-                given,
-                problems: &problems,
-                find_testbed,
-            };
-            scenario = reader.read(default_name(&source.name), table);
-        }
-        problems.into_result()?;
-        scenario.ok_or_else(|| {
-            let message = "this cannot be read, and the reader does not say why: a bug of ours";
-            let source = source.name.clone();
-            ScenarioError(vec![Problem { source, position: None, message: message.to_owned() }])
-        })
-    }
-}
-
-/// What labels and names of variants must be: they become parts of file names and of keys.
-const LABEL_RULE: &str = "1 to 64 letters, digits, `-`, `_` or `.`, and not begin with `.`";
-
-/// What names of parts of a run must be: a metric's name has its parts between dots.
-const PART_RULE: &str = "1 to 64 letters, digits, `-` or `_`";
-
-fn is_part_name(text: &str) -> bool {
-    is_label(text) && !text.contains('.')
-}
-
-fn is_label(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    (1..=64).contains(&text.len()) && !text.starts_with('.') && text.chars().all(allowed)
-}
-
-/// A label made from any text.
-fn label_from(text: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let label: String = text.trim().chars().map(safe).take(64).collect();
-    if is_label(&label) {
-        label
-    } else {
-        format!("x{}", label.chars().take(63).collect::<String>())
-    }
-}
-
-/// The name of the file without its ending.
-fn default_name(file: &str) -> String {
-    let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
-    label_from(base.strip_suffix(".toml").unwrap_or(base))
-}
-
-/// Longest name.
-const MAX_NAME: usize = 130;
-
-fn is_name(name: &str) -> bool {
-    name.split('/').all(is_label)
-}
-
-/// Reads the testbed that `table` names and puts its settings below the table's own.
-fn merge_testbed(
-    table: &mut Table,
-    find_testbed: FindTestbed<'_>,
-    problems: &mut Problems,
-) -> Option<Table> {
-    let node = table.get("testbed")?.clone();
-    let Value::Text(name) = &node.value else {
-        let message =
-            format!("`testbed` must be a name like \"t1\", not {}", node.value.describe());
-        problems.add(node.place, message);
-        return None;
-    };
-    let source = match find_testbed(name) {
-        Ok(source) => source,
-        Err(message) => {
-            problems.add(node.place, message);
-            return None;
-        }
-    };
-    let start = problems.add_file(&source);
-    let mut testbed = tree::parse(&source, start, problems);
-    one_line::expand(&mut testbed, problems);
-    let root = Section::new(&testbed, "", start, problems);
-    setup::check_keys(&root, &[], problems, &testbed);
-    let rule = ReasonRule { testbed: Some(&testbed) };
-    for (key, place, _) in table.leaves() {
-        if rule.applies(&key) {
-            let instead = "write it as `[[override]]` with `set` and `reason`";
-            let message = match testbed.at_path(&key) {
-                Some(theirs) => {
-                    let at = problems.locate(theirs.place);
-                    format!("`{key}` is set by the testbed `{name}` ({at}); to change it {instead}")
-                }
-                None => format!("scenarios of a testbed share `{key}`; to change it {instead}"),
-            };
-            problems.add(place, message);
-        }
-    }
-    table.merge(testbed.clone(), "", &mut |key, place, _| {
-        problems.add(place, format!("`{key}` does not fit what the testbed `{name}` sets"));
-    });
-    Some(testbed)
-}
-
-/// Reads `key=value` of the command line.
-fn read_option(text: &str, problems: &mut Problems) -> Option<Assignment> {
-    let place = problems.add_option(format!("--set {text}"));
-    let Some((key, value)) = text.split_once('=') else {
-        problems.add(place, "it must be key=value, like `topology.rate=100Gbps`");
-        return None;
-    };
-    let node = tree::parse_option(value.trim(), place, problems);
-    Some(Assignment { key: key.trim().to_owned(), place, node })
-}
-
-struct Reader<'a> {
-    /// The file's own settings, without the testbed's.
-    own: &'a Table,
-    /// Whether the runs are those of another scenario.
-    viewed: bool,
-    place: Place,
-    rule: ReasonRule<'a>,
-    options: &'a Options,
-    given: Vec<Assignment>,
-    problems: &'a Problems,
-    find_testbed: FindTestbed<'a>,
-}
-
-impl Reader<'_> {
-    fn read(&self, default_name: String, mut table: Table) -> Option<Scenario> {
-        let problems = self.problems;
-        let root = Section::new(self.own, "", self.place, problems);
-        setup::check_keys(&root, OTHER_KEYS, problems, self.own);
-        let name = root.get("name").unwrap_or(default_name);
-        let (title, source) = (root.get("title"), root.get::<String>("source"));
-        let mut overrides = variant::apply_overrides(&root, &self.rule, &mut table, problems);
-        let variants = variant::read_variants(&root, &self.rule, &mut overrides, problems);
-        // A run's name is the scenario's and the variant's, and a name again.
-        let longest = if variants.is_empty() { MAX_NAME } else { MAX_NAME / 2 - 1 };
-        let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
-        root.check(is_name(&name) && name.len() <= longest, "name", must);
-        let quick = quick::read(&root, &self.rule, &table, problems);
-        let numbers = measure::names(&table);
-        let (mut checks, mut shown) =
-            check::read_checks(&root, &variants, &numbers, source.as_deref(), problems);
-        let unused = check::unused(&variants, checks.iter().chain(&shown));
-        let mut variants = variants;
-        if self.viewed {
-            // Those that nobody looks at here belong to others.
-            let kept: Vec<usize> = (0..variants.len()).filter(|i| !unused.contains(i)).collect();
-            checks.iter_mut().chain(&mut shown).for_each(|check| {
-                check.keep_runs(&kept);
-            });
-            variants = kept.iter().map(|&index| variants[index].clone()).collect();
-            overrides.clear();
-        } else if !checks.is_empty() {
-            check::refuse_unused(&variants, &unused, problems);
-        }
-        let mut quick_run = QuickRun::new(&quick, &variants, &root, problems);
-        if self.options.quick {
-            checks = quick_run.narrow(checks);
-            shown = quick_run.narrow(shown);
-        } else {
-            quick_run = QuickRun::none(variants.len());
-        }
-        let quick = if self.options.quick { quick } else { Vec::new() };
-        let runs = self.runs(&name, &table, &variants, (&quick, &quick_run.variants));
-        let alone = self.options.variant.is_some();
-        let unless_alone = |checks| if alone { Vec::new() } else { checks };
-        Some(Scenario {
-            name,
-            title,
-            source,
-            runs: runs?,
-            checks: unless_alone(checks),
-            shown: unless_alone(shown),
-            overrides,
-            quick: quick_run.notes,
-        })
-    }
-
-    fn runs(
-        &self,
-        name: &str,
-        table: &Table,
-        variants: &[Variant],
-        (quick, of_quick): (&[Assignment], &[usize]),
-    ) -> Option<Vec<Run>> {
-        if variants.is_empty() {
-            if let Some(wanted) = &self.options.variant {
-                let message = format!("there is no variant `{wanted}`; this scenario has none");
-                self.problems.add(self.place, message);
-            }
-            let setup = self.setup(name.to_owned(), table.clone(), &[], quick)?;
-            return Some(vec![Run { variant: None, value: None, setup }]);
-        }
-        let chosen: Vec<&Variant> = match &self.options.variant {
-            None => of_quick.iter().map(|&index| &variants[index]).collect(),
-            Some(wanted) => variants.iter().filter(|variant| variant.name == *wanted).collect(),
-        };
-        if let (Some(wanted), true) = (&self.options.variant, chosen.is_empty()) {
-            let names = variants.iter().map(|variant| variant.name.as_str());
-            let hint = apus_cc::suggestion(wanted, names);
-            self.problems.add(self.place, format!("there is no variant `{wanted}`{hint}"));
-        }
-        let runs: Vec<Option<Run>> = chosen
-            .iter()
-            .map(|variant| {
-                let own = if chosen.len() > 1 { variant.settings.as_slice() } else { &[] };
-                let own_key = |given: &&Assignment| own.iter().any(|s| s.key == given.key);
-                for setting in quick.iter().filter(own_key) {
-                    let message = format!(
-                        "`{}` is what the variants differ in; choose with `quick` which of them run",
-                        setting.key
-                    );
-                    self.problems.add(setting.place, message);
-                }
-                for given in self.given.iter().filter(own_key) {
-                    let message = format!(
-                        "`{}` is what the variants differ in; choose one with --variant",
-                        given.key
-                    );
-                    self.problems.add(given.place, message);
-                }
-                let name = format!("{name}/{}", variant.name);
-                let setup = self.setup(name, table.clone(), &variant.settings, quick)?;
-                let value = variant.value.map(|(value, _)| value);
-                Some(Run { variant: Some(variant.name.clone()), value, setup })
-            })
-            .collect();
-        let runs: Vec<Run> = runs.into_iter().collect::<Option<_>>()?;
-        self.check_different(&runs, &chosen);
-        Some(runs)
-    }
-
-    fn setup(
-        &self,
-        name: String,
-        mut table: Table,
-        settings: &[Assignment],
-        quick: &[Assignment],
-    ) -> Option<Setup> {
-        for assignment in settings.iter().chain(quick).chain(&self.given) {
-            variant::assign(&mut table, assignment, self.problems);
-            one_line::expand(&mut table, self.problems);
-        }
-        table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
-        let setup = Setup::read(name, &table, self.place, self.problems)?;
-        Some(match self.options.seed {
-            Some(seed) => setup.with_seed(seed),
-            None => setup,
-        })
-    }
-
-    /// Two variants that are the same run are a mistake: one of them sets nothing new.
-    fn check_different(&self, runs: &[Run], variants: &[&Variant]) {
-        let anonymous: Vec<String> = runs
-            .iter()
-            .map(|run| Setup { name: String::new(), ..run.setup.clone() }.to_toml())
-            .collect();
-        for (index, text) in anonymous.iter().enumerate() {
-            if let Some(first) = anonymous[..index].iter().position(|other| other == text) {
-                let (a, b) = (&variants[first].name, &variants[index].name);
-                let message = format!("the variants `{a}` and `{b}` are the same run; remove one");
-                self.problems.add(variants[index].place, message);
-            }
-        }
-    }
-}

@@ -5,8 +5,8 @@
 
 use apus_units::{Bytes, Rate, Span};
 
+use super::shape::TOPOLOGIES;
 use super::source::{Place, Problems};
-use super::topology::TOPOLOGIES;
 use super::tree::{Entry, Node, Table, Value};
 
 /// deviation: a line has no room to ask for the buffer; 4 MB is far above what Swift ever queues.

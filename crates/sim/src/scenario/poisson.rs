@@ -2,10 +2,10 @@
 
 use apus_units::Rate;
 
+use super::frame::{Frame, Times, read_flows_per_pair};
 use super::hosts::{read_host, read_hosts, read_senders};
 use super::section::Section;
 use super::sizes_of::{OpSizes, read_sizes};
-use super::workload::{Frame, Times, read_flows_per_pair};
 
 /// Most ops of a workload: they are drawn before the run, 16 bytes each.
 const MAX_OPS: f64 = 20e6;

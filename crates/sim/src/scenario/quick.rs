@@ -1,10 +1,11 @@
 //! `[quick]` and `quick = false`: what a quick run changes and leaves out.
 
+use super::assignment::{Assignment, ReasonRule, assign, read_settings};
 use super::check::Check;
 use super::section::Section;
 use super::source::Problems;
 use super::tree::Table;
-use super::variant::{Assignment, ReasonRule, Variant, assign, read_settings};
+use super::variant::Variant;
 
 /// Reads `[quick] set = { duration = "20ms" }`: settings of quick runs, which win over those of
 /// variants.
@@ -35,16 +36,6 @@ pub(super) fn read(
     }
     section.finish();
     settings
-}
-
-/// Reads `quick = false` of a check or a variant: whether it is part of quick runs.
-pub(super) fn is_part(section: &Section<'_>) -> bool {
-    match section.get("quick") {
-        Some(false) => return false,
-        Some(true) => section.problem("quick", "has no effect as `true`; remove it"),
-        None => {}
-    }
-    true
 }
 
 /// Settings, checks and variants as a quick run has them, and in sentences what that changes.

@@ -2,11 +2,11 @@
 
 use apus_units::Span;
 
+use super::frame::{Frame, Times};
 use super::section::Section;
-use super::workload::{Demand, Frame, Pattern, Times, Workload};
 
 /// Most bursts of one workload.
-const MAX_BURSTS: u64 = 10_000;
+pub(super) const MAX_BURSTS: u64 = 10_000;
 
 /// Reads `every`: the time from the start of one burst to that of the next.
 pub(super) fn read(
@@ -37,43 +37,4 @@ pub(super) fn read(
     let message = format_args!("is {every}: that is more than {MAX_BURSTS} bursts");
     section.check(bursts <= MAX_BURSTS, "every", message);
     Some(every)
-}
-
-/// The bursts of a workload, each a workload of its own: the first, and then one `every` so often, as long
-/// as all of its flows start before the run ends.
-pub(super) fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload> {
-    let Some(every) = every.filter(|every| !every.is_zero()) else { return vec![first] };
-    let spread = match &first.demand {
-        Demand::Closed(loops) => loops.start_spread,
-        _ => Span::ZERO,
-    };
-    let mut all = vec![first];
-    // What was found wrong above does not get here; the bound holds all the same.
-    while (all.len() as u64) < MAX_BURSTS {
-        let next = later(&all[all.len() - 1], every, duration);
-        if next.start.saturating_add(spread) >= duration {
-            break;
-        }
-        all.push(next);
-    }
-    all
-}
-
-/// The same workload, `by` later. A stop behind the end of the run is none.
-fn later(workload: &Workload, by: Span, duration: Span) -> Workload {
-    let stop = |stop: Option<Span>| {
-        stop.map(|stop| stop.saturating_add(by)).filter(|stop| *stop < duration)
-    };
-    let mut next = workload.clone();
-    next.start = next.start.saturating_add(by);
-    next.stop = stop(next.stop);
-    if let Demand::Closed(loops) = &mut next.demand
-        && let Pattern::Flows(flows) = &mut loops.pattern
-    {
-        for flow in flows {
-            flow.start = flow.start.saturating_add(by);
-            flow.stop = stop(flow.stop);
-        }
-    }
-    next
 }

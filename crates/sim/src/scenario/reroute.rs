@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use apus_units::{HostId, PortId, Span, Time};
 
+use super::frame::Frame;
 use super::section::Section;
 use super::tree::Value;
-use super::workload::Frame;
 use crate::plan::Reroute;
 
 /// A change of path as a scenario describes it.

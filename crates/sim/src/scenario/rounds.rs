@@ -2,9 +2,9 @@
 
 use apus_units::Bytes;
 
+use super::frame::{Frame, read_op_size};
 use super::hosts::{read_host, read_senders};
 use super::section::Section;
-use super::workload::{Frame, read_op_size};
 
 /// The workload: rounds of requests and answers. An op is an answer, from the submission of its
 /// request to the arrival of its last byte.

@@ -1,7 +1,7 @@
 //! `runs_of = "swift/cluster"`: a scenario that has only checks, on the runs of another one.
 
-use super::FindTestbed;
-use super::source::Problems;
+use super::one_line;
+use super::source::{FindTestbed, Problems};
 use super::tree::{self, Table, Value};
 
 /// What such a scenario says itself.
@@ -35,7 +35,7 @@ pub(super) fn take_over(table: &mut Table, find: FindTestbed<'_>, problems: &mut
     };
     let start = problems.add_file(&source);
     let mut other = tree::parse(&source, start, problems);
-    super::one_line::expand(&mut other, problems);
+    one_line::expand(&mut other, problems);
     if let Some(chain) = other.get("runs_of") {
         problems
             .add(chain.place, format!("\"{name}\" has no runs of its own; name the one it names"));

@@ -4,9 +4,9 @@ use std::fmt::{self, Write};
 
 use apus_units::{Bytes, Rate, Span, Time};
 
+use super::label::{PART_RULE, is_part_name};
 use super::section::Section;
 use super::tree::Value;
-use super::{PART_RULE, is_part_name};
 use crate::measure::{Quantity, Question, SeriesPlan, Subject, Threshold};
 
 /// What a series can be of.

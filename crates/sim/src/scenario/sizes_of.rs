@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use apus_units::Bytes;
 
+use super::frame::read_op_size;
 use super::section::Section;
 use super::tree::Value;
-use super::workload::read_op_size;
 use crate::sizes::{BUILT_IN, Sizes};
 
 /// Sizes of ops.

@@ -157,3 +157,7 @@ impl Place {
         Self { offset, ..self }
     }
 }
+
+/// Finds a testbed by name, or reads a file that a scenario names (its name has a dot or a slash; it
+/// is relative to the scenario): what it says, or what is wrong with the name and what would be right.
+pub type FindTestbed<'a> = &'a dyn Fn(&str) -> Result<Source, String>;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::frame::Frame;
 use super::section::Section;
-use super::workload::Frame;
 use crate::import::{Message, Traffic};
 
 /// The workload: each message is one op of a flow of its own. Nodes are hosts of the topology.

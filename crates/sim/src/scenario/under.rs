@@ -6,9 +6,9 @@ use apus_units::{Bytes, Rate, Span};
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
 use super::ecn::Marking;
+use super::read::{Options, Scenario};
 use super::setup::Setup;
 use super::source::Source;
-use super::{Options, Scenario};
 use crate::measure::{NamedWorkload, SizeRange};
 use crate::simulation::build_network;
 use crate::slowdown::Ideal;

@@ -1,23 +1,13 @@
-//! `[[variant]]` and `[sweep]`: the runs of an experiment, and `[[override]]`: what differs from the
-//! testbed.
+//! `[[variant]]` and `[sweep]`: the runs of an experiment.
 
 use apus_units::{Bytes, Rate, Span};
 
+use super::assignment::{Assignment, ReasonRule, read_reason, read_settings};
+use super::label::{LABEL_RULE, is_label, label_from};
+use super::overrides::Override;
 use super::section::{Section, Setting};
 use super::source::{Place, Problems};
-use super::tree::{Node, Table, Value};
-use super::{LABEL_RULE, is_label};
-
-/// A setting that differs from the testbed or from the algorithm's own, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
-    /// The setting.
-    pub key: String,
-    /// Why.
-    pub reason: String,
-    /// The variant that it belongs to; all of them if `None`.
-    pub variant: Option<String>,
-}
+use super::tree::{Node, Value};
 
 /// One run of an experiment as the scenario describes it.
 #[derive(Clone, Debug)]
@@ -29,71 +19,6 @@ pub(super) struct Variant {
     /// Whether quick runs have it.
     pub(super) quick: bool,
     pub(super) place: Place,
-}
-
-/// One setting by dotted key.
-#[derive(Clone, Debug)]
-pub(super) struct Assignment {
-    pub(super) key: String,
-    pub(super) place: Place,
-    pub(super) node: Node,
-}
-
-/// Which settings need a reason: those of the testbed, of the algorithm and of the host.
-pub(super) struct ReasonRule<'a> {
-    /// `None`: the scenario has no testbed, and needs no reasons.
-    pub(super) testbed: Option<&'a Table>,
-}
-
-impl ReasonRule<'_> {
-    /// Whether a setting may differ only with a reason.
-    pub(super) fn applies(&self, key: &str) -> bool {
-        let Some(testbed) = self.testbed else { return false };
-        let last = key.rsplit('.').next().unwrap_or(key);
-        let parameter = key.starts_with("algorithm.") && last != "name" && last != "profile";
-        parameter || key.starts_with("host.") || testbed.at_path(key).is_some()
-    }
-}
-
-/// Reads `[[override]]` and applies them.
-pub(super) fn apply_overrides(
-    root: &Section<'_>,
-    rule: &ReasonRule<'_>,
-    table: &mut Table,
-    problems: &Problems,
-) -> Vec<Override> {
-    let mut overrides = Vec::new();
-    for section in root.sections("override") {
-        let assignments = read_settings(&section, problems);
-        let reason = read_reason(&section, true).unwrap_or_default();
-        if rule.testbed.is_none() {
-            let message = "`override` has no effect without a `testbed`; set the keys themselves";
-            problems.add(section.place(), message);
-        }
-        for assignment in assignments {
-            let key = assignment.key.clone();
-            if table.at_path(&key).is_some_and(|old| old.value.same(&assignment.node.value)) {
-                let message = format!("`{key}` has this value already; remove it");
-                problems.add(assignment.place, message);
-            }
-            assign(table, &assignment, problems);
-            overrides.push(Override { key, reason: reason.clone(), variant: None });
-        }
-        section.finish();
-    }
-    overrides
-}
-
-/// Puts a setting into the tree.
-pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) {
-    let Assignment { key, place, node } = assignment;
-    let first = key.split('.').next().unwrap_or(key);
-    if !super::setup::KEYS.contains(&first) {
-        let hint = apus_cc::suggestion(first, super::setup::KEYS.iter().copied());
-        problems.add(*place, format!("`{key}` is no setting of a run{hint}"));
-    } else if let Err(message) = table.set(key, *place, node.clone()) {
-        problems.add(*place, message);
-    }
 }
 
 /// Reads `[[variant]]` or `[sweep]`; adds to `overrides` what needs a reason.
@@ -153,7 +78,7 @@ fn read_variant(
         let (key, reason) = (setting.key.clone(), reason.clone());
         overrides.push(Override { key, reason, variant: name.clone() });
     }
-    let quick = super::quick::is_part(&section);
+    let quick = is_in_quick_runs(&section);
     let place = section.place();
     section.finish();
     Some(Variant { name: name?, value, settings, quick, place })
@@ -199,7 +124,7 @@ fn read_sweep(
         };
         let assignment = Assignment { key: key.clone(), place: node.place, node: node.clone() };
         Some(Variant {
-            name: super::label_from(&text),
+            name: label_from(&text),
             value: value_of(&node.value),
             settings: vec![assignment],
             quick: quick.is_empty() || quick.iter().any(|value| value.same(&node.value)),
@@ -245,37 +170,12 @@ fn value_of(value: &Value) -> Option<(f64, &'static str)> {
     }
 }
 
-/// Reads `set = { "algorithm.base_target" = "25us" }`, with quotes or without.
-pub(super) fn read_settings(section: &Section<'_>, problems: &Problems) -> Vec<Assignment> {
-    let kind = "a table of settings, like { \"algorithm.base_target\" = \"25us\" }";
-    let Some(node) = section.node("set") else {
-        section.missing("set", kind);
-        return Vec::new();
-    };
-    let Value::Table(table) = &node.value else {
-        section.problem("set", format_args!("must be {kind}"));
-        return Vec::new();
-    };
-    let leaves = table.leaves();
-    if leaves.is_empty() {
-        problems.add(node.place, "`set` is empty; remove it or set something");
+/// Reads `quick = false` of a check or a variant: whether it is part of quick runs.
+pub(super) fn is_in_quick_runs(section: &Section<'_>) -> bool {
+    match section.get("quick") {
+        Some(false) => return false,
+        Some(true) => section.problem("quick", "has no effect as `true`; remove it"),
+        None => {}
     }
-    let assignments =
-        leaves.into_iter().map(|(key, place, node)| Assignment { key, place, node: node.clone() });
-    assignments.collect()
-}
-
-fn read_reason(section: &Section<'_>, needed: bool) -> Option<String> {
-    let reason: Option<String> = if needed && section.node("reason").is_none() {
-        let why =
-            "a sentence that says why this differs from what all scenarios of the testbed use";
-        section.missing("reason", why);
-        None
-    } else {
-        section.get("reason")
-    };
-    if let Some(reason) = &reason {
-        section.check(!reason.trim().is_empty(), "reason", "is empty; say why");
-    }
-    reason
+    true
 }

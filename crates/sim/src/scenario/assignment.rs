@@ -1,0 +1,81 @@
+//! Settings by dotted key, as variants, overrides and quick runs have them, and the reasons that they
+//! need.
+
+use apus_cc::suggestion;
+
+use super::keys::KEYS;
+use super::section::Section;
+use super::source::{Place, Problems};
+use super::tree::{Node, Table, Value};
+
+/// One setting by dotted key.
+#[derive(Clone, Debug)]
+pub(super) struct Assignment {
+    pub(super) key: String,
+    pub(super) place: Place,
+    pub(super) node: Node,
+}
+
+/// Which settings need a reason: those of the testbed, of the algorithm and of the host.
+pub(super) struct ReasonRule<'a> {
+    /// `None`: the scenario has no testbed, and needs no reasons.
+    pub(super) testbed: Option<&'a Table>,
+}
+
+impl ReasonRule<'_> {
+    /// Whether a setting may differ only with a reason.
+    pub(super) fn applies(&self, key: &str) -> bool {
+        let Some(testbed) = self.testbed else { return false };
+        let last = key.rsplit('.').next().unwrap_or(key);
+        let parameter = key.starts_with("algorithm.") && last != "name" && last != "profile";
+        parameter || key.starts_with("host.") || testbed.at_path(key).is_some()
+    }
+}
+
+/// Puts a setting into the tree.
+pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) {
+    let Assignment { key, place, node } = assignment;
+    let first = key.split('.').next().unwrap_or(key);
+    if !KEYS.contains(&first) {
+        let hint = suggestion(first, KEYS.iter().copied());
+        problems.add(*place, format!("`{key}` is no setting of a run{hint}"));
+    } else if let Err(message) = table.set(key, *place, node.clone()) {
+        problems.add(*place, message);
+    }
+}
+
+/// Reads `set = { "algorithm.base_target" = "25us" }`, with quotes or without.
+pub(super) fn read_settings(section: &Section<'_>, problems: &Problems) -> Vec<Assignment> {
+    let kind = "a table of settings, like { \"algorithm.base_target\" = \"25us\" }";
+    let Some(node) = section.node("set") else {
+        section.missing("set", kind);
+        return Vec::new();
+    };
+    let Value::Table(table) = &node.value else {
+        section.problem("set", format_args!("must be {kind}"));
+        return Vec::new();
+    };
+    let leaves = table.leaves();
+    if leaves.is_empty() {
+        problems.add(node.place, "`set` is empty; remove it or set something");
+    }
+    let assignments =
+        leaves.into_iter().map(|(key, place, node)| Assignment { key, place, node: node.clone() });
+    assignments.collect()
+}
+
+/// Reads `reason`.
+pub(super) fn read_reason(section: &Section<'_>, needed: bool) -> Option<String> {
+    let reason: Option<String> = if needed && section.node("reason").is_none() {
+        let why =
+            "a sentence that says why this differs from what all scenarios of the testbed use";
+        section.missing("reason", why);
+        None
+    } else {
+        section.get("reason")
+    };
+    if let Some(reason) = &reason {
+        section.check(!reason.trim().is_empty(), "reason", "is empty; say why");
+    }
+    reason
+}

@@ -1,0 +1,160 @@
+//! Closed loops: ops that follow each other between fixed pairs of hosts.
+
+use apus_units::{Bytes, Span};
+
+use super::frame::{Frame, Times, check_times, read_flows_per_pair, read_op_size, stop_later};
+use super::hosts::{read_host, read_host_list, read_hosts, read_senders};
+use super::reroute::RerouteSpec;
+use super::section::{Section, Setting};
+use super::tree::{Node, Value};
+
+/// A closed loop of ops over each of its connections.
+#[derive(Clone, Debug)]
+pub(super) struct ClosedLoops {
+    pub(super) pattern: Pattern,
+    pub(super) flows_per_pair: u32,
+    pub(super) size: Bytes,
+    pub(super) outstanding: u32,
+    /// Each flow starts later by a random time, uniform from zero to this.
+    pub(super) start_spread: Span,
+}
+
+/// Which hosts send to which.
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    Incast { senders: Vec<u32>, receivers: Vec<u32> },
+    Permutation { hosts: Vec<u32> },
+    AllToAll { hosts: Vec<u32> },
+    Flows(Vec<FlowSpec>),
+}
+
+/// One pair of hosts of a workload of the kind "flows".
+#[derive(Clone, Debug)]
+pub(super) struct FlowSpec {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) start: Span,
+    pub(super) stop: Option<Span>,
+    pub(super) reroute: Option<RerouteSpec>,
+}
+
+impl ClosedLoops {
+    pub(super) fn read(
+        section: &Section<'_>,
+        frame: &Frame<'_>,
+        kind: &str,
+        times: &Times,
+    ) -> Option<Self> {
+        let pattern = Pattern::read(section, frame, kind, times);
+        let size = read_op_size(section, "size");
+        let outstanding = section.get("outstanding").unwrap_or(1);
+        let must = format_args!(
+            "must be from 1 to {} ops, which is `transport.max_ops`, but it is {outstanding}",
+            frame.max_ops
+        );
+        section.check((1..=frame.max_ops).contains(&outstanding), "outstanding", must);
+        let flows_per_pair = read_flows_per_pair(section);
+        Some(Self {
+            pattern: pattern?,
+            flows_per_pair,
+            size: size?,
+            outstanding,
+            start_spread: times.spread,
+        })
+    }
+
+    /// Whether any of its flows takes another path in the course of the run.
+    pub(super) fn reroutes(&self) -> bool {
+        match &self.pattern {
+            Pattern::Flows(flows) => flows.iter().any(|flow| flow.reroute.is_some()),
+            _ => false,
+        }
+    }
+
+    /// Moves the times of listed flows `by` later. A stop behind the end of the run is none.
+    pub(super) fn delay(&mut self, by: Span, duration: Span) {
+        if let Pattern::Flows(flows) = &mut self.pattern {
+            for flow in flows {
+                flow.start = flow.start.saturating_add(by);
+                flow.stop = stop_later(flow.stop, by, duration);
+            }
+        }
+    }
+
+    /// How many connections it opens.
+    pub(super) fn connections(&self) -> u64 {
+        let pairs = match &self.pattern {
+            Pattern::Incast { senders, receivers } => senders.len() as u64 * receivers.len() as u64,
+            Pattern::Permutation { hosts } => hosts.len() as u64,
+            Pattern::AllToAll { hosts } => hosts.len() as u64 * (hosts.len() as u64 - 1),
+            Pattern::Flows(flows) => flows.len() as u64,
+        };
+        pairs * u64::from(self.flows_per_pair)
+    }
+}
+
+impl Pattern {
+    fn read(section: &Section<'_>, frame: &Frame<'_>, kind: &str, times: &Times) -> Option<Self> {
+        match kind {
+            "incast" => read_incast(section, frame.hosts),
+            "permutation" => {
+                Some(Self::Permutation { hosts: read_hosts(section, "hosts", frame.hosts, 2)? })
+            }
+            "all-to-all" => {
+                Some(Self::AllToAll { hosts: read_hosts(section, "hosts", frame.hosts, 2)? })
+            }
+            _ => read_flows(section, frame, times),
+        }
+    }
+}
+
+fn read_flows(section: &Section<'_>, frame: &Frame<'_>, times: &Times) -> Option<Pattern> {
+    let &Times { start, spread: start_spread, stop } = times;
+    let tables = section.sections("flow");
+    if tables.is_empty() {
+        section.missing("flow", "one table `[[workload.flow]]` per flow with `from` and `to`");
+        return None;
+    }
+    let flows: Vec<Option<FlowSpec>> = tables
+        .into_iter()
+        .map(|table| {
+            let end = |key| {
+                let Some(node) = table.node(key) else {
+                    table.missing(key, u32::KIND);
+                    return None;
+                };
+                read_host(&table, key, node, frame.hosts)
+            };
+            let (from, to) = (end("from"), end("to"));
+            if let (Some(from), Some(to)) = (from, to) {
+                let message = format_args!("is host {to}, which is also where the flow comes from");
+                table.check(from != to, "to", message);
+            }
+            let own_start = table.get("start").unwrap_or(start);
+            let own_stop = table.get("stop").or(stop);
+            if table.node("start").is_some() || table.node("stop").is_some() {
+                check_times(&table, own_start, start_spread, own_stop, frame.duration);
+            }
+            let reroute = match (from, to) {
+                (Some(from), Some(to)) => RerouteSpec::read(&table, (from, to), frame),
+                _ => None,
+            };
+            table.finish();
+            let (from, to, reroute) = (from?, to?, reroute?);
+            Some(FlowSpec { from, to, start: own_start, stop: own_stop, reroute })
+        })
+        .collect();
+    Some(Pattern::Flows(flows.into_iter().collect::<Option<_>>()?))
+}
+
+fn read_incast(section: &Section<'_>, hosts: u32) -> Option<Pattern> {
+    let receivers = match section.node("receiver") {
+        Some(Node { value: Value::List(list), .. }) => {
+            read_host_list(section, "receiver", list, hosts, 1)?
+        }
+        Some(node) => vec![read_host(section, "receiver", node, hosts)?],
+        None => vec![hosts - 1],
+    };
+    let senders = read_senders(section, "senders", &receivers, hosts)?;
+    Some(Pattern::Incast { senders, receivers })
+}

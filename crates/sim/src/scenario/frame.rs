@@ -1,0 +1,69 @@
+//! What workloads must fit, and what all kinds of them read.
+
+use apus_units::{Bytes, Span};
+
+use super::section::Section;
+use super::topology::TopologySpec;
+
+/// Largest op: far above what a run can carry.
+const MAX_OP: Bytes = Bytes::new(1 << 40);
+
+/// What a workload must fit.
+pub(super) struct Frame<'a> {
+    pub(super) hosts: u32,
+    pub(super) duration: Span,
+    pub(super) max_ops: u32,
+    /// Labels of the algorithms.
+    pub(super) algorithms: Vec<&'a str>,
+    pub(super) topology: &'a TopologySpec,
+}
+
+/// When a workload starts and stops.
+pub(super) struct Times {
+    pub(super) start: Span,
+    pub(super) spread: Span,
+    pub(super) stop: Option<Span>,
+}
+
+/// The size of an op.
+pub(super) fn read_op_size(section: &Section<'_>, key: &'static str) -> Option<Bytes> {
+    let size: Bytes = section.require(key)?;
+    let holds = size > Bytes::ZERO && size <= MAX_OP;
+    section.check(holds, key, format_args!("must be from 1B to {MAX_OP}, not {size}"));
+    holds.then_some(size)
+}
+
+/// The number of flows of each pair of hosts.
+pub(super) fn read_flows_per_pair(section: &Section<'_>) -> u32 {
+    let flows_per_pair = section.get("flows_per_pair").unwrap_or(1);
+    section.check(flows_per_pair > 0, "flows_per_pair", "must be at least 1");
+    flows_per_pair
+}
+
+/// A stop, `by` later; none if that is behind the end of the run.
+pub(super) fn stop_later(stop: Option<Span>, by: Span, duration: Span) -> Option<Span> {
+    stop.map(|stop| stop.saturating_add(by)).filter(|stop| *stop < duration)
+}
+
+/// Notes times that lie behind the end of the run, or contradict each other.
+pub(super) fn check_times(
+    section: &Section<'_>,
+    start: Span,
+    spread: Span,
+    stop: Option<Span>,
+    duration: Span,
+) {
+    let ends = format!("the run ends at {duration}");
+    section.check(start < duration, "start", format_args!("is {start}, but {ends}"));
+    let last = start.saturating_add(spread);
+    if start < duration {
+        let message = format_args!("lets flows start until {last}, but {ends}");
+        section.check(last < duration || spread.is_zero(), "start_spread", message);
+    }
+    if let Some(stop) = stop {
+        let message = format_args!("is {stop}, which has no effect: {ends}; remove it");
+        section.check(stop < duration, "stop", message);
+        let message = format_args!("is {stop}, but flows start until {last}; it must be later");
+        section.check(stop > last, "stop", message);
+    }
+}

@@ -1,0 +1,44 @@
+//! Names: what scenarios, variants and parts of runs may be called.
+
+/// What labels and names of variants must be: they become parts of file names and of keys.
+pub(super) const LABEL_RULE: &str =
+    "1 to 64 letters, digits, `-`, `_` or `.`, and not begin with `.`";
+
+/// What names of parts of a run must be: a metric's name has its parts between dots.
+pub(super) const PART_RULE: &str = "1 to 64 letters, digits, `-` or `_`";
+
+/// Whether a text can name a part of a run.
+pub(super) fn is_part_name(text: &str) -> bool {
+    is_label(text) && !text.contains('.')
+}
+
+/// Whether a text can be a label.
+pub(super) fn is_label(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=64).contains(&text.len()) && !text.starts_with('.') && text.chars().all(allowed)
+}
+
+/// A label made from any text.
+pub(super) fn label_from(text: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let label: String = text.trim().chars().map(safe).take(64).collect();
+    if is_label(&label) {
+        label
+    } else {
+        format!("x{}", label.chars().take(63).collect::<String>())
+    }
+}
+
+/// The name of the file without its ending.
+pub(super) fn default_name(file: &str) -> String {
+    let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    label_from(base.strip_suffix(".toml").unwrap_or(base))
+}
+
+/// Longest name of a scenario or a run.
+pub(super) const MAX_NAME: usize = 130;
+
+/// Whether a text can name a scenario: labels joined by `/`.
+pub(super) fn is_name(name: &str) -> bool {
+    name.split('/').all(is_label)
+}

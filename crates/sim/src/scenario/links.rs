@@ -1,0 +1,97 @@
+//! Links as a scenario describes them: rate, delay, and the memory of the ports.
+
+use apus_units::{Bytes, Rate, Span};
+
+use super::section::Section;
+use super::tree::Value;
+
+/// Below this a single packet would occupy a link for hours, and times might overflow.
+const MIN_RATE: Rate = Rate::from_bps(1_000);
+
+/// Links of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Links {
+    pub(super) rate: Rate,
+    pub(super) delay: Span,
+    /// Per port; [`Bytes::MAX`] is unlimited.
+    pub(super) buffer: Bytes,
+}
+
+/// Links between switches: like those of the hosts but for what their own table says.
+pub(super) fn read_upper(
+    section: &Section<'_>,
+    key: &'static str,
+    edge: Option<Links>,
+    shared: bool,
+    packet: u64,
+) -> Option<Links> {
+    match section.section(key) {
+        Some(table) => {
+            let links = read_links(&table, edge, shared, packet);
+            table.finish();
+            links
+        }
+        None => edge,
+    }
+}
+
+/// One kind of link, all of it or what differs from `default`.
+pub(super) fn read_links(
+    section: &Section<'_>,
+    default: Option<Links>,
+    shared: bool,
+    packet: u64,
+) -> Option<Links> {
+    let rate = match default {
+        Some(default) => section.get("rate").or(Some(default.rate)),
+        None => section.require("rate"),
+    };
+    let delay = match default {
+        Some(default) => section.get("delay").or(Some(default.delay)),
+        None => section.require("delay"),
+    };
+    let buffer = match section.node("buffer") {
+        Some(_) if shared => {
+            section.no_effect("buffer", "where the ports share the memory of their switch");
+            None
+        }
+        Some(node) => read_size_or_unlimited(section, "buffer", &node.value),
+        None if shared => Some(Bytes::MAX),
+        None => match default {
+            Some(default) => Some(default.buffer),
+            None => {
+                section.missing(
+                    "buffer",
+                    "the memory of a switch port, like \"4MB\" or \"unlimited\"",
+                );
+                None
+            }
+        },
+    };
+    if let Some(rate) = rate {
+        let must = format_args!("must be at least {MIN_RATE}, but it is {rate}");
+        section.check(rate >= MIN_RATE, "rate", must);
+    }
+    if let Some(buffer) = buffer {
+        check_holds_packet(section, "buffer", buffer, packet);
+    }
+    Some(Links { rate: rate?, delay: delay?, buffer: buffer? })
+}
+
+/// Notes a memory that does not hold the largest packet.
+pub(super) fn check_holds_packet(section: &Section<'_>, key: &str, size: Bytes, packet: u64) {
+    let holds = size.get() >= packet;
+    section.check(holds, key, format_args!("of {size} does not hold one packet of {packet}B"));
+}
+
+/// A size, or [`Bytes::MAX`] for "unlimited".
+pub(super) fn read_size_or_unlimited(
+    section: &Section<'_>,
+    key: &'static str,
+    value: &Value,
+) -> Option<Bytes> {
+    match value {
+        Value::Text(text) if text == "unlimited" => Some(Bytes::MAX),
+        _ => section.get(key),
+    }
+}

@@ -1,0 +1,280 @@
+//! A scenario as a whole: the file, its testbed and what the command line changes become runs and checks.
+
+use apus_cc::suggestion;
+
+use super::assignment::{Assignment, ReasonRule, assign};
+use super::check::{Check, refuse_unused, unused_variants};
+use super::keys::check_keys;
+use super::label::{LABEL_RULE, MAX_NAME, default_name, is_name};
+use super::overrides::{Override, apply_overrides};
+use super::parts;
+use super::quick::{self, QuickRun};
+use super::read_check::read_checks;
+use super::read_run::read_run;
+use super::section::Section;
+use super::setup::Setup;
+use super::source::{FindTestbed, Place, Problem, Problems, ScenarioError, Source};
+use super::tree::{self, Table};
+use super::variant::{Variant, read_variants};
+use super::{one_line, runs_of, testbed};
+
+/// The keys at the root of a scenario besides those of its run.
+const OTHER_KEYS: &[&str] = &[
+    "name", "title", "source", "testbed", "override", "variant", "sweep", "quick", "check", "show",
+];
+
+/// A scenario, read and checked.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub title: Option<String>,
+    /// The publication that it reproduces, and where.
+    pub source: Option<String>,
+    /// Its runs, at least one.
+    pub runs: Vec<Run>,
+    /// What it must show.
+    pub checks: Vec<Check>,
+    /// What it shows besides, without a band.
+    pub shown: Vec<Check>,
+    /// What differs from the testbed and the algorithm's defaults, with reasons.
+    pub overrides: Vec<Override>,
+    /// How it differs from a full run, in sentences, if it was read for a quick one.
+    pub quick: Vec<String>,
+}
+
+/// One run of a scenario.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The variant's name; `None` if the scenario has no variants.
+    pub variant: Option<String>,
+    /// The variant's value, in microseconds, Gb/s or bytes if it has a unit.
+    pub value: Option<f64>,
+    /// Its settings.
+    pub setup: Setup,
+}
+
+/// What the command line changes about a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Settings as `key=value` (`--set`).
+    pub set: Vec<String>,
+    /// The seed (`--seed`).
+    pub seed: Option<u64>,
+    /// The only variant to run (`--variant`); checks are left out then.
+    pub variant: Option<String>,
+    /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
+    /// the checks and variants that say `quick = false`.
+    pub quick: bool,
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, see [`ScenarioError`].
+    pub fn read(
+        source: &Source,
+        find_testbed: FindTestbed<'_>,
+        options: &Options,
+    ) -> Result<Self, ScenarioError> {
+        let mut problems = Problems::default();
+        let place = problems.add_file(source);
+        let mut own = tree::parse(source, place, &problems);
+        one_line::expand(&mut own, &problems);
+        let mut scenario = None;
+        let viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
+        let mut table = own.clone();
+        // What is no TOML is not worth reading on.
+        if problems.is_empty() {
+            let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
+            let given: Vec<_> =
+                options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
+            let rule = ReasonRule { testbed: testbed.as_ref() };
+            let reader = Reader {
+                own: &own,
+                viewed,
+                place,
+                rule,
+                options,
+                given,
+                problems: &problems,
+                find_testbed,
+            };
+            scenario = reader.read(default_name(&source.name), table);
+        }
+        problems.into_result()?;
+        scenario.ok_or_else(|| {
+            let message = "this cannot be read, and the reader does not say why: a bug of ours";
+            let source = source.name.clone();
+            ScenarioError(vec![Problem { source, position: None, message: message.to_owned() }])
+        })
+    }
+}
+
+/// Reads `key=value` of the command line.
+fn read_option(text: &str, problems: &mut Problems) -> Option<Assignment> {
+    let place = problems.add_option(format!("--set {text}"));
+    let Some((key, value)) = text.split_once('=') else {
+        problems.add(place, "it must be key=value, like `topology.rate=100Gbps`");
+        return None;
+    };
+    let node = tree::parse_option(value.trim(), place, problems);
+    Some(Assignment { key: key.trim().to_owned(), place, node })
+}
+
+struct Reader<'a> {
+    /// The file's own settings, without the testbed's.
+    own: &'a Table,
+    /// Whether the runs are those of another scenario.
+    viewed: bool,
+    place: Place,
+    rule: ReasonRule<'a>,
+    options: &'a Options,
+    given: Vec<Assignment>,
+    problems: &'a Problems,
+    find_testbed: FindTestbed<'a>,
+}
+
+impl Reader<'_> {
+    fn read(&self, default_name: String, mut table: Table) -> Option<Scenario> {
+        let problems = self.problems;
+        let root = Section::new(self.own, "", self.place, problems);
+        check_keys(&root, OTHER_KEYS, problems, self.own);
+        let name = root.get("name").unwrap_or(default_name);
+        let (title, source) = (root.get("title"), root.get::<String>("source"));
+        let mut overrides = apply_overrides(&root, &self.rule, &mut table, problems);
+        let variants = read_variants(&root, &self.rule, &mut overrides, problems);
+        // A run's name is the scenario's and the variant's, and a name again.
+        let longest = if variants.is_empty() { MAX_NAME } else { MAX_NAME / 2 - 1 };
+        let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
+        root.check(is_name(&name) && name.len() <= longest, "name", must);
+        let quick = quick::read(&root, &self.rule, &table, problems);
+        let numbers = parts::names(&table);
+        let (mut checks, mut shown) =
+            read_checks(&root, &variants, &numbers, source.as_deref(), problems);
+        let unused = unused_variants(&variants, checks.iter().chain(&shown));
+        let mut variants = variants;
+        if self.viewed {
+            // Those that nobody looks at here belong to others.
+            let kept: Vec<usize> = (0..variants.len()).filter(|i| !unused.contains(i)).collect();
+            checks.iter_mut().chain(&mut shown).for_each(|check| {
+                check.keep_runs(&kept);
+            });
+            variants = kept.iter().map(|&index| variants[index].clone()).collect();
+            overrides.clear();
+        } else if !checks.is_empty() {
+            refuse_unused(&variants, &unused, problems);
+        }
+        let mut quick_run = QuickRun::new(&quick, &variants, &root, problems);
+        if self.options.quick {
+            checks = quick_run.narrow(checks);
+            shown = quick_run.narrow(shown);
+        } else {
+            quick_run = QuickRun::none(variants.len());
+        }
+        let quick = if self.options.quick { quick } else { Vec::new() };
+        let runs = self.runs(&name, &table, &variants, (&quick, &quick_run.variants));
+        let alone = self.options.variant.is_some();
+        let unless_alone = |checks| if alone { Vec::new() } else { checks };
+        Some(Scenario {
+            name,
+            title,
+            source,
+            runs: runs?,
+            checks: unless_alone(checks),
+            shown: unless_alone(shown),
+            overrides,
+            quick: quick_run.notes,
+        })
+    }
+
+    fn runs(
+        &self,
+        name: &str,
+        table: &Table,
+        variants: &[Variant],
+        (quick, of_quick): (&[Assignment], &[usize]),
+    ) -> Option<Vec<Run>> {
+        if variants.is_empty() {
+            if let Some(wanted) = &self.options.variant {
+                let message = format!("there is no variant `{wanted}`; this scenario has none");
+                self.problems.add(self.place, message);
+            }
+            let setup = self.setup(name.to_owned(), table.clone(), &[], quick)?;
+            return Some(vec![Run { variant: None, value: None, setup }]);
+        }
+        let chosen: Vec<&Variant> = match &self.options.variant {
+            None => of_quick.iter().map(|&index| &variants[index]).collect(),
+            Some(wanted) => variants.iter().filter(|variant| variant.name == *wanted).collect(),
+        };
+        if let (Some(wanted), true) = (&self.options.variant, chosen.is_empty()) {
+            let names = variants.iter().map(|variant| variant.name.as_str());
+            let hint = suggestion(wanted, names);
+            self.problems.add(self.place, format!("there is no variant `{wanted}`{hint}"));
+        }
+        let runs: Vec<Option<Run>> = chosen
+            .iter()
+            .map(|variant| {
+                let own = if chosen.len() > 1 { variant.settings.as_slice() } else { &[] };
+                let own_key = |given: &&Assignment| own.iter().any(|s| s.key == given.key);
+                for setting in quick.iter().filter(own_key) {
+                    let message = format!(
+                        "`{}` is what the variants differ in; choose with `quick` which of them run",
+                        setting.key
+                    );
+                    self.problems.add(setting.place, message);
+                }
+                for given in self.given.iter().filter(own_key) {
+                    let message = format!(
+                        "`{}` is what the variants differ in; choose one with --variant",
+                        given.key
+                    );
+                    self.problems.add(given.place, message);
+                }
+                let name = format!("{name}/{}", variant.name);
+                let setup = self.setup(name, table.clone(), &variant.settings, quick)?;
+                let value = variant.value.map(|(value, _)| value);
+                Some(Run { variant: Some(variant.name.clone()), value, setup })
+            })
+            .collect();
+        let runs: Vec<Run> = runs.into_iter().collect::<Option<_>>()?;
+        self.check_different(&runs, &chosen);
+        Some(runs)
+    }
+
+    fn setup(
+        &self,
+        name: String,
+        mut table: Table,
+        settings: &[Assignment],
+        quick: &[Assignment],
+    ) -> Option<Setup> {
+        for assignment in settings.iter().chain(quick).chain(&self.given) {
+            assign(&mut table, assignment, self.problems);
+            one_line::expand(&mut table, self.problems);
+        }
+        table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
+        let setup = read_run(name, &table, self.place, self.problems)?;
+        Some(match self.options.seed {
+            Some(seed) => setup.with_seed(seed),
+            None => setup,
+        })
+    }
+
+    /// Two variants that are the same run are a mistake: one of them sets nothing new.
+    fn check_different(&self, runs: &[Run], variants: &[&Variant]) {
+        let anonymous: Vec<String> = runs
+            .iter()
+            .map(|run| Setup { name: String::new(), ..run.setup.clone() }.to_toml())
+            .collect();
+        for (index, text) in anonymous.iter().enumerate() {
+            if let Some(first) = anonymous[..index].iter().position(|other| other == text) {
+                let (a, b) = (&variants[first].name, &variants[index].name);
+                let message = format!("the variants `{a}` and `{b}` are the same run; remove one");
+                self.problems.add(variants[index].place, message);
+            }
+        }
+    }
+}

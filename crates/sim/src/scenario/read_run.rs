@@ -1,0 +1,144 @@
+//! The run of a scenario, read from its root.
+
+use apus_units::Span;
+
+use super::algorithm::{self, NamedAlgorithm};
+use super::contradictions::{self, check_delays};
+use super::fault::read_faults;
+use super::frame::Frame;
+use super::host::{
+    DEFAULT_SIZES, FINE_TIMERS_LOG2_PS, TIMER_GRANULARITY, read_host, read_packets, read_transport,
+};
+use super::parts::Parts;
+use super::section::Section;
+use super::setup::Setup;
+use super::source::{Place, Problems};
+use super::topology::TopologySpec;
+use super::tree::Table;
+use super::workload::{Workload, named_workloads};
+use super::{measure, record};
+
+/// Largest seed: results are JSON, whose numbers are exact up to here.
+const MAX_SEED: u64 = 1 << 53;
+/// Longest run: times as picoseconds in 64 bits hold 213 of these.
+const MAX_DURATION: Span = Span::from_secs(86_400);
+
+/// Reads a run from the root of a scenario; problems go to `problems`.
+pub(super) fn read_run(
+    name: String,
+    table: &Table,
+    place: Place,
+    problems: &Problems,
+) -> Option<Setup> {
+    let root = Section::new(table, "", place, problems);
+    let duration = read_duration(&root);
+    let warmup = read_warmup(&root, duration);
+    let seed = read_seed(&root);
+    let sizes = read_packets(root.section("packets"));
+    let packet = sizes.map_or(1, |s| u64::from((s.payload + s.header).max(s.control)));
+    let topology = match root.section("topology") {
+        Some(section) => TopologySpec::read(section, packet),
+        None => {
+            if root.node("topology").is_none() {
+                root.missing("topology", "a table like `[topology]` with `kind = \"star\"`");
+            }
+            None
+        }
+    };
+    let host = read_host(root.section("host"));
+    let mut endpoint = read_transport(root.section("transport"), &sizes.unwrap_or(DEFAULT_SIZES));
+    let algorithms = algorithm::read(&root, problems);
+    let timed = root.section("transport").is_some_and(|s| s.node(TIMER_GRANULARITY).is_some());
+    let fine = |named: &NamedAlgorithm| named.config.fine_timers();
+    if !timed && algorithms.iter().flatten().any(fine) {
+        endpoint.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
+    }
+    if let (Some(topology), Some(duration)) = (&topology, duration) {
+        check_delays(&root, topology, duration);
+    }
+    let tables = root.sections("workload");
+    if tables.is_empty() && root.node("workload").is_none() {
+        root.missing("workload", "one table or more `[[workload]]` with `kind` and `size`");
+    }
+    // What a workload must fit is only known if the rest could be read.
+    let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
+    let labels = algorithms.iter().map(|named| named.label.as_str()).collect();
+    let frame = Frame {
+        hosts: topology.hosts().max(2),
+        duration,
+        max_ops: endpoint.max_ops,
+        algorithms: labels,
+        topology: &topology,
+    };
+    let workloads: Vec<Option<Vec<Workload>>> =
+        tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
+    let workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
+    let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
+    let names_links = root.node("fault").is_some() || root.node("measure").is_some();
+    let built = if names_links { topology.build().ok() } else { None };
+    let faults = read_faults(&root, built.as_ref(), duration);
+    let named = named_workloads(&workloads).into_iter().map(|named| named.name);
+    let parts = Parts {
+        named: named.collect(),
+        flows: workloads.iter().map(Workload::connections).sum(),
+        duration,
+        warmup: warmup.unwrap_or(Span::ZERO),
+        topology: built.as_ref(),
+        classes: &topology.classes,
+    };
+    let measure = measure::read(&root, &parts);
+    let record = record::read(&root, duration);
+    let parts = contradictions::Parts {
+        topology: &topology,
+        algorithms: &algorithms,
+        workloads: &workloads,
+        fair_shares: measure.as_ref().is_some_and(|measure| measure.fair_share.is_some()),
+    };
+    parts.check(&root);
+    Some(Setup {
+        name,
+        duration,
+        warmup: warmup?,
+        seed: seed?,
+        topology,
+        sizes: sizes?,
+        host: host?,
+        endpoint,
+        algorithms,
+        workloads,
+        faults: faults?,
+        measure: measure?,
+        record,
+        recorded: false,
+    })
+}
+
+fn read_duration(root: &Section<'_>) -> Option<Span> {
+    let duration = root.require("duration")?;
+    let holds = !Span::is_zero(duration) && duration <= MAX_DURATION;
+    let must = format_args!("must be above 0 and at most {MAX_DURATION}, but it is {duration}");
+    root.check(holds, "duration", must);
+    holds.then_some(duration)
+}
+
+fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
+    let warmup = match root.node("warmup") {
+        Some(_) => root.get("warmup")?,
+        None => Span::ZERO,
+    };
+    if let Some(duration) = duration {
+        let message =
+            format_args!("is {warmup}, but the run ends at {duration}: nothing is measured");
+        root.check(warmup < duration, "warmup", message);
+    }
+    Some(warmup)
+}
+
+fn read_seed(root: &Section<'_>) -> Option<u64> {
+    let seed = match root.node("seed") {
+        Some(_) => root.get("seed")?,
+        None => 1,
+    };
+    root.check(seed <= MAX_SEED, "seed", format_args!("must be at most {MAX_SEED}"));
+    Some(seed)
+}
