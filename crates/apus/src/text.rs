@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use apus_sim::distribution::DistributionSummary;
 use apus_sim::measure::WorkloadSummary;
-use apus_sim::summary::{DistributionSummary, PhaseSummary, Summary};
+use apus_sim::summary::{PhaseSummary, Summary};
 
 /// A number to four significant digits.
 pub fn number(value: f64) -> String {

@@ -4,8 +4,8 @@ use apus_fabric::Network;
 use apus_transport::OpKind;
 use apus_units::{Span, Time};
 
+use crate::distribution::jain;
 use crate::plan::Plan;
-use crate::summary::jain;
 
 /// Max-min fair rates of flows over links of given capacities, by progressive filling (Bertsekas
 /// and Gallager, Data Networks, §6.5.2): raise all rates together, and freeze the flows of each link

@@ -10,6 +10,7 @@ mod calendar;
 mod clock;
 pub mod columns;
 pub mod credits;
+pub mod distribution;
 mod engine;
 pub mod experiment;
 pub mod fairness;

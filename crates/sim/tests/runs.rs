@@ -106,7 +106,7 @@ fn swift_appendix_a_skewed_and_drifting_clocks_hardly_change_a_run() {
 #[test]
 fn swift_3_3_fabric_and_endpoint_delay_make_up_the_rtt() {
     let summary = run(&incast(40, 1 << 20, t1()));
-    let mean = |d: &apus_sim::summary::DistributionSummary| d.mean.unwrap();
+    let mean = |d: &apus_sim::distribution::DistributionSummary| d.mean.unwrap();
     let sum = mean(&summary.fabric_rtt_us) + mean(&summary.endpoint_delay_us);
     assert!((sum - mean(&summary.end_to_end_rtt_us)).abs() < 1e-6);
     assert!(mean(&summary.endpoint_delay_us) > 0.5, "the engine takes time");

@@ -1,7 +1,8 @@
 //! What is compared: the same numbers of the simulator, of our engine and of the kernel's TCP.
 
+use apus_sim::distribution::jain;
 use apus_sim::record::{PortRecord, Quantity, Recording};
-use apus_sim::summary::{Summary, jain};
+use apus_sim::summary::Summary;
 use serde::Serialize;
 
 use super::spec::{Buckets, HostResult, Outcome, PortResult, Samples, Spec, Stack};

@@ -1,47 +1,17 @@
 //! Every column of every table and every number of a summary: what it is, in one place, from which
 //! the documentation is generated and which `apus explain` prints.
 
+mod parts;
 mod summary;
+mod table;
 mod tables;
 
 use std::fmt::Write;
 
 use crate::scenario::fits;
 
+pub use table::{Column, Table};
 pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
-
-/// A column of a table, or a number of a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its name in the header line, or its path in a summary's JSON.
-    pub name: &'static str,
-    /// Its unit; empty for counts, fractions and words.
-    pub unit: &'static str,
-    /// What it is, with its formula.
-    pub definition: &'static str,
-    /// What the value is taken over.
-    pub reducer: &'static str,
-}
-
-/// A file of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table {
-    /// Its name in the directory of results.
-    pub file: &'static str,
-    /// What a row is.
-    pub row: &'static str,
-    /// Its columns in order.
-    pub columns: &'static [Column],
-}
-
-impl Table {
-    /// The header line.
-    #[must_use]
-    pub fn header(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
-        names.join(",") + "\n"
-    }
-}
 
 /// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
 /// when one is added.

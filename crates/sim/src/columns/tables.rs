@@ -1,6 +1,6 @@
 //! The columns of the CSV tables.
 
-use super::{Column, Table};
+use super::table::{Column, Table};
 
 const fn column(
     name: &'static str,

@@ -10,14 +10,12 @@ use serde_json::Value;
 
 pub use measure::Shown;
 pub use runner::{Step, run_all, run_each};
-pub use verdict::{CheckResult, Verdict};
+pub use verdict::{CheckResult, FULL_SEEDS, Verdict};
 
 use crate::Watch;
 use crate::scenario::{Check, Scenario, Setup};
 use crate::summary::Summary;
 
-/// Seeds of an experiment in full: enough that a median is not one run's luck.
-pub const FULL_SEEDS: u64 = 5;
 /// Seeds in quick mode.
 pub const QUICK_SEEDS: u64 = 1;
 

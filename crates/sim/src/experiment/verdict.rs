@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
-use super::FULL_SEEDS;
 use super::measure::Shown;
+
+/// Seeds of an experiment in full: enough that a median is not one run's luck.
+pub const FULL_SEEDS: u64 = 5;
 
 /// What becomes of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

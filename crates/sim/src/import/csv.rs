@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use apus_units::Span;
 
-use super::{ImportError, Message, Traffic, content, number, wrong};
+use super::text::{ImportError, content, number, wrong};
+use super::traffic::{Message, Traffic};
 use crate::sizes::shorten;
 
 /// The only header.

@@ -13,9 +13,9 @@ use std::fmt::Write;
 use apus_transport::Outcome;
 use apus_units::{HostId, Rate, Span, Time};
 
-use super::{
-    End, Graph, GraphLink, ImportError, MAX_LINKS, Message, Traffic, content, number, wrong,
-};
+use super::graph::{End, Graph, GraphLink, MAX_LINKS};
+use super::text::{ImportError, content, number, wrong};
+use super::traffic::{Message, Traffic};
 use crate::record::Recording;
 use crate::sizes::shorten;
 

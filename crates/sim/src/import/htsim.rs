@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use apus_units::{Rate, Span};
 
-use super::{
-    End, Graph, GraphLink, ImportError, MAX_LINKS, Message, Traffic, content, number, wrong,
-};
+use super::graph::{End, Graph, GraphLink, MAX_LINKS};
+use super::text::{ImportError, content, number, wrong};
+use super::traffic::{Message, Traffic};
 use crate::sizes::shorten;
 
 /// Reads a connection matrix.

@@ -4,9 +4,9 @@ use apus_fabric::PortCounters;
 use apus_units::{PortId, Rate, Span, Time};
 use serde::Serialize;
 
-use super::Measures;
+use super::plan::{Measures, PortGroup};
+use crate::distribution::DistributionSummary;
 use crate::metrics::Distribution;
-use crate::summary::DistributionSummary;
 
 /// Samples of the queues of all groups, from the end of the warm-up on.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl GroupQueues {
         }
         // Without samples there are no percentiles.
         let interval = measures.queue_interval.unwrap_or(Span::MAX);
-        let queues = |group: &super::PortGroup| Queues {
+        let queues = |group: &PortGroup| Queues {
             ports: group.ports.iter().map(|&port| (port, rate(port))).collect(),
             time: Distribution::of_times(),
             bytes: Distribution::of_sizes(),

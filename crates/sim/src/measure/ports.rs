@@ -9,50 +9,8 @@ use serde::Serialize;
 use super::buckets::{
     BUCKETS, ComparisonSummary, LossSummary, Losses, bucket_of, by_bucket, compare,
 };
-use super::{GroupTotals, Measures};
-
-/// Ports that are measured together.
-#[derive(Clone, Debug)]
-pub struct PortGroup {
-    /// Its name, part of the names of its metrics.
-    pub name: String,
-    /// Its ports.
-    pub ports: Vec<PortId>,
-}
-
-/// Two classes whose loss at a group of ports is compared bucket by bucket.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    /// Its name, part of the names of its metrics.
-    pub name: String,
-    /// Index of the group.
-    pub group: usize,
-    /// The class whose loss is divided.
-    pub class: ClassId,
-    /// The class by whose loss it is divided.
-    pub with: ClassId,
-    /// Buckets in which `with` loses less than this are left out.
-    pub floor: f64,
-    /// What sorts windows into buckets.
-    pub by: Sorting,
-}
-
-/// What sorts windows into buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sorting {
-    /// The utilisation of the port, all classes together.
-    Port,
-    /// Each class's own utilisation of the link.
-    Class,
-    /// Nothing: all windows are in one bucket.
-    Together,
-}
-
-impl Sorting {
-    /// As scenarios name them.
-    pub const WORDS: [(&str, Self); 3] =
-        [("port", Self::Port), ("class", Self::Class), ("nothing", Self::Together)];
-}
+use super::groups::GroupTotals;
+use super::plan::{Comparison, Measures, PortGroup, Sorting};
 
 /// Windows of the measured phase at all groups of ports.
 #[derive(Debug)]

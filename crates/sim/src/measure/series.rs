@@ -3,106 +3,12 @@
 use std::collections::BTreeMap;
 
 use apus_fabric::PortCounters;
-use apus_units::{PortId, Rate, Span, Time};
+use apus_units::{PortId, Rate, Time};
 use serde::Serialize;
 
+use super::plan::{Quantity, Question, SeriesPlan, Subject, Threshold};
+use crate::distribution::DistributionSummary;
 use crate::plan::Plan;
-use crate::summary::DistributionSummary;
-
-/// A quantity that is looked at interval by interval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SeriesPlan {
-    /// Its name, part of the names of its metrics.
-    pub name: String,
-    /// Of what.
-    pub of: Subject,
-    /// What.
-    pub quantity: Quantity,
-    /// Length of an interval.
-    pub interval: Span,
-    /// What is asked of it.
-    pub question: Question,
-}
-
-/// What a series is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A group of ports, index into [`Measures::groups`](super::Measures::groups).
-    Ports(usize),
-    /// A named workload, index into [`Measures::workloads`](super::Measures::workloads).
-    Workload(u32),
-    /// A connection, by its number.
-    Flow(u32),
-}
-
-/// What is looked at in each interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// Wire bytes that the ports of a group sent, all together, Gb/s.
-    Throughput,
-    /// Mean occupancy over the interval as the time that the link takes for it, of the group's port
-    /// that has most, microseconds.
-    Queue,
-    /// The same in wire bytes.
-    QueueBytes,
-    /// Payload bytes delivered once, Gb/s.
-    Goodput,
-    /// Goodput over that of all connections together.
-    Share,
-}
-
-impl Quantity {
-    /// All, by the words of scenarios.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("throughput", Self::Throughput),
-        ("queue", Self::Queue),
-        ("queue_bytes", Self::QueueBytes),
-        ("goodput", Self::Goodput),
-        ("share", Self::Share),
-    ];
-
-    /// Its name in metrics, which says its unit.
-    #[must_use]
-    pub const fn metric(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput_gbps",
-            Self::Queue => "queue_us",
-            Self::QueueBytes => "queue_bytes",
-            Self::Goodput => "goodput_gbps",
-            Self::Share => "share",
-        }
-    }
-}
-
-/// What is asked of a series.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Question {
-    /// From when on it stays beyond a threshold.
-    Settle {
-        /// Looked at from here on.
-        after: Time,
-        /// For at least this long.
-        hold: Span,
-        /// The threshold in the unit of the quantity.
-        threshold: Threshold,
-    },
-    /// What it is between two times.
-    Span {
-        /// From here on.
-        from: Time,
-        /// Until here.
-        to: Time,
-    },
-}
-
-/// Where a quantity shall be; the threshold itself is on both sides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Threshold {
-    /// At least this.
-    Above(f64),
-    /// At most this.
-    Below(f64),
-}
 
 impl Threshold {
     /// What is not a number is nowhere.

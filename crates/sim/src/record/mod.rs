@@ -3,8 +3,10 @@
 //! Off unless asked for, and then bounded: what does not fit is left out and counted, and a note
 //! says so. The tables are the same for any number of threads.
 
+mod ports;
 mod recorder;
 mod sampler;
+mod seats;
 
 use apus_transport::{OpKind, Outcome};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};

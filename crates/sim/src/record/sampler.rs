@@ -1,13 +1,14 @@
 //! Samples at fixed intervals, and the tables at the end of a run.
 
-use apus_fabric::{Network, Node, PortCounters};
+use apus_fabric::PortCounters;
 use apus_transport::FlowCounters;
-use apus_units::{FlowId, HostId, PortId, Span, SwitchId, Time};
-use apus_wire::Header;
+use apus_units::{FlowId, PortId, Span, Time};
 
+use super::ports::{choose_ports, nodes, port_records};
+use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
-    BAND, Band, Cdf, FlowRecord, FlowSample, NodeRecord, OpRecord, PortRecord, PortSample,
-    Quantity, Record, Recording, RttSum,
+    BAND, Band, Cdf, FlowRecord, FlowSample, OpRecord, PortRecord, PortSample, Quantity, Record,
+    Recording, RttSum,
 };
 use crate::part::Part;
 use crate::plan::Plan;
@@ -16,17 +17,6 @@ use crate::slowdown::Ideal;
 
 /// Most flows that percentiles over flows are taken of.
 const MAX_WATCHED: usize = 10_000;
-/// Most samples of ports that are held: some 160 MB.
-const MAX_PORT_SAMPLES: u64 = 4_000_000;
-
-/// Where a flow's endpoint is: part, host of the part, flow of the host.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seat {
-    part: u32,
-    host: u32,
-    flow: u32,
-}
-
 /// Takes samples of a run.
 pub(crate) struct Sampler {
     record: Record,
@@ -192,33 +182,7 @@ impl Sampler {
         let (ops, rtts) = self.collect_ops(parts);
         let network = &parts[0].world.network;
         let nodes = nodes(network, plan.topology.switches.len());
-        let measured = plan.duration - plan.warmup;
-        let hosts = network.hosts() as usize;
-        let place = |node| match node {
-            Node::Host(host) => host.index(),
-            Node::Switch(switch) => hosts + switch.index(),
-        };
-        let ports: Vec<PortRecord> = network
-            .ports()
-            .map(|port| {
-                let (old, new) = (&before[port.index()], &after[port.index()]);
-                let (from, to) = network.port_ends(port);
-                PortRecord {
-                    port,
-                    from: place(from),
-                    to: place(to),
-                    rate: network.rate(port),
-                    offered_packets: new.offered.packets - old.offered.packets,
-                    sent_packets: new.sent.packets - old.sent.packets,
-                    sent_bytes: new.sent.bytes - old.sent.bytes,
-                    drops: new.dropped.packets - old.dropped.packets,
-                    marked: new.marked - old.marked,
-                    mean_queue_bytes: (new.byte_time - old.byte_time) as f64
-                        / measured.as_ps_f64().max(1.0),
-                    max_queue: new.max_queue,
-                }
-            })
-            .collect();
+        let ports = port_records(network, plan.duration - plan.warmup, before, after);
         let flows = plan.connections.iter().enumerate().map(|(index, connection)| {
             let now = flow_counters(parts, self.seats[index].1);
             let then = &self.counters_at_warmup[index];
@@ -307,67 +271,6 @@ impl Sampler {
     }
 }
 
-/// Every switch port, and those of NICs if asked for; the ports to hosts first, as many as samples
-/// of all ports fit into the memory set aside.
-fn choose_ports(
-    network: &Network<Header>,
-    plan: &Plan,
-    record: Record,
-    notes: &mut Vec<String>,
-) -> Vec<PortId> {
-    let is_host = |node| matches!(node, Node::Host(_));
-    let mut ports: Vec<PortId> = network
-        .ports()
-        .filter(|&port| record.nics || !is_host(network.port_ends(port).0))
-        .collect();
-    ports.sort_by_key(|&port| (!is_host(network.port_ends(port).1), port));
-    let samples = plan.duration.as_ps() / record.interval.as_ps().max(1);
-    let room = (MAX_PORT_SAMPLES / samples.max(1)) as usize;
-    if ports.len() > room {
-        notes.push(format!(
-            "{room} of {} ports were sampled, those to hosts first: {MAX_PORT_SAMPLES} samples are \
-             held at most (fewer with a longer `interval` in `[record]`)",
-            ports.len()
-        ));
-        ports.truncate(room);
-    }
-    ports
-}
-
-fn find_seats(plan: &Plan, parts: &[Part]) -> Vec<(Seat, Seat)> {
-    let mut seats = vec![(Seat::default(), Seat::default()); plan.connections.len()];
-    for (part, in_part) in (0..).zip(parts) {
-        for (host, of_host) in (0..).zip(&in_part.hosts) {
-            for (flow, of_flow) in (0..).zip(&of_host.flows) {
-                let connection = &plan.connections[of_flow.connection as usize];
-                let place = &mut seats[of_flow.connection as usize];
-                let seat = Seat { part, host, flow };
-                if of_host.id == connection.from {
-                    place.0 = seat;
-                }
-                if of_host.id == connection.data_ends().0 {
-                    place.1 = seat;
-                }
-            }
-        }
-    }
-    seats
-}
-
-fn endpoint(parts: &[Part], seat: Seat) -> &apus_transport::Endpoint {
-    &parts[seat.part as usize].hosts[seat.host as usize].endpoint
-}
-
-fn flow_counters(parts: &[Part], seat: Seat) -> FlowCounters {
-    let flow = FlowId::new(seat.flow);
-    endpoint(parts, seat).counters(flow).unwrap_or_default()
-}
-
-/// Payload bytes that a connection delivered once in this phase.
-fn delivered(parts: &[Part], connection: usize) -> u64 {
-    parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
-}
-
 fn band(all: &[FlowSample], quantity: Quantity, values: &mut Vec<f64>) -> Band {
     values.clear();
     let active = all.iter().filter(|sample| sample.active).map(|sample| sample.get(quantity));
@@ -383,35 +286,4 @@ fn band(all: &[FlowSample], quantity: Quantity, values: &mut Vec<f64>) -> Band {
         mean: values.iter().sum::<f64>() / count as f64,
         percentiles: BAND.map(|percent| values[rank(percent)]),
     }
-}
-
-/// Hosts, then switches, each with its distance from the nearest host.
-fn nodes(network: &Network<Header>, switches: usize) -> Vec<NodeRecord> {
-    let hosts = network.hosts() as usize;
-    let mut tiers = vec![u32::MAX; hosts + switches];
-    tiers[..hosts].fill(0);
-    let place = |node| match node {
-        Node::Host(host) => host.index(),
-        Node::Switch(switch) => hosts + switch.index(),
-    };
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for port in network.ports() {
-            let (from, to) = network.port_ends(port);
-            let further = tiers[place(from)].saturating_add(1);
-            if further < tiers[place(to)] {
-                tiers[place(to)] = further;
-                changed = true;
-            }
-        }
-    }
-    let name = |index: usize| {
-        network.node_name(match index.checked_sub(hosts) {
-            None => Node::Host(HostId::new(index as u32)),
-            Some(switch) => Node::Switch(SwitchId::new(switch as u32)),
-        })
-    };
-    let all = tiers.iter().enumerate();
-    all.map(|(index, &tier)| NodeRecord { name: name(index), tier }).collect()
 }

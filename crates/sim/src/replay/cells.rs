@@ -3,7 +3,7 @@
 use apus_cc::suggestion;
 use apus_units::{Span, Time};
 
-use super::trace::Event;
+use super::event::Event;
 
 /// The cells of a line, without blanks and without quotes around them.
 pub(super) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {

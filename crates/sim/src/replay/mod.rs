@@ -27,6 +27,7 @@
 //! and a full window of packets follows it.
 
 mod cells;
+mod event;
 mod trace;
 
 use std::fmt;
@@ -38,7 +39,8 @@ use apus_cc::{
 };
 use apus_units::{PacketNumber, Span, Time};
 
-pub use trace::{Event, Record, Trace, TraceError};
+pub use event::Event;
+pub use trace::{Record, Trace, TraceError};
 
 /// The header line of a replay's output.
 pub const HEADER: &str =

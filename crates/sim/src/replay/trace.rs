@@ -8,29 +8,7 @@ use apus_cc::{StateOverride, suggestion};
 use apus_units::{Span, Time};
 
 use super::cells::{self, Cell};
-
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// An acknowledgement.
-    Ack,
-    /// A loss found by holes in the acknowledgements.
-    Loss,
-    /// The retransmission timeout.
-    Timeout,
-}
-
-impl Event {
-    /// Its word in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ack => "ack",
-            Self::Loss => "loss",
-            Self::Timeout => "timeout",
-        }
-    }
-}
+use super::event::Event;
 
 /// One line of a log, see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,10 +8,7 @@ use apus_units::Rate;
 use super::graph::{GraphSpec, MAX_HOSTS};
 use super::links::{Links, read_links, read_upper};
 use super::section::Section;
-use crate::import::End;
-
-/// Most links of a topology.
-const MAX_LINKS: u64 = 1_000_000;
+use crate::import::{End, MAX_LINKS};
 
 /// The kinds of topology by name, with what they are.
 pub const TOPOLOGIES: [(&str, &str); 6] = [

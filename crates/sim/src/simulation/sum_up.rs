@@ -7,10 +7,9 @@ use apus_units::{PortId, Time};
 
 use super::{Simulation, minus};
 use crate::credits::CreditSummary;
+use crate::distribution::{DistributionSummary, jain};
 use crate::measure::{self, PortWindows, SeriesSampler};
-use crate::summary::{
-    Conservation, Cost, DistributionSummary, PhaseSummary, PortSummary, Summary, jain,
-};
+use crate::summary::{Conservation, Cost, PhaseSummary, PortSummary, Summary};
 
 impl Simulation {
     /// Sums up the run from what ports had counted `before`, at the end of the warm-up, and since.

@@ -1,0 +1,54 @@
+//! What a file says of messages.
+
+use apus_units::Span;
+
+use super::text::{ImportError, wrong};
+
+/// Messages from host to host at given times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many nodes the file says there are.
+    pub nodes: Option<u32>,
+    /// The messages, in the order of the file.
+    pub messages: Vec<Message>,
+    /// Whether nodes are numbered as in the HPCC simulator: switches count too.
+    pub hpcc: bool,
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where it stands in the file.
+    pub line: usize,
+    /// Since the start of the run.
+    pub start: Span,
+    /// Number of the node that sends it.
+    pub from: u32,
+    /// Number of the node that receives it.
+    pub to: u32,
+    /// Payload bytes, at least 1.
+    pub bytes: u64,
+}
+
+/// Most messages of a file.
+const MAX_MESSAGES: usize = 10_000_000;
+/// Largest message: far above what a run can carry.
+const MAX_BYTES: u64 = 1 << 40;
+
+impl Traffic {
+    /// Adds a message if it is one that can be sent.
+    pub(super) fn push(&mut self, message: Message) -> Result<(), ImportError> {
+        let Message { line, from, to, bytes, .. } = message;
+        if from == to {
+            return wrong(line, format!("node {from} sends to itself; the two must differ"));
+        }
+        if !(1..=MAX_BYTES).contains(&bytes) {
+            return wrong(line, format!("the size is {bytes}; it must be from 1 to 2^40 bytes"));
+        }
+        if self.messages.len() >= MAX_MESSAGES {
+            return wrong(line, format!("more than {MAX_MESSAGES} messages; split the file"));
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! What to measure of a run besides the whole.
+
+use std::fmt;
+
+use apus_units::{Bytes, ClassId, PortId, Span, Time};
+
+/// What to measure besides the whole run.
+#[derive(Clone, Debug, Default)]
+pub struct Measures {
+    /// Workloads with a name; connections name them by index.
+    pub workloads: Vec<NamedWorkload>,
+    /// Sizes of ops whose slowdown each named workload reports apart.
+    pub sizes: Vec<SizeRange>,
+    /// Length of the windows in which groups of ports are looked at; `None` if there are none.
+    pub window: Option<Span>,
+    /// Time between samples of their queues; `None` if none are taken.
+    pub queue_interval: Option<Span>,
+    /// Groups of ports.
+    pub groups: Vec<PortGroup>,
+    /// Names of the traffic classes, by number; none if there is but one.
+    pub classes: Vec<String>,
+    /// Classes whose loss is compared.
+    pub comparisons: Vec<Comparison>,
+    /// Quantities over time.
+    pub series: Vec<SeriesPlan>,
+}
+
+/// A workload that is measured by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedWorkload {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Ops that take longer are late.
+    pub deadline: Option<Span>,
+}
+
+/// Sizes of ops, in payload bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeRange {
+    /// From here on.
+    pub from: Bytes,
+    /// Up to here, exclusive; `None` if there is no upper end.
+    pub to: Option<Bytes>,
+}
+
+impl fmt::Display for SizeRange {
+    /// As a scenario writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..", self.from)?;
+        self.to.map_or(Ok(()), |to| to.fmt(f))
+    }
+}
+
+impl SizeRange {
+    /// Whether an op of `size` bytes belongs to it.
+    #[must_use]
+    pub fn holds(&self, size: u64) -> bool {
+        self.from.get() <= size && self.to.is_none_or(|to| size < to.get())
+    }
+}
+
+/// Ports that are measured together.
+#[derive(Clone, Debug)]
+pub struct PortGroup {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Its ports.
+    pub ports: Vec<PortId>,
+}
+
+/// Two classes whose loss at a group of ports is compared bucket by bucket.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Index of the group.
+    pub group: usize,
+    /// The class whose loss is divided.
+    pub class: ClassId,
+    /// The class by whose loss it is divided.
+    pub with: ClassId,
+    /// Buckets in which `with` loses less than this are left out.
+    pub floor: f64,
+    /// What sorts windows into buckets.
+    pub by: Sorting,
+}
+
+/// What sorts windows into buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sorting {
+    /// The utilisation of the port, all classes together.
+    Port,
+    /// Each class's own utilisation of the link.
+    Class,
+    /// Nothing: all windows are in one bucket.
+    Together,
+}
+
+impl Sorting {
+    /// As scenarios name them.
+    pub const WORDS: [(&str, Self); 3] =
+        [("port", Self::Port), ("class", Self::Class), ("nothing", Self::Together)];
+}
+
+/// A quantity that is looked at interval by interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesPlan {
+    /// Its name, part of the names of its metrics.
+    pub name: String,
+    /// Of what.
+    pub of: Subject,
+    /// What.
+    pub quantity: Quantity,
+    /// Length of an interval.
+    pub interval: Span,
+    /// What is asked of it.
+    pub question: Question,
+}
+
+/// What a series is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A group of ports, index into [`Measures::groups`](Measures::groups).
+    Ports(usize),
+    /// A named workload, index into [`Measures::workloads`](Measures::workloads).
+    Workload(u32),
+    /// A connection, by its number.
+    Flow(u32),
+}
+
+/// What is looked at in each interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Wire bytes that the ports of a group sent, all together, Gb/s.
+    Throughput,
+    /// Mean occupancy over the interval as the time that the link takes for it, of the group's port
+    /// that has most, microseconds.
+    Queue,
+    /// The same in wire bytes.
+    QueueBytes,
+    /// Payload bytes delivered once, Gb/s.
+    Goodput,
+    /// Goodput over that of all connections together.
+    Share,
+}
+
+impl Quantity {
+    /// All, by the words of scenarios.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("throughput", Self::Throughput),
+        ("queue", Self::Queue),
+        ("queue_bytes", Self::QueueBytes),
+        ("goodput", Self::Goodput),
+        ("share", Self::Share),
+    ];
+
+    /// Its name in metrics, which says its unit.
+    #[must_use]
+    pub const fn metric(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput_gbps",
+            Self::Queue => "queue_us",
+            Self::QueueBytes => "queue_bytes",
+            Self::Goodput => "goodput_gbps",
+            Self::Share => "share",
+        }
+    }
+}
+
+/// What is asked of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Question {
+    /// From when on it stays beyond a threshold.
+    Settle {
+        /// Looked at from here on.
+        after: Time,
+        /// For at least this long.
+        hold: Span,
+        /// The threshold in the unit of the quantity.
+        threshold: Threshold,
+    },
+    /// What it is between two times.
+    Span {
+        /// From here on.
+        from: Time,
+        /// Until here.
+        to: Time,
+    },
+}
+
+/// Where a quantity shall be; the threshold itself is on both sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// At least this.
+    Above(f64),
+    /// At most this.
+    Below(f64),
+}

@@ -1,0 +1,151 @@
+//! What is reported of named workloads.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::plan::NamedWorkload;
+use super::workload::{Tally, WorkloadMetrics};
+use crate::distribution::{DistributionSummary, jain};
+use crate::metrics::{Connection, Distribution};
+use crate::plan::Plan;
+
+/// One named workload, over the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkloadSummary {
+    /// Wire bytes of data packets that reached a stack per time, resent ones included, Gb/s.
+    pub throughput_gbps: f64,
+    /// Payload bytes delivered once per time, Gb/s.
+    pub goodput_gbps: f64,
+    /// Ops that completed.
+    pub ops: u64,
+    /// The same per second.
+    pub ops_per_s: f64,
+    /// Ops that completed without success.
+    pub ops_failed: u64,
+    /// Ops that failed or took longer than the workload's deadline, over those that count in
+    /// `op_latency_us`; `null` without a deadline or ops.
+    pub late: Option<f64>,
+    /// Data packets that hosts sent, retransmissions included.
+    pub data_packets_sent: u64,
+    /// Acknowledgements that hosts sent.
+    pub acks_sent: u64,
+    /// Jain's index of its connections' goodput.
+    pub jain: f64,
+    /// Goodput over the mean of the workload's connections, per connection.
+    pub flow_share: DistributionSummary,
+    /// Submission to completion, per op.
+    pub op_latency_us: DistributionSummary,
+    /// Latency over the ideal completion time, per op.
+    pub slowdown: DistributionSummary,
+    /// NIC-to-NIC RTT as Swift computes it, per acknowledgement.
+    pub fabric_rtt_us: DistributionSummary,
+    /// t6 - t1, per acknowledgement.
+    pub end_to_end_rtt_us: DistributionSummary,
+    /// `remote_queuing` + (t6 - t5), per acknowledgement.
+    pub endpoint_delay_us: DistributionSummary,
+    /// The fabric target as the algorithm shows it, per acknowledgement.
+    pub target_delay_us: DistributionSummary,
+    /// The window in force as the algorithm shows it, per acknowledgement.
+    pub cwnd_packets: DistributionSummary,
+    /// The window that follows the fabric delay, per acknowledgement.
+    pub fabric_cwnd_packets: DistributionSummary,
+    /// The window that follows the endpoint delay, per acknowledgement.
+    pub endpoint_cwnd_packets: DistributionSummary,
+    /// Share of the acknowledgements after which the endpoint's window was the smaller; `null` for
+    /// algorithms without both.
+    pub endpoint_limited: Option<f64>,
+    /// By range of op sizes, by the number of the range from 0.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub size: BTreeMap<String, SizeSummary>,
+}
+
+/// Ops of one range of sizes.
+#[derive(Clone, Debug, Serialize)]
+pub struct SizeSummary {
+    /// Submission to completion, per op.
+    pub op_latency_us: DistributionSummary,
+    /// Latency over the ideal completion time, per op.
+    pub slowdown: DistributionSummary,
+}
+
+/// The named workloads of a run that measured for `seconds`, by name.
+pub(crate) fn summarize(
+    metrics: Option<&WorkloadMetrics>,
+    plan: &Plan,
+    connections: &[Connection],
+    seconds: f64,
+) -> BTreeMap<String, WorkloadSummary> {
+    let Some(metrics) = metrics else { return BTreeMap::new() };
+    let named = plan.measures.workloads.iter().zip(&metrics.tallies);
+    let summary = |(index, (named, tally)): (usize, (&NamedWorkload, &Tally))| {
+        let own = metrics.members.iter().zip(connections);
+        let own = own.filter(|(member, _)| member.workload == Some(index as u32));
+        let bytes: Vec<f64> = own.map(|(_, connection)| connection.new_bytes as f64).collect();
+        (named.name.clone(), tally.summary(&bytes, seconds))
+    };
+    named.enumerate().map(summary).collect()
+}
+
+impl Tally {
+    /// `bytes` is what each connection delivered.
+    fn summary(&self, bytes: &[f64], seconds: f64) -> WorkloadSummary {
+        let per_second = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let distribution = DistributionSummary::from;
+        let by_size = self.by_size.iter().enumerate().map(|(index, of_size)| {
+            let summary = SizeSummary {
+                op_latency_us: distribution(&of_size.op_latency),
+                slowdown: distribution(&of_size.slowdown),
+            };
+            (index.to_string(), summary)
+        });
+        WorkloadSummary {
+            throughput_gbps: per_second(self.wire_bytes as f64 * 8e-9),
+            goodput_gbps: per_second(bytes.iter().sum::<f64>() * 8e-9),
+            ops: self.ops,
+            ops_per_s: per_second(self.ops as f64),
+            ops_failed: self.ops_failed,
+            late: self.deadline.and_then(|_| share(self.ops_late, self.op_latency.count())),
+            data_packets_sent: self.data_packets_sent,
+            acks_sent: self.acks_sent,
+            jain: jain(bytes),
+            flow_share: distribution(&shares(bytes)),
+            op_latency_us: distribution(&self.op_latency),
+            slowdown: distribution(&self.slowdown),
+            fabric_rtt_us: distribution(&self.fabric_rtt),
+            end_to_end_rtt_us: distribution(&self.end_to_end_rtt),
+            endpoint_delay_us: distribution(&self.endpoint_delay),
+            target_delay_us: distribution(&self.target_delay),
+            cwnd_packets: distribution(&self.cwnd),
+            fabric_cwnd_packets: distribution(&self.fabric_cwnd),
+            endpoint_cwnd_packets: distribution(&self.endpoint_cwnd),
+            endpoint_limited: share(self.endpoint_limited, self.both_windows),
+            size: by_size.collect(),
+        }
+    }
+}
+
+/// Each of `bytes` over their mean; nothing if there is none.
+fn shares(bytes: &[f64]) -> Distribution {
+    // Windows are numbers from a millionth on, as shares are.
+    let mut shares = Distribution::of_windows();
+    let mean = bytes.iter().sum::<f64>() / bytes.len() as f64;
+    if mean > 0.0 {
+        bytes.iter().for_each(|bytes| shares.record_number(bytes / mean));
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DistributionSummary, shares};
+
+    #[test]
+    fn shares_are_parts_of_the_mean() {
+        let of = DistributionSummary::from(&shares(&[0.0, 1.0, 1.0, 6.0]));
+        assert_eq!((of.count, of.mean, of.min, of.max), (4, Some(1.0), Some(0.0), Some(3.0)));
+        assert!(of.p50.is_some_and(|p50| (0.5..0.5006).contains(&p50)), "{of:?}");
+        assert_eq!(DistributionSummary::from(&shares(&[0.0, 0.0])).mean, None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Ports and nodes of a recording: which are sampled, what they did, and where they are.
+
+use apus_fabric::{Network, Node, PortCounters};
+use apus_units::{HostId, PortId, Span, SwitchId};
+use apus_wire::Header;
+
+use super::{NodeRecord, PortRecord, Record};
+use crate::plan::Plan;
+
+/// Most samples of ports that are held: some 160 MB.
+const MAX_PORT_SAMPLES: u64 = 4_000_000;
+
+/// Every switch port, and those of NICs if asked for; the ports to hosts first, as many as samples
+/// of all ports fit into the memory set aside.
+pub(super) fn choose_ports(
+    network: &Network<Header>,
+    plan: &Plan,
+    record: Record,
+    notes: &mut Vec<String>,
+) -> Vec<PortId> {
+    let is_host = |node| matches!(node, Node::Host(_));
+    let mut ports: Vec<PortId> = network
+        .ports()
+        .filter(|&port| record.nics || !is_host(network.port_ends(port).0))
+        .collect();
+    ports.sort_by_key(|&port| (!is_host(network.port_ends(port).1), port));
+    let samples = plan.duration.as_ps() / record.interval.as_ps().max(1);
+    let room = (MAX_PORT_SAMPLES / samples.max(1)) as usize;
+    if ports.len() > room {
+        notes.push(format!(
+            "{room} of {} ports were sampled, those to hosts first: {MAX_PORT_SAMPLES} samples are \
+             held at most (fewer with a longer `interval` in `[record]`)",
+            ports.len()
+        ));
+        ports.truncate(room);
+    }
+    ports
+}
+
+/// What each port did in the measured phase, from all ports' counters before and after it.
+pub(super) fn port_records(
+    network: &Network<Header>,
+    measured: Span,
+    before: &[PortCounters],
+    after: &[PortCounters],
+) -> Vec<PortRecord> {
+    let hosts = network.hosts() as usize;
+    let place = |node| match node {
+        Node::Host(host) => host.index(),
+        Node::Switch(switch) => hosts + switch.index(),
+    };
+    network
+        .ports()
+        .map(|port| {
+            let (old, new) = (&before[port.index()], &after[port.index()]);
+            let (from, to) = network.port_ends(port);
+            PortRecord {
+                port,
+                from: place(from),
+                to: place(to),
+                rate: network.rate(port),
+                offered_packets: new.offered.packets - old.offered.packets,
+                sent_packets: new.sent.packets - old.sent.packets,
+                sent_bytes: new.sent.bytes - old.sent.bytes,
+                drops: new.dropped.packets - old.dropped.packets,
+                marked: new.marked - old.marked,
+                mean_queue_bytes: (new.byte_time - old.byte_time) as f64
+                    / measured.as_ps_f64().max(1.0),
+                max_queue: new.max_queue,
+            }
+        })
+        .collect()
+}
+
+/// Hosts, then switches, each with its distance from the nearest host.
+pub(super) fn nodes(network: &Network<Header>, switches: usize) -> Vec<NodeRecord> {
+    let hosts = network.hosts() as usize;
+    let mut tiers = vec![u32::MAX; hosts + switches];
+    tiers[..hosts].fill(0);
+    let place = |node| match node {
+        Node::Host(host) => host.index(),
+        Node::Switch(switch) => hosts + switch.index(),
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for port in network.ports() {
+            let (from, to) = network.port_ends(port);
+            let further = tiers[place(from)].saturating_add(1);
+            if further < tiers[place(to)] {
+                tiers[place(to)] = further;
+                changed = true;
+            }
+        }
+    }
+    let name = |index: usize| {
+        network.node_name(match index.checked_sub(hosts) {
+            None => Node::Host(HostId::new(index as u32)),
+            Some(switch) => Node::Switch(SwitchId::new(switch as u32)),
+        })
+    };
+    let all = tiers.iter().enumerate();
+    all.map(|(index, &tier)| NodeRecord { name: name(index), tier }).collect()
+}

@@ -1,0 +1,52 @@
+//! Where the endpoints of flows are in a network in parts.
+
+use apus_transport::{Endpoint, FlowCounters};
+use apus_units::FlowId;
+
+use crate::part::Part;
+use crate::plan::Plan;
+
+/// Where a flow's endpoint is: part, host of the part, flow of the host.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seat {
+    part: u32,
+    host: u32,
+    pub(super) flow: u32,
+}
+
+/// By connection: the end that submits, and the end that sends the data.
+pub(super) fn find_seats(plan: &Plan, parts: &[Part]) -> Vec<(Seat, Seat)> {
+    let mut seats = vec![(Seat::default(), Seat::default()); plan.connections.len()];
+    for (part, in_part) in (0..).zip(parts) {
+        for (host, of_host) in (0..).zip(&in_part.hosts) {
+            for (flow, of_flow) in (0..).zip(&of_host.flows) {
+                let connection = &plan.connections[of_flow.connection as usize];
+                let place = &mut seats[of_flow.connection as usize];
+                let seat = Seat { part, host, flow };
+                if of_host.id == connection.from {
+                    place.0 = seat;
+                }
+                if of_host.id == connection.data_ends().0 {
+                    place.1 = seat;
+                }
+            }
+        }
+    }
+    seats
+}
+
+/// The endpoint of a seat.
+pub(super) fn endpoint(parts: &[Part], seat: Seat) -> &Endpoint {
+    &parts[seat.part as usize].hosts[seat.host as usize].endpoint
+}
+
+/// What a seat's flow has counted.
+pub(super) fn flow_counters(parts: &[Part], seat: Seat) -> FlowCounters {
+    let flow = FlowId::new(seat.flow);
+    endpoint(parts, seat).counters(flow).unwrap_or_default()
+}
+
+/// Payload bytes that a connection delivered once in this phase.
+pub(super) fn delivered(parts: &[Part], connection: usize) -> u64 {
+    parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
+}
