@@ -37,11 +37,11 @@ pub trait Schedule {
     /// Give `event` back at `time`.
     fn at(&mut self, event: FabricEvent, time: Time);
 
-    /// The link behind `port`, whose peer is simulated elsewhere, has packets to hand over
-    /// ([`Network::hand_over`]). Asked once until they are.
+    /// The shared link behind `port` has packets of which some may have to be handed over
+    /// ([`Network::hand_over`]). Asked once until it is done.
     ///
     /// [`Network::hand_over`]: crate::Network::hand_over
     fn hand_over(&mut self, port: PortId) {
-        unreachable!("{port} has a remote link, but the engine runs no other network");
+        unreachable!("{port} has a shared link, but the engine runs no other network");
     }
 }

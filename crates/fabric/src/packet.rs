@@ -56,6 +56,20 @@ impl<P> Packet<P> {
     }
 }
 
+impl<P> Packet<P> {
+    /// Whether switches note on it what they see, or it brings back what they noted.
+    #[inline]
+    #[must_use]
+    pub const fn carries_telemetry(&self) -> bool {
+        carries_telemetry(&self.congestion)
+    }
+}
+
+#[inline]
+const fn carries_telemetry(congestion: &CongestionHeader) -> bool {
+    matches!(congestion.fields, AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho)
+}
+
 /// A packet in a [`PacketPool`]. Valid until the packet is taken out; the slot is reused then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketRef(u32);
@@ -148,21 +162,16 @@ impl<P> PacketPool<P> {
     #[inline]
     #[must_use]
     pub fn telemetry(&self, packet: PacketRef) -> Option<&Telemetry> {
-        match self.fields(packet).congestion.fields {
-            AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho => {
-                self.telemetry.get(packet.0 as usize)
-            }
-            _ => None,
+        if !carries_telemetry(&self.fields(packet).congestion) {
+            return None;
         }
+        self.telemetry.get(packet.0 as usize)
     }
 
     /// Gives a packet its telemetry, if its fields say that it carries any.
     #[inline]
     pub(crate) fn set_telemetry(&mut self, packet: PacketRef, telemetry: Option<&Telemetry>) {
-        if !matches!(
-            self.fields(packet).congestion.fields,
-            AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho
-        ) {
+        if !carries_telemetry(&self.fields(packet).congestion) {
             return;
         }
         let index = packet.0 as usize;
@@ -195,12 +204,14 @@ impl<P> PacketPool<P> {
         self.payloads[packet.0 as usize].as_ref().expect(STALE)
     }
 
-    /// Brings the packet near; its payload too if `payload`.
+    /// Brings the packet near, if it is one; its payload too if `payload`.
     #[inline]
     pub(crate) fn prefetch(&self, packet: PacketRef, payload: bool) {
-        prefetch(&self.fields[packet.0 as usize]);
-        if payload {
-            prefetch(&self.payloads[packet.0 as usize]);
+        if let Some(fields) = self.fields.get(packet.0 as usize) {
+            prefetch(fields);
+        }
+        if payload && let Some(payload) = self.payloads.get(packet.0 as usize) {
+            prefetch(payload);
         }
     }
 

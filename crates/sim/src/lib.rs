@@ -6,6 +6,7 @@
 //! machine.
 
 mod application;
+mod build;
 mod calendar;
 mod clock;
 pub mod columns;
@@ -37,11 +38,13 @@ mod simulation;
 pub mod sizes;
 pub mod slowdown;
 pub mod summary;
+mod team;
 mod watch;
 mod windows;
 mod world;
 
+pub use build::PlanError;
 pub use clock::Clock;
 pub use packets::PacketSizes;
-pub use simulation::{PlanError, Progress, RunError, Simulation};
+pub use simulation::{Progress, RunError, Simulation};
 pub use watch::Watch;

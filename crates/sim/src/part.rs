@@ -8,19 +8,19 @@ use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
 
 use crate::application::Source;
+use crate::build::PlanError;
 use crate::calendar::Calendar;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
 use crate::host_model::Nic;
 use crate::metrics::Metrics;
 use crate::pace::Pace;
-use crate::parallel::{Exchange, ImportedRoutes, Message, Watch};
+use crate::parallel::{Exchange, ImportedRoutes, Message, Parcel, Watch};
 use crate::partition::Partition;
 use crate::plan::{ConnectionPlan, Plan};
 use crate::queue::EventQueue;
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
-use crate::simulation::PlanError;
 use crate::windows::{Desk, Handled};
 use crate::world::{Entities, Entity, Pending, World};
 
@@ -28,6 +28,8 @@ use crate::world::{Entities, Entity, Pending, World};
 const PORT_AHEAD: usize = 5;
 const PACKET_AHEAD: usize = 3;
 const NEXT_AHEAD: usize = 1;
+/// How many packets ahead the ports are brought near through which packets change parts.
+const PARCEL_AHEAD: usize = 4;
 
 /// A part of the network.
 pub(crate) struct Part {
@@ -39,32 +41,28 @@ pub(crate) struct Part {
     pub(crate) handled: Handled,
     pub(crate) desk: Desk,
     pub(crate) pace: Pace,
-    /// Part of each port's peer.
-    peers: Vec<u32>,
-    /// Part of each port's owner.
-    owners: Vec<u32>,
+    /// By port: the part that simulates it.
+    owners: Box<[u32]>,
     imported: ImportedRoutes,
     /// Routes from here on were resolved after the parts were made.
     shared_routes: apus_fabric::RouteId,
-    outboxes: Vec<Vec<Message>>,
+    /// For each part, what it is sent in this window.
+    outboxes: Vec<Parcel>,
+    /// The parcel that is being taken in; empty between windows.
+    inbox: Parcel,
     window: usize,
 }
 
 impl Part {
     /// Builds part `id`: the whole network, of which it uses its own ports, and its hosts.
     pub(crate) fn new(plan: &Plan, partition: &Partition, id: u32) -> Result<Self, PlanError> {
-        let mut network = crate::simulation::build_network(plan)?;
+        let mut network = crate::build::build_network(plan)?;
         network.answer_signals(signalling(plan));
-        let cut: Vec<_> = partition.cut(&network).collect();
-        for port in cut {
-            network.set_remote(port);
+        for port in partition.cut().filter(|&port| partition.of_port(port) == id) {
+            network.share_link(port);
         }
         let ports = network.ports().count();
         let entities = Entities::new(ports as u32);
-        let peers =
-            network.ports().map(|port| partition.part_of(network.port_ends(port).1)).collect();
-        let owners =
-            network.ports().map(|port| partition.part_of(network.port_ends(port).0)).collect();
         let first_host = partition.first_host(id).get();
         let end = if id + 1 == partition.parts() {
             plan.topology.hosts
@@ -126,11 +124,11 @@ impl Part {
             handled: Handled::default(),
             desk: Desk::new(ports),
             pace,
-            peers,
-            owners,
+            owners: partition.ports().into(),
             imported: ImportedRoutes::new(),
             shared_routes,
-            outboxes: (0..partition.parts()).map(|_| Vec::new()).collect(),
+            outboxes: (0..partition.parts()).map(|_| Parcel::default()).collect(),
+            inbox: Parcel::default(),
             window: 0,
         })
     }
@@ -213,26 +211,39 @@ impl Part {
         }
     }
 
-    /// Leaves the packets for other parts in their boxes; when the first of them arrives.
+    /// Leaves the packets for other parts in their parcels; when the first of them arrives.
     fn post(&mut self, exchange: &Exchange) -> Time {
         let mut first = Time::MAX;
-        let network = &mut self.world.network;
-        for port in self.world.to_hand_over.drain(..) {
-            let outbox = &mut self.outboxes[self.peers[port.index()] as usize];
-            let start = outbox.len();
-            network.hand_over(port, |arrives, packet, telemetry| {
-                first = first.min(arrives);
-                let telemetry = telemetry.map(Box::new);
-                outbox.push(Message { port, arrives, packet, telemetry, path: None });
-            });
-            for message in &mut outbox[start..] {
-                if message.packet.route >= self.shared_routes {
-                    message.path = Some(network.route_ports(message.packet.route));
-                }
+        let (id, owners, outboxes) = (self.id, &self.owners, &mut self.outboxes);
+        let shared_routes = self.shared_routes;
+        let mut resolved = Vec::new();
+        let ports = core::mem::take(&mut self.world.to_hand_over);
+        for (index, &port) in ports.iter().enumerate() {
+            let (network, mut scheduler) = self.world.network();
+            if let Some(&port) = ports.get(index + 2 * PARCEL_AHEAD) {
+                network.prefetch_port(port);
             }
+            if let Some(&port) = ports.get(index + PARCEL_AHEAD) {
+                network.prefetch_unsorted(port);
+            }
+            let other_part = |next: PortId| Some(owners[next.index()]).filter(|&part| part != id);
+            network.hand_over(port, &mut scheduler, other_part, |part, arrives, packet, noted| {
+                first = first.min(arrives);
+                let parcel = &mut outboxes[part as usize];
+                parcel.telemetry.extend(noted);
+                if packet.route >= shared_routes {
+                    resolved.push((part, packet.route));
+                }
+                parcel.messages.push(Message { port, arrives, packet });
+            });
+        }
+        self.world.to_hand_over = ports;
+        self.world.to_hand_over.clear();
+        for (part, route) in resolved {
+            outboxes[part as usize].paths.push(self.world.network.route_ports(route));
         }
         for (to, outbox) in self.outboxes.iter_mut().enumerate() {
-            if !outbox.is_empty() {
+            if to != self.id as usize {
                 exchange.post(self.window, self.id, to, outbox);
             }
         }
@@ -242,13 +253,29 @@ impl Part {
     /// Takes in the packets that other parts have left.
     fn collect(&mut self, exchange: &Exchange) {
         let (world, imported) = (&mut self.world, &mut self.imported);
-        exchange.collect(self.window, self.id, |from, message| {
-            let Message { port, arrives, mut packet, telemetry, path } = message;
-            if let Some(path) = path {
-                let import = || world.network.import_route(&path);
-                packet.route = *imported.entry((from, packet.route)).or_insert_with(import);
+        let shared_routes = self.shared_routes;
+        exchange.collect(self.window, self.id, &mut self.inbox, |from, parcel| {
+            let mut telemetry = parcel.telemetry.iter();
+            let mut paths = parcel.paths.iter();
+            for (index, &Message { port, arrives, mut packet }) in
+                parcel.messages.iter().enumerate()
+            {
+                if let Some(later) = parcel.messages.get(index + 2 * PARCEL_AHEAD) {
+                    world.network.prefetch_port(later.port);
+                }
+                if let Some(later) = parcel.messages.get(index + PARCEL_AHEAD) {
+                    world.network.prefetch_tail(later.port);
+                }
+                if packet.route >= shared_routes
+                    && let Some(path) = paths.next()
+                {
+                    let import = || world.network.import_route(path);
+                    packet.route = *imported.entry((from, packet.route)).or_insert_with(import);
+                }
+                let noted = if packet.carries_telemetry() { telemetry.next() } else { None };
+                world.receive(port, arrives, packet, noted);
             }
-            world.receive(port, arrives, packet, telemetry.as_deref());
+            parcel.clear();
         });
     }
 }

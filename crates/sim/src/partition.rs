@@ -4,13 +4,20 @@ use apus_fabric::{Network, Node};
 use apus_units::{HostId, PortId, Span};
 use apus_wire::Header;
 
-/// The division of a network into parts: hosts in blocks of neighbours, each switch with most of
-/// what it connects, so that few links are cut.
+/// The division of a network into parts: hosts in blocks of neighbours, each port with that end of its
+/// link that is nearer to hosts. So a switch in the middle, whose links lead into several parts, is
+/// divided among them, and a packet crosses once if its hosts are in different parts, else never:
+/// in a fat tree on its way up to the core.
+///
+/// If ports of a switch touch each other at once, each switch is in one part as a whole, that of most
+/// of what it connects; where several have the most, as at the top, the switches take turns.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
-    /// By host and by switch.
+    /// By host and by port.
     hosts: Vec<u32>,
-    switches: Vec<u32>,
+    ports: Vec<u32>,
+    /// By port: whether packets may go on in another part.
+    shared: Vec<bool>,
     parts: u32,
 }
 
@@ -27,52 +34,19 @@ impl Partition {
     }
 
     fn divide(network: &Network<Header>, parts: u32) -> Self {
-        let (hosts, switches) = (network.hosts(), network.switches());
+        let hosts = network.hosts();
         let block = |host: u32| (u64::from(host) * u64::from(parts) / u64::from(hosts)) as u32;
-        let mut partition = Self {
-            hosts: (0..hosts).map(block).collect(),
-            switches: vec![u32::MAX; switches as usize],
-            parts,
+        let hosts: Vec<u32> = (0..hosts).map(block).collect();
+        let tiers = Tiers::new(network, &hosts, parts);
+        let whole = !network.ports_are_independent();
+        let owner = |port| {
+            let (from, to) = network.port_ends(port);
+            let (from, to) = (tiers.of(from, &hosts), tiers.of(to, &hosts));
+            if whole || from.tier <= to.tier { from.part } else { to.part }
         };
-        let mut neighbours = vec![Vec::new(); switches as usize];
-        for port in network.ports() {
-            if let (Node::Switch(switch), peer) = network.port_ends(port) {
-                neighbours[switch.index()].push(peer);
-            }
-        }
-        // Tier by tier from the hosts up: a switch joins the part that most of its neighbours are
-        // in; where several have the most, as at the top, the switches take turns.
-        let mut open: Vec<usize> = (0..neighbours.len()).collect();
-        while !open.is_empty() {
-            let mut placed = Vec::new();
-            for &switch in &open {
-                let mut votes = vec![0u32; parts as usize];
-                for &peer in &neighbours[switch] {
-                    if let Some(part) = partition.placed(peer) {
-                        votes[part as usize] += 1;
-                    }
-                }
-                let most = votes.iter().copied().max().unwrap_or(0);
-                if most > 0 {
-                    let leaders: Vec<u32> =
-                        (0..parts).filter(|&part| votes[part as usize] == most).collect();
-                    placed.push((switch, leaders[switch % leaders.len()]));
-                }
-            }
-            if placed.is_empty() {
-                // What no host reaches carries nothing.
-                placed = open.iter().map(|&switch| (switch, 0)).collect();
-            }
-            for &(switch, part) in &placed {
-                partition.switches[switch] = part;
-            }
-            open.retain(|switch| partition.switches[*switch] == u32::MAX);
-        }
-        partition
-    }
-
-    fn placed(&self, node: Node) -> Option<u32> {
-        Some(self.part_of(node)).filter(|&part| part != u32::MAX)
+        let ports: Vec<u32> = network.ports().map(owner).collect();
+        let shared = shared(network, &hosts, &ports);
+        Self { hosts, ports, shared, parts }
     }
 
     /// How many parts there are.
@@ -80,12 +54,9 @@ impl Partition {
         self.parts
     }
 
-    /// The part that simulates `node`.
-    pub(crate) fn part_of(&self, node: Node) -> u32 {
-        match node {
-            Node::Host(host) => self.hosts[host.index()],
-            Node::Switch(switch) => self.switches[switch.index()],
-        }
+    /// The part that simulates a port.
+    pub(crate) fn of_port(&self, port: PortId) -> u32 {
+        self.ports[port.index()]
     }
 
     /// The first host of a part.
@@ -93,28 +64,115 @@ impl Partition {
         HostId::new(self.hosts.partition_point(|&p| p < part) as u32)
     }
 
-    /// Ports whose link leads from one part into another.
-    pub(crate) fn cut<'a>(
-        &'a self,
-        network: &'a Network<Header>,
-    ) -> impl Iterator<Item = PortId> + 'a {
-        network.ports().filter(|&port| {
-            let (from, to) = network.port_ends(port);
-            self.part_of(from) != self.part_of(to)
-        })
+    /// The parts of all ports.
+    pub(crate) fn ports(&self) -> &[u32] {
+        &self.ports
+    }
+
+    /// Ports whose link brings packets that go on in another part.
+    pub(crate) fn cut(&self) -> impl Iterator<Item = PortId> + '_ {
+        let ports = (0..).map(PortId::new).zip(&self.shared);
+        ports.filter(|(_, shared)| **shared).map(|(port, _)| port)
     }
 
     /// How far parts may run ahead of each other: the smallest delay of a link that is cut.
     pub(crate) fn lookahead(&self, network: &Network<Header>) -> Span {
-        self.cut(network).map(|port| network.delay(port)).min().unwrap_or(Span::MAX)
+        self.cut().map(|port| network.delay(port)).min().unwrap_or(Span::MAX)
+    }
+}
+
+/// By port: whether packets that it sends may go on through a port, or to a host, of another part.
+fn shared(network: &Network<Header>, hosts: &[u32], ports: &[u32]) -> Vec<bool> {
+    /// Whose ports those of a switch are.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Parts {
+        None,
+        One(u32),
+        Several,
+    }
+    let mut onward = vec![Parts::None; network.switches() as usize];
+    for port in network.ports() {
+        if let (Node::Switch(switch), _) = network.port_ends(port) {
+            let (own, part) = (&mut onward[switch.index()], Parts::One(ports[port.index()]));
+            *own = if *own == Parts::None || *own == part { part } else { Parts::Several };
+        }
+    }
+    let shared = |port: PortId| {
+        let part = Parts::One(ports[port.index()]);
+        match network.port_ends(port).1 {
+            Node::Host(host) => Parts::One(hosts[host.index()]) != part,
+            Node::Switch(switch) => onward[switch.index()] != part,
+        }
+    };
+    network.ports().map(shared).collect()
+}
+
+/// Where a node is: how far from the nearest host, and in which part if it is not divided.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    tier: u32,
+    part: u32,
+}
+
+/// The places of all switches.
+struct Tiers(Vec<Option<Spot>>);
+
+impl Tiers {
+    /// Tier by tier from the hosts up: a switch joins the part that most of its neighbours are in;
+    /// where several have the most, the switches take turns.
+    fn new(network: &Network<Header>, hosts: &[u32], parts: u32) -> Self {
+        let mut neighbours = vec![Vec::new(); network.switches() as usize];
+        for port in network.ports() {
+            if let (Node::Switch(switch), peer) = network.port_ends(port) {
+                neighbours[switch.index()].push(peer);
+            }
+        }
+        let mut tiers = Self(vec![None; neighbours.len()]);
+        let mut open: Vec<usize> = (0..neighbours.len()).collect();
+        for tier in 1.. {
+            let join = |switch: usize| {
+                let mut votes = vec![0u32; parts as usize];
+                for spot in neighbours[switch].iter().filter_map(|&peer| tiers.find(peer, hosts)) {
+                    votes[spot.part as usize] += 1;
+                }
+                let most = votes.iter().copied().max().filter(|&most| most > 0)?;
+                let leaders: Vec<u32> =
+                    (0..parts).filter(|&part| votes[part as usize] == most).collect();
+                Some((switch, leaders[switch % leaders.len()]))
+            };
+            let mut placed: Vec<_> = open.iter().filter_map(|&switch| join(switch)).collect();
+            if placed.is_empty() {
+                // What no host reaches carries nothing.
+                placed = open.iter().map(|&switch| (switch, 0)).collect();
+            }
+            for &(switch, part) in &placed {
+                tiers.0[switch] = Some(Spot { tier, part });
+            }
+            open.retain(|switch| tiers.0[*switch].is_none());
+            if open.is_empty() {
+                break;
+            }
+        }
+        tiers
+    }
+
+    fn find(&self, node: Node, hosts: &[u32]) -> Option<Spot> {
+        match node {
+            Node::Host(host) => Some(Spot { tier: 0, part: hosts[host.index()] }),
+            Node::Switch(switch) => self.0[switch.index()],
+        }
+    }
+
+    fn of(&self, node: Node, hosts: &[u32]) -> Spot {
+        self.find(node, hosts).expect("every switch was given a place")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Partition;
-    use apus_fabric::{Network, Tier, Topology};
-    use apus_units::{Bytes, Rate, Span};
+    use apus_fabric::{Buffer, Network, Node, Tier, Topology};
+    use apus_units::{Bytes, HostId, PortId, Rate, Span};
     use apus_wire::Header;
 
     fn fat_tree(delay: Span) -> Network<Header> {
@@ -123,15 +181,58 @@ mod tests {
         tree.build(1).expect("network")
     }
 
-    /// Pods stay whole: only links between aggregation and core are cut. With two parts half of
-    /// each core's 8 links are, in both directions: 16 cores x 4 x 2.
+    /// Pods stay whole. Packets go over to the other part on the links from aggregation (of 8 pods, 4
+    /// switches each with 4 links) to the core, whose ports go with the pods that they lead to.
     #[test]
-    fn a_fat_tree_is_cut_at_its_core_only() {
+    fn a_fat_tree_is_cut_below_its_core_only() {
         let network = fat_tree(Span::from_us(1));
         let partition = Partition::new(&network, 2);
-        assert_eq!(partition.cut(&network).count(), 128);
+        let cut: Vec<_> = partition.cut().map(|port| network.port_name(port)).collect();
+        assert_eq!(cut.len(), 128);
+        for name in cut {
+            let (from, to) = name.split_once(" -> ").expect("two nodes");
+            assert!(from.starts_with("agg ") && to.starts_with("core"), "{name}");
+        }
         assert_eq!(partition.lookahead(&network), Span::from_us(1));
         assert_eq!(partition.first_host(1).get(), 64);
+    }
+
+    /// On its way a packet changes parts once if its hosts are in different ones, else never; in three
+    /// parts, which cut pods and racks, at each end once more at most.
+    #[test]
+    fn packets_cross_no_more_often_than_they_must() {
+        let mut network = fat_tree(Span::from_us(1));
+        for parts in [2, 3, 4] {
+            let partition = Partition::new(&network, parts);
+            for (from, to) in [(0, 127), (3, 64), (70, 1), (5, 6), (0, 40), (41, 45), (90, 60)] {
+                let ends = [HostId::new(from), HostId::new(to)];
+                let route = network.route(ends[0], ends[1], 7, 0).expect("route");
+                let ports = network.route_ports(route);
+                let passed = ports.iter().map(|&port| partition.of_port(port));
+                let parts_of = ends.map(|host| partition.hosts[host.index()]);
+                let passed: Vec<u32> = passed.chain([parts_of[1]]).collect();
+                let crossed = passed.windows(2).filter(|pair| pair[0] != pair[1]).count();
+                let apart = usize::from(parts_of[0] != parts_of[1]);
+                let most = if parts == 3 { apart + 2 } else { apart };
+                assert!((apart..=most).contains(&crossed), "{from} to {to}: {passed:?}");
+            }
+        }
+    }
+
+    /// The ports of switches that pause each other stay together.
+    #[test]
+    fn switches_that_share_memory_stay_whole() {
+        let host = Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1 << 20));
+        let star = Topology::star(4, &host)
+            .with_shared_buffer(Bytes::new(1 << 20))
+            .with_switch_ports(|port| port.buffer = Buffer::Shared { alpha: 1.0 });
+        let network = star.build(1).expect("network");
+        assert!(!network.ports_are_independent());
+        let partition = Partition::new(&network, 2);
+        let of_switch = |port: &PortId| matches!(network.port_ends(*port).0, Node::Switch(_));
+        let parts: Vec<u32> =
+            network.ports().filter(of_switch).map(|port| partition.of_port(port)).collect();
+        assert_eq!(parts, [parts[0]; 4]);
     }
 
     #[test]

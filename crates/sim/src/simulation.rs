@@ -2,52 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Instant;
 
-use apus_fabric::{
-    ControlError, Count, Counters, Network, Node, PortCounters, RouteError, TopologyError,
-};
+use apus_fabric::{Count, Counters, Network, Node, PortCounters};
 use apus_units::{Bytes, PortId, Span, Time};
 use apus_wire::Header;
 
+use crate::build::{PlanError, build_network};
 use crate::credits::{BoundError, CREDIT_CLASS, DATA_CLASS, DataBounds};
 use crate::fairness::FairShare;
 use crate::faults::Faults;
 use crate::measure::{GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
-use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::record::{Record, Recorder, Sampler};
 use crate::reroutes::Reroutes;
 use crate::summary::{Cost, Summary};
+use crate::team::Team;
 use crate::watch::{Watch, Watcher};
 
 mod sum_up;
-
-/// A plan that cannot be simulated.
-#[derive(Debug)]
-pub enum PlanError {
-    /// The topology is wrong.
-    Topology(TopologyError),
-    /// Two hosts of a connection cannot reach each other.
-    Route(RouteError),
-    /// Ports cannot pause as the plan says.
-    Pfc(ControlError),
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Topology(error) => error.fmt(f),
-            Self::Route(error) => error.fmt(f),
-            Self::Pfc(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 /// A run whose results cannot be trusted.
 #[derive(Debug)]
@@ -95,19 +72,8 @@ pub struct Simulation {
 const PROGRESS_STEPS: u64 = 200;
 /// The same in a long run: a thousand busy hosts take a second of real time for it.
 const LONGEST_STEP: Span = Span::from_ms(1);
-
-pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
-    let mut network = if plan.force_class_ports {
-        plan.topology.build_forcing_class_ports(plan.seed)
-    } else {
-        plan.topology.build(plan.seed)
-    }
-    .map_err(PlanError::Topology)?;
-    if let Some(pfc) = &plan.pfc {
-        network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
-    }
-    Ok(network)
-}
+/// The same in a short run: so many windows, as parts of the network wait for each other at every step.
+const SHORTEST_STEP_WINDOWS: u64 = 16;
 
 impl Simulation {
     /// Builds the network, the hosts and their flows, for one thread.
@@ -139,9 +105,7 @@ impl Simulation {
         let whole = plan.pfc.is_some() || plan.instant_signals;
         let partition = Partition::new(&network, if whole { 1 } else { threads });
         let lookahead = partition.lookahead(&network);
-        let parts: Result<_, _> =
-            (0..partition.parts()).map(|id| Part::new(plan, &partition, id)).collect();
-        let mut parts: Vec<Part> = parts?;
+        let mut parts = build_parts(plan, &partition)?;
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));
@@ -213,9 +177,10 @@ impl Simulation {
         let started = Instant::now();
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
-        let exchange = Exchange::new(self.partition.parts(), self.lookahead);
+        let mut team = Team::new(self.partition.parts(), self.lookahead)
+            .map_err(|error| RunError(format!("the system starts no thread: {error}")))?;
         let mut watcher = Watcher::new(self.watch.clone());
-        let mut stopped = self.run_phase(warmup, &exchange, &mut watcher, progress);
+        let mut stopped = self.run_phase(warmup, &mut team, &mut watcher, progress);
         let warmup = self.now();
         let ports_at_warmup = self.port_counters(warmup);
         if let Some(sampler) = &mut self.sampler {
@@ -244,7 +209,7 @@ impl Simulation {
             |port, class| self.network_of(port).class_counters(port, class, warmup),
         );
         if stopped.is_none() {
-            stopped = self.run_phase(end, &exchange, &mut watcher, progress);
+            stopped = self.run_phase(end, &mut team, &mut watcher, progress);
         }
         let end = self.now();
         self.plan.warmup = warmup.since(Time::ZERO);
@@ -297,12 +262,12 @@ impl Simulation {
     fn run_phase(
         &mut self,
         end: Time,
-        exchange: &Exchange,
+        team: &mut Team,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) -> Option<String> {
         while let Some(at) = self.next_sample().filter(|&at| at <= end) {
-            let stopped = self.run_until(at, exchange, watcher, progress);
+            let stopped = self.run_until(at, team, watcher, progress);
             if stopped.is_some() {
                 return stopped;
             }
@@ -322,7 +287,7 @@ impl Simulation {
             }
             self.fair_share.sample(at, &bytes);
         }
-        self.run_until(end, exchange, watcher, progress)
+        self.run_until(end, team, watcher, progress)
     }
 
     /// When the run stops next, for samples or for a link or a path that changes.
@@ -368,8 +333,7 @@ impl Simulation {
     /// Makes the changes to links that are due at `now`.
     fn change_links(&mut self, now: Time) {
         while let Some(change) = self.faults.pop(now) {
-            let owner = self.parts[0].world.network.port_ends(change.fault.port).0;
-            let part = self.partition.part_of(owner) as usize;
+            let part = self.partition.of_port(change.fault.port) as usize;
             self.faults.apply(&change, &mut self.parts[part].world);
         }
     }
@@ -388,14 +352,14 @@ impl Simulation {
     fn run_until(
         &mut self,
         end: Time,
-        exchange: &Exchange,
+        team: &mut Team,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) -> Option<String> {
         let duration = self.plan.duration;
-        let step = (duration / PROGRESS_STEPS).clamp(Span::from_ps(1), LONGEST_STEP);
+        let step = progress_step(duration, self.parts[0].world.network.smallest_delay());
         while self.now() < end {
-            self.run_step(next_multiple(self.now(), step).min(end), exchange);
+            self.run_step(next_multiple(self.now(), step).min(end), team);
             let (now, first) = (self.now(), &self.parts[0]);
             let simulated = now.since(Time::ZERO);
             progress(Progress { simulated, duration, events: first.handled.events });
@@ -407,20 +371,10 @@ impl Simulation {
         None
     }
 
-    /// Runs all events before `end`: this thread the first part, a thread of its own each other.
-    fn run_step(&mut self, end: Time, exchange: &Exchange) {
+    /// Runs all events before `end`.
+    fn run_step(&mut self, end: Time, team: &mut Team) {
         self.parts.iter_mut().for_each(Part::choose_pace);
-        let Some((first, others)) = self.parts.split_first_mut() else { return };
-        if others.is_empty() {
-            first.run_events(end);
-            return;
-        }
-        std::thread::scope(|scope| {
-            for part in others {
-                scope.spawn(move || part.run_windows(end, exchange));
-            }
-            first.run_windows(end, exchange);
-        });
+        team.run(&mut self.parts, end);
     }
 
     /// No data queue of a run with credits is longer than network calculus allows.
@@ -485,10 +439,9 @@ impl Simulation {
         }
     }
 
-    /// The network as the part sees it that simulates `port`'s owner.
+    /// The network as the part sees it that simulates `port`.
     fn network_of(&self, port: PortId) -> &Network<Header> {
-        let owner = self.parts[0].world.network.port_ends(port).0;
-        &self.parts[self.partition.part_of(owner) as usize].world.network
+        &self.parts[self.partition.of_port(port) as usize].world.network
     }
 
     /// What all ports have counted. Offers and drops are without those of credits: loss is of what
@@ -514,8 +467,30 @@ impl Simulation {
     }
 }
 
+/// Builds all parts, each on a thread of its own.
+fn build_parts(plan: &Plan, partition: &Partition) -> Result<Vec<Part>, PlanError> {
+    let build = |id| Part::new(plan, partition, id);
+    std::thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..partition.parts()).map(|id| scope.spawn(move || build(id))).collect();
+        let others = others.into_iter().map(|part| match part.join() {
+            Ok(part) => part,
+            Err(panic) => resume_unwind(panic),
+        });
+        std::iter::once_with(|| build(0)).chain(others).collect()
+    })
+}
+
 fn minus(a: Count, b: Count) -> Count {
     Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
+}
+
+/// How long a step of a run is: whole windows, so that none is gone through twice.
+fn progress_step(duration: Span, window: Span) -> Span {
+    let step = (duration / PROGRESS_STEPS).max(Span::from_ps(1));
+    let windows = step.as_ps().div_ceil(window.as_ps().max(1)).max(SHORTEST_STEP_WINDOWS);
+    let whole = Span::from_ps(window.as_ps().saturating_mul(windows));
+    step.max(whole).min(LONGEST_STEP)
 }
 
 /// The first multiple of `step` after `now`.

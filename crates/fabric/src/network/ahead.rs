@@ -4,6 +4,7 @@
 use apus_units::{HostId, PortId, prefetch, prefetch_first};
 
 use super::Network;
+use crate::packet::PacketRef;
 use crate::port::Port;
 use crate::topology::Node;
 
@@ -62,6 +63,10 @@ impl<P> Network<P> {
         match link.peer() {
             Node::Host(host) => Some((host, self.pool.payload(packet))),
             Node::Switch(_) => {
+                if packet == PacketRef::NONE {
+                    // It was handed over to another part.
+                    return None;
+                }
                 let fields = self.pool.fields(packet);
                 if !fields.reversed {
                     self.prefetch_port(self.routes.port(fields.route, fields.hop + 1));

@@ -1,23 +1,24 @@
 //! One network simulated in several parts, each by a copy of its own.
 //!
 //! Every part is built from the same topology, seed and routes, so that identifiers agree, and works
-//! only with the ports of the nodes it owns. A link between nodes of two parts is *remote* at its
-//! sender: packets are handed over between the parts before they arrive, which their propagation
-//! delay leaves time for.
+//! only with the ports that are its own. A link whose packets may go on through a port of another part
+//! is *shared*: those packets are handed over between the parts before they arrive, which their
+//! propagation delay leaves time for, and arrive at the other part's copy of the link.
 
 use apus_cc::Telemetry;
 use apus_units::{PortId, Span, Time};
 
 use super::Network;
 use crate::event::Schedule;
-use crate::packet::Packet;
-use crate::routing::RouteId;
+use crate::packet::{Packet, PacketRef};
+use crate::routing::{RouteId, opposite};
+use crate::topology::Node;
 
 impl<P> Network<P> {
-    /// Makes the link behind `port` a remote one: its peer belongs to another part. Before anything
-    /// is sent.
-    pub fn set_remote(&mut self, port: PortId) {
-        self.ports[port.index()].set_remote();
+    /// Shares the link behind `port`, one of this part's own: what it brings may go on in another part.
+    /// Before anything is sent.
+    pub fn share_link(&mut self, port: PortId) {
+        self.ports[port.index()].set_shared();
     }
 
     /// The time from a packet's departure from `port` to its arrival at the peer: how far the two
@@ -27,17 +28,53 @@ impl<P> Network<P> {
         self.ports[port.index()].delay()
     }
 
-    /// Calls `take` with each packet on the remote link behind `port`, in the order of arrival, and
-    /// the time at which it arrives and its telemetry.
-    pub fn hand_over(
+    /// Sorts the packets that have entered the shared link behind `port`, in the order of arrival:
+    /// `take` gets those that go on elsewhere, with the time of their arrival and their telemetry. To
+    /// which part a packet goes says `other_part`, from the port by which it goes on, that of its NIC
+    /// if the link leads to a host; `None` keeps it here.
+    pub fn hand_over<S: Schedule>(
         &mut self,
         port: PortId,
-        mut take: impl FnMut(Time, Packet<P>, Option<Telemetry>),
+        schedule: &mut S,
+        other_part: impl Fn(PortId) -> Option<u32>,
+        mut take: impl FnMut(u32, Time, Packet<P>, Option<&Telemetry>),
     ) {
-        while let Some(entry) = self.ports[port.index()].hand_over() {
-            let telemetry = self.pool.telemetry(entry.packet).copied();
-            take(entry.arrives, self.pool.take(entry.packet), telemetry);
+        let at_switch = matches!(self.ports[port.index()].link().peer(), Node::Switch(_));
+        while let Some(entry) = self.ports[port.index()].link().unsorted() {
+            let next = if at_switch { self.next_port(entry.packet) } else { opposite(port) };
+            let Some(part) = other_part(next) else {
+                self.ports[port.index()].link_mut().keep(schedule);
+                continue;
+            };
+            self.ports[port.index()].hand_over();
+            let packet = self.pool.take(entry.packet);
+            // What was noted on it stays in its slot until another packet gets that.
+            take(part, entry.arrives, packet, self.pool.telemetry(entry.packet));
         }
+    }
+
+    /// The port by which a packet will leave the switch at the end of its link.
+    fn next_port(&self, packet: PacketRef) -> PortId {
+        let fields = self.pool.fields(packet);
+        if fields.reversed {
+            opposite(self.routes.port(fields.route, fields.hop - 1))
+        } else {
+            self.routes.port(fields.route, fields.hop + 1)
+        }
+    }
+
+    /// Brings near what [`Network::hand_over`] needs of the first packet of a port that is near.
+    #[inline]
+    pub fn prefetch_unsorted(&self, port: PortId) {
+        if let Some(entry) = self.ports[port.index()].link().unsorted() {
+            self.pool.prefetch(entry.packet, true);
+        }
+    }
+
+    /// Brings near where [`Network::receive`] puts a packet of a port that is near.
+    #[inline]
+    pub fn prefetch_tail(&self, port: PortId) {
+        self.ports[port.index()].link().prefetch_tail();
     }
 
     /// A packet that another part handed over arrives behind `port` at `arrives`.

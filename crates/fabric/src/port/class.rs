@@ -7,7 +7,7 @@ use apus_cc::{Ecn, PortView, Signal, SwitchHalf, Verdict};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, SwitchId, Time};
 
 use super::Env;
-use super::link::Link;
+use super::link::{InFlight, Link};
 use super::queue::{Choice, Classes, Parts, Waiting};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{ClassCounters, Count, DropReason, PortCounters, Tally};
@@ -484,7 +484,32 @@ impl ClassPort {
         schedule: &mut S,
     ) -> (PacketRef, Node) {
         let (entry, peer) = self.link.pop(now, schedule);
+        self.forget_handed_over();
         (entry.packet, peer)
+    }
+
+    /// Takes the packets that arrive before `limit`; when the next one does.
+    #[inline(always)]
+    pub(crate) fn pop_before(&mut self, limit: Time, mut take: impl FnMut(InFlight)) -> Time {
+        if !self.link.is_shared() {
+            return self.link.pop_before(limit, take);
+        }
+        let next = self.link.pop_kept_before(limit, |entry| {
+            if entry.packet != PacketRef::NONE {
+                take(entry);
+            }
+        });
+        self.forget_handed_over();
+        next
+    }
+
+    /// Forgets the oldest packets of the link as far as they were handed over: a class port knows a
+    /// packet only once it has departed.
+    #[inline]
+    pub(crate) fn forget_handed_over(&mut self) {
+        if self.link.is_shared() {
+            self.link.forget(usize::MAX);
+        }
     }
 
     /// When the last packet now in the port departs if nothing pauses or limits a class.

@@ -89,8 +89,8 @@ impl FifoPort {
     pub(crate) fn set_max_queue(&mut self, max_queue_bytes: u64) {
         self.tally.max_queue_bytes = max_queue_bytes;
         let room = max_queue_bytes.saturating_sub(2 * u64::from(self.largest));
-        // Of a remote link the cursor moves with every packet: see `settle`.
-        let calm = room > 0 && !self.link.is_remote() && self.is_plain();
+        // Of a shared link the cursor moves with every packet: see `settle`.
+        let calm = room > 0 && !self.link.is_shared() && self.is_plain();
         // Rounded up, and then less than what `room` bytes take.
         let time = self.rate.serialization_time(Bytes::new(room));
         self.calm = if calm { time - Span::from_ps(1) } else { Span::ZERO };
@@ -110,8 +110,8 @@ impl FifoPort {
                 self.queue_bytes -= u64::from(bytes);
             }
         }
-        if self.link.is_remote() {
-            // Nothing pops what was handed over, so it goes once it has departed.
+        if self.link.is_shared() {
+            // Nothing may pop what was handed over, so it goes once it has departed.
             self.departed -= self.link.forget(self.departed);
         }
     }
@@ -271,10 +271,21 @@ impl FifoPort {
     #[inline(always)]
     pub(crate) fn pop_before(&mut self, limit: Time, mut take: impl FnMut(InFlight)) -> Time {
         let (departed, queue_bytes) = (&mut self.departed, &mut self.queue_bytes);
-        self.link.pop_before(limit, |entry| {
+        let mut leave = |entry: InFlight| {
             let lags = *departed == 0;
             *queue_bytes -= u64::from(entry.bytes) * u64::from(lags);
             *departed -= usize::from(!lags);
+        };
+        if self.link.is_shared() {
+            return self.link.pop_kept_before(limit, |entry| {
+                leave(entry);
+                if entry.packet != PacketRef::NONE {
+                    take(entry);
+                }
+            });
+        }
+        self.link.pop_before(limit, |entry| {
+            leave(entry);
             take(entry);
         })
     }
@@ -290,6 +301,10 @@ impl FifoPort {
         now: Time,
         schedule: &mut S,
     ) -> (PacketRef, Node) {
+        if self.link.is_shared() {
+            // What was handed over before this packet has departed before it.
+            self.settle(now);
+        }
         let (entry, peer) = self.link.pop(now, schedule);
         if self.departed > 0 {
             self.departed -= 1;

@@ -22,13 +22,15 @@ impl InFlight {
 
 /// A link. An `Arrival` event is pending if and only if it holds a packet.
 ///
-/// The peer of a *remote* link is simulated elsewhere: no event is asked for, and the packets are
-/// handed over as soon as the engine calls for them, which must be before they arrive.
+/// Of the packets on a *shared* link some go on in another part of the network: the engine, once
+/// asked to, keeps or hands over each, which must be before it arrives. An `Arrival` is pending if
+/// and only if a packet was kept. One that was handed over remains as a departure, without packet.
 pub(crate) struct Link {
     ring: Ring,
-    /// So many of the ring's oldest packets were handed over; they remain as departures.
-    handed: usize,
-    remote: bool,
+    /// So many of the ring's oldest packets were kept or handed over, and so many of those kept.
+    sorted: usize,
+    kept: usize,
+    shared: bool,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
     port: PortId,
@@ -37,7 +39,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(port: PortId, delay: Span, peer: Node) -> Self {
-        Self { ring: Ring::new(), remote: false, handed: 0, delay, port, peer }
+        Self { ring: Ring::new(), sorted: 0, kept: 0, shared: false, delay, port, peer }
     }
 
     #[inline]
@@ -71,8 +73,8 @@ impl Link {
         schedule: &mut S,
     ) {
         let arrives = departs + self.delay;
-        if self.ring.len() == self.handed {
-            if self.remote {
+        if self.ring.len() == self.sorted {
+            if self.shared {
                 schedule.hand_over(self.port);
             } else {
                 schedule.at(FabricEvent::Arrival(self.port), arrives);
@@ -81,34 +83,80 @@ impl Link {
         self.ring.push_back(InFlight { arrives, packet, bytes });
     }
 
-    pub(crate) fn set_remote(&mut self) {
-        self.remote = true;
+    pub(crate) fn set_shared(&mut self) {
+        self.shared = true;
     }
 
-    pub(crate) fn is_remote(&self) -> bool {
-        self.remote
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Packets whose arrival is still this link's business.
     pub(crate) fn held(&self) -> usize {
-        self.ring.len() - self.handed
+        self.ring.len() - self.sorted + self.kept
     }
 
-    /// The next packet to hand over.
-    pub(crate) fn hand_over(&mut self) -> Option<InFlight> {
-        let entry = *self.ring.get(self.handed)?;
-        self.handed += 1;
-        Some(entry)
+    /// The next packet to keep or to hand over.
+    #[inline]
+    pub(crate) fn unsorted(&self) -> Option<InFlight> {
+        self.ring.get(self.sorted).copied()
+    }
+
+    /// Keeps that packet: it arrives here.
+    #[inline]
+    pub(crate) fn keep<S: Schedule>(&mut self, schedule: &mut S) {
+        if self.kept == 0
+            && let Some(entry) = self.unsorted()
+        {
+            schedule.at(FabricEvent::Arrival(self.port), entry.arrives);
+        }
+        self.sorted += 1;
+        self.kept += 1;
+    }
+
+    /// Hands it over.
+    #[inline]
+    pub(crate) fn hand_over(&mut self) {
+        if let Some(entry) = self.ring.get_mut(self.sorted) {
+            entry.packet = PacketRef::NONE;
+        }
+        self.sorted += 1;
     }
 
     /// Forgets up to `departed` of the oldest packets, as far as they were handed over; says how
     /// many.
     #[inline]
     pub(crate) fn forget(&mut self, departed: usize) -> usize {
-        let forgotten = departed.min(self.handed);
-        self.ring.forget(forgotten);
-        self.handed -= forgotten;
+        let mut forgotten = 0;
+        while forgotten < departed && self.head() == Some(PacketRef::NONE) {
+            self.ring.forget(1);
+            forgotten += 1;
+        }
+        self.sorted -= forgotten;
         forgotten
+    }
+
+    /// When the oldest packet that was kept arrives.
+    fn next_kept(&self) -> Time {
+        if self.kept == 0 {
+            return Time::MAX;
+        }
+        let kept = self.ring.from(0).find(|entry| entry.packet != PacketRef::NONE);
+        kept.map_or(Time::MAX, |entry| entry.arrives)
+    }
+
+    /// The same as [`Link::pop_before`] for a shared link; `each` sees what was handed over, too.
+    pub(crate) fn pop_kept_before(&mut self, limit: Time, mut each: impl FnMut(InFlight)) -> Time {
+        while let Some(&entry) = self.ring.front()
+            && entry.arrives < limit
+        {
+            self.ring.forget(1);
+            self.sorted -= 1;
+            self.kept -= usize::from(entry.packet != PacketRef::NONE);
+            each(entry);
+        }
+        self.next_kept()
     }
 
     /// A packet handed over by the link's other half arrives at `arrives`.
@@ -123,6 +171,12 @@ impl Link {
             schedule.at(FabricEvent::Arrival(self.port), arrives);
         }
         self.ring.push_back(InFlight { arrives, packet, bytes });
+    }
+
+    /// Brings the place near where the next packet will be put.
+    #[inline]
+    pub(crate) fn prefetch_tail(&self) {
+        self.ring.prefetch_tail();
     }
 
     /// The packet that arrives next.
@@ -154,7 +208,7 @@ impl Link {
         Time::MAX
     }
 
-    /// Takes the packet that arrives now.
+    /// Takes the packet that arrives now. Of a shared link, all before it are forgotten.
     ///
     /// # Panics
     /// If the link is empty: the event did not come from this fabric.
@@ -162,7 +216,13 @@ impl Link {
     pub(crate) fn pop<S: Schedule>(&mut self, now: Time, schedule: &mut S) -> (InFlight, Node) {
         let entry = self.ring.pop_front().expect("an arrival is pending only while a packet is");
         debug_assert_eq!(entry.arrives, now, "{} was handled at the wrong time", self.port);
-        if let Some(next) = self.ring.front() {
+        if self.shared {
+            self.sorted -= 1;
+            self.kept -= 1;
+            if self.kept > 0 {
+                schedule.at(FabricEvent::Arrival(self.port), self.next_kept());
+            }
+        } else if let Some(next) = self.ring.front() {
             schedule.at(FabricEvent::Arrival(self.port), next.arrives);
         }
         (entry, self.peer)

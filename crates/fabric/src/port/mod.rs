@@ -75,22 +75,25 @@ impl Port {
         }
     }
 
-    pub(crate) fn set_remote(&mut self) {
+    pub(crate) fn link_mut(&mut self) -> &mut Link {
         match self {
-            Self::Fifo(port) => port.link.set_remote(),
-            Self::Class(port) => port.link.set_remote(),
+            Self::Fifo(port) => &mut port.link,
+            Self::Class(port) => &mut port.link,
         }
     }
 
-    /// The next packet to hand to the port's other half, if the link is remote.
-    pub(crate) fn hand_over(&mut self) -> Option<InFlight> {
+    pub(crate) fn set_shared(&mut self) {
+        self.link_mut().set_shared();
+    }
+
+    /// Hands the next packet to be sorted to the port's other half.
+    #[inline]
+    pub(crate) fn hand_over(&mut self) {
         match self {
             Self::Fifo(port) => port.link.hand_over(),
             Self::Class(port) => {
-                // A class port knows a packet only once it has departed: nothing is kept of it.
-                let entry = port.link.hand_over();
-                port.link.forget(1);
-                entry
+                port.link.hand_over();
+                port.forget_handed_over();
             }
         }
     }
@@ -155,7 +158,7 @@ impl Port {
     pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {
         match self {
             Self::Fifo(port) => port.pop_before(limit, take),
-            Self::Class(port) => port.link.pop_before(limit, take),
+            Self::Class(port) => port.pop_before(limit, take),
         }
     }
 

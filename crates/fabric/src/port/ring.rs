@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 
+use apus_units::prefetch;
+
 use super::link::InFlight;
 
 /// A queue of packets that grows as needed. Beside a `VecDeque` it saves a fifth of a hop's
@@ -37,6 +39,13 @@ impl Ring {
         if index < self.len { self.places.get(self.place(index)) } else { None }
     }
 
+    /// The same, to change it.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut InFlight> {
+        let place = self.place(index);
+        if index < self.len { self.places.get_mut(place) } else { None }
+    }
+
     #[inline(always)]
     pub(crate) fn front(&self) -> Option<&InFlight> {
         if self.len > 0 { self.places.get(self.head) } else { None }
@@ -57,6 +66,14 @@ impl Ring {
             *free = entry;
         }
         self.len += 1;
+    }
+
+    /// Brings the place near where the next one will be put.
+    #[inline]
+    pub(crate) fn prefetch_tail(&self) {
+        if let Some(place) = self.places.get(self.place(self.len)) {
+            prefetch(place);
+        }
     }
 
     /// Takes the oldest. A ring that runs empty starts over at its first place, which is still in

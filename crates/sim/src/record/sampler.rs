@@ -10,9 +10,9 @@ use super::{
     BAND, Band, Cdf, FlowRecord, FlowSample, OpRecord, PortRecord, PortSample, Quantity, Record,
     Recording, RttSum,
 };
+use crate::build::PlanError;
 use crate::part::Part;
 use crate::plan::Plan;
-use crate::simulation::PlanError;
 use crate::slowdown::Ideal;
 
 /// Most flows that percentiles over flows are taken of.
@@ -50,7 +50,7 @@ fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
 impl Sampler {
     pub(crate) fn new(plan: &Plan, record: Record, parts: &[Part]) -> Result<Self, PlanError> {
         let connections = plan.connections.len();
-        let mut network = crate::simulation::build_network(plan)?;
+        let mut network = crate::build::build_network(plan)?;
         let ideals = plan.connections.iter().enumerate().map(|(index, connection)| {
             Ideal::of(&mut network, connection.data_ends(), index as u64, plan.sizes)
         });

@@ -9,8 +9,8 @@ use super::ecn::Marking;
 use super::read::{Options, Scenario};
 use super::setup::Setup;
 use super::source::Source;
+use crate::build::build_network;
 use crate::measure::{NamedWorkload, SizeRange};
-use crate::simulation::build_network;
 use crate::slowdown::Ideal;
 
 /// Least marking threshold: 65 packets of an Ethernet MTU, DCTCP's K at 10 Gb/s (Alizadeh et al.,

@@ -1,0 +1,45 @@
+//! From a plan to a network, and what can be wrong with it.
+
+use std::fmt;
+
+use apus_fabric::{ControlError, Network, RouteError, TopologyError};
+use apus_wire::Header;
+
+use crate::plan::Plan;
+
+/// A plan that cannot be simulated.
+#[derive(Debug)]
+pub enum PlanError {
+    /// The topology is wrong.
+    Topology(TopologyError),
+    /// Two hosts of a connection cannot reach each other.
+    Route(RouteError),
+    /// Ports cannot pause as the plan says.
+    Pfc(ControlError),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Topology(error) => error.fmt(f),
+            Self::Route(error) => error.fmt(f),
+            Self::Pfc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// The network of a plan, without hosts.
+pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
+    let mut network = if plan.force_class_ports {
+        plan.topology.build_forcing_class_ports(plan.seed)
+    } else {
+        plan.topology.build(plan.seed)
+    }
+    .map_err(PlanError::Topology)?;
+    if let Some(pfc) = &plan.pfc {
+        network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
+    }
+    Ok(network)
+}

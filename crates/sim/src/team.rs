@@ -1,0 +1,99 @@
+//! The threads of a run: started once, and given their parts of the network for each step.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use apus_units::{Span, Time};
+
+use crate::parallel::Exchange;
+use crate::part::Part;
+
+/// One thread per part but the first, which the caller's own thread runs.
+pub(crate) struct Team {
+    exchange: Arc<Exchange>,
+    helpers: Vec<Helper>,
+}
+
+/// Parts come and go by value: between steps all are with the caller.
+struct Helper {
+    /// `None` once the run is over.
+    orders: Option<Sender<(Part, Time)>>,
+    done: Receiver<Part>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Team {
+    /// For so many parts that may run `lookahead` apart.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub(crate) fn new(parts: u32, lookahead: Span) -> io::Result<Self> {
+        let exchange = Arc::new(Exchange::new(parts, lookahead));
+        let helpers = (1..parts).map(|part| Helper::new(part, &exchange)).collect::<Result<_, _>>();
+        Ok(Self { helpers: helpers?, exchange })
+    }
+
+    /// Runs all events of all parts before `end`.
+    pub(crate) fn run(&mut self, parts: &mut Vec<Part>, end: Time) {
+        for (helper, part) in self.helpers.iter().zip(parts.drain(1..)) {
+            let orders = helper.orders.as_ref().expect("a team works until it is dropped");
+            // Whoever does not listen any more panicked, which the others notice below.
+            let _ = orders.send((part, end));
+        }
+        if self.helpers.is_empty() {
+            parts.iter_mut().for_each(|part| part.run_events(end));
+            return;
+        }
+        parts[0].run_windows(end, &self.exchange);
+        for helper in &mut self.helpers {
+            parts.push(helper.done());
+        }
+    }
+}
+
+impl Helper {
+    fn new(part: u32, exchange: &Arc<Exchange>) -> io::Result<Self> {
+        let (orders, inbox) = channel::<(Part, Time)>();
+        let (outbox, done) = channel();
+        let exchange = Arc::clone(exchange);
+        let work = move || {
+            for (mut part, end) in inbox {
+                part.run_windows(end, &exchange);
+                if outbox.send(part).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = Builder::new().name(format!("part {part}")).spawn(work)?;
+        Ok(Self { orders: Some(orders), done, thread: Some(thread) })
+    }
+
+    /// Its part, when it has run it; its panic, if that is what came of it.
+    fn done(&mut self) -> Part {
+        match (self.done.recv(), self.thread.take()) {
+            (Ok(part), thread) => {
+                self.thread = thread;
+                part
+            }
+            (Err(_), Some(thread)) => match thread.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => unreachable!("a helper ends before its orders do only by a panic"),
+            },
+            (Err(_), None) => unreachable!("a helper that panicked is not asked again"),
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It ends when nobody can give it orders any more.
+        drop(self.orders.take());
+        if let Some(thread) = self.thread.take() {
+            // Its panic, if any, was told by the part that waited for it.
+            let _ = thread.join();
+        }
+    }
+}
