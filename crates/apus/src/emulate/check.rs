@@ -61,6 +61,7 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str) -> Result<Spec, Vec<String>> 
             plan.host.engine.filter(|_| slow).map_or(0, |c| c.receive_packet.as_ps() / 1_000);
         AgentSpec {
             host,
+            cores: Vec::new(),
             tcp: None,
             key: key.to_owned(),
             algorithm: algorithm.clone(),

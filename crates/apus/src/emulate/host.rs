@@ -16,6 +16,7 @@ use apus_udp::session::KeyRing;
 use apus_udp::{Access, Config, Connection, Host, Mode, Request, async_channel};
 use apus_units::Rate;
 use clap::Args;
+use rustix::thread::CpuSet;
 
 use super::load::{Flow, Work};
 use super::network::address;
@@ -42,6 +43,7 @@ impl Agent {
         let Some(spec) = next() else { return Ok(()) };
         let spec: AgentSpec =
             serde_json::from_str(&spec).map_err(|error| Failure::Input(error.to_string()))?;
+        stay_on(&spec.cores)?;
         let result =
             if spec.tcp.is_some() { tcp::run(&spec, &mut next) } else { run(&spec, &mut next) };
         let Some(result) = result.map_err(Failure::Run)? else { return Ok(()) };
@@ -50,6 +52,19 @@ impl Agent {
         while next().is_some() {}
         std::process::exit(0)
     }
+}
+
+/// Binds this thread, and those that it will start, to these cores.
+fn stay_on(cores: &[usize]) -> Result<(), Failure> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    for &core in cores {
+        set.set(core);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|error| Failure::Run(format!("cores {cores:?} cannot be used: {error}")))
 }
 
 /// Writes a line to whoever started this process; one that is gone ends it by closing its input.

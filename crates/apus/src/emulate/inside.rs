@@ -11,13 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::thread::CpuSet;
 use serde_json::Value;
 
 use super::network::{self, device, run, within};
 use super::spec::{AgentSpec, HostResult, Node, Outcome, PortResult, Spec};
 use crate::failure::Failure;
 
-/// How often queues are looked at. deviation: no source; a look starts a process.
+/// How often queues are looked at. deviation: no source; a look takes 0.1 ms of a core that hosts use as well.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The process within the namespaces.
@@ -97,9 +98,29 @@ impl Agent {
     }
 }
 
+/// The cores of each host: hosts are machines of their own, so that each has some for itself where there are
+/// enough; otherwise none is bound to any.
+fn cores(hosts: usize) -> Vec<Vec<usize>> {
+    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
+    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
+    share(&allowed, hosts)
+}
+
+fn share(cores: &[usize], hosts: usize) -> Vec<Vec<usize>> {
+    match cores.len().checked_div(hosts) {
+        None | Some(0) => Vec::new(),
+        Some(each) => cores.chunks(each).take(hosts).map(<[usize]>::to_vec).collect(),
+    }
+}
+
 fn work(spec: &Spec) -> Result<Outcome, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let agents = spec.agents.iter().map(|agent| Agent::start(&program, agent));
+    let cores = cores(spec.agents.len());
+    let agents = spec.agents.iter().enumerate();
+    let agents = agents.map(|(i, agent)| {
+        let cores = cores.get(i).cloned().unwrap_or_default();
+        Agent::start(&program, &AgentSpec { cores, ..agent.clone() })
+    });
     let mut agents = agents.collect::<Result<Vec<_>, _>>()?;
     for agent in &mut agents {
         agent.expect("ready")?;
@@ -151,15 +172,17 @@ fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     let (warmup, end) = (Duration::from_nanos(warmup), Duration::from_nanos(end));
     let sender = spec.agents.iter().find(|agent| !agent.flows.is_empty() && agent.tcp.is_some());
     let mut tcp_rtt_us = Vec::new();
+    let switches = (0..spec.switches).map(Observer::start);
+    let mut switches = switches.collect::<Result<Vec<_>, _>>()?;
     thread::sleep(warmup.saturating_sub(begin.elapsed()));
-    look(spec, &mut ports)?;
+    look(&mut switches, &mut ports)?;
     for port in &mut ports {
         port.sent_before = port.result.sent_bytes;
         port.result.backlog.clear();
     }
     while begin.elapsed() + LOOK < end {
         thread::sleep(LOOK);
-        look(spec, &mut ports)?;
+        look(&mut switches, &mut ports)?;
         if let Some(sender) = sender {
             let mut ss = within(Node::Host(sender.host));
             tcp_rtt_us.extend(rtts(&run(ss.args(["ss", "-tinH", "state", "established"]), "")?));
@@ -173,18 +196,53 @@ fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     Ok(Outcome { hosts: Vec::new(), ports: ports.collect(), tcp_rtt_us })
 }
 
-/// Reads what `tc` knows of the queues.
-fn look(spec: &Spec, ports: &mut [Watched]) -> Result<(), String> {
-    for switch in 0..spec.switches {
+/// A `tc` that tells of a switch's queues as often as it is asked: to start one per look would take milliseconds
+/// from the hosts' engines.
+struct Observer {
+    switch: u32,
+    child: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Observer {
+    fn start(switch: u32) -> Result<Self, String> {
         let name = Node::Switch(switch).namespace();
         let mut tc = Command::new("tc");
-        let text = run(tc.args(["-n", &name, "-s", "-j", "qdisc", "show"]), "")?;
-        let queues: Vec<Value> =
-            serde_json::from_str(&text).map_err(|error| format!("tc says {error}"))?;
-        for queue in queues.iter().filter(|queue| queue["kind"] == "bfifo") {
-            let port = ports
-                .iter_mut()
-                .find(|port| port.switch == switch && queue["dev"] == port.device.as_str());
+        tc.args(["-n", &name, "-s", "-j", "-batch", "-"]);
+        let child = tc.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| format!("tc cannot be run: {error}"))?;
+        let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a process has no pipes".to_owned());
+        };
+        Ok(Self { switch, child, questions, answers: BufReader::new(answers) })
+    }
+
+    /// All queueing disciplines of the switch.
+    fn queues(&mut self) -> Result<Vec<Value>, String> {
+        let mut line = String::new();
+        let asked = writeln!(self.questions, "qdisc show").and_then(|()| self.questions.flush());
+        let heard = asked.and_then(|()| self.answers.read_line(&mut line));
+        heard.map_err(|error| format!("tc: {error}"))?;
+        serde_json::from_str(&line).map_err(|error| format!("tc says {line:?}: {error}"))
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        // It has nothing that is worth waiting for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads what `tc` knows of the queues.
+fn look(switches: &mut [Observer], ports: &mut [Watched]) -> Result<(), String> {
+    for observer in switches {
+        for queue in observer.queues()?.iter().filter(|queue| queue["kind"] == "bfifo") {
+            let port = ports.iter_mut().find(|port| {
+                port.switch == observer.switch && queue["dev"] == port.device.as_str()
+            });
             if let Some(Watched { result, .. }) = port {
                 let number = |key: &str| queue[key].as_u64().unwrap_or(0);
                 result.sent_bytes = number("bytes");
@@ -201,4 +259,17 @@ fn rtts(text: &str) -> Vec<f64> {
     let words = text.split_whitespace().filter_map(|word| word.strip_prefix("rtt:"));
     let ms = words.filter_map(|word| word.split('/').next()?.parse::<f64>().ok());
     ms.map(|ms| ms * 1e3).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_share_the_cores_evenly_if_each_gets_one() {
+        assert_eq!(share(&[0, 1], 2), [[0], [1]]);
+        assert_eq!(share(&[1, 3, 4, 6, 7], 2), [[1, 3], [4, 6]]);
+        assert!(share(&[0, 1], 3).is_empty());
+        assert!(share(&[], 2).is_empty() && share(&[0], 0).is_empty());
+    }
 }

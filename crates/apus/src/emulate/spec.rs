@@ -99,6 +99,8 @@ pub struct Route {
 pub struct AgentSpec {
     /// Its number.
     pub host: u32,
+    /// The cores that its threads run on; any if empty.
+    pub cores: Vec<usize>,
     /// A congestion control of the kernel's TCP, if that is to move the data.
     pub tcp: Option<String>,
     /// A line of a key file.

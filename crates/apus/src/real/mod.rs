@@ -25,7 +25,7 @@ pub const PORT: u16 = 48_700;
 pub enum ModeName {
     /// Never sleeps.
     Spinning,
-    /// Spins for 50 us, then sleeps.
+    /// Spins for 100 us, then sleeps.
     Hybrid,
     /// Sleeps at once.
     Blocking,
