@@ -28,6 +28,13 @@ impl Allowance {
         // `as` truncates, saturates at the largest count (an infinite window) and maps NaN to 0.
         (self.window as u32).max(1)
     }
+
+    /// Whether another packet may leave with so many in flight: fewer than [`Allowance::packets`].
+    #[inline]
+    #[must_use]
+    pub fn admits(&self, in_flight: u32) -> bool {
+        in_flight == 0 || f64::from(in_flight) + 1.0 <= self.window
+    }
 }
 
 /// The pace of a flow within its window.
@@ -90,7 +97,8 @@ pub trait Sender {
     }
     /// The algorithm's own timer expired.
     fn on_timer(&mut self, _now: Time) {}
-    /// Label of the path the flow should take; a change asks for a new one (Falcon's PLB).
+    /// Label of the path the flow should take; a change asks for a new one (Falcon's PLB). Transmissions
+    /// do not change it.
     fn path_label(&self) -> u32 {
         0
     }

@@ -132,7 +132,7 @@ impl<P> Network<P> {
 
     /// The same with the telemetry that an acknowledgement brings back, if its fields say that it
     /// brings any.
-    #[inline]
+    #[inline(always)]
     pub fn send_with<S: Schedule>(
         &mut self,
         now: Time,
@@ -348,6 +348,15 @@ impl<P> Network<P> {
     #[inline]
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
         self.pool.take(packet)
+    }
+
+    /// Frees a delivered packet that its host has read where it is.
+    ///
+    /// # Panics
+    /// If it was taken out before.
+    #[inline]
+    pub fn release(&mut self, packet: PacketRef) {
+        self.pool.release(packet);
     }
 
     /// The packets in flight and those delivered but not yet taken.

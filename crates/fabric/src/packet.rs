@@ -129,7 +129,7 @@ impl<P> PacketPool<P> {
     ///
     /// # Panics
     /// If the pool already holds 2^32 packets.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, packet: Packet<P>) -> PacketRef {
         let Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload } =
             packet;
@@ -228,6 +228,18 @@ impl<P> PacketPool<P> {
         Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload }
     }
 
+    /// Frees the packet's slot; nobody wants what is in it any more.
+    ///
+    /// # Panics
+    /// If it was taken out before.
+    #[inline]
+    pub fn release(&mut self, packet: PacketRef) {
+        let payload = &mut self.payloads[packet.0 as usize];
+        assert!(payload.is_some(), "{STALE}");
+        *payload = None;
+        self.free.push(packet.0);
+    }
+
     /// Packets held.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -268,6 +280,19 @@ mod tests {
         assert_eq!(pool.insert(packet(3)), first);
         assert_eq!((*pool.payload(first), *pool.payload(second)), (3, 2));
         assert_eq!(pool.len(), 2);
+        pool.release(first);
+        assert_eq!(pool.len(), 1);
+        assert_eq!(pool.insert(packet(4)), first);
+    }
+
+    #[test]
+    #[should_panic(expected = "already taken")]
+    fn a_packet_is_released_once() {
+        let mut pool = PacketPool::new();
+        let packet =
+            pool.insert(Packet::new(RouteId::default(), HostId::new(0), HostId::new(1), 1, ()));
+        pool.release(packet);
+        pool.release(packet);
     }
 
     #[test]

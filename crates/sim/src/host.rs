@@ -87,6 +87,8 @@ pub(crate) struct Host {
     pub(crate) receive_queue: ReceiveQueue,
     pub(crate) engine: Option<Engine>,
     nic_rate: Rate,
+    /// Picoseconds per byte if that is a whole number, otherwise 0: it spares a division per packet.
+    nic_byte_time: u64,
     jitter: Stream,
     /// Packets that the stack has let go and that reach the NIC later, in order of time.
     on_the_way: VecDeque<OnTheWay>,
@@ -124,6 +126,7 @@ impl Host {
             receive_queue: ReceiveQueue::default(),
             engine,
             nic_rate,
+            nic_byte_time: nic_rate.whole_byte_time(),
             jitter: Stream::new(seed, Purpose::Jitter, entity),
             on_the_way: VecDeque::new(),
             last_handed: [Time::ZERO; 2],
@@ -211,45 +214,52 @@ impl Host {
         receiver_level: u8,
         world: &mut World,
     ) -> Handled {
-        let noted = world.keep_telemetry(packet);
-        let Packet { ttl, congestion, src, payload: mut header, .. } = world.network.take(packet);
+        // The header is read where it is, and its place freed afterwards: it is long.
+        let pool = world.network.pool();
+        let telemetry = pool.telemetry(packet);
+        let (fields, mut header) = (pool.fields(packet), pool.payload(packet));
+        let own;
         if let Body::Signal(_) = header.body {
             // It names the flow as the peer knows it.
-            let Some(flow) = self.flow_of_peer(src, header.flow) else {
+            let Some(flow) = self.flow_of_peer(fields.src, header.flow) else {
+                world.network.release(packet);
                 return Handled::Refused;
             };
-            header.flow = flow;
+            own = Header { flow, ..*header };
+            header = &own;
         }
         let arrival = Arrival {
             now: self.clocks.host.read(now),
             nic_received_at: self.clocks.nic_timestamp(received_at, now),
-            hops: Packet::<Header>::DEFAULT_TTL - ttl,
-            marked: congestion.ecn == apus_cc::Ecn::Congested,
+            hops: Packet::<Header>::DEFAULT_TTL - fields.ttl,
+            marked: fields.congestion.ecn == apus_cc::Ecn::Congested,
             receiver_level,
         };
-        let observed =
-            Observed { fields: congestion.fields, telemetry: noted.then_some(&world.telemetry) };
-        let handled = self.endpoint.handle_observed(&arrival, &header, &observed);
-        let connection = self.flows[header.flow.index()].connection;
-        world.metrics.on_handled(connection, &handled, &header);
+        let observed = Observed { fields: fields.congestion.fields, telemetry };
+        let handled = self.endpoint.handle_observed(&arrival, header, &observed);
+        let id = header.flow;
+        let connection = self.flows[id.index()].connection;
+        world.metrics.on_handled(connection, &handled, header);
         if let Some(workloads) = &mut world.workloads {
             let bytes = world.sizes.wire_bytes(&header.body);
-            let state = || self.endpoint.snapshot(header.flow);
+            let state = || self.endpoint.snapshot(id);
             workloads.on_handled(connection, &handled, bytes, state);
         }
         if let Some(recorder) = &mut world.recorder {
             recorder.on_handled(connection, &handled);
         }
-        if let Handled::Data { finished: true, .. } = handled {
-            if let Some(devices) = &mut self.devices
-                && let Body::Data(segment) = &header.body
-                && matches!(segment.kind, SegmentKind::ReadRequest { .. })
-            {
-                let times = (now, arrival.now);
-                devices.on_request(times, header.flow, segment, &mut self.endpoint);
-            }
+        let finished = matches!(handled, Handled::Data { finished: true, .. });
+        if finished
+            && let Some(devices) = &mut self.devices
+            && let Body::Data(segment) = &header.body
+            && matches!(segment.kind, SegmentKind::ReadRequest { .. })
+        {
+            devices.on_request((now, arrival.now), id, segment, &mut self.endpoint);
+        }
+        world.network.release(packet);
+        if finished {
             let application = &mut self.application;
-            let noted = application.on_received(now, arrival.now, header.flow, &mut self.endpoint);
+            let noted = application.on_received(now, arrival.now, id, &mut self.endpoint);
             if let Some(completion) = noted {
                 world.on_completion(now, connection, &completion);
             }
@@ -269,11 +279,12 @@ impl Host {
     #[inline]
     fn pump(&mut self, now: Time, world: &mut World) {
         let local = self.clocks.host.read(now);
-        while let Some(transmit) = self.endpoint.poll_ack(local) {
+        while self.endpoint.has_ack() {
+            let Some(transmit) = self.endpoint.poll_ack(local) else { break };
             self.hand_to_nic(now, Thread::Sending, &transmit, world);
         }
         self.complete(now, local, world);
-        while self.nic_has_room(now) {
+        while self.endpoint.has_data() && self.nic_has_room(now) {
             let Some(transmit) = self.endpoint.poll_data(local) else { break };
             self.hand_to_nic(now, Thread::Sending, &transmit, world);
         }
@@ -370,9 +381,17 @@ impl Host {
         }
         // What the NIC's limit of credits drops takes no time on the wire.
         if accepted {
-            self.nic_drained = self.nic_drained.max(now)
-                + self.nic_rate.serialization_time(Bytes::new(u64::from(wire_bytes)));
+            self.nic_drained = self.nic_drained.max(now) + self.serialization_time(wire_bytes);
         }
+    }
+
+    /// How long the NIC takes to send so many bytes.
+    #[inline]
+    fn serialization_time(&self, bytes: u32) -> Span {
+        if self.nic_byte_time > 0 {
+            return Span::from_ps(u64::from(bytes) * self.nic_byte_time);
+        }
+        self.nic_rate.serialization_time(Bytes::new(u64::from(bytes)))
     }
 
     /// What the NIC's port has to tell of the packet that it has just been given (Bolt ns-3: a host's
@@ -405,10 +424,8 @@ impl Host {
         if let Some(next) = self.on_the_way.front() {
             at = at.min(next.at);
         }
-        let timeout = match self.endpoint.next_timeout() {
-            Some(local) => self.clocks.host.when_it_shows(local),
-            None => Time::MAX,
-        };
+        let timeout = self.endpoint.next_timeout().unwrap_or(Time::MAX);
+        let timeout = self.clocks.host.when_it_shows(timeout);
         match &self.engine {
             None => {
                 at = at.min(timeout);

@@ -1,7 +1,7 @@
 //! What a run measures. Everything counts from the end of the warm-up on; what happened before is
 //! kept apart.
 
-use apus_transport::{Completion, Handled, Outcome};
+use apus_transport::{Completion, Handled, Outcome, RttSample};
 use apus_units::{Span, Time};
 use apus_wire::{Body, Control, Header};
 use hdrhistogram::Histogram;
@@ -71,6 +71,16 @@ impl Distribution {
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+
+    /// As many values of zero.
+    fn record_zeros(&mut self, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.histogram.saturating_record_n(0, count);
+        self.count += count;
+        self.min = 0;
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -187,6 +197,66 @@ pub(crate) struct Connection {
     pub(crate) since_sample: u64,
 }
 
+/// The delays of acknowledged packets.
+#[derive(Debug)]
+pub(crate) struct Rtts {
+    fabric: Distribution,
+    end_to_end: Distribution,
+    endpoint: Distribution,
+    /// Both RTTs of packets without endpoint delay: all of them where hosts cost nothing, and then one
+    /// distribution is noted per acknowledgement instead of three.
+    without_endpoint_delay: Distribution,
+}
+
+impl Rtts {
+    fn new() -> Self {
+        Self {
+            fabric: Distribution::of_times(),
+            end_to_end: Distribution::of_times(),
+            endpoint: Distribution::of_times(),
+            without_endpoint_delay: Distribution::of_times(),
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, sample: &RttSample) {
+        if sample.endpoint_delay.is_zero() && sample.fabric_rtt == sample.end_to_end_rtt {
+            return self.without_endpoint_delay.record(sample.fabric_rtt);
+        }
+        self.fabric.record(sample.fabric_rtt);
+        self.end_to_end.record(sample.end_to_end_rtt);
+        self.endpoint.record(sample.endpoint_delay);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.fabric.add(&other.fabric);
+        self.end_to_end.add(&other.end_to_end);
+        self.endpoint.add(&other.endpoint);
+        self.without_endpoint_delay.add(&other.without_endpoint_delay);
+    }
+
+    /// NIC-to-NIC RTTs.
+    pub(crate) fn fabric(&self) -> Distribution {
+        let mut all = self.fabric.clone();
+        all.add(&self.without_endpoint_delay);
+        all
+    }
+
+    /// RTTs from timestamp to timestamp.
+    pub(crate) fn end_to_end(&self) -> Distribution {
+        let mut all = self.end_to_end.clone();
+        all.add(&self.without_endpoint_delay);
+        all
+    }
+
+    /// Endpoint delays.
+    pub(crate) fn endpoint(&self) -> Distribution {
+        let mut all = self.endpoint.clone();
+        all.record_zeros(self.without_endpoint_delay.count);
+        all
+    }
+}
+
 /// All that a run measures at hosts; ports keep their own counters.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -195,9 +265,7 @@ pub(crate) struct Metrics {
     /// Packets that a NIC's full receive queue dropped, over the whole run.
     pub(crate) nic_drops: u64,
     pub(crate) connections: Vec<Connection>,
-    pub(crate) fabric_rtt: Distribution,
-    pub(crate) end_to_end_rtt: Distribution,
-    pub(crate) endpoint_delay: Distribution,
+    rtts: Rtts,
     pub(crate) nic_rx_delay: Distribution,
     pub(crate) op_latency: Distribution,
     warmup_end: Time,
@@ -211,9 +279,7 @@ impl Metrics {
             startup: Counts::default(),
             nic_drops: 0,
             connections: vec![Connection::default(); connections],
-            fabric_rtt: Distribution::of_times(),
-            end_to_end_rtt: Distribution::of_times(),
-            endpoint_delay: Distribution::of_times(),
+            rtts: Rtts::new(),
             nic_rx_delay: Distribution::of_times(),
             op_latency: Distribution::of_times(),
             warmup_end,
@@ -230,9 +296,7 @@ impl Metrics {
         for (connection, more) in self.connections.iter_mut().zip(&other.connections) {
             connection.new_bytes += more.new_bytes;
         }
-        self.fabric_rtt.add(&other.fabric_rtt);
-        self.end_to_end_rtt.add(&other.end_to_end_rtt);
-        self.endpoint_delay.add(&other.endpoint_delay);
+        self.rtts.add(&other.rtts);
         self.nic_rx_delay.add(&other.nic_rx_delay);
         self.op_latency.add(&other.op_latency);
     }
@@ -244,6 +308,11 @@ impl Metrics {
         for connection in &mut self.connections {
             connection.new_bytes = 0;
         }
+    }
+
+    /// The delays of all acknowledged packets.
+    pub(crate) fn rtts(&self) -> &Rtts {
+        &self.rtts
     }
 
     #[inline]
@@ -286,9 +355,7 @@ impl Metrics {
             // It came and has to come again.
             Handled::OutOfOrder { .. } => self.warm.delivered_packets += 1,
             Handled::Ack(Some(sample)) if !self.in_warmup => {
-                self.fabric_rtt.record(sample.fabric_rtt);
-                self.end_to_end_rtt.record(sample.end_to_end_rtt);
-                self.endpoint_delay.record(sample.endpoint_delay);
+                self.rtts.record(sample);
             }
             Handled::Credit { used } => {
                 self.warm.credits.received += 1;

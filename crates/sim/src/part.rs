@@ -1,7 +1,7 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
 use apus_cc::bolt::link_rate_code;
-use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
+use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal};
 use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId, PortId, Time};
@@ -79,7 +79,6 @@ impl Part {
             ack_class: plan.ack_class,
             credits: plan.credits.is_some(),
             now: Time::ZERO,
-            telemetry: Telemetry::default(),
             to_hand_over: Vec::new(),
             workloads: None,
             recorder: None,
@@ -354,11 +353,11 @@ fn look_ahead_at_class_ports(world: &World, queue: &EventQueue) {
 /// On a busy link they come long before the slot of the event queue that [`look_ahead`] sees.
 #[inline]
 pub(crate) fn look_behind(world: &World, host: &Host, port: PortId) {
-    world.network.prefetch_coming(port, 2);
-    if let Some(header) = world.network.coming(port, 1) {
+    let (first, second) = world.network.coming(port);
+    if let Some(header) = second {
         host.prefetch(header);
     }
-    if let Some(header) = world.network.coming(port, 0) {
+    if let Some(header) = first {
         host.prefetch_further(header);
     }
 }

@@ -242,8 +242,8 @@ impl Simulation {
         summary.stop_reason = stopped;
         if let Some(recording) = &mut recording {
             let metrics = &self.parts[0].world.metrics;
-            recording.fabric_rtt = metrics.fabric_rtt.cdf();
-            recording.end_to_end_rtt = metrics.end_to_end_rtt.cdf();
+            recording.fabric_rtt = metrics.rtts().fabric().cdf();
+            recording.end_to_end_rtt = metrics.rtts().end_to_end().cdf();
             recording.op_latency = metrics.op_latency.cdf();
         }
         if let Some(recording) = recording {

@@ -1,7 +1,7 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
 use apus_cc::Telemetry;
-use apus_fabric::{FabricEvent, Network, Packet, PacketRef, Schedule, Sent};
+use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
@@ -124,8 +124,6 @@ pub(crate) struct World {
     pub(crate) credits: bool,
     /// The time of the event being handled; between phases, the end of the last one.
     pub(crate) now: Time,
-    /// What switches noted on the packet that a host processes.
-    pub(crate) telemetry: Telemetry,
     /// Ports with packets for other parts of the network.
     pub(crate) to_hand_over: Vec<PortId>,
     /// Measures workloads that have a name, if any has.
@@ -155,14 +153,6 @@ impl World {
         if let Some(recorder) = &mut self.recorder {
             recorder.on_completion(now, connection, completion);
         }
-    }
-
-    /// Keeps what switches noted on a packet that is about to be taken out; whether they did.
-    #[inline]
-    pub(crate) fn keep_telemetry(&mut self, packet: PacketRef) -> bool {
-        let Some(telemetry) = self.network.pool().telemetry(packet) else { return false };
-        self.telemetry = *telemetry;
-        true
     }
 
     /// The class in which a packet of a flow of class `flow` travels.

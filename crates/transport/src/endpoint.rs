@@ -368,12 +368,15 @@ impl Endpoint {
             }
             let flow = &mut self.flows[id.index()];
             flow.in_ready = false;
-            let sent = match flow.readiness(now, &self.config) {
-                Readiness::Ready => flow.send_data(now, &self.config),
-                Readiness::At(_) | Readiness::Rests(_) | Readiness::Waiting => None,
-            };
+            let ready = flow.can_send || flow.readiness(now, &self.config) == Readiness::Ready;
+            let first = flow.send.in_flight == 0;
+            let sent = if ready { flow.send_data(now, &self.config) } else { None };
             let path_label = flow.path_label;
-            self.update(now, id);
+            if first || sent.is_none() || flow.control.is_some() {
+                self.update(now, id);
+            } else {
+                self.update_after_data(now, id);
+            }
             if let Some((header, congestion)) = sent {
                 return Some(Transmit { flow: id, header, congestion, path_label });
             }
@@ -382,27 +385,36 @@ impl Endpoint {
     }
 
     /// Whether `poll_ack` may have something to return.
+    #[inline]
     #[must_use]
     pub fn has_ack(&self) -> bool {
-        !(self.acks.is_empty()
-            && self.controls.is_empty()
-            && self.requests.is_empty()
-            && self.rejects.is_empty())
+        // One branch for all of them.
+        self.acks.len() | self.controls.len() | self.requests.len() | self.rejects.len() > 0
+    }
+
+    /// Whether `poll_data` may have something to return.
+    #[inline]
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        !self.ready.is_empty()
     }
 
     /// Whether `poll_transmit` may have something to return.
+    #[inline]
     #[must_use]
     pub fn has_transmit(&self) -> bool {
-        self.has_ack() || !self.ready.is_empty()
+        self.has_ack() || self.has_data()
     }
 
     /// The next op that ended.
+    #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
     }
 
     /// When to call [`Endpoint::handle_timeout`] at the latest; `None` if nothing is timed.
     /// The answer changes with every call that takes `&mut self`, and may be early, never late.
+    #[inline]
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         (self.next_timeout != Time::MAX).then_some(self.next_timeout)
@@ -412,6 +424,7 @@ impl Endpoint {
     pub fn abort(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
         flow.open = false;
+        flow.can_send = false;
         let completions = &mut self.completions;
         flow.send.abort(|f, sent| {
             let outcome = if sent { Outcome::Unknown } else { Outcome::Failed };
@@ -473,20 +486,47 @@ impl Endpoint {
             flow.in_controls = true;
             self.controls.push_back(id);
         }
+        let readiness = self.note_readiness(now, id);
+        let flow = &self.flows[id.index()];
+        let (due, armed) = (flow.next_timer(readiness, &self.config), flow.timer);
+        // A timer that is due earlier than armed must move; one that is due later is left to
+        // expire and looks again, so that an acknowledgement costs no work in the wheel.
+        if due < armed {
+            self.arm(id, due);
+        }
+    }
+
+    /// The same after a data packet of an open flow without control packets has left behind others: its
+    /// timeouts are as they were, and it has no more to send than before.
+    #[inline]
+    fn update_after_data(&mut self, now: Time, id: FlowId) {
+        let readiness = self.note_readiness(now, id);
+        let flow = &self.flows[id.index()];
+        let (due, armed) = (flow.next_timer_of_pace(readiness), flow.timer);
+        if due < armed {
+            self.arm(id, due);
+        }
+    }
+
+    /// Puts the flow among those that can send data, if it can now.
+    #[inline]
+    fn note_readiness(&mut self, now: Time, id: FlowId) -> Readiness {
+        let flow = &mut self.flows[id.index()];
         let readiness = flow.readiness(now, &self.config);
-        if !flow.in_ready && readiness == Readiness::Ready {
+        flow.can_send = readiness == Readiness::Ready;
+        if flow.can_send && !flow.in_ready {
             flow.in_ready = true;
             self.ready.push_back(id);
         }
-        // A timer that is due earlier than armed must move; one that is due later is left to
-        // expire and looks again, so that an acknowledgement costs no work in the wheel.
-        let due = flow.next_timer(readiness, &self.config);
-        if due < flow.timer {
-            flow.timer = due;
-            let at = self.round_up(due);
-            self.wheel.insert(id.get(), at);
-            self.next_timeout = self.next_timeout.min(at);
-        }
+        readiness
+    }
+
+    /// The wheel is to look at the flow at `due`.
+    fn arm(&mut self, id: FlowId, due: Time) {
+        self.flows[id.index()].timer = due;
+        let at = self.round_up(due);
+        self.wheel.insert(id.get(), at);
+        self.next_timeout = self.next_timeout.min(at);
     }
 
     /// The start of the wheel's slot at or after `at`, so that nothing fires early.

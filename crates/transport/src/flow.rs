@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use apus_cc::bolt::rate_of_code;
 use apus_cc::registry::Algorithm;
 use apus_cc::{
-    AckEvent, Allowance, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
+    AckEvent, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
     SignalEvent, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
@@ -94,6 +94,9 @@ pub(crate) struct Flow {
     pub(crate) in_requests: bool,
     pub(crate) in_acks: bool,
     pub(crate) in_controls: bool,
+    /// Data could go when the flow was last looked at: it still can, as time does not take that back and
+    /// whatever else does looks at the flow again.
+    pub(crate) can_send: bool,
     /// The peer's count of marked packets at the newest acknowledgement.
     marked: u32,
     /// When the wheel will look at this flow, if it is in the wheel.
@@ -122,6 +125,7 @@ impl Flow {
             in_requests: false,
             in_acks: false,
             in_controls: false,
+            can_send: false,
             timer: Time::MAX,
             marked: 0,
         }
@@ -170,20 +174,29 @@ impl Flow {
     }
 
     /// What window and pace of the algorithm allow.
+    #[inline]
     fn allowed(&self, now: Time) -> Readiness {
         if !self.send.has_data() {
             return Readiness::Waiting;
         }
         let allowance = self.algorithm.allowance();
-        let waits_for_credit = allowance.pacing == Pacing::Credits && !self.has_credit();
         let in_flight = self.send.data_in_flight();
         if let Pacing::Rest(gap) = allowance.pacing {
             return self.rested(now, gap, allowance.window - f64::from(in_flight));
         }
-        if in_flight >= allowance.packets() || waits_for_credit {
+        if !allowance.admits(in_flight) {
             return Readiness::Waiting;
         }
-        match self.paced_until(&allowance) {
+        // The pace counts from the previous transmission, so that the period is rtt/cwnd (Swift Alg. 1
+        // l. 30).
+        let paced_until = match allowance.pacing {
+            Pacing::AckClocked | Pacing::Rest(_) => return Readiness::Ready,
+            Pacing::Credits if self.has_credit() => return Readiness::Ready,
+            Pacing::Credits => return Readiness::Waiting,
+            Pacing::Delay(gap) => self.send.last_sent_at().map(|last| last.saturating_add(gap)),
+            Pacing::Rate(rate) => self.sent_behind(rate),
+        };
+        match paced_until {
             Some(at) if at > now => Readiness::At(at),
             _ => Readiness::Ready,
         }
@@ -204,18 +217,8 @@ impl Flow {
         }
     }
 
-    /// When the pace lets the next data packet go: counted from the previous transmission, so that
-    /// the period is rtt/cwnd (Swift Alg. 1 l. 30).
-    fn paced_until(&self, allowance: &Allowance) -> Option<Time> {
-        let last = self.send.last_sent_at()?;
-        match allowance.pacing {
-            Pacing::AckClocked | Pacing::Credits | Pacing::Rest(_) => None,
-            Pacing::Delay(gap) => Some(last.saturating_add(gap)),
-            Pacing::Rate(rate) => self.sent_behind(rate),
-        }
-    }
-
     /// When the retransmission timeout expires, while anything is in flight.
+    #[inline]
     pub(crate) fn timeout_at(&self) -> Option<Time> {
         (self.send.in_flight > 0)
             .then(|| self.send.progress_at.saturating_add(self.algorithm.rto()))
@@ -241,24 +244,29 @@ impl Flow {
     /// The earliest time at which the flow, in this state of readiness, wants to be looked at.
     #[inline]
     pub(crate) fn next_timer(&self, readiness: Readiness, config: &EndpointConfig) -> Time {
-        let paced = match readiness {
-            Readiness::At(at) | Readiness::Rests(at) => at,
-            Readiness::Ready | Readiness::Waiting => Time::MAX,
-        };
         let timeout = self.timeout_at().unwrap_or(Time::MAX);
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
         // What is due already waits to be polled.
         let control = if self.in_controls { Time::MAX } else { self.next_control() };
-        paced
-            .min(timeout)
-            .min(give_up)
-            .min(control)
-            .min(self.algorithm.next_timer().unwrap_or(Time::MAX))
+        self.next_timer_of_pace(readiness).min(timeout).min(give_up).min(control)
+    }
+
+    /// The same of what a data packet's departure may change: when the next one may go, and the
+    /// algorithm's own timer.
+    #[inline]
+    pub(crate) fn next_timer_of_pace(&self, readiness: Readiness) -> Time {
+        let paced = match readiness {
+            Readiness::At(at) | Readiness::Rests(at) => at,
+            Readiness::Ready | Readiness::Waiting => Time::MAX,
+        };
+        paced.min(self.algorithm.next_timer().unwrap_or(Time::MAX))
     }
 
     /// When a peer that owes us something counts as gone.
+    #[inline]
     pub(crate) fn give_up_at(&self, config: &EndpointConfig) -> Option<Time> {
-        Some(self.send.waiting_since()?.saturating_add(config.give_up_after?))
+        let after = config.give_up_after?;
+        Some(self.send.waiting_since()?.saturating_add(after))
     }
 
     /// Takes in an acknowledgement and tells the algorithm; `finish` gets each op that ends.

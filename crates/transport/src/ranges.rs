@@ -29,6 +29,7 @@ impl RangeSet {
     }
 
     /// Adds `[start, start + length)`; returns how many of its bytes were not yet in the set.
+    #[inline]
     pub fn insert(&mut self, start: u64, length: u64) -> u64 {
         let end = start + length;
         if start <= self.contiguous && self.rest().is_empty() {

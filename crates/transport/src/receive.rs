@@ -217,7 +217,9 @@ impl ReceiveSide {
             self.drop_done();
             return Accepted::Cancelled;
         }
-        op.first = Some((segment.kind, segment.op_length));
+        if op.first.is_none() {
+            op.first = Some((segment.kind, segment.op_length));
+        }
         let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
         let bytes = op.received.insert(segment.offset, u64::from(segment.length));
         let finished = request || op.received.is_complete(segment.op_length);

@@ -64,6 +64,11 @@ impl ReceivedPackets {
         }
         if packet > self.largest {
             let ahead = packet.get() - self.largest.get();
+            if ahead < SHORT {
+                let [bitmap, _] = shifted_a_little([self.bitmap, Bits::default()], ahead);
+                *self = Self { largest: packet, bitmap: Bits([bitmap.0[0] | 1, bitmap.0[1]]) };
+                return Recorded::New;
+            }
             *self = Self { largest: packet, bitmap: Bits::new(shifted(bitmap, ahead) | 1) };
             return Recorded::New;
         }
@@ -131,10 +136,22 @@ impl AckedPackets {
     /// Whether `largest` was ever sent is for the caller to check before.
     #[inline]
     pub fn on_ack(&mut self, largest: PacketNumber, bitmap: u128) -> NewlyAcked {
-        // A bit below packet number 0, which only a broken peer can set, names no packet.
-        let bitmap = bitmap & u128::MAX >> (WINDOW - 1).saturating_sub(largest.get());
+        let mut bitmap = bitmap;
+        if largest.get() < WINDOW - 1 {
+            // A bit below packet number 0, which only a broken peer can set, names no packet.
+            bitmap &= u128::MAX >> (WINDOW - 1 - largest.get());
+        }
         if bitmap == 0 {
             return NewlyAcked { largest, bits: 0 };
+        }
+        // Almost all acknowledgements: in order, and a little further than the one before.
+        if let Some(ahead @ 0..SHORT) = largest.get().checked_sub(self.largest.get())
+            && self.recent != Bits::default()
+        {
+            let [recent, older] = shifted_a_little([self.recent, self.older], ahead);
+            let bits = bitmap & !recent.get();
+            *self = Self { largest, recent: Bits::new(recent.get() | bits), older };
+            return NewlyAcked { largest, bits };
         }
         if self.recent.get() == 0 || largest > self.largest {
             self.advance(largest);
@@ -175,6 +192,19 @@ impl AckedPackets {
         self.recent = Bits::new(shifted(recent, ahead));
         self.largest = largest;
     }
+}
+
+/// Below this a shift moves bits into the next word at most.
+const SHORT: u64 = u64::BITS as u64;
+
+/// 256 bits, the lower half first, moved up by fewer than [`SHORT`].
+#[inline]
+fn shifted_a_little([low, high]: [Bits; 2], by: u64) -> [Bits; 2] {
+    let into_next = |word: u64| (word >> 1) >> (SHORT - 1 - by);
+    let ([a, b], [c, d]) = (low.0, high.0);
+    let low = Bits([a << by, b << by | into_next(a)]);
+    let high = Bits([c << by | into_next(b), d << by | into_next(c)]);
+    [low, high]
 }
 
 /// `bits << by`, zero if nothing is left.

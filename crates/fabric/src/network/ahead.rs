@@ -30,19 +30,18 @@ impl<P> Network<P> {
         self.has_class_ports
     }
 
-    /// What the packet carries that will arrive on the link behind `port` after `n` others.
+    /// What the next two packets carry that will arrive on the link behind `port`, as far as there are
+    /// any; brings the one after them near.
     #[inline]
-    pub fn coming(&self, port: PortId, n: usize) -> Option<&P> {
-        let packet = self.ports[port.index()].link().coming(n)?;
-        Some(self.pool.payload(packet))
-    }
-
-    /// That packet itself.
-    #[inline]
-    pub fn prefetch_coming(&self, port: PortId, n: usize) {
-        if let Some(packet) = self.ports[port.index()].link().coming(n) {
-            self.pool.prefetch(packet, true);
+    pub fn coming(&self, port: PortId) -> (Option<&P>, Option<&P>) {
+        let link = self.ports[port.index()].link();
+        let payload = |packet| self.pool.payload(packet);
+        let Some(first) = link.coming(0) else { return (None, None) };
+        let Some(second) = link.coming(1) else { return (Some(payload(first)), None) };
+        if let Some(third) = link.coming(2) {
+            self.pool.prefetch(third, true);
         }
+        (Some(payload(first)), Some(payload(second)))
     }
 
     /// The packet that will arrive.
