@@ -33,6 +33,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use mimalloc::MiMalloc;
+
+/// It asks the kernel for huge pages, which the C library's does not: flows, packets and ports of a large
+/// network are touched in no order that the processor's table of pages could hold (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Datacenter congestion control that one can simulate and ship.
 #[derive(Parser)]
