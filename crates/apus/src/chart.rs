@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::svg::{self, COLOURS, ValueAxis, escape};
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};
 use crate::text::number;
@@ -13,11 +14,6 @@ const MARGIN: [f64; 4] = [64.0, 34.0, 16.0, 46.0];
 const PANELS_PER_ROW: usize = 2;
 /// Lines that the legend has room for in a row of panels.
 const LEGEND_LINE: f64 = 18.0;
-/// Colours that people tell apart, also with a colour-blind eye (Okabe and Ito 2008).
-pub const COLOURS: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
-const TICKS: u32 = 4;
-
 /// Draws the medians against the first axis, whose values stand in the order given.
 pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> String {
     let Some(first) = axes.first() else { return String::new() };
@@ -33,11 +29,11 @@ pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> Str
     let legend = if lines.len() > 1 { LEGEND_LINE * lines.len() as f64 } else { 0.0 };
     let top = 36.0;
     let height = top + PANEL_HEIGHT * panel_rows as f64 + legend + 16.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{}\" y=\"22\" font-size=\"15\" text-anchor=\"middle\">{}</text>\n",
+    let mut svg = svg::begin(width, height);
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"22\" font-size=\"15\" text-anchor=\"middle\">{}</text>",
         width / 2.0,
         escape(title)
     );
@@ -59,7 +55,6 @@ pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> Str
         for (index, line) in lines.iter().enumerate() {
             let y = top + PANEL_HEIGHT * panel_rows as f64 + LEGEND_LINE * index as f64 + 14.0;
             let colour = COLOURS[index % COLOURS.len()];
-            // Writing to a String cannot fail.
             let _ = writeln!(
                 svg,
                 "<rect x=\"20\" y=\"{}\" width=\"22\" height=\"4\" fill=\"{colour}\"/>\
@@ -93,11 +88,10 @@ fn panel(
     let (x0, x1) = (x + left, x + PANEL_WIDTH - right);
     let (y0, y1) = (y + PANEL_HEIGHT - bottom, y + top);
     let most = series.iter().flatten().filter_map(|(_, value)| *value).fold(0.0, f64::max);
-    let step = round_step(if most > 0.0 { most / f64::from(TICKS) } else { 0.25 });
-    let most = step * f64::from(TICKS);
+    let values = ValueAxis::new(most, y0, y1);
     let places = axis.values.len();
     let at_x = |place: usize| x0 + (x1 - x0) * (place as f64 + 0.5) / places as f64;
-    let at_y = |value: f64| y0 - (y0 - y1) * value / most;
+    let at_y = |value: f64| values.at(value);
     // Writing to a String cannot fail.
     let _ = writeln!(
         svg,
@@ -110,18 +104,7 @@ fn panel(
         y0 + 36.0,
         escape(&axis.key)
     );
-    for tick in 0..=TICKS {
-        let value = step * f64::from(tick);
-        let line = at_y(value);
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{x0}\" x2=\"{x1}\" y1=\"{line:.1}\" y2=\"{line:.1}\" stroke=\"#ddd\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            x0 - 6.0,
-            line + 4.0,
-            number(value)
-        );
-    }
+    values.draw(svg, x0, x1);
     // With many values only some are written below the axis.
     let every = places.div_ceil(8);
     for (place, value) in axis.values.iter().enumerate().step_by(every) {
@@ -157,16 +140,4 @@ fn panel(
             );
         }
     }
-}
-
-/// The next round number: 1, 2, 2.5 or 5 times a power of ten.
-pub fn round_step(step: f64) -> f64 {
-    let power = 10f64.powi(step.log10().floor() as i32);
-    let round = [1.0, 2.0, 2.5, 5.0].into_iter().find(|round| round * power >= step * 0.999);
-    round.unwrap_or(10.0) * power
-}
-
-/// Text as part of a page or picture.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use apus_cc::registry::algorithms;
-use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind, suggestion};
+use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind};
 use apus_sim::columns;
+use apus_units::suggestion;
 use clap::Args;
 
 use crate::failure::Failure;

@@ -20,8 +20,10 @@ pub struct List {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// The scenarios that `apus run` knows by name; `reproduce` takes all but the benchmarks.
+    /// The scenarios that `apus run` knows by name.
     Scenarios,
+    /// Those of them that reproduce a publication: what `apus reproduce --all` runs.
+    Experiments,
     /// The algorithms and their profiles.
     Algorithms,
     /// The kinds of topology.
@@ -38,6 +40,7 @@ impl List {
         let pair = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
         let rows = match self.what {
             What::Scenarios => library::names().map(scenario).collect(),
+            What::Experiments => library::experiments().map(scenario).collect(),
             What::Algorithms => algorithms()
                 .iter()
                 .map(|info| {

@@ -24,6 +24,7 @@ mod reproduce;
 mod results;
 mod run;
 mod store;
+mod svg;
 mod sweep;
 mod tables;
 mod text;

@@ -300,7 +300,8 @@ fn reproduce_prints_paper_and_measurement() {
 #[test]
 fn list_names_what_there_is() {
     for (what, parts) in [
-        ("scenarios", &["swift/table3", "swift/fig17", "swift/fig20"][..]),
+        ("scenarios", &["swift/table3", "swift/fig17", "swift/fig20", "bench/incast-100"][..]),
+        ("experiments", &["swift/table3", "swift/fig17", "swift/fig20"]),
         ("algorithms", &["swift", "dctcp", "constant"]),
         ("topologies", &["star", "dumbbell", "leaf-spine", "fat-tree"]),
         ("workloads", &["incast", "permutation", "all-to-all", "flows"]),
@@ -310,6 +311,10 @@ fn list_names_what_there_is() {
         for part in parts {
             assert!(stdout.lines().any(|line| line.starts_with(part)), "{part}: {stdout}");
         }
+        // Benchmarks, contests and real runs are no experiments.
+        let others = ["bench/", "contest/", "real/"];
+        let other = |line: &str| others.iter().any(|other| line.starts_with(other));
+        assert!(what != "experiments" || !stdout.lines().any(other), "{stdout}");
     }
 }
 

@@ -10,17 +10,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The library's experiments with their titles, as `apus list scenarios` prints them.
+/// The names of the library's experiments, as `apus list experiments` prints them.
 fn experiments() -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_apus"))
-        .args(["list", "scenarios"])
+        .args(["list", "experiments"])
         .output()
         .expect("process");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let names = text.lines().filter_map(|line| line.split_whitespace().next());
-    let others = ["bench/", "contest/", "real/"];
-    let experiment = |name: &&str| !others.iter().any(|other| name.starts_with(other));
-    names.filter(experiment).map(str::to_owned).collect()
+    names.map(str::to_owned).collect()
 }
 
 /// The value of `key = "..."` in a line of a scenario.

@@ -23,7 +23,6 @@ mod header;
 pub mod hpcc;
 pub mod hull;
 pub mod notified;
-mod random;
 pub mod rcp;
 mod receiver;
 pub mod registry;
@@ -47,7 +46,6 @@ pub use rtt::{Backoff, RtoRule, RttEstimator};
 pub use sender::{Allowance, Pacing, Sender, SenderControl, Snapshot};
 pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
-    suggestion,
 };
 pub use state::{StateError, StateField, StateOverride};
 pub use switch::{

@@ -8,10 +8,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use apus_units::{Span, Time};
+use apus_units::{Span, Time, suggestion};
 
 use crate::expresspass::CreditLimit;
-use crate::settings::suggestion;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
     LossEvent, ReceiverAlgorithm, SendInfo, Sender, SenderControl, SettingError, Settings,

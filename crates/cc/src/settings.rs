@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt;
 
-use apus_units::{Bytes, Rate, Span};
+use apus_units::{Bytes, Rate, Span, suggestion};
 
 /// What an algorithm is and which parameters it takes.
 #[derive(Clone, Copy, Debug)]
@@ -149,34 +149,6 @@ pub(crate) fn require(
         return Ok(());
     }
     Err(SettingError::at(parameter, format!("`{parameter}` must be {must}, but it is {value}")))
-}
-
-/// `; did you mean ...?` with the nearest of `names`, or the list of them if none is near: the end
-/// of a message about a word that is not one of them.
-#[must_use]
-pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let near = names.clone().map(|name| (edit_distance(word, name), name)).min();
-    match near {
-        Some((distance, name)) if distance <= 1 + word.len() / 4 => {
-            format!("; did you mean `{name}`?")
-        }
-        _ => format!("; there are {}", names.collect::<Vec<_>>().join(", ")),
-    }
-}
-
-/// Levenshtein's distance in bytes.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 impl fmt::Display for Value {

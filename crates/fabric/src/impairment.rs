@@ -1,6 +1,7 @@
 //! Links that lose, corrupt or hold back packets at random, from a stream given at construction.
 
 use apus_units::Span;
+use apus_units::random::SplitMix64;
 
 use crate::counters::DropReason;
 
@@ -11,7 +12,7 @@ pub struct Impairment {
     /// It befalls a packet whose 64-bit draw is below this.
     threshold: u64,
     fate: Fate,
-    state: u64,
+    stream: SplitMix64,
 }
 
 /// What befalls a packet.
@@ -46,17 +47,11 @@ impl Impairment {
     fn new(probability: f64, fate: Fate, seed: u64) -> Self {
         // The conversion saturates: probability 1 spares one draw in 2^64.
         let threshold = (probability * (u64::MAX as f64)) as u64;
-        Self { threshold, fate, state: seed }
+        Self { threshold, fate, stream: SplitMix64::new(seed) }
     }
 
     /// What befalls the next packet, if anything.
     pub(crate) fn draw(&mut self) -> Option<Fate> {
-        // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z < self.threshold).then_some(self.fate)
+        (self.stream.bits() < self.threshold).then_some(self.fate)
     }
 }

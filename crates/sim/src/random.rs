@@ -1,6 +1,7 @@
 //! Streams of random numbers, one per (seed, entity, purpose), so that a number that one entity
 //! draws changes no other's.
 
+use apus_units::random::{self, INCREMENT, mix};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -34,7 +35,7 @@ impl Stream {
         // Each input is mixed in by SplitMix64's finaliser, so that near keys give far streams.
         let mut state = seed;
         for part in [purpose as u64, entity] {
-            state = mix(state ^ mix(part.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+            state = mix(state ^ mix(part.wrapping_add(INCREMENT)));
         }
         Self(Xoshiro256PlusPlus::seed_from_u64(state))
     }
@@ -47,12 +48,12 @@ impl Stream {
     /// Uniform in [0, 1), with 53 bits.
     #[inline]
     pub(crate) fn uniform(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        random::uniform(self.0.next_u64())
     }
 
-    /// Uniform in 0..n, `n` at least 1; the bias of 2^-64 n is far below what any run can see.
+    /// Uniform in 0..n, `n` at least 1.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+        random::below(self.0.next_u64(), n)
     }
 
     /// Exponential with mean 1, by `libm` so that it is equal on every machine.
@@ -69,13 +70,6 @@ impl Stream {
         }
         order
     }
-}
-
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014).
-pub(crate) fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

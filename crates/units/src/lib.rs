@@ -10,8 +10,10 @@ extern crate alloc;
 mod hint;
 mod id;
 mod quantity;
+pub mod random;
 mod rate;
 mod size;
+mod suggest;
 mod time;
 
 pub use hint::{prefetch, prefetch_first, prefetch_start};
@@ -19,4 +21,5 @@ pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;
 pub use rate::Rate;
 pub use size::Bytes;
+pub use suggest::suggestion;
 pub use time::{Span, Time};

@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use apus_cc::registry::algorithms;
-use apus_cc::suggestion;
 use apus_sim::scenario::{Options, Scenario, Setup};
+use apus_units::suggestion;
 use clap::Args;
 use table::{Contestant, Metrics};
 

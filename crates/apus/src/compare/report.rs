@@ -6,7 +6,7 @@ use apus_sim::scenario::{Scenario, unit_of};
 use serde_json::{Map, Value, json};
 
 use super::table::{Contestant, Metrics, Spread, heading};
-use crate::chart::{COLOURS, escape};
+use crate::svg::{COLOURS, escape};
 use crate::text::{columns, number};
 
 /// Everything that a comparison found.

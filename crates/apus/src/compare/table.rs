@@ -1,6 +1,7 @@
 //! What a comparison shows of each algorithm.
 
-use apus_cc::suggestion;
+use apus_units::suggestion;
+
 use apus_sim::scenario::{METRICS, Scenario, Setup, unit_of};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use apus_sim::experiment::Shown;
 
 use super::ExperimentResult;
-use crate::chart::{escape, round_step};
+use crate::svg::{self, ValueAxis, escape};
 use crate::text::number;
 
 const PANEL: (f64, f64) = (440.0, 270.0);
@@ -19,7 +19,6 @@ const NAMES: f64 = 330.0;
 const OURS: &str = "#0072b2";
 const PAPER: &str = "#d55e00";
 const ACCEPTED: &str = "#d9efe3";
-const TICKS: u32 = 4;
 
 /// Draws what there is to draw: quantities that several variants have, and checks with a number of
 /// the paper.
@@ -51,11 +50,7 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     let rows = panels.len().div_ceil(PANELS_PER_ROW) as f64;
     let ratios = if compared.is_empty() { 0.0 } else { ROW * compared.len() as f64 + 76.0 };
     let height = PANEL.1 * rows + ratios + 24.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
+    let mut svg = svg::begin(width, height);
     for (index, panel) in panels.iter().enumerate() {
         let x = PANEL.0 * (index % PANELS_PER_ROW) as f64;
         let y = PANEL.1 * (index / PANELS_PER_ROW) as f64;
@@ -107,9 +102,8 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
         ours.max(shown.paper.unwrap_or(0.0)).max(shown.measured.unwrap_or(0.0))
     };
     let most = panel.iter().map(highest).fold(0.0, f64::max);
-    let step = round_step(if most > 0.0 { most / f64::from(TICKS) } else { 0.25 });
-    let most = step * f64::from(TICKS);
-    let at_y = |value: f64| y0 - (y0 - y1) * (value / most).clamp(0.0, 1.0);
+    let values = ValueAxis::new(most, y0, y1);
+    let at_y = |value: f64| values.at(value.clamp(0.0, values.most()));
     let unit = match panel[0].unit.as_str() {
         "" => String::new(),
         unit => format!(" [{unit}]"),
@@ -121,23 +115,12 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
         y1 - 12.0,
         escape(&panel[0].quantity),
     );
-    for tick in 0..=TICKS {
-        let value = step * f64::from(tick);
-        let line = at_y(value);
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{x0}\" x2=\"{x1}\" y1=\"{line:.1}\" y2=\"{line:.1}\" stroke=\"#ddd\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            x0 - 6.0,
-            line + 4.0,
-            number(value)
-        );
-    }
+    values.draw(svg, x0, x1);
     let places = places(panel);
     let at_x = |place: f64| x0 + (x1 - x0) * place;
     for (shown, place) in panel.iter().zip(&places) {
         if shown.low.is_some() || shown.high.is_some() {
-            let high = at_y(shown.high.unwrap_or(most));
+            let high = at_y(shown.high.unwrap_or(values.most()));
             let height = at_y(shown.low.unwrap_or(0.0)) - high;
             let _ = writeln!(
                 svg,

@@ -5,9 +5,10 @@ mod figure;
 mod pool;
 pub mod tables;
 
+use apus_units::suggestion;
+
 use std::path::{Path, PathBuf};
 
-use apus_cc::suggestion;
 use apus_sim::experiment::{CheckResult, Experiment, FULL_SEEDS, QUICK_SEEDS, Shown, Verdict};
 use apus_sim::scenario::{Options, Scenario};
 use apus_sim::summary::Summary;

@@ -3,10 +3,11 @@
 mod grid;
 pub mod table;
 
+use apus_units::suggestion;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use apus_cc::suggestion;
 use apus_sim::Watch;
 use apus_sim::scenario::{METRICS, SCOPED, pattern_of};
 use clap::Args;

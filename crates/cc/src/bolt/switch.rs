@@ -4,9 +4,9 @@ use apus_units::{Bytes, Time};
 
 use super::header::BoltFields;
 use super::params::Params;
-use crate::random::Random;
 use crate::switch::{PortView, Signal, SwitchHalf, SwitchInfo, Verdict};
 use crate::{AlgorithmFields, CongestionHeader};
+use apus_units::random::SplitMix64;
 
 /// The state of one class of an egress port: Bolt keeps it per queue (§4.1, App. B).
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct BoltPort {
     pru_cap: u32,
     src_probability: f64,
     /// For `src_probability`.
-    random: Random,
+    random: SplitMix64,
     /// `pru_token` (Alg. 1), packets.
     pru_token: u32,
     /// `sm_token` (Alg. 3), bytes; negative while packets queue up.
@@ -48,7 +48,7 @@ impl BoltPort {
             sm_weighted: params.sm_weighted,
             pru_cap: if params.pru_cap == 0 { u32::MAX } else { params.pru_cap },
             src_probability: params.src_probability,
-            random: Random::new(info.seed),
+            random: SplitMix64::new(info.seed),
             pru_token: 0,
             sm_token: 0.0,
             last_sm_time: Time::ZERO,

@@ -3,9 +3,9 @@
 
 use apus_units::Bytes;
 
-use crate::random::Random;
 use crate::switch::{PortView, SwitchHalf, Verdict};
 use crate::{CongestionHeader, Ecn};
+use apus_units::random::SplitMix64;
 
 /// From no mark to every packet marked, as RED does on the queue of the moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,14 +39,14 @@ impl Ramp {
 #[derive(Clone, Debug)]
 pub struct RampMarker {
     ramp: Ramp,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl RampMarker {
     /// A marker whose random numbers follow from `seed`.
     #[must_use]
     pub fn new(ramp: Ramp, seed: u64) -> Self {
-        Self { ramp, random: Random::new(seed) }
+        Self { ramp, random: SplitMix64::new(seed) }
     }
 
     /// The same ramp with another stream of random numbers.

@@ -6,14 +6,14 @@ use apus_units::{Span, Time};
 
 use super::feedback::Feedback;
 use super::params::Params;
-use crate::random::Random;
 use crate::{DataEvent, FlowInfo, MAX_CREDIT_PADDING, Receiver, ReceiverControl};
+use apus_units::random::SplitMix64;
 
 /// The receiver half: closed, or sending credits from a request to the stop.
 #[derive(Clone, Debug)]
 pub struct ExpressPassReceiver {
     params: Arc<Params>,
-    random: Random,
+    random: SplitMix64,
     /// Credits per second that the line lets pass: one and its data fill it.
     max_rate: f64,
     /// What it keeps while it sends credits.
@@ -36,7 +36,7 @@ impl ExpressPassReceiver {
         // Credits get control / (control + packet) of the line: 84 / (84 + 1538) = 5.18 %.
         let pair = (flow.control.get() + flow.packet.get()) as f64 * 8.0;
         let max_rate = flow.line_rate.as_bps() as f64 / pair;
-        Self { params, random: Random::new(flow.seed), max_rate, sending: None, next_number: 0 }
+        Self { params, random: SplitMix64::new(flow.seed), max_rate, sending: None, next_number: 0 }
     }
 
     /// The feedback control, while credits are sent.

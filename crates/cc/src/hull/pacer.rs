@@ -3,7 +3,7 @@
 use apus_units::{Rate, Time};
 
 use super::params::PacerParams;
-use crate::random::Random;
+use apus_units::random::SplitMix64;
 
 /// The pacer of one flow.
 ///
@@ -11,7 +11,7 @@ use crate::random::Random;
 /// several flows share nothing, so each has a bucket of its own.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    random: Random,
+    random: SplitMix64,
     /// `R_tb`, bit/s of wire bytes.
     rate: f64,
     line_rate: f64,
@@ -31,7 +31,7 @@ impl Pacer {
     pub fn new(line_rate: Rate, seed: u64) -> Self {
         let line_rate = line_rate.as_bps() as f64;
         Self {
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
             rate: line_rate,
             line_rate,
             until: Time::ZERO,

@@ -11,6 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use apus_units::random::{INCREMENT, mix};
 use apus_units::{HostId, PortId, SwitchId};
 
 pub use table::RouteId;
@@ -65,17 +66,9 @@ pub const fn opposite(port: PortId) -> PortId {
     PortId::new(port.get() ^ 1)
 }
 
-/// Finalizer of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
-/// OOPSLA 2014): every input bit changes every output bit with probability close to one half.
-const fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// Mixes one more word into a hash; the constant is SplitMix64's increment.
+/// Mixes one more word into a hash.
 const fn absorb(hash: u64, word: u64) -> u64 {
-    mix(hash.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ word)
+    mix(hash.wrapping_add(INCREMENT) ^ word)
 }
 
 const UNREACHABLE: u8 = u8::MAX;

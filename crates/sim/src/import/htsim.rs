@@ -105,7 +105,7 @@ fn parse_connection(line: usize, pair: &str, rest: &[&str]) -> Result<Message, I
             }
             other => {
                 let known = ["id", "start", "size"];
-                let hint = apus_cc::suggestion(other, known.into_iter());
+                let hint = apus_units::suggestion(other, known.into_iter());
                 return wrong(line, format!("unknown word `{}`{hint}", shorten(other)));
             }
         }
@@ -195,7 +195,7 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
             }
             (key, _) => {
                 let known = ["Nodes", "Tiers", "Podsize", "Tier"].into_iter().chain(TIER_KEYS);
-                let hint = apus_cc::suggestion(key, known);
+                let hint = apus_units::suggestion(key, known);
                 return wrong(line, format!("`{}` is not known here{hint}", shorten(key)));
             }
         }

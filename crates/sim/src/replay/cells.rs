@@ -1,7 +1,6 @@
 //! The cells of a line of CSV: numbers and words, which hold no comma.
 
-use apus_cc::suggestion;
-use apus_units::{Span, Time};
+use apus_units::{Span, Time, suggestion};
 
 use super::event::Event;
 

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io::{BufRead, Read};
 
-use apus_cc::{StateOverride, suggestion};
-use apus_units::{Span, Time};
+use apus_cc::StateOverride;
+use apus_units::{Span, Time, suggestion};
 
 use super::cells::{self, Cell};
 use super::event::Event;

@@ -1,10 +1,8 @@
 //! `[algorithm]`: which algorithms the workloads use, with which parameters.
 
 use apus_cc::registry::{AlgorithmConfig, algorithms, build};
-use apus_cc::{
-    CongestionHeader, Ecn, FlowInfo, ParamKind, SendInfo, Sender, SwitchInfo, suggestion,
-};
-use apus_units::{Bytes, PacketNumber, Time};
+use apus_cc::{CongestionHeader, Ecn, FlowInfo, ParamKind, SendInfo, Sender, SwitchInfo};
+use apus_units::{Bytes, PacketNumber, Time, suggestion};
 
 use super::label::{LABEL_RULE, is_label};
 use super::section::Section;

@@ -1,7 +1,7 @@
 //! Settings by dotted key, as variants, overrides and quick runs have them, and the reasons that they
 //! need.
 
-use apus_cc::suggestion;
+use apus_units::suggestion;
 
 use super::keys::KEYS;
 use super::section::Section;

@@ -150,7 +150,7 @@ fn find_ports(topology: &Topology, text: &str) -> Result<(String, Vec<PortId>), 
     let unknown = [from, to].into_iter().find(|name| !names.iter().any(|known| known == name));
     Err(match unknown {
         Some(name) => {
-            let hint = apus_cc::suggestion(name, names.iter().map(String::as_str));
+            let hint = apus_units::suggestion(name, names.iter().map(String::as_str));
             format!("names \"{name}\", which is no node of the topology{hint}")
         }
         None => format!("names \"{from}\" and \"{to}\", which no link connects"),

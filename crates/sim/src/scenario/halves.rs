@@ -2,9 +2,9 @@
 //! workloads that travel in it, if that algorithm has a switch half.
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{SwitchAlgorithm, SwitchInfo, suggestion};
+use apus_cc::{SwitchAlgorithm, SwitchInfo};
 use apus_fabric::{Node, Topology};
-use apus_units::Bytes;
+use apus_units::{Bytes, suggestion};
 
 use super::algorithm::{NamedAlgorithm, speaks};
 use super::section::Section;

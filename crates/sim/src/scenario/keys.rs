@@ -1,6 +1,6 @@
 //! The keys at the root of a scenario.
 
-use apus_cc::suggestion;
+use apus_units::suggestion;
 
 use super::section::Section;
 use super::source::Problems;

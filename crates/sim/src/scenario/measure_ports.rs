@@ -121,7 +121,7 @@ fn read_group(
         ports.extend(found.map(|(port, _)| *port));
         if ports.len() == before {
             let known = names.iter().take(10_000).map(|(_, name)| name.as_str());
-            let hint = apus_cc::suggestion(&pattern, known);
+            let hint = apus_units::suggestion(&pattern, known);
             problem(format!("`{name}` names no port of a switch by \"{pattern}\"{hint}"));
         }
         patterns.push(pattern);
@@ -156,12 +156,12 @@ fn read_comparison(
     let group: String = table.require("ports")?;
     let known = || groups.iter().map(|known| known.group.name.as_str());
     let found = known().position(|known| known == group);
-    let hint = || apus_cc::suggestion(&group, known());
+    let hint = || apus_units::suggestion(&group, known());
     table.check(found.is_some(), "ports", format_args!("names no group of ports{}", hint()));
     let class = |key| {
         let name: String = table.require(key)?;
         let found = classes.iter().position(|known| *known == name);
-        let hint = || apus_cc::suggestion(&name, classes.iter().map(String::as_str));
+        let hint = || apus_units::suggestion(&name, classes.iter().map(String::as_str));
         table.check(found.is_some(), key, format_args!("names no class{}", hint()));
         // At most 8 classes.
         found.map(|index| ClassId::new(index as u8))

@@ -33,7 +33,7 @@ fn read(line: &str, place: Place, problems: &Problems) -> Result<Table, String> 
     let mut words = line.split_whitespace();
     let kind = words.next().ok_or("the line is empty")?;
     if !TOPOLOGIES.iter().any(|(name, _)| *name == kind) {
-        let hint = apus_cc::suggestion(kind, TOPOLOGIES.iter().map(|(name, _)| *name));
+        let hint = apus_units::suggestion(kind, TOPOLOGIES.iter().map(|(name, _)| *name));
         return Err(format!("there is no kind \"{kind}\"{hint}"));
     }
     let mut put = |key: &str, value: Value| {

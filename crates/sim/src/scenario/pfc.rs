@@ -40,7 +40,7 @@ fn read_classes(section: &Section<'_>, classes: &[Class]) -> Option<Vec<ClassId>
     let known = || classes.iter().map(|class| class.name.as_str());
     let find = |name: &String| {
         let found = known().position(|known| known == name);
-        let hint = || apus_cc::suggestion(name, known());
+        let hint = || apus_units::suggestion(name, known());
         section.check(
             found.is_some(),
             "classes",

@@ -1,6 +1,6 @@
 //! A scenario as a whole: the file, its testbed and what the command line changes become runs and checks.
 
-use apus_cc::suggestion;
+use apus_units::suggestion;
 
 use super::assignment::{Assignment, ReasonRule, assign};
 use super::check::{Check, refuse_unused, unused_variants};

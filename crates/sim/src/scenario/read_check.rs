@@ -1,6 +1,6 @@
 //! Reads `[[check]]` and `[[show]]`.
 
-use apus_cc::suggestion;
+use apus_units::suggestion;
 
 use super::check::{Check, Reduce, Relative};
 use super::metric::{METRICS, Names, is_fraction, unit_of};

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 
-use apus_cc::suggestion;
-use apus_units::{Bytes, Rate, Span};
+use apus_units::{Bytes, Rate, Span, suggestion};
 
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};

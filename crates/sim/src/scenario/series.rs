@@ -65,7 +65,7 @@ fn read_subject(table: &Section<'_>, subjects: &Subjects<'_>) -> Option<Subject>
     let find = |key, known: &[&str], what: &str| -> Option<usize> {
         let name: String = of.get(key)?;
         let found = known.iter().position(|known| *known == name);
-        let hint = apus_cc::suggestion(&name, known.iter().copied());
+        let hint = apus_units::suggestion(&name, known.iter().copied());
         of.check(found.is_some(), key, format_args!("names no {what}{hint}"));
         found
     };

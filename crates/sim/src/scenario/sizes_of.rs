@@ -56,7 +56,7 @@ pub(super) fn read_sizes(section: &Section<'_>) -> Option<OpSizes> {
     section.no_effect("size", "with `sizes`");
     if let Value::Text(name) = &node.value {
         let Some((known, _)) = BUILT_IN.iter().find(|(known, _)| known == name) else {
-            let hint = apus_cc::suggestion(name, BUILT_IN.iter().map(|(known, _)| *known));
+            let hint = apus_units::suggestion(name, BUILT_IN.iter().map(|(known, _)| *known));
             let message = format!(
                 "has no built-in distribution \"{name}\"{hint}; one of your own is \
                  {{ file = \"mine.txt\" }}"

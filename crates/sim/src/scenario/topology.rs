@@ -1,8 +1,8 @@
 //! `[topology]`: shape, links, buffers and marking.
 
-use apus_cc::{SwitchAlgorithm, suggestion};
+use apus_cc::SwitchAlgorithm;
 use apus_fabric::{Buffer, Node, PfcConfig, Topology, TopologyError};
-use apus_units::{Bytes, Rate, Span};
+use apus_units::{Bytes, Rate, Span, suggestion};
 
 use super::classes::{Class, read_classes};
 use super::ecn::Marking;

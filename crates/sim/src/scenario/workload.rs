@@ -1,7 +1,6 @@
 //! `[[workload]]`: who sends how much to whom, and when.
 
-use apus_cc::suggestion;
-use apus_units::Span;
+use apus_units::{Span, suggestion};
 
 use super::closed::ClosedLoops;
 use super::frame::{Frame, Times, check_times, stop_later};
