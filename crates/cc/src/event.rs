@@ -36,6 +36,26 @@ pub struct AckEvent<'a> {
     pub telemetry: Option<&'a Telemetry>,
 }
 
+/// A flow's full packets have another size from now on: what the path takes was found out, or has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSizeEvent {
+    /// Payload bytes of a full data packet until now.
+    pub payload_before: Bytes,
+    /// Payload bytes of a full data packet; not zero.
+    pub payload: Bytes,
+    /// Wire bytes of a full data packet.
+    pub packet: Bytes,
+}
+
+impl PacketSizeEvent {
+    /// What a window in packets is to be multiplied by, so that it stays what it was in bytes: longer packets
+    /// must not make it larger (RFC 8899 §3, probing and congestion control).
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        self.payload_before.get() as f64 / self.payload.get().max(1) as f64
+    }
+}
+
 /// A switch told the source of a packet of its congestion ([`Signal`](crate::Signal)).
 #[derive(Clone, Copy, Debug)]
 pub struct SignalEvent {

@@ -36,8 +36,8 @@ mod telemetry;
 pub mod timely;
 
 pub use event::{
-    AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, SendInfo, SignalEvent,
-    TimeoutEvent,
+    AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, PacketSizeEvent, SendInfo,
+    SignalEvent, TimeoutEvent,
 };
 pub use flow::FlowInfo;
 pub use header::{AlgorithmFields, CongestionHeader, Echo, Ecn, Word};

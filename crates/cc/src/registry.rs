@@ -13,8 +13,9 @@ use apus_units::{Span, Time, suggestion};
 use crate::expresspass::CreditLimit;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
-    LossEvent, ReceiverAlgorithm, SendInfo, Sender, SenderControl, SettingError, Settings,
-    SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    LossEvent, PacketSizeEvent, ReceiverAlgorithm, SendInfo, Sender, SenderControl, SettingError,
+    Settings, SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
+    TimeoutEvent,
 };
 
 /// A sender half that the table can build by name.
@@ -282,6 +283,10 @@ macro_rules! algorithms {
             #[inline]
             fn on_notification(&mut self, now: Time) {
                 match self { $(Self::$variant(sender) => sender.on_notification(now),)+ }
+            }
+
+            fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+                match self { $(Self::$variant(sender) => sender.on_packet_size(event),)+ }
             }
 
             #[inline]

@@ -3,8 +3,8 @@
 use apus_units::{Rate, Span, Time};
 
 use crate::{
-    AckEvent, Backlog, CongestionHeader, CreditEvent, LossEvent, SendInfo, SignalEvent, StateError,
-    StateOverride, TimeoutEvent,
+    AckEvent, Backlog, CongestionHeader, CreditEvent, LossEvent, PacketSizeEvent, SendInfo,
+    SignalEvent, StateError, StateOverride, TimeoutEvent,
 };
 
 /// How fast a flow may send: a window, and a pace within it.
@@ -86,6 +86,9 @@ pub trait Sender {
     fn on_signal(&mut self, _event: &SignalEvent) {}
     /// The receiver saw marked packets (DCQCN's congestion notification packet).
     fn on_notification(&mut self, _now: Time) {}
+    /// Full packets have another size from now on. A window in packets stays what it is in bytes
+    /// ([`PacketSizeEvent::scale`]), within its bounds.
+    fn on_packet_size(&mut self, _event: &PacketSizeEvent) {}
     /// The control packet to send at `now`, given what there is to send. Asked of algorithms that are
     /// paced by [`Pacing::Credits`], after every event of the flow.
     fn poll_control(&mut self, _now: Time, _backlog: &Backlog) -> Option<SenderControl> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use apus_cc::registry::Registered;
 use apus_cc::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    ParamDefault, ParamInfo, ParamKind, ProfileInfo, RtoRule, RttEstimator, SendInfo, Sender,
-    SettingError, Settings, Snapshot, TimeoutEvent,
+    PacketSizeEvent, ParamDefault, ParamInfo, ParamKind, ProfileInfo, RtoRule, RttEstimator,
+    SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
 };
 use apus_units::{PacketNumber, Span, Time};
 
@@ -73,6 +73,10 @@ impl Sender for Aimd {
 
     fn on_timeout(&mut self, _: &TimeoutEvent) {
         self.cwnd = 1.0;
+    }
+
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.cwnd = (self.cwnd * event.scale()).max(1.0);
     }
 
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}

@@ -15,7 +15,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{CongestionHeader, DataEvent, FlowInfo, Sender, Snapshot, Telemetry};
+use apus_cc::{
+    CongestionHeader, DataEvent, FlowInfo, PacketSizeEvent, Sender, Snapshot, Telemetry,
+};
 use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 

@@ -3,10 +3,10 @@
 
 mod support;
 
-use apus_cc::FlowInfo;
 use apus_cc::registry::{AlgorithmConfig, build};
+use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_transport::{EndpointConfig, OpKind, Outcome};
-use apus_units::{FlowId, OpId, Span, Time};
+use apus_units::{Bytes, FlowId, OpId, Span, Time};
 use apus_wire::{Body, RegionKey, RejectReason, Segment, SegmentKind};
 use support::{Faults, Pair, Random, byte};
 
@@ -208,11 +208,16 @@ fn cancelled_and_refused_ops_end_once_whatever_the_network_does() {
 }
 
 #[test]
-fn set_max_payload__cuts_lost_ranges_anew() {
+fn set_packet_size__cuts_lost_ranges_anew() {
     let mut pair = pair("8");
     pair.lose = (0..8).map(|seq| (0, seq)).collect();
     pair.submit(0, WRITE, 32_768);
-    pair.sides[0].endpoint.set_max_payload(pair.flow, 1000);
+    let size = PacketSizeEvent {
+        payload_before: Bytes::new(4096),
+        payload: Bytes::new(1000),
+        packet: Bytes::new(1064),
+    };
+    pair.sides[0].endpoint.set_packet_size(pair.flow, &size);
     pair.run_until(FAR);
     assert_eq!(pair.sides[0].completions[0].outcome, Outcome::Done);
     let expected: Vec<u8> = (0..32_768).map(|i| byte(0, false, 0, i)).collect();

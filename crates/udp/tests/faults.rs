@@ -121,6 +121,26 @@ fn a_path_that_drops_long_packets_without_a_word_carries_ops_in_shorter_ones() {
     exchange(0);
 }
 
+#[test]
+fn a_window_stays_what_it_is_in_bytes_when_a_probe_finds_that_the_path_takes_longer_packets() {
+    let mut settings = config(HYBRID);
+    settings.set_algorithm(None, &[("initial_cwnd", "64")]).expect("a parameter of Swift");
+    let (server, client) = (host(settings.clone()), host(settings));
+    let here = client.connect(server.local_addr()).expect("connect");
+    let from = Instant::now();
+    let window = loop {
+        let (state, _) = here.flow_state(0).expect("its state");
+        if state.cwnd < 64.0 {
+            break state.cwnd;
+        }
+        assert!(from.elapsed() < PATIENCE, "the algorithm was not told");
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    // 64 packets of at most 1280 B are as many bytes as 9.1 of 9000 B, and less by the headers' share: 7.2 if they
+    // took 300 B.
+    assert!((7.2..9.1).contains(&window), "{window}");
+}
+
 /// Long against anything on a loopback interface.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -12,8 +12,8 @@ use crate::registry::Registered;
 use crate::swift::Swift;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, SignalEvent,
-    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings,
+    SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// Timeouts in a row after which the window falls to its minimum, as in Swift (Alg. 1 l. 17).
@@ -264,6 +264,15 @@ impl Sender for Bolt {
     }
 
     #[inline]
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.payload = event.payload.get() as u32;
+        self.packet = event.packet.get() as u32;
+        self.cwnd = (self.cwnd * event.scale()).clamp(self.params.min_cwnd, self.params.max_cwnd);
+        if let Some(fallback) = &mut self.fallback {
+            fallback.on_packet_size(event);
+        }
+    }
+
     fn allowance(&self) -> Allowance {
         let window = self.window();
         let gap = |rtt: Span| Span::from_ps_f64(rtt.as_ps_f64() / window);

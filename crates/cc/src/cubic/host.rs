@@ -9,8 +9,8 @@ use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
-    ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateOverride, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold, and smallest window after a loss, in packets (RFC 9438 Fig. 5).
@@ -219,6 +219,16 @@ impl Sender for Cubic {
     }
 
     #[inline]
+    /// The curve counts in packets: a new stage begins, towards the same plateau in bytes.
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        let (by, most) = (event.scale(), self.params.max_cwnd);
+        self.cwnd = (self.cwnd * by).max(LOSS_WINDOW).min(most);
+        self.ssthresh = (self.ssthresh * by).max(MIN_SSTHRESH).min(most);
+        self.w_max *= by;
+        self.cwnd_prior *= by;
+        self.stage = Stage::None;
+    }
+
     fn allowance(&self) -> Allowance {
         Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
     }

@@ -10,8 +10,9 @@ use super::switch::RampMarker;
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, Ecn, FlowInfo, LossEvent,
-    Pacing, ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender,
+    SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
+    TimeoutEvent,
 };
 
 /// From this part of the line's rate on a flow counts as recovered: the halving of the distance to
@@ -205,6 +206,10 @@ impl Sender for Dcqcn {
     }
 
     #[inline]
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.packet = u32::try_from(event.packet.get()).unwrap_or(u32::MAX);
+    }
+
     fn allowance(&self) -> Allowance {
         let rate = Rate::from_bps(self.current as u64);
         Allowance { window: f64::INFINITY, pacing: Pacing::Rate(rate) }

@@ -8,8 +8,8 @@ use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
-    ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateOverride, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
@@ -167,6 +167,12 @@ impl Sender for Dctcp {
     }
 
     #[inline]
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        let Params { min_cwnd, max_cwnd, .. } = *self.params;
+        self.cwnd = (self.cwnd * event.scale()).max(min_cwnd).min(max_cwnd);
+        self.ssthresh = (self.ssthresh * event.scale()).max(MIN_SSTHRESH).min(max_cwnd);
+    }
+
     fn allowance(&self) -> Allowance {
         Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
     }

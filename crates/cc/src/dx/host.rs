@@ -7,9 +7,9 @@ use apus_units::{PacketNumber, Span};
 use super::params::{self, Params};
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
-    TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateOverride, TimeoutEvent,
 };
 
 /// The sender half of DX. DX measures the one-way delay between NICs against its smallest value; here
@@ -138,6 +138,11 @@ impl Sender for Dx {
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
 
     #[inline]
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.cwnd *= event.scale();
+        self.bound();
+    }
+
     fn allowance(&self) -> Allowance {
         Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
     }

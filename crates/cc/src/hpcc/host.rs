@@ -10,8 +10,9 @@ use super::switch::TelemetryStamp;
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, HopTelemetry,
-    LossEvent, Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, Telemetry, TimeoutEvent,
+    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, Telemetry,
+    TimeoutEvent,
 };
 
 /// The sender half of HPCC. Windows are in wire bytes, as telemetry is.
@@ -159,6 +160,12 @@ impl Sender for Hpcc {
 
     /// HPCC §3.2: a window, and a pace of `W / T` within it.
     #[inline]
+    /// Its window counts in bytes.
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.info.payload = event.payload;
+        self.info.packet = event.packet;
+    }
+
     fn allowance(&self) -> Allowance {
         let window = self.window / self.info.packet.get() as f64;
         let bps = self.window * 8.0 / self.params.base_rtt.as_secs_f64();

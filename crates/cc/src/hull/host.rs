@@ -10,9 +10,9 @@ use super::switch::PhantomQueue;
 use crate::dctcp::Dctcp;
 use crate::registry::Registered;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing, ProfileInfo,
-    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm,
-    SwitchInfo, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    PacketSizeEvent, ProfileInfo, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
+    StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// The sender half of HULL.
@@ -88,6 +88,11 @@ impl Sender for Hull {
             let backlog = if room < pending { room } else { pending };
             self.pacer.on_transmit(pacer, info.now, self.packet, backlog);
         }
+    }
+
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.dctcp.on_packet_size(event);
+        self.packet = event.packet.get() as f64;
     }
 
     fn allowance(&self) -> Allowance {

@@ -13,8 +13,8 @@ use crate::registry::Registered;
 use crate::swift::Swift;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, SignalEvent,
-    Snapshot, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings,
+    SignalEvent, Snapshot, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// Packets over which the load is observed: an arrival is a whole packet, so that a load between two
@@ -220,6 +220,13 @@ impl Sender for Notified {
         self.0.next = PacketNumber::new(info.seq.get() + 1);
         let sent = crate::bolt::stamp(info.now);
         header.fields = AlgorithmFields::Bolt(BoltFields::new(0, sent));
+    }
+
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        match &mut self.0.control {
+            Control::Swift(swift) => swift.on_packet_size(event),
+            Control::Ideal(ideal) => ideal.cwnd = (ideal.cwnd * event.scale()).max(1.0),
+        }
     }
 
     fn allowance(&self) -> Allowance {

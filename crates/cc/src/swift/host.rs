@@ -12,8 +12,8 @@ use crate::registry::Registered;
 use crate::rtt::ewma;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateField,
-    StateOverride, TimeoutEvent,
+    PacketSizeEvent, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
+    StateField, StateOverride, TimeoutEvent,
 };
 
 /// The sender half of Swift: one per flow, 96 bytes on a 64-bit machine; the parameters are
@@ -178,6 +178,13 @@ impl Sender for Swift {
                     self.reduce(event.now, Window::collapse);
                 }
             }
+        }
+    }
+
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.fabric.scale(&self.params.aimd, event.scale());
+        if self.params.config.host != HostSignal::EndToEnd {
+            self.endpoint.scale(&self.params.endpoint_aimd, event.scale());
         }
     }
 

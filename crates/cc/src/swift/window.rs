@@ -48,6 +48,11 @@ impl Window {
         self.last_decrease = last_decrease.unwrap_or(self.last_decrease);
     }
 
+    /// Another size of packets: the window stays what it is in bytes, and its guard as it is.
+    pub(super) fn scale(&mut self, aimd: &Aimd, by: f64) {
+        self.cwnd = (self.cwnd * by).max(aimd.min_cwnd).min(aimd.max_cwnd);
+    }
+
     /// Picoseconds since the last decrease. The clock of a transport may wrap around.
     #[inline]
     fn age(&self, now: Time) -> u64 {

@@ -8,8 +8,8 @@ use super::params::{self, Params, Variant};
 use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateOverride, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateOverride, TimeoutEvent,
 };
 
 /// Steps of hyperactive increase (TIMELY §4.3, Alg. 1: N = 5).
@@ -64,7 +64,6 @@ impl Registered for Timely {
 
     fn new(params: Arc<Params>, flow: &FlowInfo) -> Self {
         let line_rate = flow.line_rate.as_bps() as f64;
-        let segment = params.segment.get().div_ceil(flow.payload.get().max(1));
         Self {
             rate: (line_rate * params.initial_share).max(params.min_rate.as_bps() as f64),
             line_rate,
@@ -72,7 +71,7 @@ impl Registered for Timely {
             rtt_diff: 0.0,
             last_change: Time::ZERO,
             acked: 0,
-            segment: u32::try_from(segment).unwrap_or(u32::MAX),
+            segment: packets_in(params.segment, flow.payload),
             calm: 0,
             packet: u32::try_from(flow.packet.get()).unwrap_or(u32::MAX),
             rtt: RttEstimator::default(),
@@ -80,6 +79,11 @@ impl Registered for Timely {
             params,
         }
     }
+}
+
+/// Packets of this much payload that a segment takes.
+fn packets_in(segment: Bytes, payload: Bytes) -> u32 {
+    u32::try_from(segment.get().div_ceil(payload.get().max(1))).unwrap_or(u32::MAX)
 }
 
 /// ECN or Delay §4.3, `w(g)`: how much the decrease counts against the increase at gradient `g`.
@@ -160,6 +164,11 @@ impl Sender for Timely {
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
 
     #[inline]
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.segment = packets_in(self.params.segment, event.payload);
+        self.packet = u32::try_from(event.packet.get()).unwrap_or(u32::MAX);
+    }
+
     fn allowance(&self) -> Allowance {
         let rate = Rate::from_bps(self.rate as u64);
         Allowance { window: f64::INFINITY, pacing: Pacing::Rate(rate) }

@@ -2,7 +2,8 @@
 
 use super::{
     Body, Completion, CongestionHeader, Endpoint, FlowId, Header, Op, OpId, Outcome, PacketNumber,
-    RegionKey, Reject, RejectReason, Segment, SegmentKind, Sender, Time, Transmit, respond,
+    PacketSizeEvent, RegionKey, Reject, RejectReason, Segment, SegmentKind, Sender, Time, Transmit,
+    respond,
 };
 
 /// Refusals that wait to be sent, at most: a peer provokes one with every packet, and every further
@@ -106,15 +107,17 @@ impl Endpoint {
     }
 
     /// Sets the payload bytes of a flow's full packets, for a path of another MTU than
-    /// [`EndpointConfig::max_payload`](crate::EndpointConfig::max_payload). Ranges that were lost are
-    /// cut anew.
+    /// [`EndpointConfig::max_payload`](crate::EndpointConfig::max_payload), and tells the algorithm, unless it
+    /// knows of no other. Ranges that were lost are cut anew.
     ///
     /// # Panics
-    /// If `bytes` is 0.
-    pub fn set_max_payload(&mut self, id: FlowId, bytes: u32) {
-        assert!(bytes > 0, "a packet carries at least one byte");
-        if let Some(flow) = self.flows.get_mut(id.index()) {
-            flow.max_payload = bytes;
+    /// If the payload is 0.
+    pub fn set_packet_size(&mut self, id: FlowId, size: &PacketSizeEvent) {
+        assert!(size.payload.get() > 0, "a packet carries at least one byte");
+        let Some(flow) = self.flows.get_mut(id.index()) else { return };
+        flow.max_payload = u32::try_from(size.payload.get()).unwrap_or(u32::MAX);
+        if size.payload != size.payload_before {
+            flow.algorithm.on_packet_size(size);
         }
     }
 

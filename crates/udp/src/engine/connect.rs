@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use apus_cc::FlowInfo;
+use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, FlowId, Time};
 
 use super::Engine;
-use super::path::Path;
+use super::path::{BASE, Path};
 use super::siblings::Asked;
 use crate::config::{CLASSES, header_bytes};
 use crate::connection::{Connection as Handle, Message, Shared};
@@ -28,6 +28,8 @@ const ETHERNET: u32 = 14 + 4 + 8 + 12;
 pub(super) struct Connection {
     pub(super) session: SessionId,
     pub(super) peer: SocketAddr,
+    /// The longest IP packet that algorithms know of, bytes.
+    told_mtu: u32,
     pub(super) flows: Vec<FlowId>,
     /// Their traffic classes.
     pub(super) classes: Vec<u8>,
@@ -93,7 +95,7 @@ impl Engine {
         let key = key.or_else(|| self.config.keys.ids().next()).ok_or(ConnectError::NoKey)?;
         self.take_asked(now, peer, Asked::is_unwanted);
         let mtu = self.path_mtu(peer);
-        let flows = self.open_flows(flows, mtu);
+        let flows = self.open_flows(flows, first_mtu(mtu));
         let hello = self.hello(mtu, &flows, &classes).encode().ok_or_else(|| {
             let count = flows.len();
             let what = format!(
@@ -111,7 +113,7 @@ impl Engine {
         });
         match session {
             Ok(session) => {
-                self.insert(session, peer, flows, classes);
+                self.insert(session, peer, first_mtu(mtu), flows, classes);
                 Ok(session)
             }
             Err(error) => {
@@ -153,6 +155,7 @@ impl Engine {
         &mut self,
         session: SessionId,
         peer: SocketAddr,
+        told_mtu: u32,
         flows: Vec<FlowId>,
         classes: Vec<u8>,
     ) {
@@ -166,6 +169,7 @@ impl Engine {
         let connection = Connection {
             session,
             peer,
+            told_mtu,
             flows,
             classes,
             shared: None,
@@ -201,11 +205,11 @@ impl Engine {
             return self.sessions.refuse(session);
         }
         let mtu = self.path_mtu(from);
-        let flows = self.open_flows(hello.flows.len() as u32, mtu);
+        let flows = self.open_flows(hello.flows.len() as u32, first_mtu(mtu));
         let said = self.hello(mtu, &flows, &hello.classes).encode();
         let accepted = said.is_some_and(|said| self.sessions.accept(now, session, &said).is_ok());
         if accepted {
-            self.insert(session, from, flows, hello.classes);
+            self.insert(session, from, first_mtu(mtu), flows, hello.classes);
         } else {
             flows.iter().for_each(|&flow| self.endpoint.release(now, flow));
             self.sessions.refuse(session);
@@ -281,12 +285,14 @@ impl Engine {
         header_bytes(&self.config.algorithm, self.sessions.overhead())
     }
 
-    /// Sets the payload of full packets for packets of `mtu` bytes.
+    /// Has full packets be `mtu` bytes long, and tells algorithms.
     pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
-        let payload = payload(mtu, self.headers());
-        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let headers = self.headers();
+        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let size = change(connection.told_mtu, mtu, headers);
+        connection.told_mtu = mtu;
         for &flow in &connection.flows {
-            self.endpoint.set_max_payload(flow, payload);
+            self.endpoint.set_packet_size(flow, &size);
         }
     }
 
@@ -409,8 +415,19 @@ fn payload(mtu: u32, headers: u32) -> u32 {
     mtu.saturating_sub(headers).max(256)
 }
 
-/// What an algorithm is told of full packets of `mtu` bytes: those of the path as the kernel knows it when the
-/// flow is opened. deviation: what probing finds later, it is not told.
+/// The longest packet at first, of a path of which the kernel says that it takes `mtu` bytes; whether it does is
+/// found out by probes.
+fn first_mtu(mtu: u32) -> u32 {
+    mtu.min(BASE)
+}
+
+/// What algorithms are told when full packets are `mtu` bytes long from now on.
+fn change(mtu_before: u32, mtu: u32, headers: u32) -> PacketSizeEvent {
+    let (before, now) = (full_packets(mtu_before, headers), full_packets(mtu, headers));
+    PacketSizeEvent { payload_before: before.payload, payload: now.payload, packet: now.packet }
+}
+
+/// What an algorithm is told of full packets of `mtu` bytes.
 fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
     FlowInfo {
         payload: Bytes::new(u64::from(payload(mtu, headers))),

@@ -8,7 +8,7 @@ use super::send::ip_udp_bytes;
 use crate::session::SessionId;
 
 /// The packet that every path takes, in bytes. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
-const BASE: u32 = 1280;
+pub(super) const BASE: u32 = 1280;
 /// Probes of one length that go unanswered before it counts as too long. Source: RFC 8899 §5.1.2,
 /// MAX_PROBES.
 const MAX_PROBES: u32 = 3;

@@ -1,0 +1,81 @@
+//! What algorithms do when full packets get another size.
+
+use apus_cc::registry::{Algorithm, algorithms, build};
+use apus_cc::{AckEvent, AlgorithmFields, FlowInfo, PacketSizeEvent, Sender};
+use apus_units::{Bytes, PacketNumber, Span, Time};
+
+const SHORT: Bytes = Bytes::new(1200);
+const LONG: Bytes = Bytes::new(8400);
+
+fn packets_of(payload: Bytes) -> FlowInfo {
+    FlowInfo { payload, packet: payload, ..FlowInfo::default() }
+}
+
+fn change(algorithm: &mut Algorithm, before: Bytes, payload: Bytes) {
+    let packet = packets_of(payload).packet;
+    algorithm.on_packet_size(&PacketSizeEvent { payload_before: before, payload, packet });
+}
+
+fn acknowledge(algorithm: &mut Algorithm, round: u64, packets: u32) {
+    algorithm.on_ack(&AckEvent {
+        now: Time::ZERO + Span::from_us(10) * round,
+        rtt: Span::from_us(10),
+        fabric_delay: Span::from_us(9),
+        endpoint_delay: Span::from_us(1),
+        hops: 1,
+        acked_packets: packets,
+        marked_packets: 0,
+        receiver_level: 0,
+        acked_seq: PacketNumber::new(100 * round),
+        next_seq: PacketNumber::new(100 * round + 1),
+        in_flight: packets,
+        fields: AlgorithmFields::None,
+        telemetry: None,
+    });
+}
+
+/// A hundred round trips on a path without queues: every window is far above its smallest.
+fn grown(name: &str) -> Algorithm {
+    let mut algorithm = build(name, None, &[]).expect("its defaults").sender(&packets_of(SHORT));
+    for round in 1..=100 {
+        let window = algorithm.allowance().packets().min(100);
+        acknowledge(&mut algorithm, round, window);
+    }
+    algorithm
+}
+
+#[test]
+fn rfc_8899_3_a_window_stays_what_it_is_in_bytes_whatever_the_packets() {
+    let mut windows = 0;
+    for info in algorithms() {
+        let mut algorithm = grown(info.name);
+        let before = algorithm.allowance().window;
+        // What is set in packets by hand stays; others have no window but a pace.
+        if info.name == "constant" || !before.is_finite() {
+            continue;
+        }
+        windows += 1;
+        assert!(before > 14.0, "{}: {before}", info.name);
+        change(&mut algorithm, SHORT, LONG);
+        let long = algorithm.allowance().window;
+        assert!((long * 7.0 / before - 1.0).abs() < 1e-9, "{}: {before}, {long}", info.name);
+        change(&mut algorithm, LONG, SHORT);
+        let again = algorithm.allowance().window;
+        assert!((again / before - 1.0).abs() < 1e-9, "{}: {before}, {again}", info.name);
+    }
+    assert!(windows >= 4, "{windows} algorithms have a window");
+}
+
+/// TIMELY §4.3 speaks of segments, here of 16 KiB: 14 short packets, or two long ones.
+#[test]
+fn timely_4_3_a_segment_takes_fewer_packets_if_they_are_longer() {
+    for (payload, changes) in [(SHORT, false), (LONG, true)] {
+        let settings = [("segment", "16KiB"), ("initial_share", "0.1")];
+        let config = build("timely", None, &settings).expect("timely");
+        let mut algorithm = config.sender(&packets_of(SHORT));
+        change(&mut algorithm, SHORT, payload);
+        let before = algorithm.allowance();
+        acknowledge(&mut algorithm, 1, 2);
+        assert_eq!(algorithm.allowance() != before, changes, "{payload}");
+    }
+}
