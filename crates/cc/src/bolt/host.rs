@@ -263,7 +263,6 @@ impl Sender for Bolt {
         self.last_sent = Some(info.now);
     }
 
-    #[inline]
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.payload = event.payload.get() as u32;
         self.packet = event.packet.get() as u32;
@@ -273,6 +272,7 @@ impl Sender for Bolt {
         }
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         let window = self.window();
         let gap = |rtt: Span| Span::from_ps_f64(rtt.as_ps_f64() / window);

@@ -218,7 +218,6 @@ impl Sender for Cubic {
         }
     }
 
-    #[inline]
     /// The curve counts in packets: a new stage begins, towards the same plateau in bytes.
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         let (by, most) = (event.scale(), self.params.max_cwnd);
@@ -229,6 +228,7 @@ impl Sender for Cubic {
         self.stage = Stage::None;
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
     }

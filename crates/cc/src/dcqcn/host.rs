@@ -205,11 +205,11 @@ impl Sender for Dcqcn {
         self.rise();
     }
 
-    #[inline]
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.packet = u32::try_from(event.packet.get()).unwrap_or(u32::MAX);
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         let rate = Rate::from_bps(self.current as u64);
         Allowance { window: f64::INFINITY, pacing: Pacing::Rate(rate) }

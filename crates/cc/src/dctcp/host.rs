@@ -166,13 +166,13 @@ impl Sender for Dctcp {
         header.ecn = Ecn::Capable;
     }
 
-    #[inline]
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         let Params { min_cwnd, max_cwnd, .. } = *self.params;
         self.cwnd = (self.cwnd * event.scale()).max(min_cwnd).min(max_cwnd);
         self.ssthresh = (self.ssthresh * event.scale()).max(MIN_SSTHRESH).min(max_cwnd);
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
     }

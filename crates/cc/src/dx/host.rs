@@ -137,12 +137,12 @@ impl Sender for Dx {
     #[inline]
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
 
-    #[inline]
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.cwnd *= event.scale();
         self.bound();
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
     }

@@ -159,13 +159,13 @@ impl Sender for Hpcc {
     }
 
     /// HPCC §3.2: a window, and a pace of `W / T` within it.
-    #[inline]
     /// Its window counts in bytes.
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.info.payload = event.payload;
         self.info.packet = event.packet;
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         let window = self.window / self.info.packet.get() as f64;
         let bps = self.window * 8.0 / self.params.base_rtt.as_secs_f64();

@@ -163,12 +163,12 @@ impl Sender for Timely {
     #[inline]
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
 
-    #[inline]
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.segment = packets_in(self.params.segment, event.payload);
         self.packet = u32::try_from(event.packet.get()).unwrap_or(u32::MAX);
     }
 
+    #[inline]
     fn allowance(&self) -> Allowance {
         let rate = Rate::from_bps(self.rate as u64);
         Allowance { window: f64::INFINITY, pacing: Pacing::Rate(rate) }
