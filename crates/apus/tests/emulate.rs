@@ -28,14 +28,22 @@ fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {}", why.trim());
 }
 
+/// A command in new namespaces, as root or as an ordinary user, whose PATH may leave out where `ip` and `tc` are.
+fn unshare() -> Command {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
 /// Whether this machine makes namespaces with veth and HTB in them; says why not.
 fn possible() -> bool {
     let script = "ip link add name v0 type veth peer name v1 && \
                   tc qdisc add dev v0 root handle 1: htb && nsenter --version && mount --version";
-    let user = ["--user", "--map-root-user"];
-    let root = rustix::process::geteuid().is_root();
-    let mut unshare = Command::new("unshare");
-    unshare.args(if root { &[][..] } else { &user[..] });
+    let mut unshare = unshare();
     let tried = unshare.args(["--net", "--mount", "sh", "-ec", script]).output();
     let why = match tried {
         Ok(output) if output.status.success() => return true,
@@ -48,10 +56,7 @@ fn possible() -> bool {
 
 /// Whether this kernel can delay packets.
 fn netem() -> bool {
-    let user = ["--user", "--map-root-user"];
-    let root = rustix::process::geteuid().is_root();
-    let mut unshare = Command::new("unshare");
-    unshare.args(if root { &[][..] } else { &user[..] });
+    let mut unshare = unshare();
     let tried =
         unshare.args(["--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem"]).output();
     tried.is_ok_and(|output| output.status.success())

@@ -4,8 +4,10 @@
 //! Namespaces are files below `/run/netns` of a mount namespace of our own, and processes live in a
 //! process namespace of our own: when its first process ends, in whatever way, all of it is gone.
 
+use std::env;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::spec::{Link, Node, Port, Spec};
@@ -14,6 +16,8 @@ use super::spec::{Link, Node, Port, Spec};
 const UNLIMITED: u64 = 1 << 30;
 /// Most packets that netem delays at a time: 20 ms of the smallest at 10 Gb/s, far more of full ones.
 const DELAYED: u64 = 300_000;
+/// Where `ip` and `tc` are on many systems, which the PATH of an ordinary user leaves out.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// Bytes of an Ethernet header, which HTB counts.
 const ETHERNET: u64 = 14;
 
@@ -163,9 +167,15 @@ pub fn can_delay() -> Result<(), String> {
     run(unshare().arg("--net").args(tc), "").map(drop)
 }
 
-/// A command in new namespaces, as a user's or as root.
+/// A command in new namespaces, as a user's or as root. It and what it starts find the programs of [`SYSTEM`].
 pub fn unshare() -> Command {
     let mut command = Command::new("unshare");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(SYSTEM.iter().map(PathBuf::from));
+    // A PATH that cannot be extended stays as it is.
+    if let Ok(path) = env::join_paths(folders) {
+        command.env("PATH", path);
+    }
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
