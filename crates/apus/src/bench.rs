@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use apus_fabric::PortKind;
 use apus_sim::Simulation;
 use apus_sim::scenario::{Options, Scenario, Setup};
 use clap::{Args, Subcommand};
@@ -189,7 +190,9 @@ impl Bench {
     fn run(&self, setup: &Setup) -> Result<(f64, apus_sim::summary::Summary), Failure> {
         let started = cpu_seconds();
         let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
-        plan.force_class_ports = self.class_ports;
+        if self.class_ports {
+            plan.least_ports = PortKind::Strict;
+        }
         let simulation =
             Simulation::of(plan, self.threads).map_err(|e| Failure::Run(e.to_string()))?;
         let summary =

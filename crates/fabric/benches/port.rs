@@ -6,13 +6,15 @@ use std::collections::BinaryHeap;
 use std::hint::black_box;
 
 use apus_fabric::{
-    FabricEvent, LinkSpec, Network, Node, Outcome, Packet, PortConfig, RouteId, Schedule, Tier,
-    Topology,
+    FabricEvent, LinkSpec, Network, Node, Outcome, Packet, PortConfig, PortKind, RouteId, Schedule,
+    Tier, Topology,
 };
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const RATE: Rate = Rate::from_gbps(100);
+const KINDS: [(&str, PortKind); 3] =
+    [("fifo", PortKind::Fifo), ("strict", PortKind::Strict), ("class", PortKind::Class)];
 
 /// The event due next of one link; a class port has a service pending beside the arrival.
 #[derive(Default)]
@@ -64,11 +66,8 @@ fn one_port(c: &mut Criterion) {
     const BURST: u64 = 64;
     let mut group = c.benchmark_group("one port");
     group.throughput(Throughput::Elements(BURST));
-    let kinds: [(&str, Network<u64>); 2] = [
-        ("fifo", wire().build(0).expect("valid")),
-        ("class", wire().build_forcing_class_ports(0).expect("valid")),
-    ];
-    for (name, mut net) in kinds {
+    for (name, kind) in KINDS {
+        let mut net: Network<u64> = wire().build_at_least(0, kind).expect("valid");
         let (src, dst) = (HostId::new(0), HostId::new(1));
         let route = net.route(src, dst, 0, 0).expect("a path");
         let (mut now, mut two) = (Time::ZERO, Two::default());
@@ -132,11 +131,8 @@ fn fat_tree(c: &mut Criterion) {
     let tier = Tier::switches(RATE, Span::from_ns(500), Bytes::MAX);
     let hosts = Tier::hosts(RATE, Span::from_ns(500), Bytes::MAX);
     let topology = Topology::fat_tree(8, 4, &hosts, &tier, &tier).expect("k is even");
-    let kinds: [(&str, Network<u64>); 2] = [
-        ("fifo", topology.build(0).expect("valid")),
-        ("class", topology.build_forcing_class_ports(0).expect("valid")),
-    ];
-    for (name, mut net) in kinds {
+    for (name, kind) in KINDS {
+        let mut net: Network<u64> = topology.build_at_least(0, kind).expect("valid");
         let mut heap = Heap::default();
         let routes: Vec<RouteId> = (0..128)
             .map(|h| net.route(HostId::new(h), HostId::new((h + 64) % 128), 0, 0).expect("a path"))

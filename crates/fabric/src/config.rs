@@ -86,12 +86,14 @@ pub struct PortConfig {
     pub variable: bool,
 }
 
-/// The two kinds of port; they agree to the picosecond where both apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kinds of port, the simplest first; they agree to the picosecond where several apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
-    /// One event per hop.
+    /// One class. One event per hop.
     Fifo,
-    /// A service event besides for each packet behind which another waits.
+    /// Classes in strict priority. One event per hop.
+    Strict,
+    /// All that can be configured. A service event besides for each packet behind which another waits.
     Class,
 }
 
@@ -117,16 +119,34 @@ impl PortConfig {
         self
     }
 
+    /// Most classes of a port of kind [`PortKind::Strict`]: as many as IEEE 802.1Q has priorities.
+    pub(crate) const MOST_STRICT: usize = 8;
+
     /// The kind of port that this needs.
     #[must_use]
     pub fn kind(&self) -> PortKind {
-        let simple = self.classes.len() == 1
+        if !self.is_strict() {
+            PortKind::Class
+        } else if self.classes.len() == 1 {
+            PortKind::Fifo
+        } else {
+            PortKind::Strict
+        }
+    }
+
+    /// Whether departures follow from arrivals and strict priorities alone.
+    pub(crate) fn is_strict(&self) -> bool {
+        let classes = &self.classes;
+        let of_priority = |priority| classes.iter().filter(move |c| c.priority == priority).count();
+        classes.len() <= Self::MOST_STRICT
+            && classes.iter().all(|class| {
+                class.rate_limit.is_none()
+                    && !class.algorithm.acts_on_dequeue()
+                    && of_priority(class.priority) == 1
+            })
             && matches!(self.buffer, Buffer::Own(_))
-            && self.classes[0].rate_limit.is_none()
-            && !self.classes[0].algorithm.acts_on_dequeue()
             && !self.pausable
-            && !self.variable;
-        if simple { PortKind::Fifo } else { PortKind::Class }
+            && !self.variable
     }
 
     /// Says what is wrong with it, if anything.

@@ -102,7 +102,7 @@ impl<P> Network<P> {
         names: Vec<String>,
     ) -> Self {
         Self {
-            has_class_ports: ports.iter().any(|port| matches!(port, Port::Class(_))),
+            has_class_ports: ports.iter().any(|port| port.kind() == PortKind::Class),
             ports,
             routes: RouteTable::default(),
             pool: PacketPool::new(),
@@ -146,18 +146,17 @@ impl<P> Network<P> {
         let port = self.routes.port(packet.route, 0);
         debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
         self.counters.sent += 1;
-        let bytes = packet.wire_bytes;
+        let (bytes, class) = (packet.wire_bytes, packet.class);
         let packet = self.pool.insert(packet);
         self.pool.set_telemetry(packet, telemetry);
-        let offered = match &mut self.ports[port.index()] {
-            Port::Fifo(port) if port.is_plain() => {
-                let offered = port.offer_plain(now, packet, bytes, schedule);
-                if let Err(reason) = offered {
-                    self.discard(packet, reason);
-                }
-                offered
+        let egress = &mut self.ports[port.index()];
+        let offered = match egress.offer_plain(now, packet, (bytes, class), schedule) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(reason)) => {
+                self.discard(packet, reason);
+                Err(reason)
             }
-            _ => self.offer(now, port, packet, schedule),
+            None => self.offer(now, port, packet, schedule),
         };
         match offered {
             Ok(()) => Sent::Accepted,
@@ -209,18 +208,16 @@ impl<P> Network<P> {
                 let Some((next, bytes)) = self.pass(packet) else {
                     return Outcome::Dropped(DropReason::Ttl);
                 };
-                // Almost all hops: a port of one class whose departures are known at once.
-                let offered = match &mut self.ports[next.index()] {
-                    Port::Fifo(port) if port.is_plain() => {
-                        match port.offer_plain(now, packet, bytes, schedule) {
-                            Ok(()) => return Outcome::Forwarded,
-                            Err(reason) => {
-                                self.discard(packet, reason);
-                                Err(reason)
-                            }
-                        }
+                let class = self.pool.fields(packet).class;
+                // Almost all hops.
+                let egress = &mut self.ports[next.index()];
+                let offered = match egress.offer_plain(now, packet, (bytes, class), schedule) {
+                    Some(Ok(())) => return Outcome::Forwarded,
+                    Some(Err(reason)) => {
+                        self.discard(packet, reason);
+                        Err(reason)
                     }
-                    _ => self.offer_at_switch(now, next, packet, schedule),
+                    None => self.offer_at_switch(now, next, packet, schedule),
                 };
                 match offered {
                     Ok(()) => Outcome::Forwarded,
@@ -319,7 +316,9 @@ impl<P> Network<P> {
         };
         match &mut self.ports[port.index()] {
             Port::Class(port) => (port, env),
-            Port::Fifo(_) => panic!("{port} is a FIFO port: it asks for no such event"),
+            Port::Fifo(_) | Port::Strict(_) => {
+                panic!("{port} is no general class port: it asks for no such event")
+            }
         }
     }
 
@@ -334,7 +333,7 @@ impl<P> Network<P> {
         setting: &str,
         schedule: &'a mut S,
     ) -> Result<(&'a mut ClassPort, Env<'a, P, S>), ControlError> {
-        if self.port_kind(port) == PortKind::Fifo {
+        if self.port_kind(port) != PortKind::Class {
             let why = format!("cannot be changed in a run; set `{setting}` in its `PortConfig`");
             return Err(self.refuse(port, &why));
         }

@@ -1,11 +1,13 @@
-//! The same traffic through both kinds of port: equal to the picosecond.
+//! The same traffic through ports of all kinds: equal to the picosecond.
 
 mod support;
 
-use apus_cc::dctcp::switch::EcnMarker;
+use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
 use apus_cc::{Ecn, SwitchAlgorithm};
-use apus_fabric::{PortConfig, PortCounters, PortKind, Sent, Tier, Topology};
-use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
+use apus_fabric::{
+    ClassConfig, ClassCounters, PortConfig, PortCounters, PortKind, Sent, Tier, Topology,
+};
+use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
 use support::{Delivery, Sim, wire};
 
@@ -22,6 +24,7 @@ struct Arrival {
     gap: Gap,
     bytes: u32,
     capable: bool,
+    class: u8,
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
@@ -32,8 +35,8 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
         1 => (0..10_000_000_u64).prop_map(Gap::Ps),
     ];
     let bytes = prop_oneof![Just(84_u32), Just(1538), Just(4178), 1..9216_u32];
-    let arrival = (gap, bytes, any::<bool>());
-    let arrival = arrival.prop_map(|(gap, bytes, capable)| Arrival { gap, bytes, capable });
+    let arrival = (gap, bytes, any::<bool>(), 0..5_u8)
+        .prop_map(|(gap, bytes, capable, class)| Arrival { gap, bytes, capable, class });
     prop::collection::vec(arrival, 1..200)
 }
 
@@ -46,13 +49,18 @@ fn rates() -> impl Strategy<Value = Rate> {
 struct Observed {
     sent: Vec<Sent>,
     seen: Vec<(PortCounters, Bytes, u64, Time)>,
+    classes: Vec<(ClassCounters, Bytes)>,
+    /// Most bytes of each class's own packets, and of others that joined it; not of a FIFO port.
+    most: Vec<[Option<Bytes>; 2]>,
     delivered: Vec<Delivery>,
 }
 
 fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
     let port = PortId::new(0);
     let route = sim.route(0, 1);
-    let (mut sent, mut seen) = (Vec::new(), Vec::new());
+    let (mut sent, mut seen, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
+    let classes: Vec<ClassId> =
+        (0..sim.net.class_count(port)).map(|class| ClassId::new(class as u8)).collect();
     for (id, arrival) in (0..).zip(arrivals) {
         let at = match arrival.gap {
             Gap::Ps(gap) => sim.now() + Span::from_ps(gap),
@@ -70,7 +78,11 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
             sim.net.queue_packets(port, at),
             idle,
         ));
+        of_classes.extend(classes.iter().map(|&class| {
+            (sim.net.class_counters(port, class, at), sim.net.class_queue_bytes(port, class, at))
+        }));
         let mut packet = sim.packet(route, arrival.bytes, id);
+        packet.class = ClassId::new(arrival.class);
         packet.congestion.ecn = if arrival.capable { Ecn::Capable } else { Ecn::NotCapable };
         sent.push(sim.send(packet));
         sim.net.check_conservation().unwrap();
@@ -78,7 +90,9 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
     sim.run();
     let end = sim.now();
     seen.push((sim.net.port_counters(port, end), Bytes::ZERO, 0, end));
-    Observed { sent, seen, delivered: sim.delivered }
+    let most = |class| [sim.net.max_own_bytes(port, class), sim.net.max_foreign_bytes(port, class)];
+    let most = classes.into_iter().map(most).collect();
+    Observed { sent, seen, classes: of_classes, most, delivered: sim.delivered }
 }
 
 proptest! {
@@ -92,9 +106,41 @@ proptest! {
         let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
         let topology = wire(PortConfig::new(rate, limit).with_algorithm(&marker));
         let fifo = observe(Sim::build(&topology), &arrivals, false);
+        for least in [PortKind::Strict, PortKind::Class] {
+            for events_first in [false, true] {
+                let sim = Sim::build_at_least(&topology, least);
+                let other = observe(sim, &arrivals, events_first);
+                prop_assert_eq!(&fifo, &Observed { most: fifo.most.clone(), ..other });
+            }
+        }
+    }
+
+    /// Some packets are of classes that the port does not have.
+    #[test]
+    fn one_port_of_strict_priorities(
+        rate in rates(),
+        limit in prop_oneof![Just(Bytes::MAX), (1000..60_000_u64).prop_map(Bytes::new)],
+        threshold in (0..30_000_u64).prop_map(Bytes::new),
+        priorities in Just(vec![0_u8, 1, 4, 9]).prop_shuffle(),
+        count in 2..5_usize,
+        limits in prop::option::of((1..20_u32, 1000..20_000_u64)),
+        arrivals in arrivals(),
+    ) {
+        let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
+        let mut port = PortConfig::new(rate, limit);
+        let class = |priority| ClassConfig { priority, ..ClassConfig::default() };
+        port.classes = priorities[..count].iter().copied().map(class).collect();
+        port.classes[1].algorithm = marker;
+        if let Some((packets, bytes)) = limits {
+            port.classes[0].limit_packets = packets;
+            port.classes[1].limit = Bytes::new(bytes);
+        }
+        prop_assert_eq!(port.kind(), PortKind::Strict);
+        let topology = wire(port);
+        let general = observe(Sim::build_at_least(&topology, PortKind::Class), &arrivals, false);
         for events_first in [false, true] {
-            let class = observe(Sim::build_class_ports(&topology), &arrivals, events_first);
-            prop_assert_eq!(&fifo, &class);
+            let strict = observe(Sim::build(&topology), &arrivals, events_first);
+            prop_assert_eq!(&general, &strict);
         }
     }
 
@@ -124,6 +170,7 @@ proptest! {
                 sim.run_before(Time::from_ps(at));
                 let mut packet = sim.packet(route, bytes, id);
                 packet.congestion.ecn = Ecn::Capable;
+                packet.class = ClassId::new(u8::from(bytes < 1000));
                 sim.send(packet);
             }
             sim.run();
@@ -133,8 +180,18 @@ proptest! {
             (sim.delivered, sim.dropped, *sim.net.counters(), ports)
         };
         let fifo = run(Sim::new(topology.build(seed).unwrap()));
-        let class = run(Sim::new(topology.build_forcing_class_ports(seed).unwrap()));
-        prop_assert_eq!(fifo, class);
+        for least in [PortKind::Strict, PortKind::Class] {
+            let other = run(Sim::new(topology.build_at_least(seed, least).unwrap()));
+            prop_assert_eq!(&fifo, &other);
+        }
+        let strict = topology.with_switch_ports(|port| {
+            let data = ClassConfig { priority: 1, ..port.classes[0].clone() };
+            port.classes = vec![data, ClassConfig::default()];
+        });
+        let kinds = [PortKind::Fifo, PortKind::Class];
+        let [strict, general] =
+            kinds.map(|least| run(Sim::new(strict.build_at_least(seed, least).unwrap())));
+        prop_assert_eq!(strict, general);
     }
 }
 
@@ -144,7 +201,19 @@ fn the_configuration_chooses_the_kind() {
     assert_eq!(port.kind(), PortKind::Fifo);
     assert_eq!(PortConfig { pausable: true, ..port.clone() }.kind(), PortKind::Class);
     assert_eq!(PortConfig { variable: true, ..port.clone() }.kind(), PortKind::Class);
+    let with = |priority, weight| {
+        let other = ClassConfig { priority, weight, ..ClassConfig::default() };
+        PortConfig { classes: vec![ClassConfig::default(), other], ..port.clone() }
+    };
+    assert_eq!(with(1, 1).kind(), PortKind::Strict);
+    assert_eq!(with(0, 1).kind(), PortKind::Class);
+    assert_eq!(PortConfig { pausable: true, ..with(1, 1) }.kind(), PortKind::Class);
+    let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
+    let marked = with(1, 1).with_algorithm(&SwitchAlgorithm::Ecn(marker));
+    assert_eq!(marked.kind(), PortKind::Class);
     let topology = wire(port);
-    assert_eq!(Sim::build(&topology).net.port_kind(PortId::new(0)), PortKind::Fifo);
-    assert_eq!(Sim::build_class_ports(&topology).net.port_kind(PortId::new(0)), PortKind::Class);
+    for least in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
+        let sim = Sim::build_at_least(&topology, least);
+        assert_eq!(sim.net.port_kind(PortId::new(0)), least);
+    }
 }

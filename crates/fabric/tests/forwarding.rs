@@ -4,7 +4,7 @@ mod support;
 
 use apus_cc::dctcp::switch::EcnMarker;
 use apus_cc::{Ecn, SwitchAlgorithm};
-use apus_fabric::{DropReason, PortConfig, Sent, Tier, Topology};
+use apus_fabric::{DropReason, PortConfig, PortKind, Sent, Tier, Topology};
 use apus_units::{Bytes, HostId, PortId, Span};
 use support::{Sim, UNLIMITED, gbps, host_tier, ps, switch_tier, wire};
 
@@ -14,9 +14,10 @@ const T: u64 = 120_000;
 /// The delay of every link here.
 const D: u64 = 1_000_000;
 
-/// Both kinds of port.
-fn both(topology: &Topology) -> [Sim; 2] {
-    [Sim::build(topology), Sim::build_class_ports(topology)]
+/// All kinds of port.
+fn all_kinds(topology: &Topology) -> [Sim; 3] {
+    let kinds = [PortKind::Fifo, PortKind::Strict, PortKind::Class];
+    kinds.map(|least| Sim::build_at_least(topology, least))
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn store_and_forward_over_1_to_6_hops() {
         (6, Topology::fat_tree(4, 2, &hosts, &switches, &switches).unwrap(), 15),
     ];
     for (hops, topology, dst) in cases {
-        for mut sim in both(&topology) {
+        for mut sim in all_kinds(&topology) {
             let route = sim.route(0, dst);
             assert_eq!(sim.net.route_hops(route), hops as usize);
             for id in 0..3 {
@@ -58,7 +59,7 @@ fn store_and_forward_over_1_to_6_hops() {
 #[test]
 fn rates_that_do_not_divide_round_up_per_packet() {
     // 1500 B at 102 Gb/s: 117,647.06 ps, so 117,648 per packet and hop.
-    for mut sim in both(&Topology::star(2, &host_tier(gbps(102)))) {
+    for mut sim in all_kinds(&Topology::star(2, &host_tier(gbps(102)))) {
         let route = sim.route(0, 1);
         for id in 0..3 {
             sim.send_bytes(route, 1500, id);
@@ -73,7 +74,7 @@ fn rates_that_do_not_divide_round_up_per_packet() {
 fn pipeline_latency_is_added_once_per_switch() {
     let topology = Topology::dumbbell(1, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)))
         .with_pipeline_latency(Span::from_ns(450));
-    for mut sim in both(&topology) {
+    for mut sim in all_kinds(&topology) {
         let route = sim.route(0, 1);
         sim.send_bytes(route, 1500, 0);
         sim.run();
@@ -84,7 +85,7 @@ fn pipeline_latency_is_added_once_per_switch() {
 #[test]
 fn a_slower_middle_link_spaces_packets() {
     let topology = Topology::dumbbell(1, 1, &host_tier(gbps(100)), &switch_tier(gbps(10)));
-    for mut sim in both(&topology) {
+    for mut sim in all_kinds(&topology) {
         let route = sim.route(0, 1);
         for id in 0..2 {
             sim.send_bytes(route, 1500, id);
@@ -98,7 +99,7 @@ fn a_slower_middle_link_spaces_packets() {
 #[test]
 fn drop_tail_is_exact_at_the_limit() {
     for (limit, accepted) in [(4499, 2), (4500, 3), (4501, 3)] {
-        for mut sim in both(&wire(PortConfig::new(gbps(100), Bytes::new(limit)))) {
+        for mut sim in all_kinds(&wire(PortConfig::new(gbps(100), Bytes::new(limit)))) {
             let route = sim.route(0, 1);
             let sent: Vec<Sent> = (0..5).map(|id| sim.send_bytes(route, 1500, id)).collect();
             for (n, sent) in sent.into_iter().enumerate() {
@@ -118,7 +119,7 @@ fn drop_tail_is_exact_at_the_limit() {
 
 #[test]
 fn a_departure_at_exactly_now_counts_as_gone() {
-    for mut sim in both(&wire(PortConfig::new(gbps(100), Bytes::new(1500)))) {
+    for mut sim in all_kinds(&wire(PortConfig::new(gbps(100), Bytes::new(1500)))) {
         let route = sim.route(0, 1);
         sim.send_bytes(route, 1500, 0);
         sim.run_before(ps(T - 1));
@@ -138,7 +139,7 @@ fn a_departure_at_exactly_now_counts_as_gone() {
 
 #[test]
 fn time_integrals_are_exact_at_any_instant() {
-    for mut sim in both(&wire(PortConfig::new(gbps(100), UNLIMITED))) {
+    for mut sim in all_kinds(&wire(PortConfig::new(gbps(100), UNLIMITED))) {
         let route = sim.route(0, 1);
         for id in 0..3 {
             sim.send_bytes(route, 1500, id);
@@ -162,7 +163,7 @@ fn time_integrals_are_exact_at_any_instant() {
 fn rfc_8257_3_1_marks_above_the_threshold_only() {
     let marker = SwitchAlgorithm::Ecn(EcnMarker::new(Bytes::new(3000)));
     let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&marker);
-    for mut sim in both(&wire(port)) {
+    for mut sim in all_kinds(&wire(port)) {
         let route = sim.route(0, 1);
         for id in 0..5 {
             let mut packet = sim.packet(route, 1500, id);
@@ -181,7 +182,7 @@ fn rfc_8257_3_1_marks_above_the_threshold_only() {
 #[test]
 fn each_switch_takes_one_off_the_ttl_and_drops_at_0() {
     let topology = Topology::parking_lot(4, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)));
-    for mut sim in both(&topology) {
+    for mut sim in all_kinds(&topology) {
         let route = sim.route(0, 3);
         for (id, ttl) in [(0, 5), (1, 4), (2, 0), (3, 64)] {
             let mut packet = sim.packet(route, 1500, id);

@@ -32,12 +32,8 @@ impl std::error::Error for PlanError {}
 
 /// The network of a plan, without hosts.
 pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
-    let mut network = if plan.force_class_ports {
-        plan.topology.build_forcing_class_ports(plan.seed)
-    } else {
-        plan.topology.build(plan.seed)
-    }
-    .map_err(PlanError::Topology)?;
+    let network = plan.topology.build_at_least(plan.seed, plan.least_ports);
+    let mut network = network.map_err(PlanError::Topology)?;
     if let Some(pfc) = &plan.pfc {
         network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
     }

@@ -1,8 +1,8 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
 use apus_cc::bolt::link_rate_code;
-use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal};
-use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling};
+use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
+use apus_fabric::{FabricEvent, Outcome, Packet, RouteError, Signalling};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
@@ -210,14 +210,18 @@ impl Part {
         }
     }
 
-    /// Leaves the packets for other parts in their parcels; when the first of them arrives.
+    /// Leaves the packets for other parts in their parcels; when the first of them arrives, or others
+    /// enter a link from which they may go to another part.
     fn post(&mut self, exchange: &Exchange) -> Time {
         let mut first = Time::MAX;
         let (id, owners, outboxes) = (self.id, &self.owners, &mut self.outboxes);
         let shared_routes = self.shared_routes;
         let mut resolved = Vec::new();
-        let ports = core::mem::take(&mut self.world.to_hand_over);
-        for (index, &port) in ports.iter().enumerate() {
+        let now = self.world.now;
+        let mut ports = core::mem::take(&mut self.world.to_hand_over);
+        let mut again = 0;
+        for index in 0..ports.len() {
+            let port = ports[index];
             let (network, mut scheduler) = self.world.network();
             if let Some(&port) = ports.get(index + 2 * PARCEL_AHEAD) {
                 network.prefetch_port(port);
@@ -226,18 +230,26 @@ impl Part {
                 network.prefetch_unsorted(port);
             }
             let other_part = |next: PortId| Some(owners[next.index()]).filter(|&part| part != id);
-            network.hand_over(port, &mut scheduler, other_part, |part, arrives, packet, noted| {
-                first = first.min(arrives);
+            let mut earliest = Time::MAX;
+            let take = |part: u32, arrives, packet: Packet<Header>, noted: Option<&Telemetry>| {
+                earliest = earliest.min(arrives);
                 let parcel = &mut outboxes[part as usize];
                 parcel.telemetry.extend(noted);
                 if packet.route >= shared_routes {
                     resolved.push((part, packet.route));
                 }
                 parcel.messages.push(Message { port, arrives, packet });
-            });
+            };
+            let more = network.hand_over((now, port), &mut scheduler, other_part, take);
+            first = first.min(earliest);
+            if let Some(more) = more {
+                first = first.min(more);
+                ports[again] = port;
+                again += 1;
+            }
         }
+        ports.truncate(again);
         self.world.to_hand_over = ports;
-        self.world.to_hand_over.clear();
         for (part, route) in resolved {
             outboxes[part as usize].paths.push(self.world.network.route_ports(route));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apus_cc::expresspass::CreditLimit;
 use apus_cc::registry::AlgorithmConfig;
-use apus_fabric::{PfcConfig, Topology};
+use apus_fabric::{PfcConfig, PortKind, Topology};
 use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
@@ -17,8 +17,8 @@ use crate::packets::PacketSizes;
 pub struct Plan {
     /// The fabric.
     pub topology: Topology,
-    /// Give every port a service event per packet, also where one event per hop would do.
-    pub force_class_ports: bool,
+    /// No port is of a simpler kind, also where one would do: for tests and benchmarks.
+    pub least_ports: PortKind,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
     /// Every host.

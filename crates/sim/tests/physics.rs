@@ -2,7 +2,7 @@
 
 mod support;
 
-use apus_fabric::{FabricEvent, Network, Outcome, Packet, Schedule, Tier, Topology};
+use apus_fabric::{FabricEvent, Network, Outcome, Packet, PortKind, Schedule, Tier, Topology};
 use apus_sim::fairness::max_min_shares;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
 use std::cmp::Reverse;
@@ -110,15 +110,11 @@ struct Queueing {
 
 /// Poisson arrivals of packets of one size at a port: an M/D/1 queue. The port is a host's NIC;
 /// the times in the port come from the packets' deliveries, not from the port's own counters.
-fn m_d_1(load: f64, packets: u32, force_class_ports: bool) -> Queueing {
+fn m_d_1(load: f64, packets: u32, kind: PortKind) -> Queueing {
     let (rate, delay) = (Rate::from_gbps(10), Span::from_us(1));
     let service = rate.serialization_time(Bytes::new(1250));
     let topology = Topology::star(2, &Tier::hosts(rate, delay, Bytes::MAX));
-    let mut network: Network<Time> = if force_class_ports {
-        topology.build_forcing_class_ports(1).expect("star")
-    } else {
-        topology.build(1).expect("star")
-    };
+    let mut network: Network<Time> = topology.build_at_least(1, kind).expect("star");
     let (from, to) = (HostId::new(0), HostId::new(1));
     let route = network.route(from, to, 0, 0).expect("route");
     let port = network.host_port(from);
@@ -171,9 +167,9 @@ fn m_d_1(load: f64, packets: u32, force_class_ports: bool) -> Queueing {
 /// Pollaczek-Khinchine for deterministic service: mean wait = rho / (2 (1 - rho)) service times.
 #[test]
 fn m_d_1_waiting_times_follow_pollaczek_khinchine() {
-    for force_class_ports in [false, true] {
+    for kind in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
         for (load, tolerance) in [(0.3, 0.02), (0.6, 0.02), (0.9, 0.06)] {
-            let queueing = m_d_1(load, 1_000_000, force_class_ports);
+            let queueing = m_d_1(load, 1_000_000, kind);
             let expected = load / (2.0 * (1.0 - load));
             let wait = queueing.mean_time - 1.0;
             assert!((wait / expected - 1.0).abs() < tolerance, "load {load}: {wait}, {expected}");

@@ -2,7 +2,7 @@
 
 mod support;
 
-use apus_fabric::Topology;
+use apus_fabric::{PortKind, Topology};
 use apus_sim::host_model::{EngineCosts, HostModel};
 use apus_sim::plan::Plan;
 use apus_units::{Bytes, Rate, Span, Time};
@@ -43,15 +43,17 @@ fn another_seed_gives_other_results() {
     assert_ne!(fingerprint(&run(&plan)), first);
 }
 
-/// A port that computes departures on arrival and one with a service event per packet are the same
-/// queue: nothing that a run measures differs, drops included.
+/// A port that computes departures on arrival, one that serves when it is touched and one with a service
+/// event per packet are the same queue: nothing that a run measures differs, drops included.
 #[test]
-fn both_kinds_of_port_give_the_same_run() {
+fn all_kinds_of_port_give_the_same_run() {
     for (host, buffer) in [(HostModel::IDEAL, 60_000), (HostModel::IDEAL, 1 << 20), (t1(), 1 << 20)]
     {
         let mut plan = incast(100, buffer, host);
         let fifo = run(&plan);
-        plan.force_class_ports = true;
+        plan.least_ports = PortKind::Strict;
+        assert_eq!(fingerprint(&fifo), fingerprint(&run(&plan)));
+        plan.least_ports = PortKind::Class;
         let mut class = run(&plan);
         assert!(buffer > 60_000 || fifo.packets.dropped > 0, "the small buffer must overflow");
         // One more event per packet: that is the point.

@@ -4,7 +4,7 @@ mod support;
 
 use apus_cc::SwitchInfo;
 use apus_cc::registry::build;
-use apus_fabric::{ClassConfig, Topology};
+use apus_fabric::{ClassConfig, PortKind, Topology};
 use apus_sim::Simulation;
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::Plan;
@@ -87,8 +87,35 @@ fn losses_and_retransmissions() {
 #[test]
 fn class_ports() {
     let mut plan = crowd(1 << 20, ("swift", &[]));
-    plan.force_class_ports = true;
+    plan.least_ports = PortKind::Class;
     check(&plan);
+}
+
+/// Queues behind the cut, in a class above which acknowledgements go: a port whose link leads to
+/// another part has to serve what waits though nothing comes any more. And drops.
+#[test]
+fn strict_priorities() {
+    for (buffer, algorithm, settings) in
+        [(1 << 20, "swift", [].as_slice()), (60_000, "constant", &[("window", "60")])]
+    {
+        let mut plan = crowd(buffer, (algorithm, settings));
+        plan.topology = plan.topology.with_switch_ports(|port| {
+            let data = ClassConfig { priority: 1, ..ClassConfig::default() };
+            port.classes = vec![data, ClassConfig::default()];
+        });
+        plan.ack_class = Some(ClassId::new(1));
+        check(&plan);
+        let strict = fingerprint(&run(&plan));
+        plan.least_ports = PortKind::Strict;
+        assert_eq!(fingerprint(&run(&plan)), strict, "NICs");
+        plan.least_ports = PortKind::Class;
+        let mut general = run(&plan);
+        // These have service events.
+        let cost = run(&Plan { least_ports: PortKind::Strict, ..plan.clone() }).cost;
+        general.cost.events = cost.events;
+        general.cost.event_hash = cost.event_hash;
+        assert_eq!(fingerprint(&general), strict, "the general kind");
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl<P> Network<P> {
         }
     }
 
-    /// Whether there is any class port.
+    /// Whether there is any port of kind [`PortKind::Class`](crate::PortKind::Class).
     #[inline]
     #[must_use]
     pub fn has_class_ports(&self) -> bool {

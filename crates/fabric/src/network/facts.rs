@@ -82,10 +82,7 @@ impl<P> Network<P> {
     /// Which kind of port it is.
     #[must_use]
     pub fn port_kind(&self, port: PortId) -> PortKind {
-        match self.ports[port.index()] {
-            Port::Fifo(_) => PortKind::Fifo,
-            Port::Class(_) => PortKind::Class,
-        }
+        self.ports[port.index()].kind()
     }
 
     /// How many classes a port has.
@@ -93,6 +90,7 @@ impl<P> Network<P> {
     pub fn class_count(&self, port: PortId) -> usize {
         match &self.ports[port.index()] {
             Port::Fifo(_) => 1,
+            Port::Strict(port) => port.class_count(),
             Port::Class(port) => port.class_count(),
         }
     }
@@ -113,6 +111,7 @@ impl<P> Network<P> {
     pub fn max_own_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
         match &self.ports[port.index()] {
             Port::Fifo(_) => None,
+            Port::Strict(port) => Some(port.max_own_bytes(class)),
             Port::Class(port) => Some(port.max_own_bytes(class)),
         }
     }
@@ -126,6 +125,7 @@ impl<P> Network<P> {
     pub fn max_foreign_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
         match &self.ports[port.index()] {
             Port::Fifo(_) => None,
+            Port::Strict(port) => Some(port.max_foreign_bytes(class)),
             Port::Class(port) => Some(port.max_foreign_bytes(class)),
         }
     }
@@ -159,6 +159,7 @@ impl<P> Network<P> {
     pub fn class_queue_bytes(&self, port: PortId, class: ClassId, now: Time) -> Bytes {
         match &self.ports[port.index()] {
             Port::Fifo(_) => self.queue_bytes(port, now),
+            Port::Strict(port) => Bytes::new(port.class_bytes(class, now)),
             Port::Class(port) => Bytes::new(port.class_bytes(class, now)),
         }
     }
@@ -195,6 +196,7 @@ impl<P> Network<P> {
                 let all = port.counters(now);
                 ClassCounters::new(all.offered, all.dropped, all.queued)
             }
+            Port::Strict(port) => port.class_counters(class, now),
             Port::Class(port) => port.class_counters(class, now),
         }
     }

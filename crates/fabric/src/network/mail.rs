@@ -78,7 +78,7 @@ impl<P> Network<P> {
     /// If the thresholds contradict each other, or a port cannot be paused.
     pub fn enable_pfc(&mut self, config: PfcConfig) -> Result<(), ControlError> {
         config.check().map_err(ControlError)?;
-        if let Some(port) = self.ports().find(|&port| self.port_kind(port) == PortKind::Fifo) {
+        if let Some(port) = self.ports().find(|&port| self.port_kind(port) != PortKind::Class) {
             return Err(self.refuse(port, "cannot be paused; set `pausable` in its `PortConfig`"));
         }
         for (port, class) in self.ports().flat_map(|p| config.classes.iter().map(move |c| (p, *c)))

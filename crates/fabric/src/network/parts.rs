@@ -31,14 +31,18 @@ impl<P> Network<P> {
     /// Sorts the packets that have entered the shared link behind `port`, in the order of arrival:
     /// `take` gets those that go on elsewhere, with the time of their arrival and their telemetry. To
     /// which part a packet goes says `other_part`, from the port by which it goes on, that of its NIC
-    /// if the link leads to a host; `None` keeps it here.
+    /// if the link leads to a host; `None` keeps it here. All that happens before `now` has.
+    ///
+    /// Returns when more enters the link though nothing else happens, if that is so: the port has to
+    /// be sorted again before that arrives, and does not ask for it.
     pub fn hand_over<S: Schedule>(
         &mut self,
-        port: PortId,
+        (now, port): (Time, PortId),
         schedule: &mut S,
         other_part: impl Fn(PortId) -> Option<u32>,
         mut take: impl FnMut(u32, Time, Packet<P>, Option<&Telemetry>),
-    ) {
+    ) -> Option<Time> {
+        self.ports[port.index()].begin_hand_over(now);
         let at_switch = matches!(self.ports[port.index()].link().peer(), Node::Switch(_));
         while let Some(entry) = self.ports[port.index()].link().unsorted() {
             let next = if at_switch { self.next_port(entry.packet) } else { opposite(port) };
@@ -51,6 +55,7 @@ impl<P> Network<P> {
             // What was noted on it stays in its slot until another packet gets that.
             take(part, entry.arrives, packet, self.pool.telemetry(entry.packet));
         }
+        self.ports[port.index()].end_hand_over()
     }
 
     /// The port by which a packet will leave the switch at the end of its link.

@@ -56,16 +56,27 @@ impl<P> Network<P> {
     /// event of its own before the last of them.
     #[inline]
     pub fn offer_all<S: Schedule>(&mut self, port: PortId, arrived: &[Arrived], schedule: &mut S) {
-        if let Port::Fifo(fifo) = &mut self.ports[port.index()]
-            && fifo.is_plain()
-        {
-            for &Arrived { at, packet, bytes, .. } in arrived {
-                if let Err(reason) = fifo.offer_plain(at, packet, bytes, schedule) {
-                    self.counters.note_drop(reason);
-                    self.pool.take(packet);
+        match &mut self.ports[port.index()] {
+            Port::Fifo(fifo) if fifo.is_plain() => {
+                for &Arrived { at, packet, bytes, .. } in arrived {
+                    if let Err(reason) = fifo.offer_plain(at, packet, bytes, schedule) {
+                        self.counters.note_drop(reason);
+                        self.pool.take(packet);
+                    }
                 }
+                return;
             }
-            return;
+            Port::Strict(strict) if strict.is_plain() => {
+                for &Arrived { at, packet, bytes, .. } in arrived {
+                    let class = self.pool.fields(packet).class;
+                    if let Err(reason) = strict.offer_plain(at, packet, (bytes, class), schedule) {
+                        self.counters.note_drop(reason);
+                        self.pool.take(packet);
+                    }
+                }
+                return;
+            }
+            _ => {}
         }
         for &Arrived { at, packet, .. } in arrived {
             // What became of it is in the counters.

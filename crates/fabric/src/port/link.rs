@@ -15,9 +15,11 @@ pub(crate) struct InFlight {
     pub(crate) bytes: u32,
 }
 
-impl InFlight {
+impl Default for InFlight {
     /// What an empty place of a ring holds.
-    pub(super) const NONE: Self = Self { arrives: Time::ZERO, packet: PacketRef::NONE, bytes: 0 };
+    fn default() -> Self {
+        Self { arrives: Time::ZERO, packet: PacketRef::NONE, bytes: 0 }
+    }
 }
 
 /// A link. An `Arrival` event is pending if and only if it holds a packet.
@@ -26,11 +28,13 @@ impl InFlight {
 /// asked to, keeps or hands over each, which must be before it arrives. An `Arrival` is pending if
 /// and only if a packet was kept. One that was handed over remains as a departure, without packet.
 pub(crate) struct Link {
-    ring: Ring,
+    ring: Ring<InFlight>,
     /// So many of the ring's oldest packets were kept or handed over, and so many of those kept.
     sorted: usize,
     kept: usize,
     shared: bool,
+    /// Of a shared link: the engine has been asked to.
+    called: bool,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
     port: PortId,
@@ -39,7 +43,16 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(port: PortId, delay: Span, peer: Node) -> Self {
-        Self { ring: Ring::new(), sorted: 0, kept: 0, shared: false, delay, port, peer }
+        Self {
+            ring: Ring::new(),
+            sorted: 0,
+            kept: 0,
+            shared: false,
+            called: false,
+            delay,
+            port,
+            peer,
+        }
     }
 
     #[inline]
@@ -75,12 +88,43 @@ impl Link {
         let arrives = departs + self.delay;
         if self.ring.len() == self.sorted {
             if self.shared {
-                schedule.hand_over(self.port);
+                self.call(schedule);
             } else {
                 schedule.at(FabricEvent::Arrival(self.port), arrives);
             }
         }
         self.ring.push_back(InFlight { arrives, packet, bytes });
+    }
+
+    /// The same behind a packet that is still on the link, or on a shared link that the engine has been
+    /// asked to sort.
+    #[inline(always)]
+    pub(crate) fn push_behind(&mut self, departs: Time, packet: PacketRef, bytes: u32) {
+        debug_assert!(self.called || self.ring.len() > 0, "{} waits for no event", self.port);
+        self.ring.push_back(InFlight { arrives: departs + self.delay, packet, bytes });
+    }
+
+    /// Asks the engine, once, to sort what is on the shared link.
+    #[inline]
+    pub(crate) fn call<S: Schedule>(&mut self, schedule: &mut S) {
+        if !core::mem::replace(&mut self.called, true) {
+            schedule.hand_over(self.port);
+        }
+    }
+
+    /// All that was on the shared link is sorted.
+    #[inline]
+    pub(crate) fn forget_call(&mut self) {
+        self.called = false;
+    }
+
+    /// Forgets the oldest packets as far as they were handed over: for a port that counts by itself
+    /// what departs.
+    #[inline]
+    pub(crate) fn forget_handed_over(&mut self) {
+        if self.shared {
+            self.forget(usize::MAX);
+        }
     }
 
     pub(crate) fn set_shared(&mut self) {
@@ -157,6 +201,26 @@ impl Link {
             each(entry);
         }
         self.next_kept()
+    }
+
+    /// Takes the packets that arrive here before `limit`, oldest first, of any link; when the next one
+    /// does. What was handed over is forgotten.
+    #[inline(always)]
+    pub(crate) fn pop_sorted_before(
+        &mut self,
+        limit: Time,
+        mut take: impl FnMut(InFlight),
+    ) -> Time {
+        if !self.shared {
+            return self.pop_before(limit, take);
+        }
+        let next = self.pop_kept_before(limit, |entry| {
+            if entry.packet != PacketRef::NONE {
+                take(entry);
+            }
+        });
+        self.forget_handed_over();
+        next
     }
 
     /// A packet handed over by the link's other half arrives at `arrives`.

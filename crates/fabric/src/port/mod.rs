@@ -1,17 +1,17 @@
-//! Egress ports of both kinds behind one interface.
+//! Egress ports of all kinds behind one interface.
 
 mod class;
 mod fifo;
 mod link;
-mod queue;
 mod ring;
 mod shared;
+mod strict;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use apus_cc::Signal;
-use apus_units::{PortId, Rate, Span, SwitchId, Time};
+use apus_units::{ClassId, PortId, Rate, Span, SwitchId, Time};
 
 use crate::config::{PortConfig, PortKind};
 use crate::counters::{Count, Counters, DropReason, PortCounters};
@@ -25,6 +25,7 @@ pub(crate) use class::ClassPort;
 use fifo::FifoPort;
 pub(crate) use link::{InFlight, Link};
 pub(crate) use shared::SharedBuffer;
+use strict::StrictPort;
 
 /// What a port works on besides itself.
 pub(crate) struct Env<'a, P, S> {
@@ -40,13 +41,14 @@ pub(crate) struct Env<'a, P, S> {
     pub(crate) schedule: &'a mut S,
 }
 
-/// An egress port of either kind. Class ports are boxed so that a table of FIFO ports stays dense.
+/// An egress port of any kind. Class ports are boxed so that a table of the others stays dense.
 #[expect(
     clippy::large_enum_variant,
-    reason = "FIFO ports are the many and lie in the table itself"
+    reason = "the others are the many and lie in the table itself"
 )]
 pub(crate) enum Port {
     Fifo(FifoPort),
+    Strict(StrictPort),
     Class(Box<ClassPort>),
 }
 
@@ -64,13 +66,23 @@ impl Port {
     ) -> Self {
         match kind {
             PortKind::Fifo => Self::Fifo(FifoPort::new(config, id, link)),
+            PortKind::Strict => Self::Strict(StrictPort::new(config, id, link)),
             PortKind::Class => Self::Class(Box::new(ClassPort::new(config, id, link, owner))),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> PortKind {
+        match self {
+            Self::Fifo(_) => PortKind::Fifo,
+            Self::Strict(_) => PortKind::Strict,
+            Self::Class(_) => PortKind::Class,
         }
     }
 
     pub(crate) fn link(&self) -> &Link {
         match self {
             Self::Fifo(port) => &port.link,
+            Self::Strict(port) => &port.link,
             Self::Class(port) => &port.link,
         }
     }
@@ -78,6 +90,7 @@ impl Port {
     pub(crate) fn link_mut(&mut self) -> &mut Link {
         match self {
             Self::Fifo(port) => &mut port.link,
+            Self::Strict(port) => &mut port.link,
             Self::Class(port) => &mut port.link,
         }
     }
@@ -91,11 +104,33 @@ impl Port {
     pub(crate) fn hand_over(&mut self) {
         match self {
             Self::Fifo(port) => port.link.hand_over(),
+            Self::Strict(port) => {
+                port.link.hand_over();
+                port.link.forget_handed_over();
+            }
             Self::Class(port) => {
                 port.link.hand_over();
-                port.forget_handed_over();
+                port.link.forget_handed_over();
             }
         }
+    }
+
+    /// Before packets are sorted, at `now`.
+    #[inline]
+    pub(crate) fn begin_hand_over(&mut self, now: Time) {
+        if let Self::Strict(port) = self {
+            port.begin_hand_over(now);
+        }
+    }
+
+    /// After they were: when more enters the link though nothing touches the port.
+    #[inline]
+    pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
+        if let Self::Strict(port) = self {
+            return port.end_hand_over();
+        }
+        self.link_mut().forget_call();
+        None
     }
 
     /// A packet arrives that the port's other half handed over.
@@ -108,6 +143,7 @@ impl Port {
     ) {
         match self {
             Self::Fifo(port) => port.receive(arrives, packet, bytes, schedule),
+            Self::Strict(port) => port.link.receive(arrives, packet, bytes, schedule),
             Self::Class(port) => port.link.receive(arrives, packet, bytes, schedule),
         }
     }
@@ -119,7 +155,29 @@ impl Port {
     pub(crate) fn rate(&self) -> Rate {
         match self {
             Self::Fifo(port) => port.rate(),
+            Self::Strict(port) => port.rate(),
             Self::Class(port) => port.rate(),
+        }
+    }
+
+    /// The same as [`Port::offer`], from the packet's wire bytes and class, of a port that asks for
+    /// nothing else; `None` for other ports.
+    #[inline(always)]
+    pub(crate) fn offer_plain<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        (bytes, class): (u32, ClassId),
+        schedule: &mut S,
+    ) -> Option<Result<(), DropReason>> {
+        match self {
+            Self::Fifo(port) if port.is_plain() => {
+                Some(port.offer_plain(now, packet, bytes, schedule))
+            }
+            Self::Strict(port) if port.is_plain() => {
+                Some(port.offer_plain(now, packet, (bytes, class), schedule))
+            }
+            _ => None,
         }
     }
 
@@ -136,6 +194,10 @@ impl Port {
                 let fields = env.pool.fields_mut(packet);
                 port.offer(now, packet, fields, env.signals, env.schedule)
             }
+            Self::Strict(port) => {
+                let fields = env.pool.fields_mut(packet);
+                port.offer(now, packet, fields, env.signals, env.schedule)
+            }
             Self::Class(port) => port.offer(now, packet, env),
         }
     }
@@ -149,6 +211,7 @@ impl Port {
     ) -> (PacketRef, Node) {
         match self {
             Self::Fifo(port) => port.pop_arrived(now, schedule),
+            Self::Strict(port) => port.pop_arrived(now, schedule),
             Self::Class(port) => port.pop_arrived(now, schedule),
         }
     }
@@ -158,7 +221,8 @@ impl Port {
     pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {
         match self {
             Self::Fifo(port) => port.pop_before(limit, take),
-            Self::Class(port) => port.pop_before(limit, take),
+            Self::Strict(port) => port.pop_before(limit, take),
+            Self::Class(port) => port.link.pop_sorted_before(limit, take),
         }
     }
 
@@ -166,6 +230,7 @@ impl Port {
     pub(crate) fn is_independent(&self) -> bool {
         match self {
             Self::Fifo(port) => port.is_independent(),
+            Self::Strict(port) => port.is_independent(),
             Self::Class(port) => port.is_independent(),
         }
     }
@@ -173,6 +238,7 @@ impl Port {
     pub(crate) fn busy_until(&self) -> Time {
         match self {
             Self::Fifo(port) => port.busy_until(),
+            Self::Strict(port) => port.busy_until(),
             Self::Class(port) => port.busy_until(),
         }
     }
@@ -180,6 +246,7 @@ impl Port {
     pub(crate) fn queued(&self, now: Time) -> Count {
         match self {
             Self::Fifo(port) => port.queued(now),
+            Self::Strict(port) => port.queued(now),
             Self::Class(port) => port.queued(now),
         }
     }
@@ -187,6 +254,7 @@ impl Port {
     pub(crate) fn counters(&self, now: Time) -> PortCounters {
         match self {
             Self::Fifo(port) => port.counters(now),
+            Self::Strict(port) => port.counters(now),
             Self::Class(port) => port.counters(now),
         }
     }
@@ -195,6 +263,7 @@ impl Port {
         let bytes = self.queued(now).bytes;
         match self {
             Self::Fifo(port) => port.set_max_queue(bytes),
+            Self::Strict(port) => port.set_max_queue(bytes),
             Self::Class(port) => port.tally.max_queue_bytes = bytes,
         }
     }
@@ -203,6 +272,7 @@ impl Port {
     pub(crate) fn held(&self) -> u64 {
         match self {
             Self::Fifo(port) => port.link.held() as u64,
+            Self::Strict(port) => port.held(),
             Self::Class(port) => port.held(),
         }
     }

@@ -20,23 +20,19 @@ impl Topology {
     /// If a link names a node that does not exist, a host does not have exactly one link, or a port
     /// is configured wrongly; the error names the place.
     pub fn build<P>(&self, seed: u64) -> Result<Network<P>, TopologyError> {
-        self.build_with(seed, PortConfig::kind)
+        self.build_at_least(seed, PortKind::Fifo)
     }
 
-    /// The same with a class port everywhere: for the differential test and the benchmark of the
-    /// two kinds.
+    /// The same without ports of a simpler kind than `least`: for the differential test and the
+    /// benchmark of the kinds.
     ///
     /// # Errors
     /// As [`Topology::build`].
     #[doc(hidden)]
-    pub fn build_forcing_class_ports<P>(&self, seed: u64) -> Result<Network<P>, TopologyError> {
-        self.build_with(seed, |_| PortKind::Class)
-    }
-
-    fn build_with<P>(
+    pub fn build_at_least<P>(
         &self,
         seed: u64,
-        kind: impl Fn(&PortConfig) -> PortKind,
+        least: PortKind,
     ) -> Result<Network<P>, TopologyError> {
         self.check()?;
         let mut ports = Vec::with_capacity(2 * self.links.len());
@@ -46,7 +42,7 @@ impl Topology {
                 let id = PortId::new(2 * l as u32 + side);
                 let (owner, latency) = (self.switch_of(from), self.pipeline_latency(to));
                 let wire = Link::new(id, link.delay + latency, to);
-                ports.push(Port::new(config, kind(config), id, wire, owner));
+                ports.push(Port::new(config, config.kind().max(least), id, wire, owner));
             }
         }
         let shared = |size: Option<Bytes>| {

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use apus_fabric::{
-    DropReason, FabricEvent, Network, Outcome, Packet, PortConfig, RouteId, Schedule, Sent, Tier,
-    Topology,
+    DropReason, FabricEvent, Network, Outcome, Packet, PortConfig, PortKind, RouteId, Schedule,
+    Sent, Tier, Topology,
 };
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 
@@ -67,8 +67,9 @@ impl Sim {
         Self::new(topology.build(1).expect("a valid topology"))
     }
 
-    pub fn build_class_ports(topology: &Topology) -> Self {
-        Self::new(topology.build_forcing_class_ports(1).expect("a valid topology"))
+    /// Without ports of a simpler kind than `least`.
+    pub fn build_at_least(topology: &Topology, least: PortKind) -> Self {
+        Self::new(topology.build_at_least(1, least).expect("a valid topology"))
     }
 
     pub fn now(&self) -> Time {

@@ -1,7 +1,7 @@
 //! From a setup to a plan: what to simulate.
 
 use apus_cc::expresspass::CreditLimit;
-use apus_fabric::TopologyError;
+use apus_fabric::{PortKind, TopologyError};
 use apus_units::ClassId;
 
 use super::connections;
@@ -48,7 +48,7 @@ impl Setup {
             instant_signals: self.topology.instant_signals,
             topology,
             faults,
-            force_class_ports: false,
+            least_ports: PortKind::Fifo,
             sizes: self.sizes,
             host: self.host.model,
             endpoint: self.endpoint,

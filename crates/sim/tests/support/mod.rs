@@ -4,7 +4,7 @@
 pub mod scenario;
 
 use apus_cc::registry::build;
-use apus_fabric::{Tier, Topology};
+use apus_fabric::{PortKind, Tier, Topology};
 use apus_sim::host_model::HostModel;
 use apus_sim::measure::Measures;
 use apus_sim::plan::{ConnectionPlan, Load, Plan};
@@ -58,7 +58,7 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         pfc: None,
         instant_signals: false,
         topology,
-        force_class_ports: false,
+        least_ports: PortKind::Fifo,
         sizes: PacketSizes { payload: 1000, header: 64, control: 84 },
         host: HostModel::IDEAL,
         endpoint: EndpointConfig { max_payload: 1000, ..EndpointConfig::default() },

@@ -1,0 +1,73 @@
+//! What switch halves see of a port of strict priorities.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use apus_cc::{ClassView, Ecn, PortView, Signal, SwitchHalf, Verdict};
+use apus_units::{Bytes, ClassId, Time};
+
+use super::StrictPort;
+use crate::config::ClassConfig;
+use crate::counters::DropReason;
+use crate::packet::{Fields, PacketRef};
+
+/// What they see of empty classes.
+pub(super) fn views(classes: &[ClassConfig]) -> Box<[ClassView]> {
+    let view = |class: &ClassConfig| ClassView {
+        bytes: Bytes::ZERO,
+        weight: class.weight,
+        priority: class.priority,
+    };
+    classes.iter().map(view).collect()
+}
+
+impl StrictPort {
+    /// Shows the half of its class a packet that was admitted.
+    pub(super) fn show(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        fields: &mut Fields,
+        signals: &mut Vec<(PacketRef, Signal)>,
+    ) -> Result<(), DropReason> {
+        let (number, place) = self.class_of(fields.class);
+        if self.classes[place].algorithm.is_plain() {
+            return Ok(());
+        }
+        for (view, &place) in self.views.iter_mut().zip(&self.places) {
+            view.bytes = Bytes::new(self.classes[usize::from(place)].bytes());
+        }
+        let bytes = fields.wire_bytes;
+        let came = |class: &super::StrictClass| class.offered.bytes - class.dropped.bytes;
+        // The packet itself was offered already.
+        let sent = self.classes.iter().map(came).sum::<u64>() - u64::from(bytes) - self.queue_bytes;
+        let class_bytes = self.classes[place].bytes();
+        let serving = self.free_at > now && usize::from(self.in_service.place) == place;
+        let served = if serving { u64::from(self.in_service.bytes) } else { 0 };
+        let view = PortView {
+            now,
+            link_rate: self.rate,
+            class: ClassId::new(number),
+            class_bytes: Bytes::new(class_bytes),
+            queue_bytes: Bytes::new(self.queue_bytes),
+            class_waiting: Bytes::new(class_bytes - served),
+            sent: Bytes::new(sent),
+            classes: &self.views,
+        };
+        let class = &mut self.classes[place];
+        let before = fields.congestion.ecn;
+        let size = Bytes::new(u64::from(bytes));
+        match class.algorithm.on_enqueue(&mut fields.congestion, size, &view) {
+            Verdict::Drop => {
+                class.dropped.add(bytes);
+                return Err(DropReason::SwitchHalf);
+            }
+            Verdict::Signal(signal) => signals.push((packet, signal)),
+            Verdict::Forward => {}
+        }
+        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
+            self.marked += 1;
+        }
+        Ok(())
+    }
+}

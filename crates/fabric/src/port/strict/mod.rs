@@ -1,0 +1,315 @@
+//! A port of several classes in strict priority whose link nothing can stop.
+
+mod class;
+mod facts;
+mod half;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use apus_cc::{ClassView, Signal};
+use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
+
+use self::class::{StrictClass, Waiting};
+use super::link::{InFlight, Link};
+use crate::config::{Buffer, PortConfig};
+use crate::counters::DropReason;
+use crate::event::Schedule;
+use crate::packet::{Fields, PacketRef};
+use crate::topology::Node;
+
+/// The packet in service.
+#[derive(Clone, Copy, Default)]
+struct InService {
+    /// 0: none.
+    bytes: u32,
+    /// The same if it was sent in the class that it is in, otherwise 0.
+    own: u32,
+    /// Of its class.
+    place: u8,
+}
+
+/// Classes each of a level of its own, own buffer, constant rate, and switch halves at most where
+/// packets join.
+///
+/// Its departures follow from its arrivals alone, and a packet enters the link's ring when its service
+/// begins. So nobody needs to know at once that a service has ended: the port catches up when it is
+/// touched next, by a packet that joins or by one that is taken from its link, and no event is asked for
+/// at all. That is never too late: while packets wait, the one in service is on the link, and when it
+/// arrives at the peer its departure, at which the next service begins, lies as far back as the link is
+/// long. What every packet needs comes first.
+#[repr(C, align(64))]
+pub(crate) struct StrictPort {
+    pub(crate) link: Link,
+    /// When the last service that has begun ends. If packets wait, this one is on the link.
+    free_at: Time,
+    /// Bytes in the port, a packet in service included, as far as it has caught up.
+    queue_bytes: u64,
+    /// Most bytes in the port.
+    limit: u64,
+    max_queue_bytes: u64,
+    /// See [`FifoPort`](super::FifoPort).
+    byte_time: u64,
+    in_service: InService,
+    /// By place: a bit for each class in which packets wait.
+    waiting: u8,
+    /// The number of the last class.
+    last: u8,
+    /// No switch half sees its packets.
+    plain: bool,
+    /// Some class has a limit of its own.
+    limited: bool,
+    /// Packets have joined a class in which they were not sent.
+    mixed: bool,
+    /// By number of a class: its place in the order of service.
+    places: [u8; PortConfig::MOST_STRICT],
+    /// By place.
+    classes: Box<[StrictClass]>,
+    /// Sum over packets of departure - arrival, as far as these are known: what waits has yet to
+    /// depart, so that the sum may be negative (and wraps).
+    packet_time: u128,
+    /// The same times their bytes.
+    byte_time_sum: u128,
+    rate: Rate,
+    marked: u64,
+    /// By number of a class, for switch halves.
+    views: Box<[ClassView]>,
+}
+
+impl StrictPort {
+    /// # Panics
+    /// If the configuration needs a class port.
+    pub(crate) fn new(config: &PortConfig, port: PortId, link: Link) -> Self {
+        let Buffer::Own(buffer) = config.buffer else {
+            panic!("{port} shares a buffer, so it is a class port");
+        };
+        assert!(config.is_strict(), "{port} does not serve its classes one above the other");
+        let mut numbers: Vec<usize> = (0..config.classes.len()).collect();
+        numbers.sort_by_key(|&number| config.classes[number].priority);
+        let mut places = [0; PortConfig::MOST_STRICT];
+        for (place, &number) in (0..).zip(&numbers) {
+            places[number] = place;
+        }
+        let classes: Box<[StrictClass]> =
+            numbers.iter().map(|&number| StrictClass::new(&config.classes[number])).collect();
+        Self {
+            link,
+            free_at: Time::ZERO,
+            queue_bytes: 0,
+            limit: buffer.get(),
+            max_queue_bytes: 0,
+            byte_time: config.rate.whole_byte_time(),
+            in_service: InService::default(),
+            waiting: 0,
+            last: config.classes.len() as u8 - 1,
+            plain: classes.iter().all(|class| class.algorithm.is_plain()),
+            limited: classes.iter().any(StrictClass::is_limited),
+            mixed: false,
+            places,
+            classes,
+            packet_time: 0,
+            byte_time_sum: 0,
+            rate: config.rate,
+            marked: 0,
+            views: half::views(&config.classes),
+        }
+    }
+
+    /// Whether no switch half sees its packets.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    #[inline(always)]
+    fn serialization_time(&self, bytes: u32) -> Span {
+        if self.byte_time > 0 {
+            return Span::from_ps(u64::from(bytes) * self.byte_time);
+        }
+        self.rate.serialization_time(Bytes::new(u64::from(bytes)))
+    }
+
+    /// The number of the class that a packet joins, and its place.
+    #[inline(always)]
+    fn class_of(&self, class: ClassId) -> (u8, usize) {
+        let number = (class.index() as u8).min(self.last);
+        (number, usize::from(self.places[usize::from(number) % self.places.len()]))
+    }
+
+    /// Begins every service up to and at `now`. Whatever joined the port before `now` must have; at each
+    /// departure only what came before it is chosen from, whatever comes at the same instant.
+    #[inline(always)]
+    fn catch_up(&mut self, now: Time) {
+        while self.free_at <= now {
+            self.end_service();
+            if self.waiting == 0 {
+                return;
+            }
+            self.begin_service();
+        }
+    }
+
+    /// The packet in service has left.
+    #[inline(always)]
+    fn end_service(&mut self) {
+        let InService { bytes, own, place } = self.in_service;
+        self.queue_bytes -= u64::from(bytes);
+        self.in_service.bytes = 0;
+        self.in_service.own = 0;
+        self.classes[usize::from(place)].leave(bytes, own);
+    }
+
+    /// The first packet of the first class in which any waits is served from when the one before left.
+    #[inline(always)]
+    fn begin_service(&mut self) {
+        let place = self.waiting.trailing_zeros() as u8;
+        let queue = &mut self.classes[usize::from(place)].queue;
+        let Some(Waiting { packet, bytes, own }) = queue.pop_front() else {
+            unreachable!("a bit is set while packets of the class wait")
+        };
+        if queue.len() == 0 {
+            self.waiting &= self.waiting - 1;
+        }
+        let departs = self.free_at + self.serialization_time(bytes);
+        self.free_at = departs;
+        self.in_service = InService { bytes, own, place };
+        let departs_ps = u128::from(departs.as_ps());
+        self.packet_time = self.packet_time.wrapping_add(departs_ps);
+        self.byte_time_sum = self.byte_time_sum.wrapping_add(departs_ps * u128::from(bytes));
+        self.link.push_behind(departs, packet, bytes);
+    }
+
+    pub(crate) fn offer<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        fields: &mut Fields,
+        signals: &mut Vec<(PacketRef, Signal)>,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        let (bytes, class) = (fields.wire_bytes, fields.class);
+        if self.plain {
+            return self.offer_plain(now, packet, (bytes, class), schedule);
+        }
+        let place = self.admit(now, bytes, class)?;
+        self.show(now, packet, fields, signals)?;
+        self.accept(now, packet, (bytes, class, place), schedule);
+        Ok(())
+    }
+
+    /// The same as [`StrictPort::offer`] for a plain port, from the packet's wire bytes and class.
+    #[inline(always)]
+    pub(crate) fn offer_plain<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        (bytes, class): (u32, ClassId),
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        let place = self.admit(now, bytes, class)?;
+        self.accept(now, packet, (bytes, class, place), schedule);
+        Ok(())
+    }
+
+    /// The place of the class that a packet joins, if there is room for it.
+    #[inline(always)]
+    fn admit(&mut self, now: Time, bytes: u32, class: ClassId) -> Result<usize, DropReason> {
+        self.catch_up(now);
+        let (_, place) = self.class_of(class);
+        let joined = &mut self.classes[place];
+        joined.offered.add(bytes);
+        let full = self.queue_bytes + u64::from(bytes) > self.limit;
+        if full || (self.limited && !joined.has_room(bytes)) {
+            joined.dropped.add(bytes);
+            return Err(DropReason::Buffer);
+        }
+        Ok(place)
+    }
+
+    /// An admitted packet joins its class, or is served at once.
+    #[inline(always)]
+    fn accept<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        (bytes, class, place): (u32, ClassId, usize),
+        schedule: &mut S,
+    ) {
+        self.queue_bytes += u64::from(bytes);
+        self.max_queue_bytes = self.max_queue_bytes.max(self.queue_bytes);
+        let is_own = class.index() as u8 <= self.last;
+        let own = if is_own { bytes } else { 0 };
+        if is_own && !self.mixed {
+            self.classes[place].join(bytes);
+        } else {
+            self.mixed = true;
+            self.classes[place].join_mixed(bytes, own);
+        }
+        if self.free_at > now {
+            return self.wait(now, Waiting { packet, bytes, own }, place, schedule);
+        }
+        let stay = self.serialization_time(bytes);
+        let departs = now + stay;
+        self.free_at = departs;
+        self.in_service = InService { bytes, own, place: place as u8 };
+        let stay = u128::from(stay.as_ps());
+        self.packet_time = self.packet_time.wrapping_add(stay);
+        self.byte_time_sum = self.byte_time_sum.wrapping_add(stay * u128::from(bytes));
+        self.link.push(departs, packet, bytes, schedule);
+    }
+
+    #[inline(always)]
+    fn wait<S: Schedule>(&mut self, now: Time, waiting: Waiting, place: usize, schedule: &mut S) {
+        let now = u128::from(now.as_ps());
+        self.packet_time = self.packet_time.wrapping_sub(now);
+        self.byte_time_sum = self.byte_time_sum.wrapping_sub(now * u128::from(waiting.bytes));
+        self.waiting |= 1 << place;
+        self.classes[place].queue.push_back(waiting);
+        if self.link.is_shared() {
+            self.link.call(schedule);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop_arrived<S: Schedule>(
+        &mut self,
+        now: Time,
+        schedule: &mut S,
+    ) -> (PacketRef, Node) {
+        if self.waiting != 0 {
+            self.catch_up(now);
+        }
+        let (entry, peer) = self.link.pop(now, schedule);
+        self.link.forget_handed_over();
+        (entry.packet, peer)
+    }
+
+    /// Takes the packets that arrive before `limit`; when the next one does. All that came to the port
+    /// before they departed has been offered.
+    #[inline(always)]
+    pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {
+        if self.waiting != 0 {
+            self.catch_up(limit.saturating_sub(self.link.delay()));
+        }
+        self.link.pop_sorted_before(limit, take)
+    }
+
+    /// Puts on the shared link what arrives before `now` plus the link's delay, and more.
+    pub(crate) fn begin_hand_over(&mut self, now: Time) {
+        self.catch_up(now);
+    }
+
+    /// All that is on the shared link is sorted: when more enters it by itself, if so.
+    pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
+        if self.waiting != 0 {
+            return Some(self.free_at);
+        }
+        self.link.forget_call();
+        None
+    }
+
+    /// Whether what happens here touches no other port: no switch half tells the sources of packets.
+    pub(crate) fn is_independent(&self) -> bool {
+        !self.classes.iter().any(|class| class.algorithm.signals())
+    }
+}
