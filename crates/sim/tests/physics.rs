@@ -180,7 +180,7 @@ fn m_d_1_waiting_times_follow_pollaczek_khinchine() {
 /// L = lambda W, each side measured in its own way.
 #[test]
 fn littles_law_holds_at_a_port() {
-    let queueing = m_d_1(0.8, 1_000_000, false);
+    let queueing = m_d_1(0.8, 1_000_000, PortKind::Fifo);
     let expected = queueing.load * queueing.mean_time;
     assert!((queueing.mean_packets / expected - 1.0).abs() < 0.02, "{}", queueing.mean_packets);
 }
