@@ -150,7 +150,7 @@ impl<P> Network<P> {
         let packet = self.pool.insert(packet);
         self.pool.set_telemetry(packet, telemetry);
         let egress = &mut self.ports[port.index()];
-        let offered = match egress.offer_plain(now, packet, (bytes, class), schedule) {
+        let offered = match egress.offer_plain(now, packet, bytes, || class, schedule) {
             Some(Ok(())) => Ok(()),
             Some(Err(reason)) => {
                 self.discard(packet, reason);
@@ -208,10 +208,10 @@ impl<P> Network<P> {
                 let Some((next, bytes)) = self.pass(packet) else {
                     return Outcome::Dropped(DropReason::Ttl);
                 };
-                let class = self.pool.fields(packet).class;
+                let class = || self.pool.fields(packet).class;
                 // Almost all hops.
                 let egress = &mut self.ports[next.index()];
-                let offered = match egress.offer_plain(now, packet, (bytes, class), schedule) {
+                let offered = match egress.offer_plain(now, packet, bytes, class, schedule) {
                     Some(Ok(())) => return Outcome::Forwarded,
                     Some(Err(reason)) => {
                         self.discard(packet, reason);

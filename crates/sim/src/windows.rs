@@ -120,7 +120,7 @@ struct Notes<'a> {
 }
 
 impl Schedule for Notes<'_> {
-    #[inline]
+    #[inline(always)]
     fn at(&mut self, event: FabricEvent, time: Time) {
         self.calendar.push(event, time);
     }

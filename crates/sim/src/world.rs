@@ -97,7 +97,7 @@ pub(crate) struct Scheduler<'a> {
 }
 
 impl Schedule for Scheduler<'_> {
-    #[inline]
+    #[inline(always)]
     fn at(&mut self, event: FabricEvent, time: Time) {
         match self.pending {
             Pending::Queue(queue) => queue.push(self.entities.fabric(event), time),

@@ -167,7 +167,8 @@ impl Port {
         &mut self,
         now: Time,
         packet: PacketRef,
-        (bytes, class): (u32, ClassId),
+        bytes: u32,
+        class: impl FnOnce() -> ClassId,
         schedule: &mut S,
     ) -> Option<Result<(), DropReason>> {
         match self {
@@ -175,7 +176,7 @@ impl Port {
                 Some(port.offer_plain(now, packet, bytes, schedule))
             }
             Self::Strict(port) if port.is_plain() => {
-                Some(port.offer_plain(now, packet, (bytes, class), schedule))
+                Some(port.offer_plain(now, packet, (bytes, class()), schedule))
             }
             _ => None,
         }

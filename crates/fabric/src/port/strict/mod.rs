@@ -138,7 +138,7 @@ impl StrictPort {
 
     /// Begins every service up to and at `now`. Whatever joined the port before `now` must have; at each
     /// departure only what came before it is chosen from, whatever comes at the same instant.
-    #[inline(always)]
+    #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.free_at <= now {
             self.end_service();
@@ -198,7 +198,7 @@ impl StrictPort {
     }
 
     /// The same as [`StrictPort::offer`] for a plain port, from the packet's wire bytes and class.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn offer_plain<S: Schedule>(
         &mut self,
         now: Time,
