@@ -32,7 +32,8 @@ pub struct Bench {
     /// Threads of a run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     threads: u32,
-    /// Use class ports everywhere, with acknowledgements in a strict class above data.
+    /// Gives ports two classes, with acknowledgements in a strict class above data, and lets none be
+    /// of the simplest kind.
     #[arg(long)]
     class_ports: bool,
     /// Changes a setting of the cases, as in a scenario: `duration=1ms`.

@@ -14,7 +14,7 @@ pub enum FabricEvent {
     /// if the port knows when a packet will arrive: one event per link, not per packet.
     Arrival(PortId),
     /// The last bit of the packet in service leaves this class port, which then chooses the next.
-    /// FIFO ports never ask for it, nor do class ports in which nothing else waits, if nothing can
+    /// FIFO and strict ports never ask for it, nor do class ports in which nothing else waits, if nothing can
     /// stop their link.
     Service(PortId),
     /// The rate-limited class of this class port has gathered enough tokens for its first packet.

@@ -17,15 +17,18 @@
 //! The *occupancy* of a port is made of whole packets: every accepted packet whose departure lies
 //! after now, the packet in service included. A departure at exactly now counts as gone.
 //!
-//! There are two kinds of port, chosen from the [`PortConfig`] and never by hand ([`PortKind`]):
+//! There are three kinds of port, chosen from the [`PortConfig`] and never by hand ([`PortKind`]):
 //!
 //! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it is
 //!   known. It computes the departure when the packet comes and needs one event per hop;
-//! * a class port has several classes, pausing, a rate limit, a shared buffer, a variable rate or
-//!   failures. It needs a service event besides for each packet behind which
-//!   another waits.
+//! * a strict port is the same with several classes, each of another priority. What departs depends on
+//!   what comes meanwhile, so it decides when it is touched next: when a packet comes, or reaches the
+//!   end of the link. It needs one event per hop too;
+//! * a class port has all that can be configured: classes that share a priority, pausing, a rate
+//!   limit, a shared buffer, switch halves that see packets leave, a variable rate or failures. It needs
+//!   a service event besides for each packet behind which another waits.
 //!
-//! Where both apply they agree to the picosecond (`tests/differential.rs`).
+//! Where several apply they agree to the picosecond (`tests/differential.rs`).
 //!
 //! # Events
 //!

@@ -1,4 +1,4 @@
-//! What only class ports do: priorities, weights, rate limits, pausing, shared memory, failures.
+//! What ports with classes do: priorities, weights, rate limits, pausing, shared memory, failures.
 
 mod support;
 

@@ -17,7 +17,7 @@ use crate::packets::PacketSizes;
 pub struct Plan {
     /// The fabric.
     pub topology: Topology,
-    /// No port is of a simpler kind, also where one would do: for tests and benchmarks.
+    /// No port is of a simpler kind than this, also where one would do: for tests and benchmarks.
     pub least_ports: PortKind,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,

@@ -1,4 +1,4 @@
-//! Whole runs: determinism, conservation, the two kinds of port, clocks and hosts.
+//! Whole runs: determinism, conservation, the kinds of port, clocks and hosts.
 
 mod support;
 

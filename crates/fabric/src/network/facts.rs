@@ -130,8 +130,8 @@ impl<P> Network<P> {
         }
     }
 
-    /// When the last packet now in the port departs; in the past if there is none. At a class port,
-    /// which then takes a step per packet: if nothing pauses or limits a class.
+    /// When the last packet now in the port departs; in the past if there is none. At other than FIFO
+    /// ports, which then take a step per packet: if nothing pauses or limits a class.
     #[inline]
     #[must_use]
     pub fn busy_until(&self, port: PortId) -> Time {
