@@ -42,10 +42,6 @@ pub(crate) struct Env<'a, P, S> {
 }
 
 /// An egress port of any kind. Class ports are boxed so that a table of the others stays dense.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the others are the many and lie in the table itself"
-)]
 pub(crate) enum Port {
     Fifo(FifoPort),
     Strict(StrictPort),

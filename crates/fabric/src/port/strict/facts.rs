@@ -25,7 +25,7 @@ impl StrictPort {
     fn leaving(&self, now: Time) -> impl Iterator<Item = (usize, &Waiting, Time)> {
         let mut free_at = self.free_at;
         self.waiting().map_while(move |(place, packet)| {
-            free_at = free_at + self.serialization_time(packet.bytes);
+            free_at += self.serialization_time(packet.bytes);
             (free_at <= now).then_some((place, packet, free_at))
         })
     }
