@@ -11,6 +11,7 @@
 extern crate alloc;
 
 pub mod bolt;
+mod bounds;
 pub mod constant;
 pub mod cubic;
 pub mod dcqcn;

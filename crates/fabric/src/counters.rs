@@ -166,12 +166,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Packets dropped for one reason.
-    #[must_use]
-    pub const fn dropped_for(&self, reason: DropReason) -> u64 {
-        self.dropped[reason as usize]
-    }
-
     /// Packets dropped for any reason.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {

@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_units::{Bytes, ClassId, PortId, Rate, Span};
+use apus_units::{Bytes, ClassId, PortId};
 
 /// How switches pause, for each link into them and each class apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +27,6 @@ pub struct PfcConfig {
 impl PfcConfig {
     /// Wire bytes of a pause frame: 64 B of Ethernet, preamble and gap (IEEE 802.1Qbb).
     pub const FRAME: Bytes = Bytes::new(84);
-
-    /// The headroom that loses nothing on a link: what comes while the pause is on its way and what
-    /// was on the way, with a packet of the longest size begun at either end.
-    #[must_use]
-    pub fn lossless_headroom(rate: Rate, delay: Span, packet: Bytes) -> Bytes {
-        let there_and_back = delay.as_ps_f64() * 2.0 * rate.as_bps() as f64 / 8e12;
-        Bytes::new(there_and_back as u64 + 1 + 2 * packet.get() + Self::FRAME.get())
-    }
 
     /// Says what is wrong with it, if anything.
     ///

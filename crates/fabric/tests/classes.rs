@@ -359,7 +359,7 @@ fn a_failing_link_loses_what_waits_and_delivers_what_has_left() {
     let counters = sim.net.port_counters(PORT, sim.now());
     assert_eq!((counters.offered.packets, counters.dropped.packets), (6, 4));
     assert_eq!(counters.sent.packets, 2);
-    assert_eq!(sim.net.counters().dropped_for(DropReason::LinkDown), 4);
+    assert_eq!(sim.net.counters().dropped[DropReason::LinkDown as usize], 4);
     let class = sim.net.class_counters(PORT, ClassId::new(0), sim.now());
     assert_eq!((class.dropped.packets, class.sent.packets), (4, 2));
     assert_eq!(sim.net.check_conservation(), Ok(()));

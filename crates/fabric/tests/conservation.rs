@@ -110,7 +110,7 @@ proptest! {
         let dropped: u64 =
             sim.net.ports().map(|p| sim.net.port_counters(p, now).dropped.packets).sum();
         let at_ports =
-            counters.dropped_total() - counters.dropped_for(apus_fabric::DropReason::Ttl);
+            counters.dropped_total() - counters.dropped[apus_fabric::DropReason::Ttl as usize];
         prop_assert_eq!(dropped, at_ports);
         for port in sim.net.ports() {
             let counters = sim.net.port_counters(port, now);

@@ -194,7 +194,7 @@ fn each_switch_takes_one_off_the_ttl_and_drops_at_0() {
             sim.delivered.iter().map(|d| (d.packet.payload, d.packet.ttl)).collect();
         assert_eq!(left, [(0, 1), (3, 60)]);
         assert!(sim.dropped.iter().all(|(_, reason)| *reason == DropReason::Ttl));
-        assert_eq!(sim.net.counters().dropped_for(DropReason::Ttl), 2);
+        assert_eq!(sim.net.counters().dropped[DropReason::Ttl as usize], 2);
         assert_eq!(sim.net.check_conservation(), Ok(()));
     }
 }

@@ -8,6 +8,7 @@ use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 use super::header::BoltFields;
 use super::params::{self, BelowOne, FirstRule, IncRule, LastRule, Paced, Params};
 use super::switch::BoltPort;
+use super::table;
 use crate::registry::Registered;
 use crate::swift::Swift;
 use crate::{
@@ -56,13 +57,13 @@ impl Registered for Bolt {
         summary: "switches tell the source of queues at once, and hand out bandwidth about to be free",
         source: "Arslan et al., Bolt, NSDI 2023",
         profiles: &[
-            ProfileInfo { name: params::PAPER, doc: "Algorithms 1 to 4" },
+            ProfileInfo { name: table::PAPER, doc: "Algorithms 1 to 4" },
             ProfileInfo {
-                name: params::CODE,
+                name: table::CODE,
                 doc: "what the authors' simulator, which the figures are from, does otherwise",
             },
         ],
-        parameters: params::TABLE,
+        parameters: table::TABLE,
     };
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {

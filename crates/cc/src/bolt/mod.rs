@@ -10,6 +10,7 @@ mod header;
 mod host;
 mod params;
 pub mod switch;
+mod table;
 
 pub use header::{BoltEcho, BoltFields, link_rate_code, rate_of_code};
 pub use host::Bolt;

@@ -1,5 +1,6 @@
 //! The parameters of CUBIC, each with its source.
 
+use crate::bounds;
 use crate::rtt::{self, RtoRule};
 use crate::settings::{
     ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
@@ -40,15 +41,11 @@ pub(super) const TABLE: &[ParamInfo] = &[
              so that losses alone drive it as in the experiments it is compared in",
         )],
     },
-    number("initial_cwnd", "first window in packets", &[default("10", "RFC 6928 §2")]),
-    number(
-        "max_cwnd",
-        "largest window in packets",
-        &[default(
-            "65536",
-            "deviation: an RFC window is bounded by the receiver; large, so that losses bound it",
-        )],
-    ),
+    bounds::initial_cwnd(&[default("10", "RFC 6928 §2")]),
+    bounds::max_cwnd(&[default(
+        "65536",
+        "deviation: an RFC window is bounded by the receiver; large, so that losses bound it",
+    )]),
     rtt::rto_gain(&[default(
         "0.25",
         "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",

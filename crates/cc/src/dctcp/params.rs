@@ -1,5 +1,6 @@
 //! The parameters of DCTCP, each with its source.
 
+use crate::bounds;
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, SettingError, Settings, number, require};
 
@@ -35,7 +36,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "estimate of the marked fraction before the first window of data has been acknowledged",
         &[both("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1")],
     ),
-    number("initial_cwnd", "first window in packets", &[both("10", "RFC 6928 §2")]),
+    bounds::initial_cwnd(&[both("10", "RFC 6928 §2")]),
     number(
         "min_cwnd",
         "smallest window in packets, also the one after a timeout",
@@ -44,15 +45,11 @@ pub(super) const TABLE: &[ParamInfo] = &[
             "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 lets a cut go there",
         )],
     ),
-    number(
-        "max_cwnd",
-        "largest window in packets",
-        &[both(
-            "256",
-            "deviation: an RFC window is bounded by the receiver; Swift's ceiling here, so that \
+    bounds::max_cwnd(&[both(
+        "256",
+        "deviation: an RFC window is bounded by the receiver; Swift's ceiling here, so that \
              runs compare",
-        )],
-    ),
+    )]),
     rtt::rto_gain(&[both(
         "0.25",
         "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
@@ -108,11 +105,7 @@ impl Params {
         require(self.g > 0.0 && self.g <= 1.0, "g", "above 0 and at most 1", self.g)?;
         let alpha = self.initial_alpha;
         require((0.0..=1.0).contains(&alpha), "initial_alpha", "between 0 and 1", alpha)?;
-        require(self.min_cwnd >= 1.0, "min_cwnd", "at least 1 packet", self.min_cwnd)?;
-        let ordered = self.max_cwnd >= self.min_cwnd;
-        require(ordered, "max_cwnd", "at least min_cwnd", self.max_cwnd)?;
-        let inside = (self.min_cwnd..=self.max_cwnd).contains(&self.initial_cwnd);
-        require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", self.initial_cwnd)?;
+        bounds::check_unpaced(self.initial_cwnd, self.min_cwnd, self.max_cwnd)?;
         self.rto.validate()
     }
 }

@@ -2,6 +2,7 @@
 
 use apus_units::Span;
 
+use crate::bounds;
 use crate::rtt::{self, RtoRule};
 use crate::settings::{
     ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
@@ -37,20 +38,16 @@ pub(super) const TABLE: &[ParamInfo] = &[
         doc: "double the window per RTT until the first queueing delay or loss",
         defaults: &[default("true", "unverified: DX runs in a TCP, which does (RFC 5681 §3.1)")],
     },
-    number("initial_cwnd", "first window in packets", &[default("10", "RFC 6928 §2")]),
+    bounds::initial_cwnd(&[default("10", "RFC 6928 §2")]),
     number(
         "min_cwnd",
         "smallest window in packets",
         &[default("1", "RFC 5681 §3.1: the loss window is 1 segment")],
     ),
-    number(
-        "max_cwnd",
-        "largest window in packets",
-        &[default(
-            "65536",
-            "deviation: a TCP window is bounded by the receiver; large, so that delay bounds it",
-        )],
-    ),
+    bounds::max_cwnd(&[default(
+        "65536",
+        "deviation: a TCP window is bounded by the receiver; large, so that delay bounds it",
+    )]),
     rtt::rto_gain(&[default(
         "0.25",
         "deviation: DX runs in a TCP; as Swift's, so that runs compare",
@@ -104,11 +101,7 @@ impl Params {
             rto: RtoRule::from_settings(settings),
         };
         require(params.ai > 0.0, "ai", "above 0", params.ai)?;
-        require(params.min_cwnd >= 1.0, "min_cwnd", "at least 1 packet", params.min_cwnd)?;
-        let ordered = params.max_cwnd >= params.min_cwnd;
-        require(ordered, "max_cwnd", "at least min_cwnd", params.max_cwnd)?;
-        let inside = (params.min_cwnd..=params.max_cwnd).contains(&params.initial_cwnd);
-        require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", params.initial_cwnd)?;
+        bounds::check_unpaced(params.initial_cwnd, params.min_cwnd, params.max_cwnd)?;
         params.rto.validate()?;
         Ok(params)
     }

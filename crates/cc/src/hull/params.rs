@@ -2,6 +2,7 @@
 
 use apus_units::{Bytes, Span};
 
+use crate::bounds;
 use crate::dctcp;
 use crate::rtt;
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
@@ -75,24 +76,14 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "estimate of the marked fraction before the first window of data has been acknowledged",
         &[paper("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1")],
     ),
-    row(
-        "initial_cwnd",
-        ParamKind::Number,
-        "first window in packets",
-        &[paper("10", "RFC 6928 §2")],
-    ),
+    bounds::initial_cwnd(&[paper("10", "RFC 6928 §2")]),
     row(
         "min_cwnd",
         ParamKind::Number,
         "smallest window in packets, also the one after a timeout",
         &[paper("1", "RFC 5681 §3.1: the loss window is 1 segment")],
     ),
-    row(
-        "max_cwnd",
-        ParamKind::Number,
-        "largest window in packets",
-        &[paper("256", "deviation: as DCTCP's, so that runs compare")],
-    ),
+    bounds::max_cwnd(&[paper("256", "deviation: as DCTCP's, so that runs compare")]),
     rtt::rto_gain(&[paper("0.25", "deviation: as DCTCP's, so that runs compare")]),
     rtt::rto_multiplier(&[paper("2", "deviation: as DCTCP's, so that runs compare")]),
     rtt::min_rto(&[paper("1ms", "deviation: as DCTCP's, so that runs compare")]),
