@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::interrupt::INTERRUPTED;
+/// Exit code of a command that was interrupted: 128 and the number of SIGINT, as shells have it.
+pub const INTERRUPTED: u8 = 130;
 
 /// Why a command did not do what was asked.
 pub enum Failure {

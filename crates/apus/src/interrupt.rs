@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use apus_sim::Watch;
 use apus_units::Span;
 
-use crate::failure::Failure;
-
-/// Exit code of a command that was interrupted: 128 and the number of SIGINT, as shells have it.
-pub const INTERRUPTED: u8 = 130;
+use crate::failure::{Failure, INTERRUPTED};
 
 /// The watchdog's span unless another one is given: ten times the longest pace that a window of
 /// 0.001 packets and an RTT of 100 us make.

@@ -1,10 +1,9 @@
 //! The scenarios of the papers, part of the program so that it finds them wherever it is run.
 
-use apus_units::suggestion;
-
 use std::path::Path;
 
 use apus_sim::scenario::{Options, Scenario, Source};
+use apus_units::suggestion;
 
 use crate::failure::Failure;
 

@@ -2,18 +2,15 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
+use crate::bytes::{Reader, Writer};
 use crate::control::{self, CreditEcho};
 use crate::error::{DecodeError, EncodeError, Illegal};
 use crate::extension::Extension;
 use crate::header::{
     Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal,
 };
-
-/// The version of the layout.
-pub const VERSION: u8 = 1;
-
-/// Bytes of the longest header without extension.
-pub const MAX_HEADER_BYTES: usize = 65;
+use crate::layout::{COMMON_BYTES, header_bytes, kind, kind_of};
+use crate::version::VERSION;
 
 /// Where the authenticated part of a packet begins, in bytes: behind what switches may write, which the
 /// first byte counts. May lie beyond the end of what is no packet.
@@ -21,100 +18,6 @@ pub const MAX_HEADER_BYTES: usize = 65;
 #[must_use]
 pub fn authenticated_from(packet: &[u8]) -> usize {
     1 + packet.first().map_or(0, |&writable| usize::from(writable))
-}
-
-/// Count of writable bytes, version, kind, flow and packet number.
-const COMMON_BYTES: usize = 15;
-const SEGMENT_BYTES: usize = 26;
-const REGION_BYTES: usize = 16;
-const ACK_BYTES: usize = 42;
-const REJECT_BYTES: usize = 9;
-const SIGNAL_BYTES: usize = 8;
-const ECHO_BYTES: usize = 8;
-
-/// The kind byte. None is 0, so that a packet of zeros is refused.
-mod kind {
-    pub(super) const WRITE: u8 = 1;
-    pub(super) const MESSAGE: u8 = 2;
-    pub(super) const READ_REQUEST: u8 = 3;
-    pub(super) const READ_RESPONSE: u8 = 4;
-    pub(super) const ACK: u8 = 5;
-    pub(super) const CANCEL: u8 = 6;
-    pub(super) const REJECT: u8 = 7;
-    pub(super) const SIGNAL: u8 = 12;
-    /// Added to a data kind: the packet echoes the credit that it was sent for.
-    pub(super) const CREDITED: u8 = 0x80;
-    /// Added to the kind of data or an acknowledgement: it has a congestion extension.
-    pub(super) const EXTENDED: u8 = 0x20;
-}
-
-/// The kind byte of a body.
-fn kind_of(body: &Body) -> u8 {
-    match body {
-        Body::Data(segment) => {
-            let kind = match segment.kind {
-                SegmentKind::Write { .. } => kind::WRITE,
-                SegmentKind::Message => kind::MESSAGE,
-                SegmentKind::ReadRequest { .. } => kind::READ_REQUEST,
-                SegmentKind::ReadResponse => kind::READ_RESPONSE,
-                SegmentKind::Cancel => kind::CANCEL,
-            };
-            if segment.credit.is_some() { kind | kind::CREDITED } else { kind }
-        }
-        Body::Ack(_) => kind::ACK,
-        Body::Reject(_) => kind::REJECT,
-        Body::Signal(_) => kind::SIGNAL,
-        Body::Control(control) => control.kind(),
-    }
-}
-
-/// Bytes of a header of this kind, `None` if there is no such kind; a credit has its padding besides.
-fn header_bytes(kind: u8) -> Option<usize> {
-    match kind {
-        kind::WRITE | kind::READ_REQUEST => Some(COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES),
-        kind::MESSAGE | kind::READ_RESPONSE | kind::CANCEL => Some(COMMON_BYTES + SEGMENT_BYTES),
-        kind::ACK => Some(COMMON_BYTES + ACK_BYTES),
-        kind::REJECT => Some(COMMON_BYTES + REJECT_BYTES),
-        kind::SIGNAL => Some(COMMON_BYTES + SIGNAL_BYTES),
-        credited if credited & kind::CREDITED != 0 => match credited & !kind::CREDITED {
-            kind @ (kind::WRITE..=kind::READ_RESPONSE | kind::CANCEL) => {
-                Some(header_bytes(kind)? + ECHO_BYTES)
-            }
-            _ => None,
-        },
-        other => Some(COMMON_BYTES + control::body_bytes(other)?),
-    }
-}
-
-impl Header {
-    /// Bytes that this header takes in a packet without congestion extension, payload and checksum
-    /// not included.
-    #[must_use]
-    pub fn encoded_len(&self) -> usize {
-        match &self.body {
-            Body::Data(segment) => {
-                let region = match segment.kind {
-                    SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => 0,
-                    SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. } => REGION_BYTES,
-                };
-                let echo = if segment.credit.is_some() { ECHO_BYTES } else { 0 };
-                COMMON_BYTES + SEGMENT_BYTES + region + echo
-            }
-            Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
-            Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,
-            Body::Signal(_) => COMMON_BYTES + SIGNAL_BYTES,
-            Body::Control(control) => COMMON_BYTES + control.body_len(),
-        }
-    }
-
-    /// Payload bytes that follow this header.
-    #[must_use]
-    pub fn payload_len(&self) -> usize {
-        match &self.body {
-            Body::Data(segment) => segment.length as usize,
-            Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => 0,
-        }
-    }
 }
 
 /// Writes the header, without extension, to the start of `out` and returns its length.
@@ -364,57 +267,4 @@ fn read_reject(reader: &mut Reader<'_>) -> Result<Reject, Illegal> {
         _ => return Err(Illegal::RejectReason),
     };
     Ok(Reject { op, reason })
-}
-
-/// Fills a buffer whose length the caller has checked.
-pub(crate) struct Writer<'a>(&'a mut [u8]);
-
-impl Writer<'_> {
-    #[inline]
-    pub(crate) fn put_slice(&mut self, bytes: &[u8]) {
-        let (head, rest) = core::mem::take(&mut self.0).split_at_mut(bytes.len());
-        head.copy_from_slice(bytes);
-        self.0 = rest;
-    }
-
-    #[inline]
-    pub(crate) fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        let (head, rest) = core::mem::take(&mut self.0).split_at_mut(N);
-        head.copy_from_slice(&bytes);
-        self.0 = rest;
-    }
-}
-
-/// Consumes bytes whose number the caller has checked.
-pub(crate) struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    #[inline]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
-    fn skip(&mut self, bytes: usize) {
-        self.0 = &self.0[bytes..];
-    }
-
-    #[inline]
-    pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (head, rest) = self.0.split_at(N);
-        self.0 = rest;
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(head);
-        bytes
-    }
-
-    #[inline]
-    pub(crate) fn u32(&mut self) -> u32 {
-        u32::from_be_bytes(self.take())
-    }
-
-    #[inline]
-    pub(crate) fn u64(&mut self) -> u64 {
-        u64::from_be_bytes(self.take())
-    }
 }

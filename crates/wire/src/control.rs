@@ -2,7 +2,7 @@
 
 use apus_units::PacketNumber;
 
-use crate::codec::{Reader, Writer};
+use crate::bytes::{Reader, Writer};
 use crate::error::Illegal;
 
 /// The most bytes of padding in a credit.

@@ -3,6 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
+use crate::version::VERSION;
+
 /// A rule that the values of a header break; no decoded header breaks any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Illegal {
@@ -171,7 +173,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "unknown congestion extension {kind}; extensions are 1 to 6")
             }
             Self::Version(version) => {
-                write!(f, "version {version}; this library speaks {}", crate::VERSION)
+                write!(f, "version {version}; this library speaks {}", VERSION)
             }
             Self::Kind(kind) => {
                 write!(

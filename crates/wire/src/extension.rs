@@ -3,7 +3,7 @@
 //! What switches may write stands before the authenticated part of the packet, what they only read
 //! within it; the crate's documentation draws both.
 
-use crate::codec::{Reader, Writer};
+use crate::bytes::{Reader, Writer};
 use crate::error::{DecodeError, Illegal};
 use crate::header::Body;
 

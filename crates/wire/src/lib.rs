@@ -127,18 +127,18 @@
 //! ```
 #![no_std]
 
+mod bytes;
 mod codec;
 mod control;
 mod error;
 mod extension;
 mod header;
+mod layout;
 mod sealed;
 mod switch;
+mod version;
 
-pub use codec::{
-    Decoded, MAX_HEADER_BYTES, VERSION, authenticated_from, decode, decode_extended, encode,
-    encode_extended,
-};
+pub use codec::{Decoded, authenticated_from, decode, decode_extended, encode, encode_extended};
 pub use control::{Control, Credit, CreditEcho, MAX_PADDING, Received};
 pub use error::{DecodeError, EncodeError, Illegal};
 pub use extension::{Bolt, Extension, HOP_BYTES, Hop, Hops, MAX_EXTENSION_BYTES, MAX_HOPS};
@@ -146,5 +146,7 @@ pub use header::{
     Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,
     RejectReason, Segment, SegmentKind, Signal,
 };
+pub use layout::MAX_HEADER_BYTES;
 pub use sealed::{CHECKSUM_BYTES, open, seal};
 pub use switch::{SIGNAL_BYTES, SwitchView};
+pub use version::VERSION;

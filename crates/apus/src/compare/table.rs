@@ -1,8 +1,7 @@
 //! What a comparison shows of each algorithm.
 
-use apus_units::suggestion;
-
 use apus_sim::scenario::{METRICS, Scenario, Setup, unit_of};
+use apus_units::suggestion;
 use serde_json::Value;
 
 use crate::sweep::table::{median, metric};

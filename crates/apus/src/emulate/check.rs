@@ -1,21 +1,20 @@
-//! From a run of a scenario to a network of namespaces, or what of it cannot be emulated.
+//! What of a run cannot be emulated, and what an emulation leaves out.
 
 use std::collections::BTreeMap;
 
 use apus_cc::Given;
-use apus_fabric::{Buffer, ClassConfig, LinkSpec, Node as FabricNode, PortConfig, Topology};
+use apus_fabric::{Buffer, ClassConfig, Node as FabricNode};
 use apus_sim::plan::{ConnectionPlan, Load, Plan};
-use apus_sim::scenario::Setup;
 use apus_transport::{EndpointConfig, OpKind};
 use apus_udp::Config;
-use apus_units::{Bytes, Span, Time};
+use apus_units::{Bytes, Span};
 
 use super::network;
-use super::spec::{AgentSpec, FlowSpec, Link, LoadSpec, Node, OpName, Port, Route, Spec, Stack};
+use super::traffic::largest_op;
 
 /// deviation: no source; up to it a link's delay is small against what a kernel takes to forward a packet
 /// (some 10 us), which stands for it; netem adds longer ones.
-const SHORT_DELAY: Span = Span::from_us(20);
+pub(super) const SHORT_DELAY: Span = Span::from_us(20);
 /// deviation: measured, one core forwards some 10 Gb/s through HTB.
 const FASTEST_PORT: u64 = 10_000_000_000;
 /// deviation: no source; the list of them goes to the hosts' processes before the start.
@@ -25,84 +24,7 @@ const MOST_FLOWS: usize = 1024;
 /// Most nodes: each is a namespace, most with a process.
 const MOST_NODES: u32 = 256;
 /// Costs per packet below this are less than what a system call takes: the machine's own count.
-const SLOW_RECEIVER: Span = Span::from_us(10);
-
-/// The network of a run, for our engine.
-///
-/// # Errors
-/// Each thing that cannot be emulated, by its key.
-pub fn spec(setup: &Setup, plan: &Plan, key: &str) -> Result<Spec, Vec<String>> {
-    let mut problems = Vec::new();
-    check_fabric(plan, &mut problems);
-    check_traffic(plan, &mut problems);
-    check_transport(plan, &mut problems);
-    let routes = routes(&plan.topology, &mut problems);
-    let Some(algorithm) = plan.connections.first().map(|c| &c.algorithm) else {
-        problems.push("workload: opens no connection".to_owned());
-        return Err(problems);
-    };
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let settings = algorithm.effective();
-    let algorithm = (
-        algorithm.info().name.to_owned(),
-        algorithm.profile().to_owned(),
-        settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-    );
-    let mtu = Config::mtu_for(plan.sizes.payload);
-    let largest = plan.connections.iter().map(largest_op).max().unwrap_or(0);
-    let slow = plan.host.engine.map_or(Span::ZERO, |costs| costs.receive_packet);
-    let agents = (0..plan.topology.hosts).map(|host| {
-        let flows: Vec<FlowSpec> = flows(plan, host);
-        // A host that sends as well needs its thread for that.
-        let slow = slow >= SLOW_RECEIVER && flows.is_empty();
-        let cost =
-            plan.host.engine.filter(|_| slow).map_or(0, |c| c.receive_packet.as_ps() / 1_000);
-        AgentSpec {
-            host,
-            cores: Vec::new(),
-            tcp: None,
-            key: key.to_owned(),
-            algorithm: algorithm.clone(),
-            mtu,
-            line_rate: line_rate(&plan.topology, host),
-            max_ops: plan.endpoint.max_ops,
-            largest_op: largest,
-            receive_packet_ns: cost,
-            flows,
-            warmup_ns: plan.warmup.as_ps() / 1_000,
-            duration_ns: plan.duration.as_ps() / 1_000,
-        }
-    });
-    Ok(Spec {
-        name: setup.name().to_owned(),
-        stack: Stack::Apus,
-        hosts: plan.topology.hosts,
-        switches: plan.topology.switches.len() as u32,
-        links: plan.topology.links.iter().map(|l| link(&plan.topology, l)).collect(),
-        routes,
-        mtu,
-        agents: agents.collect(),
-    })
-}
-
-/// The same network with the kernel's TCP in place of our engine.
-///
-/// # Errors
-/// If the traffic is nothing that a byte stream does.
-pub fn with_tcp(spec: &Spec, congestion_control: &str) -> Result<Spec, String> {
-    let mut spec = spec.clone();
-    spec.stack = Stack::Tcp(congestion_control.to_owned());
-    for agent in &mut spec.agents {
-        if agent.flows.iter().any(|flow| flow.op == OpName::Read) {
-            let what = "--tcp: a byte stream has no reads; use op = \"write\" or \"message\"";
-            return Err(what.to_owned());
-        }
-        agent.tcp = Some(congestion_control.to_owned());
-    }
-    Ok(spec)
-}
+pub(super) const SLOW_RECEIVER: Span = Span::from_us(10);
 
 /// What of the scenario the network of namespaces leaves out, in sentences.
 pub fn left_out(plan: &Plan) -> Vec<String> {
@@ -149,7 +71,8 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
     notes
 }
 
-fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
+/// Notes what of the fabric cannot be emulated.
+pub(super) fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     let topology = &plan.topology;
     let nodes = topology.hosts + topology.switches.len() as u32;
     let mut not = |what: String| problems.push(what);
@@ -208,7 +131,8 @@ fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     }
 }
 
-fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
+/// Notes what of the traffic cannot be emulated.
+pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     let any = |is: fn(&ConnectionPlan) -> bool| plan.connections.iter().any(is);
     let mut not = |wrong: bool, what: &str| {
         if wrong {
@@ -265,7 +189,7 @@ fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
 }
 
 /// What the scenario sets of the transport and our engine has fixed.
-fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
+pub(super) fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
     let (asked, engine) = (&plan.endpoint, EndpointConfig::default());
     let mut not = |differs: bool, key: &str| {
         if differs {
@@ -276,133 +200,4 @@ fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
     not(asked.reorder_threshold != engine.reorder_threshold, "reorder_threshold");
     not(asked.local_rx_delay != engine.local_rx_delay, "local_rx_delay");
     not(asked.give_up_after != engine.give_up_after, "give_up_after");
-}
-
-/// The payload of a connection's largest op.
-fn largest_op(connection: &ConnectionPlan) -> u64 {
-    load(connection).map_or(0, |load| load.largest())
-}
-
-/// Times are from the start.
-fn ns(time: Time) -> u64 {
-    time.since(Time::ZERO).as_ps() / 1_000
-}
-
-/// What a connection submits, if that can be emulated.
-fn load(connection: &ConnectionPlan) -> Option<LoadSpec> {
-    match &connection.load {
-        Load::Closed { size, outstanding } => {
-            Some(LoadSpec::Closed { size: size.get(), outstanding: *outstanding })
-        }
-        Load::Open(arrivals) => {
-            let ops = arrivals.iter().map(|op| (ns(op.at), op.size.get()));
-            Some(LoadSpec::Open(ops.collect()))
-        }
-        Load::Round { .. } => None,
-    }
-}
-
-fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
-    let own = plan.connections.iter().enumerate().filter(|(_, c)| c.from.get() == host);
-    let flow = |(index, connection): (usize, &ConnectionPlan)| {
-        Some(FlowSpec {
-            index,
-            to: connection.to.get(),
-            op: match connection.kind {
-                OpKind::Write { .. } => OpName::Write,
-                OpKind::Read { .. } => OpName::Read,
-                OpKind::Message => OpName::Message,
-            },
-            load: load(connection)?,
-            start_ns: ns(connection.start),
-            stop_ns: ns(connection.stop),
-        })
-    };
-    own.filter_map(flow).collect()
-}
-
-fn line_rate(topology: &Topology, host: u32) -> u64 {
-    let own = topology.links.iter().find_map(|link| match (link.a, link.b) {
-        (FabricNode::Host(h), _) if h.get() == host => Some(&link.ab),
-        (_, FabricNode::Host(h)) if h.get() == host => Some(&link.ba),
-        _ => None,
-    });
-    own.map_or(0, |port| port.rate.as_bps())
-}
-
-fn node(node: FabricNode) -> Node {
-    match node {
-        FabricNode::Host(host) => Node::Host(host.get()),
-        FabricNode::Switch(switch) => Node::Switch(switch.get()),
-    }
-}
-
-fn link(topology: &Topology, link: &LinkSpec) -> Link {
-    let port = |from, to, config: &PortConfig| Port {
-        name: format!("{} -> {}", topology.node_name(from), topology.node_name(to)),
-        rate: config.rate.as_bps(),
-        buffer: match config.buffer {
-            Buffer::Own(Bytes::MAX) | Buffer::Shared { .. } => None,
-            Buffer::Own(bytes) => Some(bytes.get()),
-        },
-    };
-    Link {
-        a: node(link.a),
-        b: node(link.b),
-        ab: port(link.a, link.b, &link.ab),
-        ba: port(link.b, link.a, &link.ba),
-        delay_ns: if link.delay > SHORT_DELAY { link.delay.as_ps() / 1_000 } else { 0 },
-    }
-}
-
-/// The next switch on the only shortest path from each switch to each host.
-fn routes(topology: &Topology, problems: &mut Vec<String>) -> Vec<Vec<Route>> {
-    let switches = topology.switches.len();
-    let mut routes: Vec<Vec<Route>> = vec![Vec::new(); switches];
-    let ends = |link: &LinkSpec| (node(link.a), node(link.b));
-    for host in 0..topology.hosts {
-        // Breadth first from the switch that has the host.
-        let mut hops: Vec<Option<u32>> = vec![None; switches];
-        let first = topology.links.iter().map(ends).find_map(|(a, b)| match (a, b) {
-            (Node::Host(h), Node::Switch(s)) | (Node::Switch(s), Node::Host(h)) if h == host => {
-                Some(s)
-            }
-            _ => None,
-        });
-        let Some(first) = first else {
-            problems.push(format!("topology: host {host} is not on a switch"));
-            return routes;
-        };
-        hops[first as usize] = Some(0);
-        let mut queue = vec![first];
-        let mut done = 0;
-        while done < queue.len() {
-            let at = queue[done];
-            done += 1;
-            let mine = hops[at as usize].unwrap_or(0);
-            for (index, link) in topology.links.iter().enumerate() {
-                let (Node::Switch(a), Node::Switch(b)) = ends(link) else { continue };
-                let Some(other) = (a == at).then_some(b).or((b == at).then_some(a)) else {
-                    continue;
-                };
-                match hops[other as usize] {
-                    None => {
-                        hops[other as usize] = Some(mine + 1);
-                        routes[other as usize].push(Route { host, next: at, link: index });
-                        queue.push(other);
-                    }
-                    Some(theirs) if theirs == mine + 1 => {
-                        problems.push(
-                            "topology: has several paths between two hosts (ECMP); only one can be \
-                             emulated"
-                                .to_owned(),
-                        );
-                        return routes;
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
-    }
-    routes
 }

@@ -4,7 +4,7 @@
 //! [`Agent::execute`]. It ends when its input does.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use clap::Args;
 use rustix::thread::CpuSet;
 
 use super::load::{Flow, Work};
-use super::network::address;
+use super::parent::{say, socket};
 use super::spec::{AgentSpec, FlowSpec, HostResult, PORT, Samples};
 use super::tcp;
 use crate::failure::Failure;
@@ -65,18 +65,6 @@ fn stay_on(cores: &[usize]) -> Result<(), Failure> {
     }
     rustix::thread::sched_setaffinity(None, &set)
         .map_err(|error| Failure::Run(format!("cores {cores:?} cannot be used: {error}")))
-}
-
-/// Writes a line to whoever started this process; one that is gone ends it by closing its input.
-pub fn say(line: &str) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
-/// Where a host listens.
-pub fn socket(host: u32) -> Result<SocketAddr, String> {
-    let address = address(host).parse().map_err(|error| format!("{error}"))?;
-    Ok(SocketAddr::new(address, PORT))
 }
 
 fn run(

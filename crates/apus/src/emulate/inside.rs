@@ -40,7 +40,7 @@ impl Inside {
         });
         let outcome = network::build(&spec).and_then(|()| work(&spec));
         let json = serde_json::to_string(&outcome);
-        super::host::say(&json.map_err(|error| Failure::Run(error.to_string()))?);
+        super::parent::say(&json.map_err(|error| Failure::Run(error.to_string()))?);
         // This is the first process of its namespace: with it all others end.
         std::process::exit(0)
     }

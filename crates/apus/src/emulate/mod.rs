@@ -5,10 +5,13 @@ pub mod host;
 pub mod inside;
 mod load;
 mod network;
+mod parent;
 mod report;
 mod side;
 mod spec;
 mod tcp;
+mod traffic;
+mod translate;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -97,11 +100,11 @@ impl Emulate {
         for run in &scenario.runs {
             let name = run.setup.name();
             let plan = run.setup.plan().map_err(|e| Failure::Input(format!("{name}: {e}")))?;
-            let spec = check::spec(&run.setup, &plan, &key()?).map_err(|problems| {
+            let spec = translate::spec(&run.setup, &plan, &key()?).map_err(|problems| {
                 let lines = problems.iter().map(|problem| format!("{}: {problem}", self.file));
                 Failure::Input(lines.collect::<Vec<_>>().join("\n"))
             })?;
-            let tcp = self.tcp.as_ref().map(|name| check::with_tcp(&spec, name));
+            let tcp = self.tcp.as_ref().map(|name| translate::with_tcp(&spec, name));
             let tcp = tcp.transpose().map_err(Failure::Input)?;
             runs.push(Run { setup: run.setup.clone(), plan, spec, tcp });
         }

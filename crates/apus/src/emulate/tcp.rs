@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 
-use super::host::{say, socket};
+use super::parent::{say, socket};
 use super::spec::{AgentSpec, FlowSpec, HostResult, LoadSpec, PORT};
 
 /// Bytes of one call.

@@ -8,8 +8,8 @@ use std::path::Path;
 use apus_sim::experiment::{Shown, Verdict};
 use apus_sim::scenario::{Override, Scenario};
 
-use super::ExperimentResult;
 use super::figure;
+use super::result::ExperimentResult;
 use super::tables::{band, is_apart};
 use crate::output::OutputDir;
 use crate::text::number;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use apus_sim::experiment::Shown;
 
-use super::ExperimentResult;
+use super::result::ExperimentResult;
 use crate::svg::{self, ValueAxis, escape};
 use crate::text::number;
 

@@ -3,15 +3,15 @@
 mod document;
 mod figure;
 mod pool;
+mod result;
 pub mod tables;
-
-use apus_units::suggestion;
 
 use std::path::{Path, PathBuf};
 
-use apus_sim::experiment::{CheckResult, Experiment, FULL_SEEDS, QUICK_SEEDS, Shown, Verdict};
+use apus_sim::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS, Verdict};
 use apus_sim::scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
+use apus_units::suggestion;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
@@ -22,12 +22,13 @@ use crate::output::{OutputDir, print, to_json};
 use crate::results::{Runs, keep};
 use document::Document;
 use pool::{Finished, Pool};
+use result::ExperimentResult;
 
 /// Reproduces tables and figures of the papers and checks them.
 #[derive(Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
 pub struct Reproduce {
-    /// Which ones; `apus list scenarios` names them (all but the benchmarks). A scenario file of
+    /// Which ones; `apus list experiments` names them. A scenario file of
     /// one's own, like `mine.toml`, is one if it has checks or numbers to show.
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
@@ -57,25 +58,6 @@ struct Results {
     /// How many checks have each verdict.
     counts: Counts,
     results: Vec<ExperimentResult>,
-}
-
-#[derive(Serialize)]
-struct ExperimentResult {
-    id: String,
-    /// "pass", "fail", "error", or "interrupted": of what was finished then.
-    status: &'static str,
-    /// Real time of all its runs together, whatever ran beside them.
-    wall_s: f64,
-    checks: Vec<CheckResult>,
-    /// Numbers without a band.
-    shown: Vec<Shown>,
-    /// Seeds of which every run was finished.
-    seeds: u64,
-    /// What a quick run changes and leaves out.
-    quick: Vec<String>,
-    title: Option<String>,
-    /// Why there are no checks, if the status is "error".
-    error: Option<String>,
 }
 
 /// An experiment to be run.

@@ -2,7 +2,7 @@
 
 use apus_sim::experiment::{CheckResult, Shown, Verdict};
 
-use super::ExperimentResult;
+use super::result::ExperimentResult;
 use crate::text::{columns, number};
 
 /// Beyond this share of the paper's number a difference is worth a word.

@@ -3,13 +3,12 @@
 mod grid;
 pub mod table;
 
-use apus_units::suggestion;
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use apus_sim::Watch;
 use apus_sim::scenario::{METRICS, SCOPED, pattern_of};
+use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;
 use grid::read_axis;

@@ -4,7 +4,7 @@ use apus_sim::scenario::Setup;
 use apus_units::Span;
 use serde_json::{Map, Value, json};
 
-use super::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
+use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};

@@ -1,0 +1,51 @@
+//! From the connections of a run to the flows of a host's process.
+
+use apus_sim::plan::{ConnectionPlan, Load, Plan};
+use apus_transport::OpKind;
+use apus_units::Time;
+
+use super::spec::{FlowSpec, LoadSpec, OpName};
+
+/// The payload of a connection's largest op.
+pub(super) fn largest_op(connection: &ConnectionPlan) -> u64 {
+    load(connection).map_or(0, |load| load.largest())
+}
+
+/// Times are from the start.
+fn ns(time: Time) -> u64 {
+    time.since(Time::ZERO).as_ps() / 1_000
+}
+
+/// What a connection submits, if that can be emulated.
+fn load(connection: &ConnectionPlan) -> Option<LoadSpec> {
+    match &connection.load {
+        Load::Closed { size, outstanding } => {
+            Some(LoadSpec::Closed { size: size.get(), outstanding: *outstanding })
+        }
+        Load::Open(arrivals) => {
+            let ops = arrivals.iter().map(|op| (ns(op.at), op.size.get()));
+            Some(LoadSpec::Open(ops.collect()))
+        }
+        Load::Round { .. } => None,
+    }
+}
+
+/// The flows that a host begins.
+pub(super) fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
+    let own = plan.connections.iter().enumerate().filter(|(_, c)| c.from.get() == host);
+    let flow = |(index, connection): (usize, &ConnectionPlan)| {
+        Some(FlowSpec {
+            index,
+            to: connection.to.get(),
+            op: match connection.kind {
+                OpKind::Write { .. } => OpName::Write,
+                OpKind::Read { .. } => OpName::Read,
+                OpKind::Message => OpName::Message,
+            },
+            load: load(connection)?,
+            start_ns: ns(connection.start),
+            stop_ns: ns(connection.stop),
+        })
+    };
+    own.filter_map(flow).collect()
+}

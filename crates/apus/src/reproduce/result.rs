@@ -1,0 +1,24 @@
+//! What came out of an experiment.
+
+use apus_sim::experiment::{CheckResult, Shown};
+use serde::Serialize;
+
+/// One experiment with its checks.
+#[derive(Serialize)]
+pub(super) struct ExperimentResult {
+    pub(super) id: String,
+    /// "pass", "fail", "error", or "interrupted": of what was finished then.
+    pub(super) status: &'static str,
+    /// Real time of all its runs together, whatever ran beside them.
+    pub(super) wall_s: f64,
+    pub(super) checks: Vec<CheckResult>,
+    /// Numbers without a band.
+    pub(super) shown: Vec<Shown>,
+    /// Seeds of which every run was finished.
+    pub(super) seeds: u64,
+    /// What a quick run changes and leaves out.
+    pub(super) quick: Vec<String>,
+    pub(super) title: Option<String>,
+    /// Why there are no checks, if the status is "error".
+    pub(super) error: Option<String>,
+}

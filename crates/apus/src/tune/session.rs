@@ -1,0 +1,141 @@
+//! The runs of a search.
+
+use std::num::NonZeroUsize;
+
+use apus_sim::Watch;
+use apus_sim::scenario::Setup;
+use apus_units::Span;
+use serde_json::Value;
+
+use super::curve::{Curve, METRICS, Parameter, Sample};
+use super::search::{self, Next};
+use crate::batch::{self, Job};
+use crate::failure::Failure;
+use crate::store::Store;
+use crate::sweep::table::{median, metric};
+
+/// What all measurements of a call share.
+pub(super) struct Session<'a> {
+    /// Names the runs on the terminal.
+    pub(super) file: &'a str,
+    /// Seeds per value.
+    pub(super) seeds: u64,
+    pub(super) threads: Option<NonZeroUsize>,
+    /// The part of the best goodput that is to be kept.
+    pub(super) keep: f64,
+    pub(super) label: &'a str,
+    pub(super) watch: &'a Watch,
+    pub(super) store: Option<&'a Store>,
+    /// The smallest fabric RTT of any packet of any run, us.
+    pub(super) unloaded_us: f64,
+}
+
+impl Session<'_> {
+    /// The setup with another value of a parameter.
+    pub(super) fn change(
+        &self,
+        setup: &Setup,
+        parameter: Parameter,
+        value: Span,
+    ) -> Result<Setup, Failure> {
+        let changes = [(parameter.name(), value.to_string())];
+        let changes = changes.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let changed = setup.clone().with_parameters(self.label, &changes, parameter.dropped(value));
+        changed.map_err(|error| Failure::Input(error.message))
+    }
+
+    /// Runs a setup with values of a parameter, each with all seeds.
+    pub(super) fn measure(
+        &mut self,
+        setup: &Setup,
+        parameter: Parameter,
+        values: &[Span],
+    ) -> Result<Vec<Sample>, Failure> {
+        let mut setups = Vec::new();
+        for value in values {
+            let changed = self.change(setup, parameter, *value)?;
+            let first = changed.seed();
+            let seeds = first..first.saturating_add(self.seeds);
+            setups.extend(seeds.map(|seed| changed.clone().with_seed(seed)));
+        }
+        let summaries = self.run(&setups, parameter, values)?;
+        for summary in &summaries {
+            let min = metric(summary, "fabric_rtt_us.min").unwrap_or(f64::INFINITY);
+            self.unloaded_us = self.unloaded_us.min(min);
+        }
+        let of_value = summaries.chunks(self.seeds as usize).zip(values);
+        let samples = of_value.map(|(summaries, value)| {
+            let median =
+                |name: &&str| median(summaries.iter().filter_map(|s| metric(s, name)).collect());
+            Sample { value: *value, medians: METRICS.iter().map(median).collect() }
+        });
+        Ok(samples.collect())
+    }
+
+    fn run(
+        &self,
+        setups: &[Setup],
+        parameter: Parameter,
+        values: &[Span],
+    ) -> Result<Vec<Value>, Failure> {
+        let kept = setups.iter().map(|setup| self.store.and_then(|store| store.load(setup)));
+        let mut summaries: Vec<Option<Value>> = kept.collect();
+        let missing: Vec<usize> = (0..setups.len()).filter(|&i| summaries[i].is_none()).collect();
+        let seeds = self.seeds as usize;
+        let job = |&index: &usize| Job {
+            setup: &setups[index],
+            settings: format!("{} {}", parameter.name(), values[index / seeds]),
+        };
+        let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
+        let (done, failures) = batch::run(self.file, &jobs, self.store, self.threads, self.watch);
+        if !failures.is_empty() {
+            return Err(Failure::Run(failures.join("\n")));
+        }
+        for (index, summary) in missing.into_iter().zip(done) {
+            summaries[index] = summary;
+        }
+        let all: Option<Vec<Value>> = summaries.into_iter().collect();
+        all.ok_or_else(|| {
+            let kept = match self.store {
+                Some(_) => "; what is complete is kept, and the same command goes on",
+                None => "; nothing was kept: --out DIR would keep finished runs",
+            };
+            Failure::Interrupted(format!("interrupted before the answer{kept}"))
+        })
+    }
+
+    /// Values around the unloaded RTT.
+    pub(super) fn grid(&self) -> Vec<Span> {
+        search::grid(Span::from_ps_f64(self.unloaded_us * 1e6))
+    }
+
+    /// Looks for the smallest value that keeps, beginning with `values`; `rival` is a goodput to keep
+    /// up with besides the curve's own best.
+    pub(super) fn search(
+        &mut self,
+        setup: &Setup,
+        parameter: Parameter,
+        values: &[Span],
+        rival: f64,
+    ) -> Result<Curve, Failure> {
+        let mut values = values.to_vec();
+        values.sort();
+        values.dedup();
+        let fair = parameter == Parameter::FlowScaling && setup.is_closed_loop();
+        let mut curve = Curve { parameter, samples: Vec::new(), rival, fair, found: None };
+        let mut grown = 0;
+        loop {
+            let samples = self.measure(setup, parameter, &values)?;
+            curve.samples.extend(samples);
+            curve.samples.sort_by_key(|sample| sample.value);
+            match search::next(&curve.tried(self.keep), &mut grown) {
+                Next::Try(more) => values = more,
+                Next::Found(value) => curve.found = Some(value),
+                Next::Nothing => return Ok(curve),
+            }
+            if curve.found.is_some() {
+                return Ok(curve);
+            }
+        }
+    }
+}
