@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, FlowId, Time};
 
-use super::Engine;
 use super::path::{BASE, Path};
+use super::{Engine, Owner};
 use super::siblings::Asked;
 use crate::config::{CLASSES, header_bytes};
 use crate::connection::{Connection as Handle, Message, Shared};
@@ -163,7 +163,8 @@ impl Engine {
             if self.owners.len() <= flow.index() {
                 self.owners.resize(flow.index() + 1, None);
             }
-            self.owners[flow.index()] = Some((session, place));
+            self.owners[flow.index()] =
+                Some(Owner { session, place, hops: None, marks: false });
         }
         let waiting = flows.iter().map(|_| VecDeque::new()).collect();
         let connection = Connection {

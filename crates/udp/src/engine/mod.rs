@@ -8,6 +8,7 @@
 
 mod connect;
 mod departures;
+mod looks;
 mod path;
 mod receive;
 mod send;
@@ -41,6 +42,7 @@ use crate::sys::{ReceiveBuffers, Socket};
 
 use connect::Connection;
 use departures::Departures;
+use looks::Looks;
 use send::Outbox;
 pub(crate) use shared::{Command, EngineShared};
 pub(crate) use siblings::Siblings;
@@ -75,6 +77,18 @@ struct OpEntry {
     cause: Option<Cause>,
 }
 
+/// Whose a flow is.
+#[derive(Clone, Copy)]
+struct Owner {
+    session: SessionId,
+    /// Its place among the flows of the connection.
+    place: usize,
+    /// Switches on the way of the last packet whose TTL is known.
+    hops: Option<u8>,
+    /// Whether its packets can be marked (ECN).
+    marks: bool,
+}
+
 /// One engine.
 pub(crate) struct Engine {
     index: u32,
@@ -91,8 +105,8 @@ pub(crate) struct Engine {
     next_housekeeping: Time,
     /// By [`SessionId::index`].
     connections: BTreeMap<usize, Connection>,
-    /// Whose each flow is, by its number: the session and the place among its flows.
-    owners: Vec<Option<(SessionId, usize)>>,
+    /// Whose each flow is, by its number.
+    owners: Vec<Option<Owner>>,
     ops: Slab<OpEntry>,
     /// Of ops that are under way or wait; none outlives its op.
     deadlines: BTreeSet<Deadline>,
@@ -105,6 +119,7 @@ pub(crate) struct Engine {
     catching_up: u32,
     /// Whether the socket had more than the last step took.
     unread: bool,
+    looks: Looks,
     /// If the kernel is to say when packets left.
     departures: Option<Departures>,
     /// When probes of paths are due.
@@ -131,6 +146,9 @@ impl Engine {
         socket
             .timestamp(config.departure_timestamps)
             .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
+        // What every datagram must tell is told with it, and not asked for now and then.
+        let needed = config.nic_clock.is_some() || config.departure_timestamps;
+        let plain = !needed && config.capture.is_none() && socket.keep_arrivals();
         let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
         let clock = Clock::new(config.nic_clock.as_deref())
             .map_err(|e| StartError::System("read the NIC's clock", e))?;
@@ -170,6 +188,7 @@ impl Engine {
             timed_at: Time::ZERO,
             catching_up: 0,
             unread: false,
+            looks: Looks::new(plain),
             next_probe: Time::MAX,
             departures: config.departure_timestamps.then(Departures::default),
             capture: config.capture.clone(),
@@ -261,6 +280,7 @@ impl Engine {
         }
         self.idle_looks = 0;
         let now = self.clock.now();
+        self.looks.on_clock(now);
         if !self.catches_up(now) {
             self.run_due(now);
         }

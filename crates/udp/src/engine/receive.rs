@@ -33,29 +33,85 @@ enum Admission {
 }
 
 impl Engine {
-    /// Receives a few batches; returns whether anything came.
+    /// Receives what came, at most a few batches; returns whether anything did.
     pub(super) fn receive(&mut self) -> bool {
         let Some(mut buffers) = self.buffers.take() else { return false };
         if self.departures.is_some() {
             // First, so that the acknowledgements find t1 corrected.
             self.take_departures(self.clock.now());
         }
+        let any = if self.looks.is_plain() {
+            self.receive_one(&mut buffers)
+        } else {
+            self.receive_batches(&mut buffers)
+        };
+        self.buffers = Some(buffers);
+        any
+    }
+
+    /// A plain look: one datagram at most.
+    fn receive_one(&mut self, buffers: &mut ReceiveBuffers) -> bool {
+        add(&self.shared.stats.receive_calls, 1);
+        self.unread = self.socket.receive_one(buffers);
+        if !self.unread {
+            self.looks.on_nothing();
+            return false;
+        }
+        let known = self.looks.on_found(self.clock.now());
+        if !known {
+            match self.socket.arrived_at() {
+                Ok(at) => buffers.set_received_at(at),
+                Err(_) => self.looks.forbid(),
+            }
+        }
+        if self.looks.on_plain(known) {
+            self.look_in_detail();
+        }
+        self.handle_batch(buffers)
+    }
+
+    fn receive_batches(&mut self, buffers: &mut ReceiveBuffers) -> bool {
         let mut any = false;
         self.unread = true;
         for batch in 0..RECEIVE_BATCHES {
             add(&self.shared.stats.receive_calls, 1);
             // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
-            let more = self.socket.receive(&mut buffers).unwrap_or(true);
-            any |= self.handle_batch(&mut buffers);
+            let more = self.socket.receive(buffers).unwrap_or(true);
+            if buffers.len() == 0 {
+                self.looks.on_nothing();
+            }
+            any |= self.handle_batch(buffers);
             // What comes one by one is answered before the next look.
             let single = batch == 0 && buffers.len() == 1;
+            if buffers.len() > 0 {
+                self.note_detailed(single && !buffers.is_aggregate());
+            }
             if !more || single {
                 self.unread = more;
                 break;
             }
         }
-        self.buffers = Some(buffers);
         any
+    }
+
+    /// A detailed look found something.
+    fn note_detailed(&mut self, single: bool) {
+        let known = self.looks.on_found(self.clock.now());
+        if !self.looks.on_detailed(single && known) {
+            return;
+        }
+        let marks = self.owners.iter().flatten().any(|owner| owner.marks);
+        if marks || self.socket.detail(false).is_err() {
+            self.looks.hold();
+        } else {
+            self.looks.turn_plain();
+        }
+    }
+
+    fn look_in_detail(&mut self) {
+        // If the kernel does not let it, the clock is read instead.
+        let _ = self.socket.detail(true).and_then(|()| self.socket.timestamp(false));
+        self.looks.turn_detailed();
     }
 
     fn handle_batch(&mut self, buffers: &mut ReceiveBuffers) -> bool {
@@ -124,9 +180,18 @@ impl Engine {
         payload: &[u8],
     ) {
         // A peer with a key must not touch the flows of another.
-        let owner = self.owners.get(header.flow.index()).copied().flatten();
-        let Some((_, place)) = owner.filter(|&(owner, _)| owner == session) else { return };
-        let arrival = self.arrival(now, meta);
+        let owner = self.owners.get_mut(header.flow.index()).and_then(Option::as_mut);
+        let Some(owner) = owner.filter(|owner| owner.session == session) else { return };
+        let place = owner.place;
+        if let Some(ttl) = meta.ttl {
+            owner.hops = Some(TTL.saturating_sub(ttl));
+            owner.marks |= meta.tos & CONGESTED != 0;
+        }
+        let hops = owner.hops;
+        if hops.is_none() && self.looks.is_plain() {
+            self.look_in_detail();
+        }
+        let arrival = self.arrival(now, meta, hops);
         let seen;
         let observed = match extension {
             Extension::None => Observed::default(),
@@ -152,11 +217,11 @@ impl Engine {
         }
     }
 
-    fn arrival(&self, now: Time, meta: &Meta) -> Arrival {
+    fn arrival(&self, now: Time, meta: &Meta, hops: Option<u8>) -> Arrival {
         Arrival {
             now,
             nic_received_at: self.clock.received(meta, now),
-            hops: meta.ttl.map_or(0, |ttl| TTL.saturating_sub(ttl)),
+            hops: hops.unwrap_or(0),
             marked: meta.tos & CONGESTED == CONGESTED,
             receiver_level: 0,
         }
@@ -170,7 +235,8 @@ impl Engine {
         let ours = connection.flows.iter().find(|&&flow| self.endpoint.peer(flow) == theirs);
         let Some(&flow) = ours else { return };
         header.flow = flow;
-        let arrival = self.arrival(now, meta);
+        let hops = meta.ttl.map(|ttl| TTL.saturating_sub(ttl));
+        let arrival = self.arrival(now, meta, hops);
         self.endpoint.handle_packet(&arrival, &header);
     }
 

@@ -8,7 +8,7 @@ use apus_transport::{OpKind, Transmit, extension_of};
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Extension, SegmentKind};
 
-use super::Engine;
+use super::{Engine, Owner};
 use crate::capture::unix_ns;
 use crate::pcapng::{Captured, Direction};
 use crate::session::{Extended, MAX_HANDSHAKE_BYTES, SessionId};
@@ -189,7 +189,7 @@ impl Engine {
     /// Seals a packet into a burst. One that cannot be sealed counts as lost on the way.
     fn put(&mut self, now: Time, transmit: &Transmit) {
         let owner = self.owners.get(transmit.flow.index()).copied().flatten();
-        let Some((session, place)) = owner else { return };
+        let Some(Owner { session, place, .. }) = owner else { return };
         let Some(connection) = self.connections.get(&session.index()) else { return };
         let (to, class) = (connection.peer, connection.classes[place]);
         let header = &transmit.header;

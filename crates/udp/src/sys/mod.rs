@@ -7,6 +7,7 @@
 mod address;
 mod control;
 mod departures;
+mod plain;
 mod receive;
 mod send;
 mod socket;

@@ -61,6 +61,27 @@ impl ReceiveBuffers {
         self.metas.len()
     }
 
+    /// Whether the first of those is several in one.
+    pub(crate) fn is_aggregate(&self) -> bool {
+        self.metas.first().is_some_and(|meta| meta.segment < meta.length)
+    }
+
+    /// Where a single datagram goes.
+    pub(super) fn first(&mut self) -> &mut [u8] {
+        &mut self.bytes[..BUFFER_BYTES]
+    }
+
+    /// A single datagram has come, or none.
+    pub(super) fn set(&mut self, meta: Option<Meta>) {
+        self.metas.clear();
+        self.metas.extend(meta);
+    }
+
+    /// When the kernel received the datagrams of the last call, which says nothing of it.
+    pub(crate) fn set_received_at(&mut self, at: i128) {
+        self.metas.iter_mut().for_each(|meta| meta.received_at = Some(at));
+    }
+
     /// What the last call of [`Socket::receive`] brought.
     pub(crate) fn received(&mut self) -> impl Iterator<Item = (&Meta, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);

@@ -36,13 +36,9 @@ impl Socket {
         if v6 {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(TTL))?;
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
         } else {
             socket.set(libc::IPPROTO_IP, libc::IP_TTL, i32::from(TTL))?;
-            socket.set(libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
-            socket.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
             socket.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
         }
         let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
@@ -51,13 +47,29 @@ impl Socket {
         if shared {
             socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
-        // Kernels before 4.18 have neither; everything works without.
+        // Kernels before 4.18 do not have it; everything works without.
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        socket.detail(true)?;
         let (raw, length) = address::encode(bind);
         // SAFETY: the address is valid for `length` bytes for the duration of the call.
         check(unsafe { libc::bind(socket.raw(), (&raw const raw).cast(), length) })?;
         Ok(socket)
+    }
+
+    /// With `on`, what is received comes aggregated, with TTL, DSCP and ECN; without, one by one and
+    /// bare, and without timestamps. What was aggregated before stays so until it is read.
+    pub(crate) fn detail(&self, on: bool) -> io::Result<()> {
+        let value = i32::from(on);
+        if self.v6 {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, value)?;
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, value)?;
+        } else {
+            self.set(libc::IPPROTO_IP, libc::IP_RECVTTL, value)?;
+            self.set(libc::IPPROTO_IP, libc::IP_RECVTOS, value)?;
+        }
+        // Kernels before 5.0 do not have it; everything works without.
+        let _ = self.set(libc::SOL_UDP, libc::UDP_GRO, value);
+        if on { Ok(()) } else { self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0) }
     }
 
     /// Asks for the time at which the kernel, and the NIC if it can, received each datagram; with
