@@ -19,6 +19,7 @@ mod submit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
@@ -120,6 +121,8 @@ pub(crate) struct Engine {
     /// Whether the socket had more than the last step took.
     unread: bool,
     looks: Looks,
+    /// Whether the sessions have counted something that is not yet seen.
+    unpublished: bool,
     /// If the kernel is to say when packets left.
     departures: Option<Departures>,
     /// When probes of paths are due.
@@ -189,6 +192,7 @@ impl Engine {
             catching_up: 0,
             unread: false,
             looks: Looks::new(plain),
+            unpublished: false,
             next_probe: Time::MAX,
             departures: config.departure_timestamps.then(Departures::default),
             capture: config.capture.clone(),
@@ -274,7 +278,18 @@ impl Engine {
             self.send(now);
         }
         let mut busy = submitted.is_some();
-        busy |= self.receive();
+        let received = self.receive();
+        busy |= received;
+        if received && self.looks.is_plain() {
+            // What it brought goes first: its answer, the end of an op. All else may wait a few looks.
+            self.complete();
+            if self.endpoint.has_transmit() {
+                self.send(self.clock.now());
+            }
+            if !timed {
+                return true;
+            }
+        }
         if !(timed || busy || self.endpoint.has_transmit()) && self.outbox.is_empty() {
             return false;
         }
@@ -285,6 +300,9 @@ impl Engine {
             self.run_due(now);
         }
         self.take_session_events(now);
+        if mem::take(&mut self.unpublished) {
+            self.shared.stats.sessions.publish(self.sessions.counters());
+        }
         busy |= self.send(now);
         busy |= self.complete();
         busy

@@ -143,9 +143,7 @@ impl Engine {
             }
         }
         add(&self.shared.stats.datagrams_received, datagrams);
-        if datagrams > 0 {
-            self.shared.stats.sessions.publish(self.sessions.counters());
-        }
+        self.unpublished |= datagrams > 0;
         datagrams > 0
     }
 
