@@ -9,8 +9,8 @@ use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, FlowId, Time};
 
 use super::path::{BASE, Path};
-use super::{Engine, Owner};
 use super::siblings::Asked;
+use super::{Engine, Owner};
 use crate::config::{CLASSES, header_bytes};
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
@@ -61,7 +61,7 @@ impl Engine {
     ) {
         match self.try_connect(now, peer, classes, key) {
             Ok(session) => {
-                if let Some(connection) = self.connections.get_mut(&session.index()) {
+                if let Some(connection) = self.connections.get_mut(session.index()) {
                     connection.asked = Some(Asked::new(&self.siblings, key, reply));
                 }
             }
@@ -163,8 +163,7 @@ impl Engine {
             if self.owners.len() <= flow.index() {
                 self.owners.resize(flow.index() + 1, None);
             }
-            self.owners[flow.index()] =
-                Some(Owner { session, place, hops: None, marks: false });
+            self.owners[flow.index()] = Some(Owner { session, place, hops: None, marks: false });
         }
         let waiting = flows.iter().map(|_| VecDeque::new()).collect();
         let connection = Connection {
@@ -218,7 +217,7 @@ impl Engine {
     }
 
     fn on_connected(&mut self, now: Time, session: SessionId, hello: &[u8]) {
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         let hello = Hello::decode(hello).and_then(|hello| {
             let (said, have) = (hello.flows.len(), connection.flows.len());
             if said == have {
@@ -242,7 +241,7 @@ impl Engine {
             self.endpoint.set_peer(flow, theirs);
         }
         let mtu = self.path_mtu(peer).min(u32::from(hello.max_mtu));
-        if let Some(connection) = self.connections.get_mut(&session.index()) {
+        if let Some(connection) = self.connections.get_mut(session.index()) {
             connection.path = Some(Path::new(now, mtu));
         }
         self.apply_path(session);
@@ -254,7 +253,7 @@ impl Engine {
     /// Gives the application its end of a connection.
     fn hand_over(&mut self, session: SessionId, hello: &Hello) {
         let driver = self.driver();
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         let shared = Arc::new(Shared {
             session,
             peer: connection.peer,
@@ -289,7 +288,7 @@ impl Engine {
     /// Has full packets be `mtu` bytes long, and tells algorithms.
     pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
         let headers = self.headers();
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         let size = change(connection.told_mtu, mtu, headers);
         connection.told_mtu = mtu;
         for &flow in &connection.flows {
@@ -317,7 +316,7 @@ impl Engine {
     }
 
     fn on_ended(&mut self, now: Time, session: SessionId, reason: SessionEnd) {
-        if let Some(connection) = self.connections.get_mut(&session.index())
+        if let Some(connection) = self.connections.get_mut(session.index())
             && connection.session == session
             && let Some(asked) = connection.asked.take()
         {
@@ -346,7 +345,7 @@ impl Engine {
         session: SessionId,
         closed: Option<oneshot::Sender<()>>,
     ) {
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         if connection.session == session {
             connection.closing.get_or_insert_default().extend(closed);
             self.close_if_idle(now, session);
@@ -354,7 +353,7 @@ impl Engine {
     }
 
     pub(super) fn close_if_idle(&mut self, now: Time, session: SessionId) {
-        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let Some(connection) = self.connections.get(session.index()) else { return };
         let idle = connection.under_way == 0 && connection.waiting.iter().all(VecDeque::is_empty);
         if connection.closing.is_none() || !idle {
             return;
@@ -369,7 +368,7 @@ impl Engine {
 
     /// Ends a connection for the application, with all its ops; its place stays.
     pub(super) fn end_connection(&mut self, now: Time, session: SessionId, end: End) {
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         if let Some(shared) = &connection.shared {
             // It may have ended before.
             let _ = shared.ended.set(end);
@@ -388,11 +387,11 @@ impl Engine {
     }
 
     pub(super) fn remove(&mut self, now: Time, session: SessionId, end: End) {
-        if self.connections.get(&session.index()).is_none_or(|c| c.session != session) {
+        if self.connections.get(session.index()).is_none_or(|c| c.session != session) {
             return;
         }
         self.end_connection(now, session, end);
-        let Some(connection) = self.connections.remove(&session.index()) else { return };
+        let Some(connection) = self.connections.remove(session.index()) else { return };
         if connection.shared.is_some() {
             add_connections(self, -1);
         }

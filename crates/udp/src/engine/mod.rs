@@ -10,13 +10,14 @@ mod connect;
 mod departures;
 mod looks;
 mod path;
+mod places;
 mod receive;
 mod send;
 mod shared;
 mod siblings;
 mod submit;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::mem;
@@ -44,6 +45,7 @@ use crate::sys::{ReceiveBuffers, Socket};
 use connect::Connection;
 use departures::Departures;
 use looks::Looks;
+use places::Places;
 use send::Outbox;
 pub(crate) use shared::{Command, EngineShared};
 pub(crate) use siblings::Siblings;
@@ -105,7 +107,7 @@ pub(crate) struct Engine {
     seen_withdrawals: u64,
     next_housekeeping: Time,
     /// By [`SessionId::index`].
-    connections: BTreeMap<usize, Connection>,
+    connections: Places<Connection>,
     /// Whose each flow is, by its number.
     owners: Vec<Option<Owner>>,
     ops: Slab<OpEntry>,
@@ -181,7 +183,7 @@ impl Engine {
             last_region: LastRegion::default(),
             seen_withdrawals: 0,
             next_housekeeping: Time::MAX,
-            connections: BTreeMap::new(),
+            connections: Places::new(),
             owners: Vec::new(),
             ops: Slab::new(),
             deadlines: BTreeSet::new(),

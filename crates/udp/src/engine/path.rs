@@ -135,7 +135,7 @@ impl Engine {
 
     fn probe_path(&mut self, now: Time, session: SessionId) {
         let wait = self.config.session.retry;
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         let Some(path) = &mut connection.path else { return };
         let timeouts = connection.flows.iter().filter_map(|&flow| self.endpoint.counters(flow));
         path.on_timeouts(now, timeouts.map(|counters| counters.timeouts).sum());
@@ -156,13 +156,13 @@ impl Engine {
     }
 
     fn path(&mut self, session: SessionId) -> Option<&mut Path> {
-        let connection = self.connections.get_mut(&session.index())?;
+        let connection = self.connections.get_mut(session.index())?;
         connection.path.as_mut().filter(|_| connection.session == session)
     }
 
     /// A probe of this session was answered.
     pub(super) fn on_probe_answer(&mut self, now: Time, session: SessionId, length: usize) {
-        let Some(peer) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let Some(peer) = self.connections.get(session.index()).map(|c| c.peer) else { return };
         let Some(path) = self.path(session) else { return };
         if path.on_answer(now, length as u32 + ip_udp_bytes(peer)) {
             self.apply_path(session);

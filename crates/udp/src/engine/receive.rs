@@ -57,7 +57,8 @@ impl Engine {
             self.looks.on_nothing();
             return false;
         }
-        let known = self.looks.on_found(self.clock.now());
+        let now = self.clock.now(); // t3, t6
+        let known = self.looks.on_found(now);
         if !known {
             match self.socket.arrived_at() {
                 Ok(at) => buffers.set_received_at(at),
@@ -67,7 +68,11 @@ impl Engine {
         if self.looks.on_plain(known) {
             self.look_in_detail();
         }
-        self.handle_batch(buffers)
+        for (meta, datagram) in buffers.received() {
+            self.handle_datagram(now, meta, datagram);
+        }
+        self.count_received(1);
+        true
     }
 
     fn receive_batches(&mut self, buffers: &mut ReceiveBuffers) -> bool {
@@ -123,28 +128,31 @@ impl Engine {
                     self.capture_received(meta, datagram);
                 }
                 let now = self.clock.now(); // t3, t6
-                match self.sessions.receive(now, meta.from, datagram) {
-                    Received::Packet { session, header, extension, payload } => {
-                        self.handle_packet(now, session, meta, (&header, &extension), payload);
-                    }
-                    Received::Signal { session, header } => {
-                        self.handle_signal(now, session, meta, header);
-                    }
-                    Received::Probe { session, length } => {
-                        self.put_probe_answer(now, session, length);
-                    }
-                    Received::ProbeAnswer { session, length } => {
-                        self.on_probe_answer(now, session, length);
-                    }
-                    Received::Own => self.take_session_events(now),
-                    Received::Dropped(Dropped::Stray) => self.on_stray(meta.from),
-                    Received::Dropped(_) => {}
-                }
+                self.handle_datagram(now, meta, datagram);
             }
         }
+        self.count_received(datagrams);
+        datagrams > 0
+    }
+
+    fn count_received(&mut self, datagrams: u64) {
         add(&self.shared.stats.datagrams_received, datagrams);
         self.unpublished |= datagrams > 0;
-        datagrams > 0
+    }
+
+    #[inline]
+    fn handle_datagram(&mut self, now: Time, meta: &Meta, datagram: &mut [u8]) {
+        match self.sessions.receive(now, meta.from, datagram) {
+            Received::Packet { session, header, extension, payload } => {
+                self.handle_packet(now, session, meta, (&header, &extension), payload);
+            }
+            Received::Signal { session, header } => self.handle_signal(now, session, meta, header),
+            Received::Probe { session, length } => self.put_probe_answer(now, session, length),
+            Received::ProbeAnswer { session, length } => self.on_probe_answer(now, session, length),
+            Received::Own => self.take_session_events(now),
+            Received::Dropped(Dropped::Stray) => self.on_stray(meta.from),
+            Received::Dropped(_) => {}
+        }
     }
 
     #[cold]
@@ -228,7 +236,7 @@ impl Engine {
     /// A switch's word (Bolt's SRC), which names the flow by the peer's index.
     #[cold]
     fn handle_signal(&mut self, now: Time, session: SessionId, meta: &Meta, mut header: Header) {
-        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let Some(connection) = self.connections.get(session.index()) else { return };
         let theirs = Some(header.flow);
         let ours = connection.flows.iter().find(|&&flow| self.endpoint.peer(flow) == theirs);
         let Some(&flow) = ours else { return };
@@ -298,7 +306,7 @@ impl Engine {
             SegmentKind::ReadRequest { region: key, address } => region(key, Want::Read, address),
             SegmentKind::ReadResponse | SegmentKind::Cancel => Admission::Yes,
             SegmentKind::Message => {
-                let Some(connection) = self.connections.get(&session.index()) else {
+                let Some(connection) = self.connections.get(session.index()) else {
                     return Admission::NotReady;
                 };
                 if segment.op_length > self.config.max_message {
@@ -317,7 +325,7 @@ impl Engine {
     }
 
     fn shared_of(&self, session: SessionId) -> Option<&Shared> {
-        self.connections.get(&session.index())?.shared.as_deref()
+        self.connections.get(session.index())?.shared.as_deref()
     }
 
     /// Puts new bytes where they belong.
@@ -362,7 +370,7 @@ impl Engine {
         payload: &[u8],
         finished: bool,
     ) {
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         let key = (flow, segment.op.get());
         let bytes = if payload.len() as u64 == segment.op_length {
             Bytes::copy_from_slice(payload)
@@ -389,7 +397,7 @@ impl Engine {
 
     /// The peer gave up one of its ops.
     fn drop_message(&mut self, session: SessionId, flow: FlowId, segment: &Segment) {
-        let Some(connection) = self.connections.get_mut(&session.index()) else { return };
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
         if let Some(message) = connection.partial.remove(&(flow, segment.op.get()))
             && let Some(shared) = &connection.shared
         {

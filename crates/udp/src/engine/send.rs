@@ -190,7 +190,7 @@ impl Engine {
     fn put(&mut self, now: Time, transmit: &Transmit) {
         let owner = self.owners.get(transmit.flow.index()).copied().flatten();
         let Some(Owner { session, place, .. }) = owner else { return };
-        let Some(connection) = self.connections.get(&session.index()) else { return };
+        let Some(connection) = self.connections.get(session.index()) else { return };
         let (to, class) = (connection.peer, connection.classes[place]);
         let header = &transmit.header;
         let mut hops;
@@ -250,7 +250,7 @@ impl Engine {
 
     /// Seals a probe of the path, an IP packet of `length` bytes.
     pub(super) fn put_probe(&mut self, now: Time, session: SessionId, length: u32) {
-        let Some(to) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let Some(to) = self.connections.get(session.index()).map(|c| c.peer) else { return };
         let length = length.saturating_sub(ip_udp_bytes(to)) as usize;
         let burst = self.outbox.burst(to, 0, length, 1);
         if self.sessions.seal_probe(now, session, burst.space(length)) {
@@ -261,7 +261,7 @@ impl Engine {
 
     /// Seals the answer to a probe of `length` bytes.
     pub(super) fn put_probe_answer(&mut self, now: Time, session: SessionId, length: usize) {
-        let Some(to) = self.connections.get(&session.index()).map(|c| c.peer) else { return };
+        let Some(to) = self.connections.get(session.index()).map(|c| c.peer) else { return };
         let mut answer = [0; MAX_HANDSHAKE_BYTES];
         let used = self.sessions.seal_probe_answer(now, session, length, &mut answer);
         let Some(used) = used.filter(|_| self.outbox.filled < BURSTS) else { return };

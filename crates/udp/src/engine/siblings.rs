@@ -104,10 +104,13 @@ impl Engine {
         peer: SocketAddr,
         which: fn(&Asked) -> bool,
     ) -> Option<(Asked, Vec<u8>)> {
-        let mut to_peer = self.connections.values_mut().filter(|c| c.peer == peer);
-        let connection = to_peer.find(|c| c.asked.as_ref().is_some_and(which))?;
+        let mut all = self.connections.values_mut();
+        let wanted =
+            |c: &super::connect::Connection| c.peer == peer && c.asked.as_ref().is_some_and(which);
+        let connection = all.find(|connection| wanted(connection))?;
         let taken = connection.asked.take().zip(Some(connection.classes.clone()));
         let session = connection.session;
+        drop(all);
         self.sessions.close(now, session);
         self.remove(now, session, End::ClosedHere);
         taken

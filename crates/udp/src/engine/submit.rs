@@ -43,7 +43,7 @@ impl Engine {
             Command::Elsewhere { peer, engine } => self.on_elsewhere(now, peer, engine),
             Command::Close { session, closed } => self.on_close(now, session, closed),
             Command::Inspect { session, flow, reply } => {
-                let connection = self.connections.get(&session.index());
+                let connection = self.connections.get(session.index());
                 let flow = connection
                     .filter(|connection| connection.session == session)
                     .and_then(|connection| connection.flows.get(flow));
@@ -61,7 +61,7 @@ impl Engine {
     fn on_op(&mut self, now: Time, mut pending: Pending) {
         pending.taken = now;
         let session = pending.shared.session;
-        let Some(connection) = self.connections.get_mut(&session.index()) else {
+        let Some(connection) = self.connections.get_mut(session.index()) else {
             return; // it has ended; dropping the op says so
         };
         if connection.session != session {
@@ -71,14 +71,14 @@ impl Engine {
         let waits = if first { self.start(now, pending) } else { Some(pending) };
         let Some(pending) = waits else { return };
         self.deadlines.extend(pending.waiting_deadline());
-        if let Some(connection) = self.connections.get_mut(&session.index()) {
+        if let Some(connection) = self.connections.get_mut(session.index()) {
             connection.waiting[pending.flow].push_back(pending);
         }
     }
 
     /// Hands an op to the transport; gives it back if it has to wait for older ones.
     fn start(&mut self, now: Time, pending: Pending) -> Option<Pending> {
-        let connection = self.connections.get_mut(&pending.shared.session.index())?;
+        let connection = self.connections.get_mut(pending.shared.session.index())?;
         let flow = connection.flows[pending.flow];
         let spanned = self.endpoint.ops_under_way(flow).unwrap_or(0);
         if spanned >= pending.shared.max_ops as usize {
@@ -101,7 +101,7 @@ impl Engine {
 
     /// Hands the ops to the transport that waited and need not any more.
     fn start_waiting(&mut self, now: Time, session: SessionId, flow: usize) {
-        while let Some(connection) = self.connections.get_mut(&session.index()) {
+        while let Some(connection) = self.connections.get_mut(session.index()) {
             let Some(next) = connection.waiting[flow].pop_front() else { return };
             let timed = next.waiting_deadline();
             match self.start(now, next) {
@@ -111,7 +111,7 @@ impl Engine {
                     }
                 }
                 Some(waits) => {
-                    if let Some(connection) = self.connections.get_mut(&session.index()) {
+                    if let Some(connection) = self.connections.get_mut(session.index()) {
                         connection.waiting[flow].push_front(waits);
                     }
                     return;
@@ -137,7 +137,7 @@ impl Engine {
 
     /// Ends an op that waits in this queue; false if it does not.
     fn end_waiting(&mut self, session: SessionId, flow: usize, ticket: u64, why: Cause) -> bool {
-        let connection = self.connections.get_mut(&session.index());
+        let connection = self.connections.get_mut(session.index());
         let Some(connection) = connection.filter(|c| c.session == session) else { return false };
         let queue = &mut connection.waiting[flow];
         let at = queue.iter().position(|pending| pending.ticket == ticket);
@@ -150,7 +150,7 @@ impl Engine {
     }
 
     fn on_cancel(&mut self, now: Time, session: SessionId, ticket: u64) {
-        let flows = self.connections.get(&session.index()).map_or(0, |c| c.flows.len());
+        let flows = self.connections.get(session.index()).map_or(0, |c| c.flows.len());
         if (0..flows).any(|flow| self.end_waiting(session, flow, ticket, Cause::Cancelled)) {
             return;
         }
@@ -191,7 +191,7 @@ impl Engine {
             Outcome::Rejected(reason) => Err(refusal(reason)),
         });
         let now = completion.completed_at;
-        if let Some(connection) = self.connections.get_mut(&session.index())
+        if let Some(connection) = self.connections.get_mut(session.index())
             && connection.session == session
         {
             connection.under_way -= 1;
