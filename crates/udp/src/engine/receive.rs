@@ -52,6 +52,7 @@ impl Engine {
     /// A plain look: one datagram at most.
     fn receive_one(&mut self, buffers: &mut ReceiveBuffers) -> bool {
         add(&self.shared.stats.receive_calls, 1);
+        add(&self.shared.stats.plain_looks, 1);
         self.unread = self.socket.receive_one(buffers);
         if !self.unread {
             self.looks.on_nothing();

@@ -1,0 +1,97 @@
+//! Looks at the socket that ask for nothing but a datagram, by two engines that one thread drives in turn.
+
+mod support;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use apus_udp::{Access, Connection, Host, Mode, Op, Request, Stats};
+use support::{config, host, pattern};
+
+/// Rounds without progress that are too many: each takes a microsecond and more.
+const TOO_MANY: usize = 50_000_000;
+
+struct Pair {
+    client: Host,
+    server: Host,
+}
+
+impl Pair {
+    /// Drives both until a future of the client's is done.
+    fn until<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..TOO_MANY {
+            // Polling drives the client.
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return value;
+            }
+            self.server.drive();
+        }
+        panic!("no progress");
+    }
+
+    fn stats(&self) -> [&Stats; 2] {
+        [&self.client, &self.server].map(|host| host.stats().next().expect("an engine"))
+    }
+
+    fn plain_looks(&self) -> [u64; 2] {
+        self.stats().map(|stats| stats.plain_looks.load(Ordering::Relaxed))
+    }
+}
+
+fn submit(connection: &Connection, request: Request) -> Op {
+    connection.submit(request).expect("room")
+}
+
+#[test]
+fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
+    let pair = Pair { client: host(config(Mode::Inline)), server: host(config(Mode::Inline)) };
+    let region = pair.server.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
+    let key = region.key();
+    let connection = pair.until(pair.client.connect_async(pair.server.local_addr(), 1, None));
+    let connection = connection.expect("a server");
+    let peer = pair.server.try_accept().expect("a client");
+
+    // One by one, until both ends look plainly. Held off between two looks they count from the start.
+    let mut rounds = 0;
+    while pair.plain_looks().contains(&0) {
+        let write = Request::write(key, rounds % 1000, vec![rounds as u8]);
+        pair.until(submit(&connection, write)).expect("written");
+        rounds += 1;
+        assert!(rounds < 1_000_000, "after {rounds} ops: {:?}", pair.plain_looks());
+    }
+    assert!(rounds >= 32, "64 single datagrams come first, not after {rounds} ops");
+
+    // A datagram that nobody looks for waits, and that is endpoint delay.
+    let wait = Duration::from_millis(20);
+    let longest = || pair.stats()[0].endpoint_delay.quantile_us(1.0).expect("samples");
+    let write = submit(&connection, Request::write(key, 0, vec![1; 64]));
+    for _ in 0..10 {
+        pair.client.drive();
+    }
+    std::thread::sleep(wait);
+    pair.until(write).expect("written");
+    // The histogram's middle of a bucket, within a 64th.
+    assert!(longest() > wait.as_secs_f64() * 1e6 * 63.0 / 64.0, "{} us", longest());
+
+    // Many at once, which the kernel aggregates, and messages behind them.
+    let bytes = pattern(1, 1 << 20);
+    let write = submit(&connection, Request::write(key, 0, bytes.clone()));
+    let messages: Vec<Op> = (0..100)
+        .map(|n| submit(&connection, Request::message(pattern(n, 100 + n as usize))))
+        .collect();
+    pair.until(write).expect("written");
+    for message in messages {
+        pair.until(message).expect("delivered");
+    }
+    assert!(region.read(|stored| stored == bytes));
+    let mut heard: Vec<_> = std::iter::from_fn(|| peer.try_receive().expect("open"))
+        .map(|message| message.bytes.to_vec())
+        .collect();
+    heard.sort_by_key(Vec::len);
+    assert_eq!(heard, (0..100).map(|n| pattern(n, 100 + n as usize)).collect::<Vec<_>>());
+}
