@@ -20,9 +20,9 @@ const SINGLES: u32 = 64;
 /// Datagrams in a row that had waited, after which the engine looks for batches again. deviation: no source;
 /// as many as one look for batches finds at first.
 const WAITED: u32 = 4;
-/// What came since a vain look this long ago came now. deviation: no source; above a send and eight looks,
-/// and a fiftieth of `base_target`.
-const KNOWN_WITHIN: Span = Span::from_us(4);
+/// What came since a vain look this long ago came now. deviation: no source; a send and eight looks, between
+/// which the clock is not read, take 3 us; a twentieth of `base_target`.
+const KNOWN_WITHIN: Span = Span::from_us(10);
 /// How long the engine looks plainly before it sees TTL and ECN of some packets again. deviation: no source;
 /// short for a change of routes, long beside 64 packets.
 const REFRESH: Span = Span::from_ms(100);
@@ -156,8 +156,8 @@ mod tests {
         assert!(!looks.on_found(at(0)), "it has not looked before");
         looks.on_clock(at(10));
         looks.on_nothing();
-        assert!(looks.on_found(at(12)));
-        assert!(!looks.on_found(at(12)), "the second of two");
+        assert!(looks.on_found(at(20)));
+        assert!(!looks.on_found(at(20)), "the second of two");
         // It reads the clock, is held off, and looks in vain: what it finds next may be as old as that look,
         // and no older.
         looks.on_clock(at(20));
