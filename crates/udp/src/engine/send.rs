@@ -152,15 +152,7 @@ impl Engine {
         if self.sessions.has_transmit() {
             self.fill_own();
         }
-        let mut acks = 0;
-        while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
-            let Some(transmit) = self.endpoint.poll_ack(now) else { break }; // at t4
-            self.put(now, &transmit);
-            acks += 1;
-            if acks % STALE_ACKS == 0 {
-                now = self.clock.now();
-            }
-        }
+        now = self.put_acks(now);
         if !self.endpoint.has_transmit() {
             return;
         }
@@ -171,6 +163,29 @@ impl Engine {
             bytes += transmit.header.payload_len();
             self.put(now, &transmit);
         }
+    }
+
+    /// Acknowledges what has come so far.
+    pub(super) fn acknowledge(&mut self) {
+        let now = self.clock.now();
+        if self.outbox.is_empty() || self.flush(now) {
+            let now = self.put_acks(now);
+            self.flush(now);
+        }
+    }
+
+    /// Seals acknowledgements, the first at `now`; returns when the last one was.
+    fn put_acks(&mut self, mut now: Time) -> Time {
+        let mut acks = 0;
+        while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
+            let Some(transmit) = self.endpoint.poll_ack(now) else { break }; // at t4
+            self.put(now, &transmit);
+            acks += 1;
+            if acks % STALE_ACKS == 0 {
+                now = self.clock.now();
+            }
+        }
+        now
     }
 
     /// The sessions' own packets.

@@ -11,7 +11,7 @@ use super::control::{CONTROL_BYTES, Control, int};
 use super::socket::{Socket, check};
 
 /// Datagrams, or aggregates of datagrams, per system call.
-const BATCH: usize = 16;
+const BATCH: usize = 4;
 /// The longest aggregate (UDP_GRO).
 const BUFFER_BYTES: usize = 65_536;
 
