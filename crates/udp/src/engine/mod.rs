@@ -59,7 +59,7 @@ const SUBMISSIONS: usize = 256;
 const LOOKS_PER_CLOCK: u32 = 8;
 /// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
-/// take the core away for milliseconds. deviation: no source; the spin of the hybrid mode.
+/// take the core away for milliseconds. deviation: no source; half the spin of the hybrid mode.
 const OFFER_AFTER: Span = Span::from_us(50);
 /// An engine that has not looked for this long was held off: timeouts that fell due meanwhile say nothing
 /// before what came meanwhile is read. deviation: no source; above the longest step.
