@@ -1,4 +1,4 @@
-//! Looks at the socket that ask for nothing but a datagram, by two engines that one thread drives in turn.
+//! Two engines that one thread drives in turn, so that what each finds in its socket is known.
 
 mod support;
 
@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use apus_udp::{Access, Connection, Host, Mode, Op, Request, Stats};
+use apus_cc::registry::build;
+use apus_udp::{Access, Config, Connection, Host, Mode, Op, Request, Stats};
 use support::{config, host, pattern};
 
 /// Rounds without progress that are too many: each takes a microsecond and more.
@@ -20,14 +21,36 @@ struct Pair {
 }
 
 impl Pair {
-    /// Drives both until a future of the client's is done.
-    fn until<T>(&self, future: impl Future<Output = T>) -> T {
+    /// Two hosts and a connection; what `configure` says holds for both.
+    fn connect(configure: impl Fn(&mut Config)) -> (Self, [Connection; 2]) {
+        let [client, server] = [(); 2].map(|()| {
+            let mut config = config(Mode::Inline);
+            configure(&mut config);
+            host(config)
+        });
+        let pair = Self { client, server };
+        let connection =
+            pair.until(1, pair.client.connect_async(pair.server.local_addr(), 1, None));
+        let connection = connection.expect("a server");
+        let accept = || {
+            pair.client.drive();
+            pair.server.drive();
+            pair.server.try_accept()
+        };
+        let peer = std::iter::repeat_with(accept).take(TOO_MANY).flatten().next();
+        (pair, [connection, peer.expect("a client")])
+    }
+
+    /// Drives both, the client `steps` times as often, until a future of the client's is done.
+    fn until<T>(&self, steps: usize, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..TOO_MANY {
-            // Polling drives the client.
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return value;
+            for _ in 0..steps {
+                // Polling drives the client.
+                if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                    return value;
+                }
             }
             self.server.drive();
         }
@@ -49,23 +72,15 @@ fn submit(connection: &Connection, request: Request) -> Op {
 
 #[test]
 fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
-    let pair = Pair { client: host(config(Mode::Inline)), server: host(config(Mode::Inline)) };
+    let (pair, [connection, peer]) = Pair::connect(|_| ());
     let region = pair.server.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
     let key = region.key();
-    let connection = pair.until(pair.client.connect_async(pair.server.local_addr(), 1, None));
-    let connection = connection.expect("a server");
-    let accept = || {
-        pair.client.drive();
-        pair.server.drive();
-        pair.server.try_accept()
-    };
-    let peer = std::iter::repeat_with(accept).take(TOO_MANY).flatten().next().expect("a client");
 
     // One by one, until both ends look plainly. Held off between two looks they count from the start.
     let mut rounds = 0;
     while pair.plain_looks().contains(&0) {
         let write = Request::write(key, rounds % 1000, vec![rounds as u8]);
-        pair.until(submit(&connection, write)).expect("written");
+        pair.until(1, submit(&connection, write)).expect("written");
         // Some looks in vain, so that what comes next has come just now; one of eight reads the clock.
         for _ in 0..10 {
             pair.client.drive();
@@ -84,7 +99,7 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
         pair.client.drive();
     }
     std::thread::sleep(wait);
-    pair.until(write).expect("written");
+    pair.until(1, write).expect("written");
     // The histogram's middle of a bucket, within a 64th.
     assert!(longest() > wait.as_secs_f64() * 1e6 * 63.0 / 64.0, "{} us", longest());
 
@@ -94,9 +109,9 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
     let messages: Vec<Op> = (0..100)
         .map(|n| submit(&connection, Request::message(pattern(n, 100 + n as usize))))
         .collect();
-    pair.until(write).expect("written");
+    pair.until(1, write).expect("written");
     for message in messages {
-        pair.until(message).expect("delivered");
+        pair.until(1, message).expect("delivered");
     }
     assert!(region.read(|stored| stored == bytes));
     let mut heard: Vec<_> = std::iter::from_fn(|| peer.try_receive().expect("open"))
@@ -104,4 +119,26 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
         .collect();
     heard.sort_by_key(Vec::len);
     assert_eq!(heard, (0..100).map(|n| pattern(n, 100 + n as usize)).collect::<Vec<_>>());
+}
+
+/// An acknowledgement says of the newest 128 packets which have come (`apus_wire`, the body of an ACK), so
+/// that a longer batch takes several.
+#[test]
+fn a_long_batch_is_acknowledged_while_it_is_read() {
+    let (pair, [connection, _peer]) = Pair::connect(|config| {
+        config.max_mtu = 1500;
+        config.algorithm = build("constant", None, &[("window", "256")]).expect("constant");
+    });
+    let region = pair.server.register(vec![0; 1 << 20], Access::Write).expect("memory");
+    for round in 0..10 {
+        let bytes = pattern(round, 1 << 20);
+        let write = submit(&connection, Request::write(region.key(), 0, bytes.clone()));
+        // Enough steps for the whole window, of which one step sends 64 packets.
+        pair.until(20, write).expect("written");
+        assert!(region.read(|stored| stored == bytes));
+    }
+    let (_, counters) = connection.flow_state(0).expect("open");
+    assert!(counters.packets_sent >= 10 * (1 << 20) / 1500);
+    // Timeouts are the machine's: a thread that was held off.
+    assert_eq!(counters.fast_losses, 0, "{counters:?}");
 }
