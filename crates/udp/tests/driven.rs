@@ -81,7 +81,7 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
     while pair.plain_looks().contains(&0) {
         let write = Request::write(key, rounds % 1000, vec![rounds as u8]);
         pair.until(1, submit(&connection, write)).expect("written");
-        // Some looks in vain, so that what comes next has come just now; one of eight reads the clock.
+        // Some looks in vain, so that what comes next has come just now; some of them read the clock.
         for _ in 0..10 {
             pair.client.drive();
             pair.server.drive();

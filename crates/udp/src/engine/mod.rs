@@ -55,7 +55,8 @@ pub(crate) use siblings::Siblings;
 const RECEIVE_BATCHES: usize = 4;
 /// Submissions taken per step at most. deviation: no source; they take some 50 us.
 const SUBMISSIONS: usize = 256;
-/// Looks at an empty socket per look at the clock: 8 looks take 1.5 us, and what is timed waits no longer.
+/// Looks at an empty socket per look at the clock: 8 looks take 1.5 us, and what is timed waits no longer; twice
+/// as many while they are plain, where what comes meanwhile waits for what is timed.
 const LOOKS_PER_CLOCK: u32 = 8;
 /// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
@@ -264,7 +265,8 @@ impl Engine {
     /// anything.
     pub(crate) fn step(&mut self) -> bool {
         self.idle_looks += 1;
-        let timed = self.idle_looks >= LOOKS_PER_CLOCK;
+        let most = if self.looks.is_plain() { 2 * LOOKS_PER_CLOCK } else { LOOKS_PER_CLOCK };
+        let timed = self.idle_looks >= most;
         self.do_step(timed)
     }
 
@@ -283,12 +285,11 @@ impl Engine {
         let received = self.receive();
         busy |= received;
         if received && self.looks.is_plain() {
-            // What it brought goes first: its answer, the end of an op. All else may wait a few looks.
-            self.complete();
-            if self.endpoint.has_transmit() {
-                self.send(self.clock.now());
-            }
-            if !timed {
+            // What it brought goes first: its answer, the end of an op. Behind an answer there is time for
+            // all else; an application that waits for the end of an op goes before it.
+            let ended = self.complete();
+            let answered = self.endpoint.has_transmit() && self.send(self.clock.now());
+            if ended && !answered && !timed {
                 return true;
             }
         }
