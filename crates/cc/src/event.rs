@@ -48,11 +48,21 @@ pub struct PacketSizeEvent {
 }
 
 impl PacketSizeEvent {
-    /// What a window in packets is to be multiplied by, so that it stays what it was in bytes: longer packets
-    /// must not make it larger (RFC 8899 §3, probing and congestion control).
+    /// A window in packets, as many bytes as before: longer packets must not make it larger (RFC 8899 §3,
+    /// probing and congestion control). One that admits a packet goes on admitting one: a flow that has just
+    /// begun with one packet does not begin with a pause.
     #[must_use]
-    pub fn scale(&self) -> f64 {
-        self.payload_before.get() as f64 / self.payload.get().max(1) as f64
+    pub fn scaled(&self, window: f64) -> f64 {
+        let same_bytes =
+            window * self.payload_before.get() as f64 / self.payload.get().max(1) as f64;
+        same_bytes.max(if window >= 1.0 { 1.0 } else { 0.0 })
+    }
+
+    /// A slow-start threshold; one that is still `high`, which it begins with, stays so (RFC 5681 §3.1: it
+    /// begins "arbitrarily high").
+    #[must_use]
+    pub fn scaled_threshold(&self, threshold: f64, high: f64) -> f64 {
+        if threshold < high { self.scaled(threshold).min(high) } else { high }
     }
 }
 

@@ -87,7 +87,7 @@ pub trait Sender {
     /// The receiver saw marked packets (DCQCN's congestion notification packet).
     fn on_notification(&mut self, _now: Time) {}
     /// Full packets have another size from now on. A window in packets stays what it is in bytes
-    /// ([`PacketSizeEvent::scale`]), within its bounds.
+    /// ([`PacketSizeEvent::scaled`]), within its bounds.
     fn on_packet_size(&mut self, _event: &PacketSizeEvent) {}
     /// The control packet to send at `now`, given what there is to send. Asked of algorithms that are
     /// paced by [`Pacing::Credits`], after every event of the flow.

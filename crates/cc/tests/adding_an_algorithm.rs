@@ -76,7 +76,7 @@ impl Sender for Aimd {
     }
 
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
-        self.cwnd = (self.cwnd * event.scale()).max(1.0);
+        self.cwnd = event.scaled(self.cwnd);
     }
 
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}

@@ -67,6 +67,37 @@ fn rfc_8899_3_a_window_stays_what_it_is_in_bytes_whatever_the_packets() {
     assert!(windows >= 4, "{windows} algorithms have a window");
 }
 
+#[test]
+fn a_flow_that_begins_with_one_packet_does_not_begin_with_a_pause() {
+    for info in algorithms() {
+        let mut new = build(info.name, None, &[]).expect("its defaults").sender(&packets_of(SHORT));
+        let admitted = new.allowance().window >= 1.0;
+        change(&mut new, SHORT, LONG);
+        assert_eq!(new.allowance().window >= 1.0, admitted, "{}", info.name);
+    }
+    let event = PacketSizeEvent { payload_before: SHORT, payload: LONG, packet: LONG };
+    assert_eq!(event.scaled(1.0), 1.0);
+    // A pace is one of bytes: a seventh of the packets, each seven times as long.
+    assert!((event.scaled(0.7) - 0.1).abs() < 1e-12);
+}
+
+/// RFC 5681 §3.1: "the initial value of ssthresh SHOULD be set arbitrarily high".
+#[test]
+fn rfc_5681_3_1_slow_start_goes_on_as_far_as_it_would_have() {
+    for name in ["dctcp", "cubic"] {
+        let config = build(name, None, &[("max_cwnd", "256")]).expect(name);
+        let mut new = config.sender(&packets_of(SHORT));
+        let threshold = |algorithm: &Algorithm| match algorithm {
+            Algorithm::Dctcp(dctcp) => dctcp.ssthresh(),
+            Algorithm::Cubic(cubic) => cubic.ssthresh(),
+            _ => panic!("{name} has a threshold"),
+        };
+        assert_eq!(threshold(&new), 256.0, "{name}");
+        change(&mut new, SHORT, LONG);
+        assert_eq!(threshold(&new), 256.0, "{name}");
+    }
+}
+
 /// TIMELY §4.3 speaks of segments, here of 16 KiB: 14 short packets, or two long ones.
 #[test]
 fn timely_4_3_a_segment_takes_fewer_packets_if_they_are_longer() {

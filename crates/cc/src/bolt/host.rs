@@ -267,7 +267,7 @@ impl Sender for Bolt {
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.payload = event.payload.get() as u32;
         self.packet = event.packet.get() as u32;
-        self.cwnd = (self.cwnd * event.scale()).clamp(self.params.min_cwnd, self.params.max_cwnd);
+        self.cwnd = event.scaled(self.cwnd).clamp(self.params.min_cwnd, self.params.max_cwnd);
         if let Some(fallback) = &mut self.fallback {
             fallback.on_packet_size(event);
         }

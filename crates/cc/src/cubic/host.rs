@@ -220,11 +220,11 @@ impl Sender for Cubic {
 
     /// The curve counts in packets: a new stage begins, towards the same plateau in bytes.
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
-        let (by, most) = (event.scale(), self.params.max_cwnd);
-        self.cwnd = (self.cwnd * by).max(LOSS_WINDOW).min(most);
-        self.ssthresh = (self.ssthresh * by).max(MIN_SSTHRESH).min(most);
-        self.w_max *= by;
-        self.cwnd_prior *= by;
+        let most = self.params.max_cwnd;
+        self.cwnd = event.scaled(self.cwnd).max(LOSS_WINDOW).min(most);
+        self.ssthresh = event.scaled_threshold(self.ssthresh, most).max(MIN_SSTHRESH);
+        self.w_max = event.scaled(self.w_max);
+        self.cwnd_prior = event.scaled(self.cwnd_prior);
         self.stage = Stage::None;
     }
 

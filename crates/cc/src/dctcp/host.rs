@@ -168,8 +168,8 @@ impl Sender for Dctcp {
 
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         let Params { min_cwnd, max_cwnd, .. } = *self.params;
-        self.cwnd = (self.cwnd * event.scale()).max(min_cwnd).min(max_cwnd);
-        self.ssthresh = (self.ssthresh * event.scale()).max(MIN_SSTHRESH).min(max_cwnd);
+        self.cwnd = event.scaled(self.cwnd).max(min_cwnd).min(max_cwnd);
+        self.ssthresh = event.scaled_threshold(self.ssthresh, max_cwnd).max(MIN_SSTHRESH);
     }
 
     #[inline]

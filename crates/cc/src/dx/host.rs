@@ -138,7 +138,7 @@ impl Sender for Dx {
     fn on_transmit(&mut self, _: &mut CongestionHeader, _: &SendInfo) {}
 
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
-        self.cwnd *= event.scale();
+        self.cwnd = event.scaled(self.cwnd);
         self.bound();
     }
 

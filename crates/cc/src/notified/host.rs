@@ -225,7 +225,7 @@ impl Sender for Notified {
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         match &mut self.0.control {
             Control::Swift(swift) => swift.on_packet_size(event),
-            Control::Ideal(ideal) => ideal.cwnd = (ideal.cwnd * event.scale()).max(1.0),
+            Control::Ideal(ideal) => ideal.cwnd = event.scaled(ideal.cwnd).max(1.0),
         }
     }
 

@@ -182,9 +182,9 @@ impl Sender for Swift {
     }
 
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
-        self.fabric.scale(&self.params.aimd, event.scale());
+        self.fabric.scale(&self.params.aimd, event);
         if self.params.config.host != HostSignal::EndToEnd {
-            self.endpoint.scale(&self.params.endpoint_aimd, event.scale());
+            self.endpoint.scale(&self.params.endpoint_aimd, event);
         }
     }
 

@@ -3,6 +3,7 @@
 use apus_units::{Span, Time};
 
 use super::config::Rules;
+use crate::PacketSizeEvent;
 
 /// What moves a window, the same for both windows of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +50,8 @@ impl Window {
     }
 
     /// Another size of packets: the window stays what it is in bytes, and its guard as it is.
-    pub(super) fn scale(&mut self, aimd: &Aimd, by: f64) {
-        self.cwnd = (self.cwnd * by).max(aimd.min_cwnd).min(aimd.max_cwnd);
+    pub(super) fn scale(&mut self, aimd: &Aimd, event: &PacketSizeEvent) {
+        self.cwnd = event.scaled(self.cwnd).max(aimd.min_cwnd).min(aimd.max_cwnd);
     }
 
     /// Picoseconds since the last decrease. The clock of a transport may wrap around.
