@@ -266,7 +266,7 @@ fn a_paused_class_finishes_its_packet_and_waits() {
     sim.run_before(ps(T / 2));
     pause(&mut sim, true);
     sim.run_before(ps(5 * T));
-    assert_eq!(sim.net.queue_packets(PORT, ps(5 * T)), 2);
+    assert_eq!(sim.net.port_counters(PORT, ps(5 * T)).queued.packets, 2);
     pause(&mut sim, true);
     pause(&mut sim, false);
     sim.run_before(ps(5 * T + 1));
@@ -309,7 +309,8 @@ fn burst(sim: &mut Sim, src: u32, dst: u32, count: u32) -> u64 {
     }
     let last = sim.now() + Span::from_ps(u64::from(count) * 80_000 + D);
     sim.run_through(last);
-    sim.net.queue_packets(sim.net.edge_port_to(HostId::new(dst)), last)
+    let port = apus_fabric::opposite(sim.net.host_port(HostId::new(dst)));
+    sim.net.port_counters(port, last).queued.packets
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn rates() -> impl Strategy<Value = Rate> {
 #[derive(Debug, PartialEq)]
 struct Observed {
     sent: Vec<Sent>,
-    seen: Vec<(PortCounters, Bytes, u64, Time)>,
+    seen: Vec<(PortCounters, Bytes, Time)>,
     classes: Vec<(ClassCounters, Bytes)>,
     /// Most bytes of each class's own packets, and of others that joined it; not of a FIFO port.
     most: Vec<[Option<Bytes>; 2]>,
@@ -72,12 +72,7 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
             sim.run_before(at);
         }
         let idle = sim.net.busy_until(port).max(at);
-        seen.push((
-            sim.net.port_counters(port, at),
-            sim.net.queue_bytes(port, at),
-            sim.net.queue_packets(port, at),
-            idle,
-        ));
+        seen.push((sim.net.port_counters(port, at), sim.net.queue_bytes(port, at), idle));
         of_classes.extend(classes.iter().map(|&class| {
             (sim.net.class_counters(port, class, at), sim.net.class_queue_bytes(port, class, at))
         }));
@@ -89,7 +84,7 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
     }
     sim.run();
     let end = sim.now();
-    seen.push((sim.net.port_counters(port, end), Bytes::ZERO, 0, end));
+    seen.push((sim.net.port_counters(port, end), Bytes::ZERO, end));
     let most = |class| [sim.net.max_own_bytes(port, class), sim.net.max_foreign_bytes(port, class)];
     let most = classes.into_iter().map(most).collect();
     Observed { sent, seen, classes: of_classes, most, delivered: sim.delivered }

@@ -106,7 +106,7 @@ fn a_signal_from_the_second_switch_takes_two_links_back() {
 fn ports_whose_half_sees_packets_leave_are_class_ports() {
     let bolt = dumbbell("bolt");
     let hpcc = dumbbell("hpcc");
-    let port = hpcc.net.edge_port_to(HostId::new(0));
+    let port = apus_fabric::opposite(hpcc.net.host_port(HostId::new(0)));
     assert_eq!(hpcc.net.port_kind(port), PortKind::Class);
     assert_eq!(bolt.net.port_kind(bolt.net.host_port(HostId::new(0))), PortKind::Fifo);
 }

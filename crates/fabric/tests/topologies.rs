@@ -2,7 +2,9 @@
 
 mod support;
 
-use apus_fabric::{Buffer, LinkSpec, Network, Node, PortConfig, RateLimit, SwitchSpec, Topology};
+use apus_fabric::{
+    Buffer, LinkSpec, Network, Node, PortConfig, RateLimit, SwitchSpec, Topology, opposite,
+};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, SwitchId};
 use support::{gbps, host_tier, switch_tier};
 
@@ -42,6 +44,11 @@ fn every_switch_of_a_fat_tree_has_k_ports() {
     }
 }
 
+/// The egress port of `from` on its link to `to`; of several, the first.
+fn port_between(net: &Network<()>, from: Node, to: Node) -> Option<PortId> {
+    net.ports().find(|port| net.port_ends(*port) == (from, to))
+}
+
 #[test]
 fn ports_are_found_and_named() {
     let net: Network<()> = fat_tree(8, 4).build(0).unwrap();
@@ -49,16 +56,16 @@ fn ports_are_found_and_named() {
     let edge = Node::Switch(SwitchId::new(4));
     assert_eq!(net.node_name(edge), "edge 4");
     assert_eq!(net.host_port(host), PortId::new(34));
-    assert_eq!(net.edge_port_to(host), PortId::new(35));
+    assert_eq!(opposite(net.host_port(host)), PortId::new(35));
     assert_eq!(net.port_name(PortId::new(34)), "host 17 -> edge 4");
     assert_eq!(net.port_name(PortId::new(35)), "edge 4 -> host 17");
-    assert_eq!(net.port_between(edge, Node::Host(host)), Some(PortId::new(35)));
-    assert_eq!(net.port_between(edge, Node::Host(HostId::new(0))), None);
+    assert_eq!(port_between(&net, edge, Node::Host(host)), Some(PortId::new(35)));
+    assert_eq!(port_between(&net, edge, Node::Host(HostId::new(0))), None);
     // The first aggregation of pod 1 leads to cores 0 to 3.
     let agg = Node::Switch(SwitchId::new(32 + 4));
     assert_eq!(net.node_name(agg), "agg 4");
     for core in 0..16 {
-        let port = net.port_between(agg, Node::Switch(SwitchId::new(64 + core)));
+        let port = port_between(&net, agg, Node::Switch(SwitchId::new(64 + core)));
         assert_eq!(port.is_some(), core < 4);
         if let Some(port) = port {
             assert_eq!(net.port_name(port), format!("agg 4 -> core {core}"));
@@ -72,7 +79,7 @@ fn tiers_have_their_own_rates() {
     let net: Network<()> = topology.build(0).unwrap();
     assert_eq!(net.rate(net.host_port(HostId::new(3))), gbps(100));
     let leaf_to_spine =
-        net.port_between(Node::Switch(SwitchId::new(1)), Node::Switch(SwitchId::new(2)));
+        port_between(&net, Node::Switch(SwitchId::new(1)), Node::Switch(SwitchId::new(2)));
     assert_eq!(net.rate(leaf_to_spine.unwrap()), gbps(400));
 }
 

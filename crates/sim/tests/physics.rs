@@ -139,7 +139,7 @@ fn m_d_1(load: f64, packets: u32, kind: PortKind) -> Queueing {
             if next_look > now {
                 break;
             }
-            seen += network.queue_packets(port, next_look);
+            seen += network.port_counters(port, next_look).queued.packets;
             looks += 1;
             next_look += service.mul_f64(-(1.0 - uniform(&mut random)).ln() * 2.0);
         }

@@ -54,12 +54,6 @@ impl<P> Network<P> {
         format!("{} -> {}", self.node_name(from), self.node_name(to))
     }
 
-    /// The egress port of `from` on its link to `to`; of several, the first.
-    #[must_use]
-    pub fn port_between(&self, from: Node, to: Node) -> Option<PortId> {
-        self.ports().find(|port| self.port_ends(*port) == (from, to))
-    }
-
     /// The egress port of a host's NIC.
     ///
     /// # Panics
@@ -68,15 +62,6 @@ impl<P> Network<P> {
     #[must_use]
     pub fn host_port(&self, host: HostId) -> PortId {
         self.paths.nic(host)
-    }
-
-    /// The egress port towards a host: where an incast to it queues.
-    ///
-    /// # Panics
-    /// If there is no such host.
-    #[must_use]
-    pub fn edge_port_to(&self, host: HostId) -> PortId {
-        opposite(self.paths.nic(host))
     }
 
     /// Which kind of port it is.
@@ -143,12 +128,6 @@ impl<P> Network<P> {
     #[must_use]
     pub fn queue_bytes(&self, port: PortId, now: Time) -> Bytes {
         Bytes::new(self.ports[port.index()].queued(now).bytes)
-    }
-
-    /// Occupancy of a port in packets; see [`Network::queue_bytes`].
-    #[must_use]
-    pub fn queue_packets(&self, port: PortId, now: Time) -> u64 {
-        self.ports[port.index()].queued(now).packets
     }
 
     /// Occupancy of a port by one of its classes, in wire bytes.
@@ -220,19 +199,6 @@ impl<P> Network<P> {
     #[must_use]
     pub fn route_ports(&self, route: RouteId) -> Vec<PortId> {
         self.routes.ports(route).collect()
-    }
-
-    /// How many links a route takes: one more than switches.
-    #[must_use]
-    pub fn route_hops(&self, route: RouteId) -> usize {
-        self.routes.len(route)
-    }
-
-    /// Time from [`Network::send`] to delivery of a packet of `bytes` wire bytes that meets no
-    /// other: the sum over the route of serialization, propagation and pipeline latency.
-    #[must_use]
-    pub fn unloaded_delay(&self, route: RouteId, bytes: Bytes) -> Span {
-        self.path_delay(self.routes.ports(route), bytes)
     }
 
     /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, meeting no other
