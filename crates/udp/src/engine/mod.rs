@@ -51,7 +51,7 @@ pub(crate) use shared::{Command, EngineShared};
 pub(crate) use siblings::Siblings;
 
 /// Batches of datagrams received per step at most, so that timers and sends have their turn.
-/// deviation: no source; 64 datagrams take some 50 us.
+/// deviation: no source; 16 datagrams take some 10 us, 16 full aggregates 250 us.
 const RECEIVE_BATCHES: usize = 4;
 /// Submissions taken per step at most. deviation: no source; they take some 50 us.
 const SUBMISSIONS: usize = 256;
