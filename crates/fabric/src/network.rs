@@ -147,8 +147,11 @@ impl<P> Network<P> {
         debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
         self.counters.sent += 1;
         let (bytes, class) = (packet.wire_bytes, packet.class);
+        let carries_telemetry = packet.carries_telemetry();
         let packet = self.pool.insert(packet);
-        self.pool.set_telemetry(packet, telemetry);
+        if carries_telemetry {
+            self.pool.set_telemetry(packet, telemetry);
+        }
         let egress = &mut self.ports[port.index()];
         let offered = match egress.offer_plain(now, packet, bytes, || class, schedule) {
             Some(Ok(())) => Ok(()),

@@ -15,21 +15,18 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{
-    CongestionHeader, DataEvent, FlowInfo, PacketSizeEvent, Sender, Snapshot, Telemetry,
-};
-use apus_units::{FlowId, OpId, PacketNumber, Time};
-use apus_wire::{Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
+use apus_cc::{CongestionHeader, FlowInfo, Sender, Snapshot, Telemetry};
+use apus_units::{FlowId, OpId, Time};
+use apus_wire::{Header, Reject};
 
-use crate::config::{EndpointConfig, Recovery};
-use crate::control::echoed;
+use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
-use crate::op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
-use crate::receive::{Accepted, Arrival, Observed};
-use crate::streams::Finished;
+use crate::op::{Completion, MAX_OP_BYTES, Op, Outcome, SubmitError};
 use crate::wheel::TimingWheel;
 
+mod arrivals;
 mod control;
+mod polls;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
@@ -169,103 +166,6 @@ impl Endpoint {
         Ok(op)
     }
 
-    /// Takes in a packet. Poll for transmission and completions afterwards.
-    pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
-        self.handle_observed(arrival, header, &Observed::default())
-    }
-
-    /// The same with what switches left on the packet. A [`Body::Signal`] names the flow as the peer
-    /// knows it: the caller, who knows the peer, puts this endpoint's own index in its place.
-    pub fn handle_observed(
-        &mut self,
-        arrival: &Arrival,
-        header: &Header,
-        observed: &Observed<'_>,
-    ) -> Handled {
-        let id = header.flow;
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else {
-            return Handled::Refused;
-        };
-        let completions = &mut self.completions;
-        let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
-        let handled = match &header.body {
-            Body::Ack(ack) => {
-                let arrival = (arrival, observed);
-                Handled::Ack(flow.on_ack(arrival, ack, &self.config, finish))
-            }
-            Body::Signal(signal) => {
-                if !flow.on_signal(arrival, header.seq, signal) {
-                    return Handled::Refused;
-                }
-                Handled::Signal
-            }
-            Body::Reject(reject) => {
-                let outcome = Outcome::Rejected(reject.reason);
-                if self.end_op(arrival.now, id, reject.op, outcome) {
-                    return Handled::Rejected;
-                }
-                return Handled::Duplicate;
-            }
-            Body::Control(control) => {
-                let from = (id, header.seq);
-                let handled = flow.on_control(arrival, from, control, &self.config, finish);
-                // What arrived is acknowledged once no credit will do so any more.
-                if *control == Control::CreditStop && handled == Handled::Control && !flow.in_acks {
-                    flow.in_acks = true;
-                    self.acks.push_back(id);
-                }
-                handled
-            }
-            Body::Data(segment) => {
-                let arrival = (arrival, observed);
-                let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
-                let arrival = arrival.0;
-                if handled == Handled::Refused {
-                    return handled;
-                }
-                let (now, marked) = (arrival.now, arrival.marked);
-                let due = flow.on_data(&DataEvent {
-                    now,
-                    marked,
-                    credit: segment.credit.map(|echo| echoed(now, echo)),
-                });
-                let silent = handled == Handled::OutOfOrder { told: false };
-                if due && !silent && !flow.in_acks {
-                    flow.in_acks = true;
-                    self.acks.push_back(id);
-                }
-                // Whether the wheel or the queue of control packets knows what the receiver half wants.
-                let known = flow.in_controls || flow.next_control() >= flow.timer;
-                if !flow.send.has_data() && !flow.send.has_request() && known {
-                    return handled; // nothing to send changed: skip the update
-                }
-                handled
-            }
-        };
-        self.update(arrival.now, id);
-        handled
-    }
-
-    /// Brings near what a packet needs of its flow that will be handled soon. Changes nothing.
-    #[inline]
-    pub fn prefetch(&self, header: &Header) {
-        if let Some(flow) = self.flows.get(header.flow.index()) {
-            flow.prefetch(matches!(header.body, Body::Data(_)));
-        }
-    }
-
-    /// The same for what the flow keeps elsewhere: call it once the flow is near.
-    #[inline]
-    pub fn prefetch_further(&self, header: &Header) {
-        if let Some(flow) = self.flows.get(header.flow.index()) {
-            match &header.body {
-                Body::Data(_) => flow.receive.prefetch(),
-                Body::Ack(ack) => flow.send.prefetch(ack.largest),
-                Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {}
-            }
-        }
-    }
-
     /// Runs what is due at `now`: pacing and retransmission timeouts.
     pub fn handle_timeout(&mut self, now: Time) {
         if now < self.next_timeout {
@@ -287,10 +187,15 @@ impl Endpoint {
         }
         self.expired = expired;
         self.next_timeout = self.wheel.next_at().unwrap_or(Time::MAX);
+        // Its time is known long before.
+        if let Some(next) = self.wheel.next_key().and_then(|key| self.flows.get(key as usize)) {
+            next.prefetch(false);
+        }
     }
 
     fn on_timer(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
+        flow.send.prefetch_next();
         flow.timer = Time::MAX;
         if flow.give_up_at(&self.config).is_some_and(|at| at <= now) {
             self.abort(now, id);
@@ -306,112 +211,6 @@ impl Endpoint {
             None => flow.send.rest(),
         }
         self.update(now, id);
-    }
-
-    /// The next packet to send at `now`: acknowledgements and read requests first, then data.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        self.poll_ack(now).or_else(|| self.poll_data(now))
-    }
-
-    /// The next packet that neither window nor pace delays: an acknowledgement or a read request.
-    pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
-        if let Some(transmit) = self.poll_reject() {
-            return Some(transmit);
-        }
-        while let Some(id) = self.acks.pop_front() {
-            let flow = &mut self.flows[id.index()];
-            flow.in_acks = false;
-            if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
-                if flow.receive.owes_gap() {
-                    // This one has news, so the sender does not learn of the gap by it.
-                    flow.in_acks = true;
-                    self.acks.push_back(id);
-                }
-                return Some(Transmit {
-                    flow: id,
-                    header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
-                    congestion: CongestionHeader {
-                        fields: flow.receive.echoed(),
-                        ..CongestionHeader::default()
-                    },
-                    path_label: flow.path_label,
-                });
-            }
-        }
-        while let Some(id) = self.controls.pop_front() {
-            let flow = &mut self.flows[id.index()];
-            flow.in_controls = false;
-            let sent = flow.poll_control(now).filter(|_| flow.open);
-            let path_label = flow.path_label;
-            self.update(now, id);
-            if let Some(header) = sent {
-                let congestion = CongestionHeader::default();
-                return Some(Transmit { flow: id, header, congestion, path_label });
-            }
-        }
-        while let Some(id) = self.requests.pop_front() {
-            let flow = &mut self.flows[id.index()];
-            flow.in_requests = false;
-            let sent = flow.send_request(now);
-            let path_label = flow.path_label;
-            self.update(now, id);
-            if let Some((header, congestion)) = sent {
-                return Some(Transmit { flow: id, header, congestion, path_label });
-            }
-        }
-        None
-    }
-
-    /// The next data packet that window and pace allow; the flows take turns.
-    pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
-        while let Some(id) = self.ready.pop_front() {
-            if let Some(next) = self.ready.front() {
-                self.flows[next.index()].prefetch(false);
-            }
-            let flow = &mut self.flows[id.index()];
-            flow.in_ready = false;
-            let ready = flow.can_send || flow.readiness(now, &self.config) == Readiness::Ready;
-            let first = flow.send.in_flight == 0;
-            let sent = if ready { flow.send_data(now, &self.config) } else { None };
-            let path_label = flow.path_label;
-            if first || sent.is_none() || flow.control.is_some() {
-                self.update(now, id);
-            } else {
-                self.update_after_data(now, id);
-            }
-            if let Some((header, congestion)) = sent {
-                return Some(Transmit { flow: id, header, congestion, path_label });
-            }
-        }
-        None
-    }
-
-    /// Whether `poll_ack` may have something to return.
-    #[inline]
-    #[must_use]
-    pub fn has_ack(&self) -> bool {
-        // One branch for all of them.
-        self.acks.len() | self.controls.len() | self.requests.len() | self.rejects.len() > 0
-    }
-
-    /// Whether `poll_data` may have something to return.
-    #[inline]
-    #[must_use]
-    pub fn has_data(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// Whether `poll_transmit` may have something to return.
-    #[inline]
-    #[must_use]
-    pub fn has_transmit(&self) -> bool {
-        self.has_ack() || self.has_data()
-    }
-
-    /// The next op that ended.
-    #[inline]
-    pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
     }
 
     /// When to call [`Endpoint::handle_timeout`] at the latest; `None` if nothing is timed.
@@ -535,91 +334,5 @@ impl Endpoint {
     fn round_up(&self, at: Time) -> Time {
         let mask = (1u64 << self.config.timer_granularity_log2_ps) - 1;
         Time::from_ps(at.as_ps().saturating_add(mask) & !mask)
-    }
-}
-
-fn handle_data(
-    flow: &mut Flow,
-    (arrival, observed): (&Arrival, &Observed<'_>),
-    header: &Header,
-    segment: &Segment,
-    config: &EndpointConfig,
-    finish: impl FnMut(Finished),
-) -> Handled {
-    let answer = segment.kind == SegmentKind::ReadResponse;
-    let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
-    // Everything is checked before the packet number is noted: what is refused is not acknowledged.
-    let admitted = if answer {
-        flow.send.admits_answer(segment)
-    } else {
-        flow.receive.admits(segment, config.max_ops)
-    };
-    let room = !request || flow.send.responses_under_way() < config.max_ops as usize;
-    if !admitted || !room || segment.op_length > MAX_OP_BYTES {
-        return Handled::Refused;
-    }
-    if config.recovery == Recovery::GoBackN {
-        let ahead = match answer {
-            true => flow.send.answer_is_ahead(segment),
-            false => flow.receive.is_ahead(segment),
-        };
-        if ahead {
-            return Handled::OutOfOrder { told: flow.receive.note_gap() };
-        }
-    }
-    if !flow.receive.record(header.seq, arrival, observed) {
-        return Handled::Duplicate;
-    }
-    if answer {
-        let mut finished = false;
-        let mut finish = finish;
-        let bytes = flow.send.on_answer(arrival.now, segment, |f| {
-            finished = true;
-            finish(f);
-        });
-        return match bytes {
-            None | Some(0) if !finished => Handled::Duplicate,
-            bytes => Handled::Data { bytes: bytes.unwrap_or(0), finished },
-        };
-    }
-    if segment.kind == SegmentKind::Cancel {
-        // A read is done for the receiving side once its request is here; its answer is not.
-        flow.send.drop_response(segment.op);
-    }
-    match flow.receive.accept(segment) {
-        Accepted::Duplicate => Handled::Duplicate,
-        Accepted::New { bytes, finished } => {
-            if finished && request {
-                if config.reads_wait {
-                    flow.send.ask();
-                } else {
-                    respond(flow, arrival.now, segment);
-                }
-            }
-            Handled::Data { bytes, finished }
-        }
-        Accepted::Cancelled => Handled::Cancelled,
-    }
-}
-
-/// Queues the answer to the peer's read that `segment` asks for.
-fn respond(flow: &mut Flow, now: Time, segment: &Segment) {
-    let kind = match segment.kind {
-        SegmentKind::ReadRequest { region, address } => OpKind::Read { region, address },
-        _ => OpKind::Message,
-    };
-    flow.send.respond(now, segment.op, kind, segment.op_length);
-}
-
-impl Finished {
-    fn completion(self, flow: FlowId, now: Time) -> Completion {
-        Completion {
-            flow,
-            op: self.id,
-            submitted: self.op,
-            submitted_at: self.submitted_at,
-            completed_at: now,
-            outcome: Outcome::Done,
-        }
     }
 }

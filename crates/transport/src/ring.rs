@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 
+use apus_units::prefetch;
+
 /// A queue in a circle of `2^n` places that grows as needed. 24 bytes and no memory of its own while
 /// nothing was ever in it: every flow has several, and most flows of a large run are idle.
 #[derive(Clone, Debug)]
@@ -53,6 +55,14 @@ impl<T: Default> Ring<T> {
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         self.get(0)
+    }
+
+    /// Brings near the place of the value that is pushed next.
+    #[inline]
+    pub(crate) fn prefetch_free(&self) {
+        if let Some(place) = self.places.get(self.place(self.len())) {
+            prefetch(place);
+        }
     }
 
     #[inline]

@@ -1,8 +1,8 @@
 //! The bytes of ops and of answers to reads, on their way out.
 
-use apus_units::{OpId, Time};
+use apus_units::{FlowId, OpId, Time};
 
-use crate::op::{Op, OpKind};
+use crate::op::{Completion, Op, OpKind, Outcome};
 use crate::ranges::RangeSet;
 use crate::ring::Ring;
 
@@ -88,6 +88,20 @@ pub(crate) struct Finished {
     pub(crate) id: OpId,
     pub(crate) op: Op,
     pub(crate) submitted_at: Time,
+}
+
+impl Finished {
+    /// Its end, as the application hears of it.
+    pub(crate) fn completion(self, flow: FlowId, now: Time) -> Completion {
+        Completion {
+            flow,
+            op: self.id,
+            submitted: self.op,
+            submitted_at: self.submitted_at,
+            completed_at: now,
+            outcome: Outcome::Done,
+        }
+    }
 }
 
 /// Streams of one lane, oldest first.

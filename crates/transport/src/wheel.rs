@@ -221,6 +221,13 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.earliest().map(|(_, start)| Time::from_ps(start))
     }
 
+    /// A key of the slot that [`TimingWheel::next_at`] tells of.
+    #[inline]
+    #[must_use]
+    pub fn next_key(&self) -> Option<u32> {
+        self.earliest().map(|(slot, _)| self.heads[self.head(slot)])
+    }
+
     /// Pops the earliest occupied level-0 slot that starts at or before `limit`: moves the position
     /// to its start, appends its entries to `out` in no particular order, with their exact
     /// deadlines, and returns true. Their deadlines may lie after `limit`, but in its slot at most.

@@ -212,11 +212,12 @@ fn next_at_is_exact_at_level_0_and_pops() {
     let mut wheel = TimingWheel::<6>::new(10, 2);
     wheel.insert(3, Time::from_ps(5 * 1024 + 17));
     assert_eq!(wheel.next_at(), Some(Time::from_ps(5 * 1024)));
+    assert_eq!(wheel.next_key(), Some(3));
     let mut out = Vec::new();
     assert!(!wheel.pop_slot(Time::from_ps(5 * 1024 - 1), &mut out));
     assert!(wheel.pop_slot(Time::from_ps(5 * 1024), &mut out));
     assert_eq!(out, [(Time::from_ps(5 * 1024 + 17), 3)]);
-    assert_eq!(wheel.next_at(), None);
+    assert_eq!((wheel.next_at(), wheel.next_key()), (None, None));
 }
 
 #[test]

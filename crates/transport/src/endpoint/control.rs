@@ -1,10 +1,12 @@
 //! What a runtime does with flows and ops besides moving their bytes: refuse, cancel, release.
 
-use super::{
-    Body, Completion, CongestionHeader, Endpoint, FlowId, Header, Op, OpId, Outcome, PacketNumber,
-    PacketSizeEvent, RegionKey, Reject, RejectReason, Segment, SegmentKind, Sender, Time, Transmit,
-    respond,
-};
+use apus_cc::{CongestionHeader, PacketSizeEvent, Sender};
+use apus_units::{FlowId, OpId, PacketNumber, Time};
+use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
+
+use super::arrivals::respond;
+use super::{Endpoint, Transmit};
+use crate::op::{Completion, Op, Outcome};
 
 /// Refusals that wait to be sent, at most: a peer provokes one with every packet, and every further
 /// packet provokes it anew.

@@ -1,0 +1,185 @@
+//! Packets that arrive at an endpoint.
+
+use apus_cc::DataEvent;
+use apus_units::Time;
+use apus_wire::{Body, Control, Header, Segment, SegmentKind};
+
+use super::{Endpoint, Handled};
+use crate::config::{EndpointConfig, Recovery};
+use crate::control::echoed;
+use crate::flow::Flow;
+use crate::op::{MAX_OP_BYTES, OpKind, Outcome};
+use crate::receive::{Accepted, Arrival, Observed};
+use crate::streams::Finished;
+
+impl Endpoint {
+    /// Takes in a packet. Poll for transmission and completions afterwards.
+    pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
+        self.handle_observed(arrival, header, &Observed::default())
+    }
+
+    /// The same with what switches left on the packet. A [`Body::Signal`] names the flow as the peer
+    /// knows it: the caller, who knows the peer, puts this endpoint's own index in its place.
+    pub fn handle_observed(
+        &mut self,
+        arrival: &Arrival,
+        header: &Header,
+        observed: &Observed<'_>,
+    ) -> Handled {
+        let id = header.flow;
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else {
+            return Handled::Refused;
+        };
+        let completions = &mut self.completions;
+        let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
+        let handled = match &header.body {
+            Body::Ack(ack) => {
+                let arrival = (arrival, observed);
+                Handled::Ack(flow.on_ack(arrival, ack, &self.config, finish))
+            }
+            Body::Signal(signal) => {
+                if !flow.on_signal(arrival, header.seq, signal) {
+                    return Handled::Refused;
+                }
+                Handled::Signal
+            }
+            Body::Reject(reject) => {
+                let outcome = Outcome::Rejected(reject.reason);
+                if self.end_op(arrival.now, id, reject.op, outcome) {
+                    return Handled::Rejected;
+                }
+                return Handled::Duplicate;
+            }
+            Body::Control(control) => {
+                let from = (id, header.seq);
+                let handled = flow.on_control(arrival, from, control, &self.config, finish);
+                // What arrived is acknowledged once no credit will do so any more.
+                if *control == Control::CreditStop && handled == Handled::Control && !flow.in_acks {
+                    flow.in_acks = true;
+                    self.acks.push_back(id);
+                }
+                handled
+            }
+            Body::Data(segment) => {
+                let arrival = (arrival, observed);
+                let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
+                let arrival = arrival.0;
+                if handled == Handled::Refused {
+                    return handled;
+                }
+                let (now, marked) = (arrival.now, arrival.marked);
+                let due = flow.on_data(&DataEvent {
+                    now,
+                    marked,
+                    credit: segment.credit.map(|echo| echoed(now, echo)),
+                });
+                let silent = handled == Handled::OutOfOrder { told: false };
+                if due && !silent && !flow.in_acks {
+                    flow.in_acks = true;
+                    self.acks.push_back(id);
+                }
+                // Whether the wheel or the queue of control packets knows what the receiver half wants.
+                let known = flow.in_controls || flow.next_control() >= flow.timer;
+                if !flow.send.has_data() && !flow.send.has_request() && known {
+                    return handled; // nothing to send changed: skip the update
+                }
+                handled
+            }
+        };
+        self.update(arrival.now, id);
+        handled
+    }
+
+    /// Brings near what a packet needs of its flow that will be handled soon. Changes nothing.
+    #[inline]
+    pub fn prefetch(&self, header: &Header) {
+        if let Some(flow) = self.flows.get(header.flow.index()) {
+            flow.prefetch(matches!(header.body, Body::Data(_)));
+        }
+    }
+
+    /// The same for what the flow keeps elsewhere: call it once the flow is near.
+    #[inline]
+    pub fn prefetch_further(&self, header: &Header) {
+        if let Some(flow) = self.flows.get(header.flow.index()) {
+            match &header.body {
+                Body::Data(_) => flow.receive.prefetch(),
+                Body::Ack(ack) => flow.send.prefetch(ack.largest),
+                Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {}
+            }
+        }
+    }
+}
+
+fn handle_data(
+    flow: &mut Flow,
+    (arrival, observed): (&Arrival, &Observed<'_>),
+    header: &Header,
+    segment: &Segment,
+    config: &EndpointConfig,
+    finish: impl FnMut(Finished),
+) -> Handled {
+    let answer = segment.kind == SegmentKind::ReadResponse;
+    let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
+    // Everything is checked before the packet number is noted: what is refused is not acknowledged.
+    let admitted = if answer {
+        flow.send.admits_answer(segment)
+    } else {
+        flow.receive.admits(segment, config.max_ops)
+    };
+    let room = !request || flow.send.responses_under_way() < config.max_ops as usize;
+    if !admitted || !room || segment.op_length > MAX_OP_BYTES {
+        return Handled::Refused;
+    }
+    if config.recovery == Recovery::GoBackN {
+        let ahead = match answer {
+            true => flow.send.answer_is_ahead(segment),
+            false => flow.receive.is_ahead(segment),
+        };
+        if ahead {
+            return Handled::OutOfOrder { told: flow.receive.note_gap() };
+        }
+    }
+    if !flow.receive.record(header.seq, arrival, observed) {
+        return Handled::Duplicate;
+    }
+    if answer {
+        let mut finished = false;
+        let mut finish = finish;
+        let bytes = flow.send.on_answer(arrival.now, segment, |f| {
+            finished = true;
+            finish(f);
+        });
+        return match bytes {
+            None | Some(0) if !finished => Handled::Duplicate,
+            bytes => Handled::Data { bytes: bytes.unwrap_or(0), finished },
+        };
+    }
+    if segment.kind == SegmentKind::Cancel {
+        // A read is done for the receiving side once its request is here; its answer is not.
+        flow.send.drop_response(segment.op);
+    }
+    match flow.receive.accept(segment) {
+        Accepted::Duplicate => Handled::Duplicate,
+        Accepted::New { bytes, finished } => {
+            if finished && request {
+                if config.reads_wait {
+                    flow.send.ask();
+                } else {
+                    respond(flow, arrival.now, segment);
+                }
+            }
+            Handled::Data { bytes, finished }
+        }
+        Accepted::Cancelled => Handled::Cancelled,
+    }
+}
+
+/// Queues the answer to the peer's read that `segment` asks for.
+pub(super) fn respond(flow: &mut Flow, now: Time, segment: &Segment) {
+    let kind = match segment.kind {
+        SegmentKind::ReadRequest { region, address } => OpKind::Read { region, address },
+        _ => OpKind::Message,
+    };
+    flow.send.respond(now, segment.op, kind, segment.op_length);
+}

@@ -1,0 +1,117 @@
+//! What an endpoint has to send, and what has ended.
+
+use apus_cc::CongestionHeader;
+use apus_units::Time;
+use apus_wire::{Body, Header};
+
+use super::{Endpoint, Transmit};
+use crate::flow::Readiness;
+use crate::op::Completion;
+
+impl Endpoint {
+    /// The next packet to send at `now`: acknowledgements and read requests first, then data.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        self.poll_ack(now).or_else(|| self.poll_data(now))
+    }
+
+    /// The next packet that neither window nor pace delays: an acknowledgement or a read request.
+    pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(transmit) = self.poll_reject() {
+            return Some(transmit);
+        }
+        while let Some(id) = self.acks.pop_front() {
+            let flow = &mut self.flows[id.index()];
+            flow.in_acks = false;
+            if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
+                if flow.receive.owes_gap() {
+                    // This one has news, so the sender does not learn of the gap by it.
+                    flow.in_acks = true;
+                    self.acks.push_back(id);
+                }
+                return Some(Transmit {
+                    flow: id,
+                    header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
+                    congestion: CongestionHeader {
+                        fields: flow.receive.echoed(),
+                        ..CongestionHeader::default()
+                    },
+                    path_label: flow.path_label,
+                });
+            }
+        }
+        while let Some(id) = self.controls.pop_front() {
+            let flow = &mut self.flows[id.index()];
+            flow.in_controls = false;
+            let sent = flow.poll_control(now).filter(|_| flow.open);
+            let path_label = flow.path_label;
+            self.update(now, id);
+            if let Some(header) = sent {
+                let congestion = CongestionHeader::default();
+                return Some(Transmit { flow: id, header, congestion, path_label });
+            }
+        }
+        while let Some(id) = self.requests.pop_front() {
+            let flow = &mut self.flows[id.index()];
+            flow.in_requests = false;
+            let sent = flow.send_request(now);
+            let path_label = flow.path_label;
+            self.update(now, id);
+            if let Some((header, congestion)) = sent {
+                return Some(Transmit { flow: id, header, congestion, path_label });
+            }
+        }
+        None
+    }
+
+    /// The next data packet that window and pace allow; the flows take turns.
+    pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
+        while let Some(id) = self.ready.pop_front() {
+            if let Some(next) = self.ready.front() {
+                self.flows[next.index()].prefetch(false);
+            }
+            let flow = &mut self.flows[id.index()];
+            flow.in_ready = false;
+            let ready = flow.can_send || flow.readiness(now, &self.config) == Readiness::Ready;
+            let first = flow.send.in_flight == 0;
+            let sent = if ready { flow.send_data(now, &self.config) } else { None };
+            let path_label = flow.path_label;
+            if first || sent.is_none() || flow.control.is_some() {
+                self.update(now, id);
+            } else {
+                self.update_after_data(now, id);
+            }
+            if let Some((header, congestion)) = sent {
+                return Some(Transmit { flow: id, header, congestion, path_label });
+            }
+        }
+        None
+    }
+
+    /// Whether `poll_ack` may have something to return.
+    #[inline]
+    #[must_use]
+    pub fn has_ack(&self) -> bool {
+        // One branch for all of them.
+        self.acks.len() | self.controls.len() | self.requests.len() | self.rejects.len() > 0
+    }
+
+    /// Whether `poll_data` may have something to return.
+    #[inline]
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether `poll_transmit` may have something to return.
+    #[inline]
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        self.has_ack() || self.has_data()
+    }
+
+    /// The next op that ended.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+}

@@ -1,0 +1,275 @@
+//! What becomes of transmissions: acknowledged, found lost, taken for lost by a timeout.
+
+use apus_units::{PacketNumber, Time};
+use apus_wire::Ack;
+
+use super::SendSide;
+use super::parts::{Fate, Range, Sent};
+use crate::config::{EndpointConfig, Recovery};
+use crate::streams::{Finished, Lane};
+
+/// What an acknowledgement said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckOutcome {
+    /// Packets acknowledged for the first time that were in flight.
+    pub(crate) newly_acked: u32,
+    /// Packets found lost through holes or a word of a gap, and the largest of them.
+    pub(crate) lost: u32,
+    pub(crate) lost_seq: PacketNumber,
+    /// When the packet whose timing the acknowledgement echoes was sent (t1), if known.
+    pub(crate) echo_sent_at: Option<Time>,
+}
+
+impl SendSide {
+    /// Takes in an acknowledgement; calls `finish` for each op that ends with it.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        config: &EndpointConfig,
+        finish: impl FnMut(Finished),
+    ) -> AckOutcome {
+        if ack.largest >= self.next_seq() || ack.echo >= self.next_seq() {
+            // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
+            return AckOutcome::default();
+        }
+        let echoed = self.record(ack.echo.get()).map(|sent| (sent.sent_at, sent.fate));
+        let received = (ack.largest, ack.bitmap);
+        let repeats = self.acked.largest() == Some(ack.largest);
+        let mut outcome = self.on_received(now, received, config.reorder_threshold, finish);
+        if config.recovery == Recovery::GoBackN && repeats && outcome.newly_acked == 0 {
+            // What arrived behind a gap is dropped, so an acknowledgement without news tells of one.
+            // What overtook a packet of before the last return says nothing of those sent since: one
+            // return per round trip. Its timing is that of a packet acknowledged before.
+            let went_back_at = self.rare.as_ref().map_or(0, |rare| rare.went_back_at);
+            if ack.largest.get() >= went_back_at {
+                self.go_back(now, &mut outcome);
+            }
+            return outcome;
+        }
+        // Repeated without news, as for a message that the receiver has no room for: its timing is that of
+        // a packet acknowledged before, and grows with each repetition.
+        let stale = |fate: &Fate| matches!(fate, Fate::Acked) && outcome.newly_acked == 0;
+        let echo_sent_at = echoed.filter(|(_, fate)| !stale(fate)).map(|(sent_at, _)| sent_at);
+        AckOutcome { echo_sent_at, ..outcome }
+    }
+
+    /// Takes in which packets the peer has received: the largest number, and in bit i of the bitmap
+    /// whether `largest - i` was.
+    pub(crate) fn on_received(
+        &mut self,
+        now: Time,
+        (largest, bitmap): (PacketNumber, u128),
+        reorder_threshold: u64,
+        mut finish: impl FnMut(Finished),
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        if largest >= self.next_seq() {
+            return outcome;
+        }
+        self.heard_at = now;
+        for seq in self.acked.on_ack(largest, bitmap) {
+            outcome.newly_acked += u32::from(self.settle_packet(seq.get(), &mut finish));
+        }
+        if outcome.newly_acked > 0 {
+            self.progress_at = now;
+        }
+        let largest = self.acked.largest().map_or(0, PacketNumber::get);
+        let lost_below = (largest + 1).saturating_sub(reorder_threshold);
+        let mut next = self.loss_floor();
+        while next < lost_below {
+            if self.lose(next) {
+                outcome.lost += 1;
+                outcome.lost_seq = PacketNumber::new(next);
+            }
+            next += 1;
+        }
+        self.set_loss_floor(next);
+        if outcome.lost > 0 {
+            self.rare().fast_losses += u64::from(outcome.lost);
+        }
+        self.forget_old(largest);
+        outcome
+    }
+
+    /// Everything in flight is sent again, in its order and before anything else.
+    fn go_back(&mut self, now: Time, outcome: &mut AckOutcome) {
+        let end = self.next_seq().get();
+        let before = outcome.lost;
+        for seq in self.loss_floor()..end {
+            if self.lose(seq) {
+                outcome.lost += 1;
+                outcome.lost_seq = PacketNumber::new(seq);
+            }
+        }
+        self.set_loss_floor(end);
+        self.rare().fast_losses += u64::from(outcome.lost - before);
+        self.begin_again();
+        self.progress_at = now;
+    }
+
+    /// Go-back-N: each lane's bytes leave in their order, whenever they were found lost.
+    fn begin_again(&mut self) {
+        let order = |range: &Range| (range.lane == Lane::Responses, range.stream, range.offset);
+        let next = self.next_seq().get();
+        let rare = self.rare();
+        rare.retransmit.make_contiguous().sort_unstable_by_key(order);
+        rare.went_back_at = next;
+    }
+
+    /// When packet `seq` left, if it is in flight and no switch has signalled about it yet: a
+    /// forged signal must name such a packet, and each counts once.
+    pub(crate) fn take_signal(&mut self, seq: PacketNumber) -> Option<Time> {
+        let record = self.record(seq.get())?;
+        if record.fate != Fate::InFlight || record.signalled {
+            return None;
+        }
+        Some(record.sent_at)
+    }
+
+    /// Packet `seq` will not be signalled about again.
+    pub(crate) fn note_signal(&mut self, seq: PacketNumber) {
+        if let Some(record) = self.record(seq.get()) {
+            record.signalled = true;
+        }
+    }
+
+    pub(super) fn record(&mut self, seq: u64) -> Option<&mut Sent> {
+        let index = seq.checked_sub(self.first_pn)?;
+        self.sent.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Notes that `seq` was acknowledged; true if it was in flight.
+    fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> bool {
+        let Some(record) = self.record(seq) else { return false };
+        let (was, range) = (record.fate, record.range);
+        record.fate = Fate::Acked;
+        match was {
+            Fate::InFlight => self.leave_flight(range),
+            // The range was queued again: take it back unless it has already left.
+            Fate::Lost => {
+                let rare = self.rare();
+                let queue = if range.request { &mut rare.requests } else { &mut rare.retransmit };
+                match queue.iter().position(|r| *r == range) {
+                    Some(at) => _ = queue.remove(at),
+                    None => return false,
+                }
+            }
+            Fate::Acked => return false,
+        }
+        self.settle_range(range, finish);
+        was == Fate::InFlight
+    }
+
+    fn settle_range(&mut self, range: Range, finish: &mut impl FnMut(Finished)) {
+        let streams = self.streams(range.lane);
+        let Some(stream) = streams.get_mut(range.stream) else { return };
+        if range.cancel {
+            stream.done = true;
+            streams.drop_done();
+            return;
+        }
+        if range.request || stream.cancelled {
+            // The answer ends a read, not the request's acknowledgement; and the completion of an op
+            // that was given up is reported.
+            return;
+        }
+        stream.settled += u64::from(range.length);
+        if stream.settled == stream.op.length && !stream.has_unsent() && !stream.done {
+            stream.done = true;
+            let finished = stream.finished();
+            streams.drop_done();
+            if range.lane == Lane::Ops {
+                finish(finished);
+            }
+        }
+    }
+
+    /// Takes a transmission for lost if it is still in flight: its range is queued again.
+    fn lose(&mut self, seq: u64) -> bool {
+        let Some(record) = self.record(seq) else { return false };
+        if record.fate != Fate::InFlight {
+            return false;
+        }
+        record.fate = Fate::Lost;
+        let range = record.range;
+        self.leave_flight(range);
+        // A read whose answer is here already needs no second request, nor a cancelled op its bytes.
+        let stream = self.streams(range.lane).get(range.stream);
+        if stream.is_some_and(|s| s.is_live() || (range.cancel && !s.done)) {
+            if range.request {
+                self.rare().requests.push_back(range);
+            } else {
+                self.rare().retransmit.push_back(range);
+            }
+        }
+        true
+    }
+
+    /// Drops records that no acknowledgement can tell us more about.
+    fn forget_old(&mut self, largest: u64) {
+        while let Some(front) = self.sent.front() {
+            let out_of_bitmap = self.first_pn + u64::from(u128::BITS) <= largest;
+            let forgotten = match front.fate {
+                Fate::Acked => true,
+                Fate::Lost => out_of_bitmap,
+                Fate::InFlight => false,
+            };
+            if !forgotten {
+                break;
+            }
+            self.forget_front();
+        }
+    }
+
+    /// Transmissions below this are acknowledged or were taken for lost.
+    #[inline]
+    fn loss_floor(&self) -> u64 {
+        self.first_pn + u64::from(self.settled)
+    }
+
+    /// `floor` is at most one beyond what was sent, of which fewer than 2^32 are remembered.
+    fn set_loss_floor(&mut self, floor: u64) {
+        self.settled = floor.saturating_sub(self.first_pn) as u32;
+    }
+
+    /// Forgets the oldest transmission.
+    fn forget_front(&mut self) {
+        self.sent.pop_front();
+        self.first_pn += 1;
+        self.settled = self.settled.saturating_sub(1);
+    }
+
+    /// The timeout: everything in flight is taken for lost.
+    pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
+        let before = self.in_flight;
+        let end = self.next_seq().get();
+        for seq in self.loss_floor()..end {
+            self.lose(seq);
+        }
+        self.set_loss_floor(end);
+        self.progress_at = now;
+        let rare = self.rare();
+        rare.timeouts += 1;
+        rare.timeout_losses += u64::from(before);
+        if recovery == Recovery::GoBackN {
+            self.begin_again();
+        }
+        // A silent peer must not cost memory: no record is kept further back than two bitmaps.
+        while self.sent.len() > 2 * u128::BITS as usize {
+            self.forget_front();
+        }
+    }
+
+    pub(super) fn leave_flight(&mut self, range: Range) {
+        self.in_flight -= 1;
+        if range.request {
+            self.rare().requests_in_flight -= 1;
+        }
+    }
+
+    /// Since when the peer has been silent, if it owes us anything.
+    pub(crate) fn waiting_since(&self) -> Option<Time> {
+        (self.in_flight > 0 || self.reads_waiting() > 0).then_some(self.heard_at)
+    }
+}
