@@ -120,6 +120,7 @@ impl Endpoint {
         flow.max_payload = u32::try_from(size.payload.get()).unwrap_or(u32::MAX);
         if size.payload != size.payload_before {
             flow.algorithm.on_packet_size(size);
+            flow.can_send = false; // to be looked at again: the window may admit fewer packets
         }
     }
 
