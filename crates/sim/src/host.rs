@@ -388,10 +388,7 @@ impl Host {
     /// How long the NIC takes to send so many bytes.
     #[inline]
     fn serialization_time(&self, bytes: u32) -> Span {
-        if self.nic_byte_time > 0 {
-            return Span::from_ps(u64::from(bytes) * self.nic_byte_time);
-        }
-        self.nic_rate.serialization_time(Bytes::new(u64::from(bytes)))
+        self.nic_rate.packet_time(bytes, self.nic_byte_time)
     }
 
     /// What the NIC's port has to tell of the packet that it has just been given (Bolt ns-3: a host's

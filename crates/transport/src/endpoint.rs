@@ -102,6 +102,8 @@ pub struct Endpoint {
     expired: Vec<(Time, u32)>,
     /// A lower bound of the wheel's next deadline.
     next_timeout: Time,
+    /// The latest time at which any flow was looked at.
+    looked_at: Time,
 }
 
 impl Endpoint {
@@ -121,6 +123,7 @@ impl Endpoint {
             wheel: TimingWheel::new(config.timer_granularity_log2_ps, WHEEL_LEVELS),
             expired: Vec::new(),
             next_timeout: Time::MAX,
+            looked_at: Time::ZERO,
         }
     }
 
@@ -319,6 +322,7 @@ impl Endpoint {
             flow.in_ready = true;
             self.ready.push_back(id);
         }
+        self.looked_at = self.looked_at.max(now);
         readiness
     }
 

@@ -94,8 +94,8 @@ pub(crate) struct Flow {
     pub(crate) in_requests: bool,
     pub(crate) in_acks: bool,
     pub(crate) in_controls: bool,
-    /// Data could go when the flow was last looked at: it still can, as time does not take that back and
-    /// whatever else does looks at the flow again.
+    /// Data could go when the flow was last looked at: from then on it can, as time does not take that back
+    /// and whatever else does looks at the flow again.
     pub(crate) can_send: bool,
     /// The peer's count of marked packets at the newest acknowledgement.
     marked: u32,

@@ -5,8 +5,8 @@ mod support;
 
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_cc::{FlowInfo, PacketSizeEvent};
-use apus_transport::{EndpointConfig, OpKind, Outcome};
-use apus_units::{Bytes, FlowId, OpId, Span, Time};
+use apus_transport::{Endpoint, EndpointConfig, Op, OpKind, Outcome};
+use apus_units::{Bytes, FlowId, OpId, Rate, Span, Time};
 use apus_wire::{Body, RegionKey, RejectReason, Segment, SegmentKind};
 use support::{Faults, Pair, Random, byte};
 
@@ -228,6 +228,48 @@ fn set_packet_size__cuts_lost_ranges_anew() {
     });
     let longest = lengths.max();
     assert_eq!(longest, Some(1000));
+}
+
+/// A window in packets stays what it is in bytes, at once: with packets nine times as long one of 9 packets
+/// admits 1, and with packets a ninth as long one of 9 admits 81.
+#[test]
+fn set_packet_size__counts_for_the_next_poll() {
+    let swift = build("swift", Some("paper"), &[("initial_cwnd", "9")]).expect("swift");
+    let size = |before: u64, now: u64| PacketSizeEvent {
+        payload_before: Bytes::new(before),
+        payload: Bytes::new(now),
+        packet: Bytes::new(now + 64),
+    };
+    for (before, now, sent_before, sent_after) in [(1000, 9000, 2, 0), (9000, 1000, 9, 72)] {
+        let config = EndpointConfig { max_payload: before, ..EndpointConfig::default() };
+        let mut endpoint = Endpoint::new(config);
+        let flow = endpoint.open(FlowId::new(0), &swift, &FlowInfo::default());
+        let op = Op { kind: WRITE, length: 1 << 20, user: 0 };
+        endpoint.submit(Time::ZERO, flow, op).expect("room");
+        for _ in 0..sent_before {
+            assert!(endpoint.poll_data(Time::ZERO).is_some());
+        }
+        endpoint.set_packet_size(flow, &size(before.into(), now));
+        let sent = core::iter::from_fn(|| endpoint.poll_data(Time::ZERO)).count();
+        assert_eq!(sent, sent_after, "{before} to {now} bytes");
+    }
+}
+
+/// A flow that is judged at a later time than the next poll's keeps its pace: 4160 B at 1 Gb/s take 33.28 us.
+#[test]
+fn poll_data__goes_by_its_own_time() {
+    let config =
+        EndpointConfig { flow_rate: Some(Rate::from_gbps(1)), ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::new(config);
+    let flow = endpoint.open(FlowId::new(0), &constant("8"), &FlowInfo::default());
+    let at = |ns| Time::ZERO + Span::from_ns(ns);
+    let op = Op { kind: WRITE, length: 4096, user: 0 };
+    endpoint.submit(at(0), flow, op).expect("room");
+    assert!(endpoint.poll_data(at(0)).is_some());
+    endpoint.submit(at(40_000), flow, op).expect("room");
+    assert!(endpoint.poll_data(at(10_000)).is_none(), "before its time");
+    endpoint.handle_timeout(at(34_000));
+    assert!(endpoint.poll_data(at(34_000)).is_some());
 }
 
 #[test]

@@ -67,6 +67,17 @@ impl Rate {
         BIT_PS_PER_BYTE / self.0
     }
 
+    /// [`Rate::serialization_time`] of a packet, without a division where `whole_byte_time` is not 0: it is
+    /// this rate's [`Rate::whole_byte_time`].
+    #[inline(always)]
+    #[must_use]
+    pub const fn packet_time(self, bytes: u32, whole_byte_time: u64) -> Span {
+        if whole_byte_time > 0 {
+            return Span::from_ps(bytes as u64 * whole_byte_time);
+        }
+        self.serialization_time(Bytes::new(bytes as u64))
+    }
+
     /// Whole bytes that a link of this rate carries in `span`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, span: Span) -> Bytes {
@@ -114,7 +125,10 @@ mod tests {
         for (rate, bytes) in [(Rate::from_gbps(40), 4001), (Rate::from_bps(4_000), u32::MAX)] {
             let whole = rate.whole_byte_time() * u64::from(bytes);
             assert_eq!(rate.serialization_time(Bytes::new(u64::from(bytes))).as_ps(), whole);
+            assert_eq!(rate.packet_time(bytes, rate.whole_byte_time()).as_ps(), whole);
         }
+        // 1500 B at 102 Gb/s: 117647.06 ps, rounded up.
+        assert_eq!(Rate::from_gbps(102).packet_time(1500, 0), Span::from_ps(117_648));
     }
 
     #[test]

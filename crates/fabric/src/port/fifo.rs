@@ -130,10 +130,7 @@ impl FifoPort {
 
     #[inline(always)]
     fn serialization_time(&self, bytes: u32) -> Span {
-        if self.byte_time > 0 {
-            return Span::from_ps(u64::from(bytes) * self.byte_time);
-        }
-        self.rate.serialization_time(Bytes::new(u64::from(bytes)))
+        self.rate.packet_time(bytes, self.byte_time)
     }
 
     #[inline]

@@ -81,7 +81,8 @@ impl Endpoint {
                 // Whether the wheel or the queue of control packets knows what the receiver half wants.
                 let known = flow.in_controls || flow.next_control() >= flow.timer;
                 if !flow.send.has_data() && !flow.send.has_request() && known {
-                    return handled; // nothing to send changed: skip the update
+                    flow.can_send = false;
+                    return handled; // nothing to send: skip the update
                 }
                 handled
             }

@@ -120,7 +120,12 @@ impl Endpoint {
         flow.max_payload = u32::try_from(size.payload.get()).unwrap_or(u32::MAX);
         if size.payload != size.payload_before {
             flow.algorithm.on_packet_size(size);
-            flow.can_send = false; // to be looked at again: the window may admit fewer packets
+            // The window admits more packets or fewer: the next poll looks at the flow again.
+            flow.can_send = false;
+            if flow.open && !flow.in_ready {
+                flow.in_ready = true;
+                self.ready.push_back(id);
+            }
         }
     }
 

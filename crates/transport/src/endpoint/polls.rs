@@ -71,7 +71,9 @@ impl Endpoint {
             }
             let flow = &mut self.flows[id.index()];
             flow.in_ready = false;
-            let ready = flow.can_send || flow.readiness(now, &self.config) == Readiness::Ready;
+            // A poll may be of an earlier time than the last look: each direction can have its own thread.
+            let known = flow.can_send && self.looked_at <= now;
+            let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
             let first = flow.send.in_flight == 0;
             let sent = if ready { flow.send_data(now, &self.config) } else { None };
             let path_label = flow.path_label;

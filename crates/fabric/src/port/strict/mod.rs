@@ -123,10 +123,7 @@ impl StrictPort {
 
     #[inline(always)]
     fn serialization_time(&self, bytes: u32) -> Span {
-        if self.byte_time > 0 {
-            return Span::from_ps(u64::from(bytes) * self.byte_time);
-        }
-        self.rate.serialization_time(Bytes::new(u64::from(bytes)))
+        self.rate.packet_time(bytes, self.byte_time)
     }
 
     /// The number of the class that a packet joins, and its place.
