@@ -11,7 +11,7 @@ use apus_cc::registry::AlgorithmConfig;
 use apus_cc::{AlgorithmFields, FlowInfo, Telemetry};
 use apus_fabric::{Packet, PacketRef, RouteId};
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed, Transmit};
-use apus_units::{Bytes, ClassId, FlowId, HostId, Rate, Span, Time, prefetch};
+use apus_units::{ClassId, FlowId, HostId, Rate, Span, Time, prefetch};
 use apus_wire::{Body, Header, SegmentKind};
 
 use crate::application::Application;

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use apus_cc::{ClassView, Signal};
-use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
+use apus_units::{ClassId, PortId, Rate, Span, Time};
 
 use self::class::{StrictClass, Waiting};
 use super::link::{InFlight, Link};
