@@ -65,10 +65,10 @@ fn crowd(buffer: u64, algorithm: (&str, &[(&str, &str)])) -> Plan {
         }
     }
     connections.retain(|c| c.from != c.to);
-    let mut plan = plan(fat_tree(buffer), connections, Span::from_ms(1));
-    plan.warmup = Span::from_us(300);
-    plan.sample_interval = Some(Span::from_us(100));
-    plan.fair_share_after = Some(Span::from_us(100));
+    let mut plan = plan(fat_tree(buffer), connections, Span::from_us(400));
+    plan.warmup = Span::from_us(120);
+    plan.sample_interval = Some(Span::from_us(40));
+    plan.fair_share_after = Some(Span::from_us(40));
     plan
 }
 

@@ -31,12 +31,18 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_units::Time;
+use apus_units::{Time, prefetch};
 
 /// End of a list.
 const NIL: u32 = u32::MAX;
 /// In `Node::prev`: the key is not pending.
 const IDLE: u32 = u32::MAX - 1;
+
+/// How many slots ahead lists are brought near, a step of each at a time: by then one of twice so many
+/// entries is.
+const AHEAD: usize = 7;
+/// Entries from which on it pays: with fewer, nodes stay in the second-level cache by themselves.
+const MANY: usize = 1 << 17;
 
 /// The place of one key in the list of its slot.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +99,9 @@ pub struct TimingWheel<const LOG2_SLOTS: u32> {
     summary: Box<[u64]>,
     /// One bit per level that has an entry (not the far list).
     occupied_levels: u64,
+    /// The lists of the slots after the current one, the nearest last, as far as they have been brought
+    /// near from both ends. Only hints: lists may have changed since.
+    near: [(u32, u32); AHEAD],
     /// A lower bound of the deadlines in the far list, in picoseconds: cancelling does not raise it.
     far_min: u64,
     /// Start of the current level-0 slot, in picoseconds; no entry is in an earlier slot.
@@ -134,6 +143,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
             occupied: vec![0; levels as usize * Self::WORDS].into_boxed_slice(),
             summary: vec![0; levels as usize].into_boxed_slice(),
             occupied_levels: 0,
+            near: [(NIL, NIL); AHEAD],
             far_min: u64::MAX,
             position: 0,
             len: 0,
@@ -239,6 +249,9 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// Whoever must not be early inserts deadlines rounded up to the start of a slot. Whoever pops in
     /// a loop must not insert at or before `limit` what it has just popped: the loop would not end.
     pub fn pop_slot(&mut self, limit: Time, out: &mut Vec<(Time, u32)>) -> bool {
+        if self.len >= MANY {
+            self.look_ahead();
+        }
         while let Some((slot, start)) = self.earliest() {
             if start > limit.as_ps() {
                 self.position = self.position.max(align_down(limit.as_ps(), self.granularity));
@@ -258,6 +271,37 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
             self.for_each(ends, Self::link);
         }
         false
+    }
+
+    /// Brings near what the slots of level 0 after the current one hold, one entry more from either end of each
+    /// list: a list is a chain of loads, and the processor goes no further than the end of this slot's,
+    /// which it cannot guess.
+    #[cold]
+    fn look_ahead(&mut self) {
+        let index = (self.position >> self.granularity) as usize;
+        let first = (index + 1 + AHEAD) % Self::SLOTS as usize;
+        let ends = match self.heads[first] {
+            NIL => (NIL, NIL),
+            head => (head, self.tails[first]),
+        };
+        for place in (1..AHEAD).rev() {
+            let (front, back) = self.near[place - 1];
+            let next =
+                |key: u32, step: fn(&Node) -> u32| self.nodes.get(key as usize).map_or(NIL, step);
+            self.near[place] =
+                self.bring((next(front, |node| node.next), next(back, |node| node.prev)));
+        }
+        self.near[0] = self.bring(ends);
+    }
+
+    #[inline]
+    fn bring(&self, (front, back): (u32, u32)) -> (u32, u32) {
+        for key in [front, back] {
+            if let Some(node) = self.nodes.get(key as usize) {
+                prefetch(node);
+            }
+        }
+        (front, back)
     }
 
     /// The earliest occupied slot and its start in picoseconds.
