@@ -90,7 +90,7 @@ pub use counters::{ClassCounters, Count, Counters, DropReason, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
 pub use network::{Arrived, ControlError, Network, Outcome, Sent, Signalling};
-pub use packet::{Fields, Packet, PacketPool, PacketRef};
+pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit};
 pub use pfc::PfcConfig;
 pub use routing::{RouteError, RouteId, opposite};
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

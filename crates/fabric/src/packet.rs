@@ -56,15 +56,6 @@ impl<P> Packet<P> {
     }
 }
 
-impl<P> Packet<P> {
-    /// Whether switches note on it what they see, or it brings back what they noted.
-    #[inline]
-    #[must_use]
-    pub const fn carries_telemetry(&self) -> bool {
-        carries_telemetry(&self.congestion)
-    }
-}
-
 #[inline]
 const fn carries_telemetry(congestion: &CongestionHeader) -> bool {
     matches!(congestion.fields, AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho)
@@ -102,6 +93,24 @@ pub struct Fields {
     pub congestion: CongestionHeader,
 }
 
+/// A packet between the networks of two parts: what the arena keeps of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transit<P> {
+    /// All but the payload.
+    pub fields: Fields,
+    /// The user's part.
+    pub payload: P,
+}
+
+impl<P> Transit<P> {
+    /// Whether switches note on it what they see, or it brings back what they noted.
+    #[inline]
+    #[must_use]
+    pub const fn carries_telemetry(&self) -> bool {
+        carries_telemetry(&self.fields.congestion)
+    }
+}
+
 /// An arena of packets. It grows to the largest number held at once and allocates nothing after.
 ///
 /// Payloads lie apart: a hop touches 28 bytes of a packet, and the fields of all packets in flight
@@ -134,6 +143,16 @@ impl<P> PacketPool<P> {
         let Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload } =
             packet;
         let fields = Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion };
+        self.receive(Transit { fields, payload })
+    }
+
+    /// Puts a packet in that comes from another arena.
+    ///
+    /// # Panics
+    /// As [`PacketPool::insert`].
+    #[inline]
+    pub(crate) fn receive(&mut self, packet: Transit<P>) -> PacketRef {
+        let Transit { fields, payload } = packet;
         if let Some(index) = self.free.pop() {
             self.fields[index as usize] = fields;
             self.payloads[index as usize] = Some(payload);

@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 
 use apus_cc::Telemetry;
-use apus_fabric::{Packet, RouteId};
+use apus_fabric::{RouteId, Transit};
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
@@ -21,7 +21,7 @@ use apus_wire::Header;
 pub(crate) struct Message {
     pub(crate) port: PortId,
     pub(crate) arrives: Time,
-    pub(crate) packet: Packet<Header>,
+    pub(crate) packet: Transit<Header>,
 }
 
 /// What one part sends another in a window.

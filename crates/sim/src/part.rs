@@ -2,7 +2,7 @@
 
 use apus_cc::bolt::link_rate_code;
 use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
-use apus_fabric::{FabricEvent, Outcome, Packet, RouteError, Signalling};
+use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling, Transit};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
@@ -223,21 +223,26 @@ impl Part {
         for index in 0..ports.len() {
             let port = ports[index];
             let (network, mut scheduler) = self.world.network();
-            if let Some(&port) = ports.get(index + 2 * PARCEL_AHEAD) {
+            if let Some(&port) = ports.get(index + 3 * PARCEL_AHEAD) {
                 network.prefetch_port(port);
             }
-            if let Some(&port) = ports.get(index + PARCEL_AHEAD) {
+            if let Some(&port) = ports.get(index + 2 * PARCEL_AHEAD) {
                 network.prefetch_unsorted(port);
+            }
+            if let Some(&port) = ports.get(index + PARCEL_AHEAD) {
+                network.prefetch_unsorted_packets(port);
             }
             let other_part = |next: PortId| Some(owners[next.index()]).filter(|&part| part != id);
             let mut earliest = Time::MAX;
-            let take = |part: u32, arrives, packet: Packet<Header>, noted: Option<&Telemetry>| {
+            let take = |part: u32, arrives, packet: Transit<&Header>, noted: Option<&Telemetry>| {
                 earliest = earliest.min(arrives);
                 let parcel = &mut outboxes[part as usize];
                 parcel.telemetry.extend(noted);
-                if packet.route >= shared_routes {
-                    resolved.push((part, packet.route));
+                let route = packet.fields.route;
+                if route >= shared_routes {
+                    resolved.push((part, route));
                 }
+                let packet = Transit { fields: packet.fields, payload: *packet.payload };
                 parcel.messages.push(Message { port, arrives, packet });
             };
             let more = network.hand_over((now, port), &mut scheduler, other_part, take);
@@ -268,23 +273,23 @@ impl Part {
         exchange.collect(self.window, self.id, &mut self.inbox, |from, parcel| {
             let mut telemetry = parcel.telemetry.iter();
             let mut paths = parcel.paths.iter();
-            for (index, &Message { port, arrives, mut packet }) in
-                parcel.messages.iter().enumerate()
-            {
+            for index in 0..parcel.messages.len() {
                 if let Some(later) = parcel.messages.get(index + 2 * PARCEL_AHEAD) {
                     world.network.prefetch_port(later.port);
                 }
                 if let Some(later) = parcel.messages.get(index + PARCEL_AHEAD) {
                     world.network.prefetch_tail(later.port);
                 }
-                if packet.route >= shared_routes
+                let Message { port, arrives, packet } = &mut parcel.messages[index];
+                let route = &mut packet.fields.route;
+                if *route >= shared_routes
                     && let Some(path) = paths.next()
                 {
                     let import = || world.network.import_route(path);
-                    packet.route = *imported.entry((from, packet.route)).or_insert_with(import);
+                    *route = *imported.entry((from, *route)).or_insert_with(import);
                 }
                 let noted = if packet.carries_telemetry() { telemetry.next() } else { None };
-                world.receive(port, arrives, packet, noted);
+                world.receive(*port, *arrives, packet, noted);
             }
             parcel.clear();
         });

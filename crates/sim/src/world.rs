@@ -1,7 +1,7 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
 use apus_cc::Telemetry;
-use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent};
+use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent, Transit};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
@@ -173,11 +173,11 @@ impl World {
         &mut self,
         port: PortId,
         arrives: Time,
-        packet: Packet<Header>,
+        packet: &Transit<Header>,
         telemetry: Option<&Telemetry>,
     ) {
         let (network, mut scheduler) = self.network();
-        network.receive(port, arrives, packet, telemetry, &mut scheduler);
+        network.receive(port, arrives, *packet, telemetry, &mut scheduler);
     }
 
     /// Hands a packet to a host's NIC port at `at`, and says whether the port took it.

@@ -10,7 +10,7 @@ use apus_units::{PortId, Span, Time};
 
 use super::Network;
 use crate::event::Schedule;
-use crate::packet::{Packet, PacketRef};
+use crate::packet::{PacketRef, Transit};
 use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
 
@@ -40,7 +40,7 @@ impl<P> Network<P> {
         (now, port): (Time, PortId),
         schedule: &mut S,
         other_part: impl Fn(PortId) -> Option<u32>,
-        mut take: impl FnMut(u32, Time, Packet<P>, Option<&Telemetry>),
+        mut take: impl FnMut(u32, Time, Transit<&P>, Option<&Telemetry>),
     ) -> Option<Time> {
         self.ports[port.index()].begin_hand_over(now);
         let at_switch = matches!(self.ports[port.index()].link().peer(), Node::Switch(_));
@@ -51,9 +51,11 @@ impl<P> Network<P> {
                 continue;
             };
             self.ports[port.index()].hand_over();
-            let packet = self.pool.take(entry.packet);
-            // What was noted on it stays in its slot until another packet gets that.
-            take(part, entry.arrives, packet, self.pool.telemetry(entry.packet));
+            let (fields, payload) =
+                (*self.pool.fields(entry.packet), self.pool.payload(entry.packet));
+            let noted = self.pool.telemetry(entry.packet);
+            take(part, entry.arrives, Transit { fields, payload }, noted);
+            self.pool.release(entry.packet);
         }
         self.ports[port.index()].end_hand_over()
     }
@@ -68,10 +70,16 @@ impl<P> Network<P> {
         }
     }
 
-    /// Brings near what [`Network::hand_over`] needs of the first packet of a port that is near.
+    /// Brings near what [`Network::hand_over`] needs to know of the packets of a port that is near.
     #[inline]
     pub fn prefetch_unsorted(&self, port: PortId) {
-        if let Some(entry) = self.ports[port.index()].link().unsorted() {
+        self.ports[port.index()].link().prefetch_unsorted();
+    }
+
+    /// Then those packets.
+    #[inline]
+    pub fn prefetch_unsorted_packets(&self, port: PortId) {
+        for entry in self.ports[port.index()].link().all_unsorted() {
             self.pool.prefetch(entry.packet, true);
         }
     }
@@ -87,12 +95,12 @@ impl<P> Network<P> {
         &mut self,
         port: PortId,
         arrives: Time,
-        packet: Packet<P>,
+        packet: Transit<P>,
         telemetry: Option<&Telemetry>,
         schedule: &mut S,
     ) {
-        let bytes = packet.wire_bytes;
-        let packet = self.pool.insert(packet);
+        let bytes = packet.fields.wire_bytes;
+        let packet = self.pool.receive(packet);
         self.pool.set_telemetry(packet, telemetry);
         self.ports[port.index()].receive(arrives, packet, bytes, schedule);
     }

@@ -1,6 +1,6 @@
 //! The link behind a port: packets in the order in which they arrive at the peer.
 
-use apus_units::{PortId, Span, Time};
+use apus_units::{PortId, Span, Time, prefetch};
 
 use super::ring::Ring;
 use crate::event::{FabricEvent, Schedule};
@@ -145,6 +145,20 @@ impl Link {
     #[inline]
     pub(crate) fn unsorted(&self) -> Option<InFlight> {
         self.ring.get(self.sorted).copied()
+    }
+
+    /// All packets to keep or to hand over.
+    #[inline]
+    pub(crate) fn all_unsorted(&self) -> impl Iterator<Item = &InFlight> {
+        self.ring.from(self.sorted)
+    }
+
+    /// Brings the place of the first of them near.
+    #[inline]
+    pub(crate) fn prefetch_unsorted(&self) {
+        if let Some(entry) = self.ring.get(self.sorted) {
+            prefetch(entry);
+        }
     }
 
     /// Keeps that packet: it arrives here.
