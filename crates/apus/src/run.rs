@@ -37,8 +37,8 @@ pub struct Run {
     /// Fixes everything random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: Option<u64>,
-    /// Threads in all; variants run side by side, and what is left goes to each of them. By default
-    /// one per run. The results do not depend on it.
+    /// Threads in all, as many as there are cores at most; variants run side by side, and what is left
+    /// goes to each of them. By default one per run. The results do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
     /// Runs this variant only.
@@ -157,6 +157,9 @@ impl Run {
         let Some(threads) = self.threads else {
             return (available_parallelism().unwrap_or(NonZeroUsize::MIN), 1);
         };
+        // More than there are cores would wait for each other; the results do not depend on it.
+        let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let threads = threads.min(cores);
         let side_by_side = threads.clamp(1, runs.max(1) as u32);
         (
             NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN),

@@ -11,7 +11,8 @@ use apus_units::{PortId, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FabricEvent {
     /// The oldest packet on the link behind this port is handled by the peer. Pending if and only
-    /// if the port knows when a packet will arrive: one event per link, not per packet.
+    /// if the port knows when a packet will arrive that goes on in this network and not in another part
+    /// of it: one event per link, not per packet.
     Arrival(PortId),
     /// The last bit of the packet in service leaves this class port, which then chooses the next.
     /// FIFO and strict ports never ask for it, nor do class ports in which nothing else waits, if nothing can

@@ -1,6 +1,6 @@
 //! From a plan to a network, and what can be wrong with it.
 
-use std::fmt;
+use std::{fmt, io};
 
 use apus_fabric::{ControlError, Network, RouteError, TopologyError};
 use apus_wire::Header;
@@ -16,6 +16,8 @@ pub enum PlanError {
     Route(RouteError),
     /// Ports cannot pause as the plan says.
     Pfc(ControlError),
+    /// The system starts no thread for a part of the network.
+    Thread(io::Error),
 }
 
 impl fmt::Display for PlanError {
@@ -24,6 +26,9 @@ impl fmt::Display for PlanError {
             Self::Topology(error) => error.fmt(f),
             Self::Route(error) => error.fmt(f),
             Self::Pfc(error) => error.fmt(f),
+            Self::Thread(error) => {
+                write!(f, "the system starts no thread ({error}); fewer threads may do")
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use apus_cc::bolt::link_rate_code;
 use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
-use apus_fabric::{FabricEvent, Outcome, RouteError, Signalling, Transit};
+use apus_fabric::{FabricEvent, Outcome, RouteError, RouteId, Signalling, Transit};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
@@ -15,7 +17,7 @@ use crate::host::{Host, HostFlow};
 use crate::host_model::Nic;
 use crate::metrics::Metrics;
 use crate::pace::Pace;
-use crate::parallel::{Exchange, ImportedRoutes, Message, Parcel, Watch};
+use crate::parallel::{Exchange, Message, PanicAlarm, Parcel};
 use crate::partition::Partition;
 use crate::plan::{ConnectionPlan, Plan};
 use crate::queue::EventQueue;
@@ -43,9 +45,11 @@ pub(crate) struct Part {
     pub(crate) pace: Pace,
     /// By port: the part that simulates it.
     owners: Box<[u32]>,
-    imported: ImportedRoutes,
+    /// By part: routes that it resolved, as this part knows them, and own ones that it knows.
+    imported: BTreeMap<(u32, RouteId), RouteId>,
+    exported: BTreeSet<(u32, RouteId)>,
     /// Routes from here on were resolved after the parts were made.
-    shared_routes: apus_fabric::RouteId,
+    shared_routes: RouteId,
     /// For each part, what it is sent in this window.
     outboxes: Vec<Parcel>,
     /// The parcel that is being taken in; empty between windows.
@@ -124,7 +128,8 @@ impl Part {
             desk: Desk::new(ports),
             pace,
             owners: partition.ports().into(),
-            imported: ImportedRoutes::new(),
+            imported: BTreeMap::new(),
+            exported: BTreeSet::new(),
             shared_routes,
             outboxes: (0..partition.parts()).map(|_| Parcel::default()).collect(),
             inbox: Parcel::default(),
@@ -154,7 +159,7 @@ impl Part {
         }
     }
 
-    /// Whether it simulates the owner of `port`.
+    /// Whether it simulates `port`.
     pub(crate) fn owns(&self, port: PortId) -> bool {
         self.owners[port.index()] == self.id
     }
@@ -195,11 +200,14 @@ impl Part {
 
     /// Everything before `end`, window by window, in step with the other parts.
     pub(crate) fn run_windows(&mut self, end: Time, exchange: &Exchange) {
-        let _watch = Watch(exchange);
+        let _alarm = PanicAlarm(exchange);
         loop {
             let sent = self.post(exchange);
             let next = self.world.next_at().min(sent);
-            let limit = exchange.meet(self.window, self.id, next, end);
+            let Some(limit) = exchange.meet(self.window, self.id, next, end) else {
+                // The thread that started the others passes the panic on.
+                return;
+            };
             self.collect(exchange);
             self.window += 1;
             self.run_events(limit);
@@ -216,7 +224,7 @@ impl Part {
         let mut first = Time::MAX;
         let (id, owners, outboxes) = (self.id, &self.owners, &mut self.outboxes);
         let shared_routes = self.shared_routes;
-        let mut resolved = Vec::new();
+        let (exported, mut resolved) = (&mut self.exported, Vec::new());
         let now = self.world.now;
         let mut ports = core::mem::take(&mut self.world.to_hand_over);
         let mut again = 0;
@@ -239,7 +247,7 @@ impl Part {
                 let parcel = &mut outboxes[part as usize];
                 parcel.telemetry.extend(noted);
                 let route = packet.fields.route;
-                if route >= shared_routes {
+                if route >= shared_routes && exported.insert((part, route)) {
                     resolved.push((part, route));
                 }
                 let packet = Transit { fields: packet.fields, payload: *packet.payload };
@@ -282,10 +290,11 @@ impl Part {
                 }
                 let Message { port, arrives, packet } = &mut parcel.messages[index];
                 let route = &mut packet.fields.route;
-                if *route >= shared_routes
-                    && let Some(path) = paths.next()
-                {
-                    let import = || world.network.import_route(path);
+                if *route >= shared_routes {
+                    let import = || {
+                        let path = paths.next().expect("the first packet on a path brings it");
+                        world.network.import_route(path)
+                    };
                     *route = *imported.entry((from, *route)).or_insert_with(import);
                 }
                 let noted = if packet.carries_telemetry() { telemetry.next() } else { None };

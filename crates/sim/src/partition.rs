@@ -6,8 +6,8 @@ use apus_wire::Header;
 
 /// The division of a network into parts: hosts in blocks of neighbours, each port with that end of its
 /// link that is nearer to hosts. So a switch in the middle, whose links lead into several parts, is
-/// divided among them, and a packet crosses once if its hosts are in different parts, else never:
-/// in a fat tree on its way up to the core.
+/// divided among them. In a fat tree whose pods are whole, a packet crosses once if its hosts are in
+/// different parts, on its way up to the core, else never.
 ///
 /// If ports of a switch touch each other at once, each switch is in one part as a whole, that of most
 /// of what it connects; where several have the most, as at the top, the switches take turns.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Instant;
 
 use apus_fabric::{Count, Counters, Network, Node, PortCounters};
@@ -471,9 +472,9 @@ impl Simulation {
 fn build_parts(plan: &Plan, partition: &Partition) -> Result<Vec<Part>, PlanError> {
     let build = |id| Part::new(plan, partition, id);
     std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..partition.parts()).map(|id| scope.spawn(move || build(id))).collect();
-        let others = others.into_iter().map(|part| match part.join() {
+        let start = |id| Builder::new().spawn_scoped(scope, move || build(id));
+        let others: Result<Vec<_>, _> = (1..partition.parts()).map(start).collect();
+        let others = others.map_err(PlanError::Thread)?.into_iter().map(|part| match part.join() {
             Ok(part) => part,
             Err(panic) => resume_unwind(panic),
         });
@@ -487,10 +488,13 @@ fn minus(a: Count, b: Count) -> Count {
 
 /// How long a step of a run is: whole windows, so that none is gone through twice.
 fn progress_step(duration: Span, window: Span) -> Span {
-    let step = (duration / PROGRESS_STEPS).max(Span::from_ps(1));
-    let windows = step.as_ps().div_ceil(window.as_ps().max(1)).max(SHORTEST_STEP_WINDOWS);
-    let whole = Span::from_ps(window.as_ps().saturating_mul(windows));
-    step.max(whole).min(LONGEST_STEP)
+    let step = (duration / PROGRESS_STEPS).clamp(Span::from_ps(1), LONGEST_STEP);
+    if window.is_zero() {
+        return step;
+    }
+    let windows = |span: Span| span.as_ps() / window.as_ps();
+    let most = windows(LONGEST_STEP).max(1);
+    window * windows(step).max(SHORTEST_STEP_WINDOWS).min(most)
 }
 
 /// The first multiple of `step` after `now`.

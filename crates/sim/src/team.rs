@@ -38,14 +38,13 @@ impl Team {
 
     /// Runs all events of all parts before `end`.
     pub(crate) fn run(&mut self, parts: &mut Vec<Part>, end: Time) {
-        for (helper, part) in self.helpers.iter().zip(parts.drain(1..)) {
-            let orders = helper.orders.as_ref().expect("a team works until it is dropped");
-            // Whoever does not listen any more panicked, which the others notice below.
-            let _ = orders.send((part, end));
-        }
         if self.helpers.is_empty() {
             parts.iter_mut().for_each(|part| part.run_events(end));
             return;
+        }
+        for (helper, part) in self.helpers.iter().zip(parts.drain(1..)) {
+            let orders = helper.orders.as_ref().expect("a team works until it is dropped");
+            orders.send((part, end)).expect("a helper listens until it is dropped");
         }
         parts[0].run_windows(end, &self.exchange);
         for helper in &mut self.helpers {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use apus_units::{Bytes, FlowId, PortId, Span, Time};
+use apus_units::{Bytes, FlowId, Span, Time};
 
 use crate::host::Host;
 use crate::part::Part;
@@ -105,22 +105,22 @@ fn describe(now: Time, host: &Host, id: FlowId) -> Option<(u64, String)> {
     Some((timeouts, text))
 }
 
-/// The port that holds most, or else the one that has dropped most.
+/// The port that has dropped most, or else the one that holds most; of several the first.
 fn queue(now: Time, parts: &[Part]) -> String {
     let mut fullest: Option<(Bytes, String)> = None;
     let mut worst: Option<(u64, String)> = None;
-    for part in parts {
+    let ports = parts.first().map(|part| part.world.network.ports());
+    for port in ports.into_iter().flatten() {
+        // In the order of the ports, whichever parts they are in.
+        let Some(part) = parts.iter().find(|part| part.owns(port)) else { continue };
         let network = &part.world.network;
-        let own = |port: &PortId| part.owns(*port);
-        for port in network.ports().filter(own) {
-            let held = network.queue_bytes(port, now);
-            if held > fullest.as_ref().map_or(Bytes::default(), |(most, _)| *most) {
-                fullest = Some((held, network.port_name(port)));
-            }
-            let dropped = network.port_counters(port, now).dropped.packets;
-            if dropped > worst.as_ref().map_or(0, |(most, _)| *most) {
-                worst = Some((dropped, network.port_name(port)));
-            }
+        let held = network.queue_bytes(port, now);
+        if held > fullest.as_ref().map_or(Bytes::default(), |(most, _)| *most) {
+            fullest = Some((held, network.port_name(port)));
+        }
+        let dropped = network.port_counters(port, now).dropped.packets;
+        if dropped > worst.as_ref().map_or(0, |(most, _)| *most) {
+            worst = Some((dropped, network.port_name(port)));
         }
     }
     match (fullest, worst) {

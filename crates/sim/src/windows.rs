@@ -92,14 +92,14 @@ impl Desk {
 }
 
 /// Sorts packets by time and link. They come in the opposite order: those of each link are in order,
-/// which a few of them make good use of.
+/// which a few of them make good use of, and in which those of one instant stay.
 #[inline]
 fn sort_reversed(packets: &mut [Arrived]) {
     const FEW: usize = 24;
     let key = |packet: &Arrived| (packet.at, packet.by);
     packets.reverse();
     if packets.len() > FEW {
-        packets.sort_unstable_by_key(key);
+        packets.sort_by_key(key);
         return;
     }
     for end in 1..packets.len() {
@@ -331,6 +331,31 @@ fn run_host(
         } else {
             handled.note(now, entities.host(host.id));
             host.on_wake(now, world);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apus_fabric::{Packet, PacketPool, RouteId};
+    use apus_units::HostId;
+
+    /// However many there are, packets that come by one link at one instant, as those that were held
+    /// back may, stay in their order; here a number of each stands in for its bytes.
+    #[test]
+    fn packets_of_one_instant_stay_in_their_order() {
+        let host = HostId::new(0);
+        let packet = PacketPool::new().insert(Packet::new(RouteId::default(), host, host, 1, ()));
+        for count in [8, 24, 25, 400] {
+            let arrived = |bytes: u32| {
+                let (at, by) = (Time::from_ps(u64::from(bytes / 40)), PortId::new(bytes % 2));
+                Arrived { at, by, packet, bytes }
+            };
+            let mut packets: Vec<Arrived> = (0..count).rev().map(arrived).collect();
+            sort_reversed(&mut packets);
+            let order = |packet: &Arrived| (packet.at, packet.by, packet.bytes);
+            assert!(packets.is_sorted_by_key(order), "{count} packets");
         }
     }
 }

@@ -286,7 +286,8 @@ impl Link {
         Time::MAX
     }
 
-    /// Takes the packet that arrives now. Of a shared link, all before it are forgotten.
+    /// Takes the packet that arrives now. Of a shared link, what was handed over before it has been
+    /// forgotten.
     ///
     /// # Panics
     /// If the link is empty: the event did not come from this fabric.
