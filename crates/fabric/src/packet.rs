@@ -61,6 +61,15 @@ const fn carries_telemetry(congestion: &CongestionHeader) -> bool {
     matches!(congestion.fields, AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho)
 }
 
+impl<P> Packet<P> {
+    /// Whether switches note on it what they see, or it brings back what they noted.
+    #[inline]
+    #[must_use]
+    pub const fn carries_telemetry(&self) -> bool {
+        carries_telemetry(&self.congestion)
+    }
+}
+
 /// A packet in a [`PacketPool`]. Valid until the packet is taken out; the slot is reused then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketRef(u32);
