@@ -260,11 +260,28 @@ fn run_switches(world: &mut World, desk: &mut Desk, handled: &mut Handled, limit
         }
     } else {
         while let Some(place) = desk.used.pop() {
+            look_ahead_at_switches(network, notes.calendar, &desk.used);
             let port = notes.calendar.place(place).port;
             network.offer_all(port, desk.sort(place), &mut notes);
         }
     }
     desk.arrived.clear();
+}
+
+/// Brings near the ports that are offered packets next, the last first, each step of the way to it a
+/// port after the one before.
+#[inline]
+fn look_ahead_at_switches(network: &Network<Header>, calendar: &Calendar, places: &[u32]) {
+    let port = |n: usize| {
+        let place = places.len().checked_sub(n).and_then(|index| places.get(index));
+        place.map(|&place| calendar.place(place).port)
+    };
+    if let Some(port) = port(2 * AHEAD) {
+        network.prefetch_port(port);
+    }
+    if let Some(port) = port(AHEAD) {
+        network.prefetch_class_port(port);
+    }
 }
 
 /// All that happens before `limit` at a port that may have events of its own.

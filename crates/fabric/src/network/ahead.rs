@@ -15,11 +15,13 @@ impl<P> Network<P> {
         prefetch_first(&self.ports[port.index()], Port::HOT_LINES);
     }
 
-    /// The rest of a class port; call it once the port is near.
+    /// The rest of a port with classes; call it once the port is near.
     #[inline]
     pub fn prefetch_class_port(&self, port: PortId) {
-        if let Port::Class(port) = &self.ports[port.index()] {
-            prefetch(&**port);
+        match &self.ports[port.index()] {
+            Port::Fifo(_) => {}
+            Port::Strict(port) => port.prefetch_classes(),
+            Port::Class(port) => prefetch(&**port),
         }
     }
 

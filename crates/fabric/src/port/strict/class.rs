@@ -46,6 +46,9 @@ pub(super) struct StrictClass {
 }
 
 impl StrictClass {
+    /// Cache lines that a packet needs of it.
+    pub(super) const HOT_LINES: usize = 1;
+
     pub(super) fn new(config: &ClassConfig) -> Self {
         Self {
             queue: Ring::new(),

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use apus_cc::{ClassView, Signal};
-use apus_units::{ClassId, PortId, Rate, Span, Time};
+use apus_units::{ClassId, PortId, Rate, Span, Time, prefetch_first};
 
 use self::class::{StrictClass, Waiting};
 use super::link::{InFlight, Link};
@@ -303,6 +303,12 @@ impl StrictPort {
         }
         self.link.forget_call();
         None
+    }
+
+    /// Brings near what packets need of the classes.
+    #[inline]
+    pub(crate) fn prefetch_classes(&self) {
+        self.classes.iter().for_each(|class| prefetch_first(class, StrictClass::HOT_LINES));
     }
 
     /// Whether what happens here touches no other port: no switch half tells the sources of packets.
