@@ -93,7 +93,8 @@ pub enum PortKind {
     Fifo,
     /// Classes in strict priority. One event per hop.
     Strict,
-    /// All that can be configured. A service event besides for each packet behind which another waits.
+    /// All that can be configured. A service event besides for each packet behind which another waits,
+    /// or for every packet if the link can be stopped or the memory is shared.
     Class,
 }
 
@@ -127,7 +128,7 @@ impl PortConfig {
     pub fn kind(&self) -> PortKind {
         if !self.is_strict() {
             PortKind::Class
-        } else if self.classes.len() == 1 {
+        } else if self.classes.len() == 1 && self.classes[0].limit_packets == u32::MAX {
             PortKind::Fifo
         } else {
             PortKind::Strict

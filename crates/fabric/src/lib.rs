@@ -26,7 +26,8 @@
 //!   end of the link. It needs one event per hop too;
 //! * a class port has all that can be configured: classes that share a priority, pausing, a rate
 //!   limit, a shared buffer, switch halves that see packets leave, a variable rate or failures. It needs
-//!   a service event besides for each packet behind which another waits.
+//!   a service event besides for each packet behind which another waits, or for every packet if its
+//!   link can be stopped or its memory is shared.
 //!
 //! Where several apply they agree to the picosecond (`tests/differential.rs`).
 //!

@@ -1,6 +1,7 @@
 //! The network: every port, link, packet and route of one topology.
 
 mod ahead;
+mod control;
 mod facts;
 pub(crate) mod mail;
 mod parts;
@@ -8,24 +9,22 @@ mod signals;
 mod windows;
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use apus_cc::Telemetry;
-use apus_units::{ClassId, HostId, PortId, Rate, Time};
+use apus_units::{HostId, PortId, Time};
 
 use crate::config::PortKind;
 use crate::counters::{Counters, DropReason};
 use crate::event::{FabricEvent, Schedule};
-use crate::impairment::Impairment;
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::pfc::Pfc;
 use crate::port::{ClassPort, Env, Port, SharedBuffer};
 use crate::routing::{Paths, RouteError, RouteId, RouteTable, opposite};
 use crate::topology::Node;
 
+pub use control::ControlError;
 use mail::Mailboxes;
 pub use signals::Signalling;
 use signals::Signals;
@@ -55,18 +54,6 @@ pub enum Outcome {
     /// The packet that arrived at a switch is gone.
     Dropped(DropReason),
 }
-
-/// A change that a port cannot make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControlError(String);
-
-impl fmt::Display for ControlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for ControlError {}
 
 /// A network of one topology, built by [`Topology::build`](crate::Topology::build). `P` is the
 /// user's part of a packet.
@@ -325,24 +312,6 @@ impl<P> Network<P> {
         }
     }
 
-    fn refuse(&self, port: PortId, why: &str) -> ControlError {
-        ControlError(format!("port {} {why}", self.port_name(port)))
-    }
-
-    /// The class port to be changed, or an error that names the setting it was built without.
-    fn controlled<'a, S: Schedule>(
-        &'a mut self,
-        port: PortId,
-        setting: &str,
-        schedule: &'a mut S,
-    ) -> Result<(&'a mut ClassPort, Env<'a, P, S>), ControlError> {
-        if self.port_kind(port) != PortKind::Class {
-            let why = format!("cannot be changed in a run; set `{setting}` in its `PortConfig`");
-            return Err(self.refuse(port, &why));
-        }
-        Ok(self.class_port(port, schedule))
-    }
-
     /// Takes a delivered packet out and frees its slot.
     ///
     /// # Panics
@@ -398,81 +367,5 @@ impl<P> Network<P> {
     ) -> Result<RouteId, RouteError> {
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
         Ok(self.routes.insert_shared(&self.scratch))
-    }
-
-    /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class
-    /// accepts packets as before. The events pending stay as they are.
-    ///
-    /// # Errors
-    /// If the port is not a class port or has no such class.
-    pub fn set_paused<S: Schedule>(
-        &mut self,
-        now: Time,
-        port: PortId,
-        class: ClassId,
-        paused: bool,
-        schedule: &mut S,
-    ) -> Result<(), ControlError> {
-        let classes = self.class_count(port);
-        if class.index() >= classes {
-            let why = format!("has no {class}; it has {classes}, numbered from 0");
-            return Err(self.refuse(port, &why));
-        }
-        let (found, mut env) = self.controlled(port, "pausable", schedule)?;
-        found.set_paused(now, class, paused, &mut env);
-        Ok(())
-    }
-
-    /// Fails the link behind a port or repairs it, in that direction alone. What is in the port when
-    /// it fails is lost, as is what comes while it is down; what is on the wire arrives.
-    ///
-    /// # Errors
-    /// If the port is not a class port.
-    pub fn set_link_up<S: Schedule>(
-        &mut self,
-        now: Time,
-        port: PortId,
-        up: bool,
-        schedule: &mut S,
-    ) -> Result<(), ControlError> {
-        let (found, mut env) = self.controlled(port, "variable", schedule)?;
-        found.set_up(now, up, &mut env);
-        Ok(())
-    }
-
-    /// Lets the link behind a port lose or corrupt packets that depart from here on, in that direction
-    /// alone, or stops it.
-    ///
-    /// # Errors
-    /// If the port is not a class port.
-    pub fn set_impairment<S: Schedule>(
-        &mut self,
-        now: Time,
-        port: PortId,
-        impairment: Option<Impairment>,
-        schedule: &mut S,
-    ) -> Result<(), ControlError> {
-        let (found, mut env) = self.controlled(port, "variable", schedule)?;
-        found.set_impairment(now, impairment, &mut env);
-        Ok(())
-    }
-
-    /// Changes the rate of the link behind a port, from the next packet on.
-    ///
-    /// # Errors
-    /// If the port is not a class port, or the rate is 0.
-    pub fn set_rate<S: Schedule>(
-        &mut self,
-        now: Time,
-        port: PortId,
-        rate: Rate,
-        schedule: &mut S,
-    ) -> Result<(), ControlError> {
-        if rate.as_bps() == 0 {
-            return Err(self.refuse(port, "cannot have rate 0; fail the link instead"));
-        }
-        let (found, mut env) = self.controlled(port, "variable", schedule)?;
-        found.set_rate(now, rate, &mut env);
-        Ok(())
     }
 }

@@ -4,7 +4,10 @@ mod support;
 
 use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
 use apus_cc::{Ecn, SwitchAlgorithm};
-use apus_fabric::{Buffer, ClassConfig, DropReason, PortConfig, RateLimit, Sent, Tier, Topology};
+use apus_fabric::{
+    Buffer, ClassConfig, DropReason, Impairment, PfcConfig, PortConfig, PortKind, RateLimit, Sent,
+    Tier, Topology,
+};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId};
 use support::{Sim, UNLIMITED, gbps, ps, wire};
 
@@ -16,6 +19,14 @@ const D: u64 = 1_000_000;
 
 fn with_classes(classes: Vec<ClassConfig>) -> PortConfig {
     PortConfig { classes, pausable: true, ..PortConfig::new(gbps(100), UNLIMITED) }
+}
+
+/// The same as a port that nothing stops and as one that may be paused: of two kinds.
+fn both_kinds(classes: Vec<ClassConfig>) -> [Sim; 2] {
+    let general = with_classes(classes);
+    let strict = PortConfig { pausable: false, ..general.clone() };
+    assert_eq!((strict.kind(), general.kind()), (PortKind::Strict, PortKind::Class));
+    [strict, general].map(|port| Sim::build(&wire(port)))
 }
 
 fn level(priority: u8) -> ClassConfig {
@@ -42,24 +53,42 @@ fn delivered_bytes(sim: &Sim, class: u8) -> u64 {
 #[test]
 fn a_higher_level_goes_first_but_does_not_interrupt() {
     // The level, not the number of the class, decides.
-    let mut sim = Sim::build(&wire(with_classes(vec![level(7), level(2)])));
-    for id in 0..3 {
-        send(&mut sim, 0, 1500, id);
+    for mut sim in both_kinds(vec![level(7), level(2)]) {
+        for id in 0..3 {
+            send(&mut sim, 0, 1500, id);
+        }
+        for id in 10..12 {
+            send(&mut sim, 1, 1500, id);
+        }
+        sim.run();
+        assert_eq!(sim.ids(), [0, 10, 11, 1, 2]);
+        assert_eq!(sim.arrivals_ps(), [1, 2, 3, 4, 5].map(|n| n * T + D));
     }
-    for id in 10..12 {
-        send(&mut sim, 1, 1500, id);
+}
+
+/// What comes at the very instant at which a service begins comes too late to be chosen.
+#[test]
+fn a_higher_level_that_comes_as_a_service_begins_waits_for_it() {
+    for mut sim in both_kinds(vec![level(1), level(0)]) {
+        for id in 0..3 {
+            send(&mut sim, 0, 1500, id);
+        }
+        sim.run_before(ps(T));
+        send(&mut sim, 1, 1500, 10);
+        sim.run_before(ps(2 * T - 1));
+        send(&mut sim, 1, 1500, 11);
+        sim.run();
+        assert_eq!(sim.ids(), [0, 1, 10, 11, 2]);
     }
-    sim.run();
-    assert_eq!(sim.ids(), [0, 10, 11, 1, 2]);
-    assert_eq!(sim.arrivals_ps(), [1, 2, 3, 4, 5].map(|n| n * T + D));
 }
 
 #[test]
 fn a_class_the_port_does_not_have_joins_the_last_one() {
-    let mut sim = Sim::build(&wire(with_classes(vec![level(0), level(1)])));
-    send(&mut sim, 9, 1500, 0);
-    assert_eq!(sim.net.class_queue_bytes(PORT, ClassId::new(1), ps(0)), Bytes::new(1500));
-    assert_eq!(sim.net.class_queue_bytes(PORT, ClassId::new(0), ps(0)), Bytes::ZERO);
+    for mut sim in both_kinds(vec![level(0), level(1)]) {
+        send(&mut sim, 9, 1500, 0);
+        assert_eq!(sim.net.class_queue_bytes(PORT, ClassId::new(1), ps(0)), Bytes::new(1500));
+        assert_eq!(sim.net.class_queue_bytes(PORT, ClassId::new(0), ps(0)), Bytes::ZERO);
+    }
 }
 
 /// Swift App. E: marked "at packet-egress", by what is behind the packet as it leaves.
@@ -210,45 +239,51 @@ fn the_rate_of_a_limited_class_holds_under_load() {
 #[test]
 fn a_class_limit_holds_within_the_buffer() {
     let class = ClassConfig { limit: Bytes::new(8 * 84), ..level(0) };
-    let mut sim = Sim::build(&wire(with_classes(vec![class, level(1)])));
-    let sent: Vec<Sent> = (0..9).map(|id| send(&mut sim, 0, 84, id)).collect();
-    assert!(sent[..8].iter().all(|sent| *sent == Sent::Accepted));
-    assert_eq!(sent[8], Sent::Dropped(DropReason::Buffer));
-    assert_eq!(send(&mut sim, 1, 9000, 9), Sent::Accepted);
+    for mut sim in both_kinds(vec![class, level(1)]) {
+        let sent: Vec<Sent> = (0..9).map(|id| send(&mut sim, 0, 84, id)).collect();
+        assert!(sent[..8].iter().all(|sent| *sent == Sent::Accepted));
+        assert_eq!(sent[8], Sent::Dropped(DropReason::Buffer));
+        assert_eq!(send(&mut sim, 1, 9000, 9), Sent::Accepted);
+    }
 }
 
 /// One packet is in service, three may wait: of eight, four are dropped, whatever their size.
 #[test]
 fn a_class_limit_in_packets_counts_those_that_wait() {
     let few = ClassConfig { limit_packets: 3, ..level(0) };
-    let mut sim = Sim::build(&wire(with_classes(vec![few, level(1)])));
-    for id in 0..8 {
-        send(&mut sim, 0, 100 + 10 * id, id);
+    let alone = PortConfig { pausable: false, ..with_classes(vec![few.clone()]) };
+    let sims = both_kinds(vec![few, level(1)]).into_iter().chain([Sim::build(&wire(alone))]);
+    for mut sim in sims {
+        for id in 0..8 {
+            send(&mut sim, 0, 100 + 10 * id, id);
+        }
+        let counters = sim.net.class_counters(PORT, ClassId::new(0), ps(0));
+        assert_eq!((counters.dropped.packets, counters.queued.packets), (4, 4));
     }
-    let counters = sim.net.class_counters(PORT, ClassId::new(0), ps(0));
-    assert_eq!((counters.dropped.packets, counters.queued.packets), (4, 4));
 }
 
 /// Of eight 1500 B packets a limit of 4500 B drops five; those of the other class are not its own.
 #[test]
 fn each_class_counts_what_it_was_offered_dropped_and_sent() {
     let small = ClassConfig { limit: Bytes::new(4500), ..level(1) };
-    let mut sim = Sim::build(&wire(with_classes(vec![small, level(0)])));
-    for id in 0..8 {
-        send(&mut sim, 0, 1500, id);
+    for mut sim in both_kinds(vec![small, level(0)]) {
+        for id in 0..8 {
+            send(&mut sim, 0, 1500, id);
+        }
+        send(&mut sim, 1, 1500, 10);
+        let counted = |sim: &Sim, class, at| {
+            let c = sim.net.class_counters(PORT, ClassId::new(class), ps(at));
+            [c.offered, c.dropped, c.sent, c.queued]
+                .map(|count| (count.packets, count.bytes / 1500))
+        };
+        assert_eq!(counted(&sim, 0, 0), [(8, 8), (5, 5), (0, 0), (3, 3)]);
+        assert_eq!(counted(&sim, 1, 0), [(1, 1), (0, 0), (0, 0), (1, 1)]);
+        // The first packet was in service already when the higher level's came.
+        assert_eq!(counted(&sim, 0, T), [(8, 8), (5, 5), (1, 1), (2, 2)]);
+        sim.run();
+        assert_eq!(counted(&sim, 0, 9 * T), [(8, 8), (5, 5), (3, 3), (0, 0)]);
+        assert_eq!(counted(&sim, 1, 9 * T), [(1, 1), (0, 0), (1, 1), (0, 0)]);
     }
-    send(&mut sim, 1, 1500, 10);
-    let counted = |sim: &Sim, class, at| {
-        let c = sim.net.class_counters(PORT, ClassId::new(class), ps(at));
-        [c.offered, c.dropped, c.sent, c.queued].map(|count| (count.packets, count.bytes / 1500))
-    };
-    assert_eq!(counted(&sim, 0, 0), [(8, 8), (5, 5), (0, 0), (3, 3)]);
-    assert_eq!(counted(&sim, 1, 0), [(1, 1), (0, 0), (0, 0), (1, 1)]);
-    // The first packet was in service already when the higher level's came.
-    assert_eq!(counted(&sim, 0, T), [(8, 8), (5, 5), (1, 1), (2, 2)]);
-    sim.run();
-    assert_eq!(counted(&sim, 0, 9 * T), [(8, 8), (5, 5), (3, 3), (0, 0)]);
-    assert_eq!(counted(&sim, 1, 9 * T), [(1, 1), (0, 0), (1, 1), (0, 0)]);
 }
 
 #[test]
@@ -389,6 +424,29 @@ fn a_change_that_a_port_cannot_make_is_an_error_that_says_what_to_set() {
     assert!(pause.to_string().contains("set `pausable`"), "{pause}");
     let down = sim.net.set_link_up(now, PORT, false, &mut sim.engine).unwrap_err();
     assert!(down.to_string().contains("set `variable`"), "{down}");
+
+    // Classes that share a level, and credits, need the general kind, which does not mean that their
+    // port can be stopped.
+    for classes in [vec![weight(1), weight(3)], vec![level(1), credits()], vec![level(0), level(1)]]
+    {
+        let port = PortConfig { pausable: false, ..with_classes(classes) };
+        let mut sim = Sim::build(&wire(port));
+        let paused = sim.net.set_paused(now, PORT, class, true, &mut sim.engine).unwrap_err();
+        assert!(paused.to_string().contains("set `pausable`"), "{paused}");
+        let loss = Some(Impairment::loss(0.5, 1));
+        let lost = sim.net.set_impairment(now, PORT, loss, &mut sim.engine).unwrap_err();
+        assert!(lost.to_string().contains("set `variable`"), "{lost}");
+        let slow = sim.net.set_rate(now, PORT, gbps(1), &mut sim.engine).unwrap_err();
+        assert!(slow.to_string().contains("set `variable`"), "{slow}");
+        let pfc = PfcConfig {
+            pause: Bytes::new(20_000),
+            resume: Bytes::new(10_000),
+            headroom: Bytes::new(30_000),
+            classes: vec![class],
+        };
+        let pfc = sim.net.enable_pfc(pfc).unwrap_err();
+        assert!(pfc.to_string().contains("set `pausable`"), "{pfc}");
+    }
 
     let mut sim = Sim::build(&variable());
     let zero = sim.net.set_rate(now, PORT, Rate::from_bps(0), &mut sim.engine).unwrap_err();

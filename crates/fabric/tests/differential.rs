@@ -2,10 +2,13 @@
 
 mod support;
 
+use apus_cc::bolt::BoltFields;
 use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
-use apus_cc::{Ecn, SwitchAlgorithm};
+use apus_cc::notified::switch::QueueReport;
+use apus_cc::{AlgorithmFields, Ecn, SwitchAlgorithm};
 use apus_fabric::{
-    ClassConfig, ClassCounters, PortConfig, PortCounters, PortKind, Sent, Tier, Topology,
+    ClassConfig, ClassCounters, PortConfig, PortCounters, PortKind, Sent, Signalling, Tier,
+    Topology,
 };
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
@@ -15,6 +18,8 @@ use support::{Delivery, Sim, wire};
 #[derive(Clone, Debug)]
 enum Gap {
     Ps(u64),
+    /// Times that 1000 B take.
+    Services(u64),
     /// Exactly when the port runs empty: the tie.
     WhenIdle,
 }
@@ -30,14 +35,26 @@ struct Arrival {
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![
         2 => Just(Gap::Ps(0)),
+        6 => (0..4_u64).prop_map(Gap::Services),
         6 => (0..400_000_u64).prop_map(Gap::Ps),
         2 => Just(Gap::WhenIdle),
         1 => (0..10_000_000_u64).prop_map(Gap::Ps),
     ];
-    let bytes = prop_oneof![Just(84_u32), Just(1538), Just(4178), 1..9216_u32];
+    let bytes = prop_oneof![6 => Just(1000_u32), 6 => Just(3000), 1 => Just(84_u32), 1 => Just(1538), 1 => Just(4178), 1 => 1..9216_u32];
     let arrival = (gap, bytes, any::<bool>(), 0..5_u8)
         .prop_map(|(gap, bytes, capable, class)| Arrival { gap, bytes, capable, class });
     prop::collection::vec(arrival, 1..200)
+}
+
+/// None at all, less than a service, several services.
+fn delays() -> impl Strategy<Value = Span> {
+    prop::sample::select(vec![Span::ZERO, Span::from_ns(7), Span::from_us(1)])
+}
+
+fn wire_of(delay: Span, port: PortConfig) -> Topology {
+    let mut topology = wire(port);
+    topology.links[0].delay = delay;
+    topology
 }
 
 fn rates() -> impl Strategy<Value = Rate> {
@@ -50,8 +67,8 @@ struct Observed {
     sent: Vec<Sent>,
     seen: Vec<(PortCounters, Bytes, Time)>,
     classes: Vec<(ClassCounters, Bytes)>,
-    /// Most bytes of each class's own packets, and of others that joined it; not of a FIFO port.
-    most: Vec<[Option<Bytes>; 2]>,
+    /// What the port told of each packet to its own host.
+    signals: Vec<Option<(HostId, u32)>>,
     delivered: Vec<Delivery>,
 }
 
@@ -59,11 +76,21 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
     let port = PortId::new(0);
     let route = sim.route(0, 1);
     let (mut sent, mut seen, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut signals = Vec::new();
+    sim.net.answer_signals(Signalling {
+        payload: |_, _, signal| signal.queue.get() as u32,
+        class: None,
+        wire_bytes: 84,
+        instant: false,
+    });
     let classes: Vec<ClassId> =
         (0..sim.net.class_count(port)).map(|class| ClassId::new(class as u8)).collect();
     for (id, arrival) in (0..).zip(arrivals) {
         let at = match arrival.gap {
             Gap::Ps(gap) => sim.now() + Span::from_ps(gap),
+            Gap::Services(n) => {
+                sim.now() + sim.net.rate(port).serialization_time(Bytes::new(1000)) * n
+            }
             Gap::WhenIdle => sim.net.busy_until(port).max(sim.now()),
         };
         if events_first {
@@ -78,16 +105,16 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
         }));
         let mut packet = sim.packet(route, arrival.bytes, id);
         packet.class = ClassId::new(arrival.class);
+        packet.congestion.fields = AlgorithmFields::Bolt(BoltFields::new(0, 0));
         packet.congestion.ecn = if arrival.capable { Ecn::Capable } else { Ecn::NotCapable };
         sent.push(sim.send(packet));
+        signals.push(sim.net.take_own_signal());
         sim.net.check_conservation().unwrap();
     }
     sim.run();
     let end = sim.now();
     seen.push((sim.net.port_counters(port, end), Bytes::ZERO, end));
-    let most = |class| [sim.net.max_own_bytes(port, class), sim.net.max_foreign_bytes(port, class)];
-    let most = classes.into_iter().map(most).collect();
-    Observed { sent, seen, classes: of_classes, most, delivered: sim.delivered }
+    Observed { sent, seen, classes: of_classes, signals, delivered: sim.delivered }
 }
 
 proptest! {
@@ -96,16 +123,20 @@ proptest! {
         rate in rates(),
         limit in prop_oneof![Just(Bytes::MAX), (1000..60_000_u64).prop_map(Bytes::new)],
         threshold in (0..30_000_u64).prop_map(Bytes::new),
+        class_limit in prop::option::of((1000..20_000_u64).prop_map(Bytes::new)),
+        delay in delays(),
         arrivals in arrivals(),
     ) {
         let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
-        let topology = wire(PortConfig::new(rate, limit).with_algorithm(&marker));
+        let mut port = PortConfig::new(rate, limit).with_algorithm(&marker);
+        port.classes[0].limit = class_limit.unwrap_or(Bytes::MAX);
+        let topology = wire_of(delay, port);
         let fifo = observe(Sim::build(&topology), &arrivals, false);
         for least in [PortKind::Strict, PortKind::Class] {
             for events_first in [false, true] {
                 let sim = Sim::build_at_least(&topology, least);
                 let other = observe(sim, &arrivals, events_first);
-                prop_assert_eq!(&fifo, &Observed { most: fifo.most.clone(), ..other });
+                prop_assert_eq!(&fifo, &other);
             }
         }
     }
@@ -119,19 +150,21 @@ proptest! {
         priorities in Just(vec![0_u8, 1, 4, 9]).prop_shuffle(),
         count in 2..5_usize,
         limits in prop::option::of((1..20_u32, 1000..20_000_u64)),
+        delay in delays(),
         arrivals in arrivals(),
     ) {
         let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
         let mut port = PortConfig::new(rate, limit);
         let class = |priority| ClassConfig { priority, ..ClassConfig::default() };
         port.classes = priorities[..count].iter().copied().map(class).collect();
+        port.classes[0].algorithm = SwitchAlgorithm::Report(QueueReport);
         port.classes[1].algorithm = marker;
         if let Some((packets, bytes)) = limits {
             port.classes[0].limit_packets = packets;
             port.classes[1].limit = Bytes::new(bytes);
         }
         prop_assert_eq!(port.kind(), PortKind::Strict);
-        let topology = wire(port);
+        let topology = wire_of(delay, port);
         let general = observe(Sim::build_at_least(&topology, PortKind::Class), &arrivals, false);
         for events_first in [false, true] {
             let strict = observe(Sim::build(&topology), &arrivals, events_first);

@@ -18,6 +18,8 @@ pub enum PlanError {
     Pfc(ControlError),
     /// The system starts no thread for a part of the network.
     Thread(io::Error),
+    /// A port with a fault is not made for it.
+    Fault(ControlError),
 }
 
 impl fmt::Display for PlanError {
@@ -25,7 +27,7 @@ impl fmt::Display for PlanError {
         match self {
             Self::Topology(error) => error.fmt(f),
             Self::Route(error) => error.fmt(f),
-            Self::Pfc(error) => error.fmt(f),
+            Self::Pfc(error) | Self::Fault(error) => error.fmt(f),
             Self::Thread(error) => {
                 write!(f, "the system starts no thread ({error}); fewer threads may do")
             }
@@ -41,6 +43,9 @@ pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
     let mut network = network.map_err(PlanError::Topology)?;
     if let Some(pfc) = &plan.pfc {
         network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
+    }
+    for fault in &plan.faults {
+        network.check_variable(fault.port).map_err(PlanError::Fault)?;
     }
     Ok(network)
 }

@@ -69,7 +69,7 @@ pub(crate) struct Calendar {
     place_of: Vec<u32>,
     /// By place: when the next packet arrives.
     arrivals: Vec<u64>,
-    /// By place; empty if there are FIFO ports only.
+    /// By place; empty if no port is of the general kind.
     own: Vec<Own>,
     /// The place whose own events are being handled: it is looked at afterwards anyway.
     busy: Option<u32>,

@@ -68,6 +68,9 @@ impl Faults {
             let impairment = impairment.filter(|_| change.begins);
             network.set_impairment(now, port, impairment, &mut scheduler)
         };
-        debug_assert!(changed.is_ok(), "ports with faults are variable: {changed:?}");
+        debug_assert!(
+            changed.is_ok(),
+            "a plan whose faults its ports cannot have is no run: {changed:?}"
+        );
     }
 }

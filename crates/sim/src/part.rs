@@ -241,9 +241,8 @@ impl Part {
                 network.prefetch_unsorted_packets(port);
             }
             let other_part = |next: PortId| Some(owners[next.index()]).filter(|&part| part != id);
-            let mut earliest = Time::MAX;
             let take = |part: u32, arrives, packet: Transit<&Header>, noted: Option<&Telemetry>| {
-                earliest = earliest.min(arrives);
+                first = first.min(arrives);
                 let parcel = &mut outboxes[part as usize];
                 parcel.telemetry.extend(noted);
                 let route = packet.fields.route;
@@ -254,7 +253,6 @@ impl Part {
                 parcel.messages.push(Message { port, arrives, packet });
             };
             let more = network.hand_over((now, port), &mut scheduler, other_part, take);
-            first = first.min(earliest);
             if let Some(more) = more {
                 first = first.min(more);
                 ports[again] = port;

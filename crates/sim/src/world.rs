@@ -124,7 +124,7 @@ pub(crate) struct World {
     pub(crate) credits: bool,
     /// The time of the event being handled; between phases, the end of the last one.
     pub(crate) now: Time,
-    /// Ports with packets for other parts of the network.
+    /// Ports whose links have packets that may go on in other parts of the network, or will have.
     pub(crate) to_hand_over: Vec<PortId>,
     /// Measures workloads that have a name, if any has.
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,

@@ -87,30 +87,28 @@ impl<P> Network<P> {
     }
 
     /// The most wire bytes that a class of a port has held so far of packets sent in that class: those
-    /// of a class beyond the last, which join the last, do not count. `None` at a FIFO port, which
-    /// does not look at classes.
+    /// of a class beyond the last, which join the last, do not count. `None` at a FIFO or strict port,
+    /// which do not count them.
     ///
     /// # Panics
     /// If a class port has no such class.
     #[must_use]
     pub fn max_own_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
         match &self.ports[port.index()] {
-            Port::Fifo(_) => None,
-            Port::Strict(port) => Some(port.max_own_bytes(class)),
+            Port::Fifo(_) | Port::Strict(_) => None,
             Port::Class(port) => Some(port.max_own_bytes(class)),
         }
     }
 
     /// The most wire bytes of packets sent in a class beyond the last that have joined this class of a
-    /// port, all while it was never empty. `None` at a FIFO port.
+    /// port, all while it was never empty. `None` at a FIFO or strict port.
     ///
     /// # Panics
     /// If a class port has no such class.
     #[must_use]
     pub fn max_foreign_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
         match &self.ports[port.index()] {
-            Port::Fifo(_) => None,
-            Port::Strict(port) => Some(port.max_foreign_bytes(class)),
+            Port::Fifo(_) | Port::Strict(_) => None,
             Port::Class(port) => Some(port.max_foreign_bytes(class)),
         }
     }

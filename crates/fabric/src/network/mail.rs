@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use apus_units::{ClassId, PortId, Time};
 
 use super::{ControlError, Network, Outcome};
-use crate::config::PortKind;
 use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::PacketRef;
@@ -71,16 +70,14 @@ pub(crate) fn leave(pfc: &mut Pfc, fields: &crate::Fields, routes: &RouteTable) 
 }
 
 impl<P> Network<P> {
-    /// Lets every switch pause what fills its memory. Every port must be a class port
+    /// Lets every switch pause what fills its memory. Every port must be pausable
     /// ([`Topology::with_pausable_ports`](crate::Topology::with_pausable_ports)).
     ///
     /// # Errors
     /// If the thresholds contradict each other, or a port cannot be paused.
     pub fn enable_pfc(&mut self, config: PfcConfig) -> Result<(), ControlError> {
         config.check().map_err(ControlError)?;
-        if let Some(port) = self.ports().find(|&port| self.port_kind(port) != PortKind::Class) {
-            return Err(self.refuse(port, "cannot be paused; set `pausable` in its `PortConfig`"));
-        }
+        self.ports().try_for_each(|port| self.check_pausable(port))?;
         for (port, class) in self.ports().flat_map(|p| config.classes.iter().map(move |c| (p, *c)))
         {
             // A NIC has one class for all: it is paused with any of them.

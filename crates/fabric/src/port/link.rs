@@ -182,6 +182,13 @@ impl Link {
         self.sorted += 1;
     }
 
+    /// The same for a port that counts by itself what departs.
+    #[inline]
+    pub(crate) fn hand_over_and_forget(&mut self) {
+        self.hand_over();
+        self.forget_handed_over();
+    }
+
     /// Forgets up to `departed` of the oldest packets, as far as they were handed over; says how
     /// many.
     #[inline]

@@ -49,7 +49,7 @@ pub(crate) enum Port {
 }
 
 impl Port {
-    /// Cache lines that a packet needs of a FIFO port.
+    /// Cache lines that a packet needs of a FIFO port, and of a strict one beside its classes.
     pub(crate) const HOT_LINES: usize = 3;
 
     /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
@@ -100,22 +100,16 @@ impl Port {
     pub(crate) fn hand_over(&mut self) {
         match self {
             Self::Fifo(port) => port.link.hand_over(),
-            Self::Strict(port) => {
-                port.link.hand_over();
-                port.link.forget_handed_over();
-            }
-            Self::Class(port) => {
-                port.link.hand_over();
-                port.link.forget_handed_over();
-            }
+            Self::Strict(StrictPort { link, .. }) => link.hand_over_and_forget(),
+            Self::Class(port) => port.link.hand_over_and_forget(),
         }
     }
 
-    /// Before packets are sorted, at `now`.
+    /// Before packets are sorted, at `now`: what arrives before `now` plus the link's delay is on the link.
     #[inline]
     pub(crate) fn begin_hand_over(&mut self, now: Time) {
         if let Self::Strict(port) = self {
-            port.begin_hand_over(now);
+            port.catch_up(now);
         }
     }
 

@@ -10,6 +10,16 @@ impl ClassPort {
         self.rate
     }
 
+    /// Whether its classes may be paused.
+    pub(crate) fn is_pausable(&self) -> bool {
+        self.pausable
+    }
+
+    /// Whether its link may fail, lose packets and change its rate.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.variable
+    }
+
     pub(crate) fn class_count(&self) -> usize {
         self.classes.classes.len()
     }

@@ -50,6 +50,8 @@ pub(crate) struct ClassPort {
     /// enters the link when its service begins, and a `Service` event is asked for only if another
     /// packet waits. What follows from its departure is noted by the next call.
     certain: bool,
+    pausable: bool,
+    variable: bool,
     classes: Classes,
     in_service: Option<InService>,
     /// A `Service` event is pending.
@@ -87,6 +89,8 @@ impl ClassPort {
             rate: config.rate,
             certain: matches!(memory, Memory::Own { .. }) && !config.variable && !config.pausable,
             memory,
+            pausable: config.pausable,
+            variable: config.variable,
             classes: Classes::new(&config.classes),
             in_service: None,
             service_armed: false,

@@ -1,6 +1,6 @@
 //! What can be read off a port of strict priorities, which may not have caught up with `now`.
 
-use apus_units::{Bytes, ClassId, Rate, Time};
+use apus_units::{ClassId, Rate, Time};
 
 use super::StrictPort;
 use super::class::{StrictClass, Waiting};
@@ -67,7 +67,7 @@ impl StrictPort {
         let (place, class) = self.class(class);
         let served = self.in_service.bytes > 0 && usize::from(self.in_service.place) == place;
         let mut queued =
-            Count { packets: class.queue.len() as u64 + u64::from(served), bytes: class.bytes() };
+            Count { packets: class.queue.len() as u64 + u64::from(served), bytes: class.bytes };
         if served && self.is_over(now) {
             queued.sub(self.in_service.bytes);
         }
@@ -80,17 +80,6 @@ impl StrictPort {
     /// Bytes of one class in the port.
     pub(crate) fn class_bytes(&self, class: ClassId, now: Time) -> u64 {
         self.class_queued(class, now).bytes
-    }
-
-    /// The most bytes of packets sent in a class that it has held.
-    pub(crate) fn max_own_bytes(&self, class: ClassId) -> Bytes {
-        Bytes::new(self.class(class).1.max_own_bytes)
-    }
-
-    /// The most bytes of packets sent in a class that the port does not have that have joined this
-    /// one while it was never empty.
-    pub(crate) fn max_foreign_bytes(&self, class: ClassId) -> Bytes {
-        Bytes::new(self.class(class).1.max_joined_bytes)
     }
 
     /// What one class has counted.

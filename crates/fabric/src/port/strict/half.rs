@@ -35,13 +35,13 @@ impl StrictPort {
             return Ok(());
         }
         for (view, &place) in self.views.iter_mut().zip(&self.places) {
-            view.bytes = Bytes::new(self.classes[usize::from(place)].bytes());
+            view.bytes = Bytes::new(self.classes[usize::from(place)].bytes);
         }
         let bytes = fields.wire_bytes;
         let came = |class: &super::StrictClass| class.offered.bytes - class.dropped.bytes;
         // The packet itself was offered already.
         let sent = self.classes.iter().map(came).sum::<u64>() - u64::from(bytes) - self.queue_bytes;
-        let class_bytes = self.classes[place].bytes();
+        let class_bytes = self.classes[place].bytes;
         let serving = self.free_at > now && usize::from(self.in_service.place) == place;
         let served = if serving { u64::from(self.in_service.bytes) } else { 0 };
         let view = PortView {

@@ -23,8 +23,6 @@ use crate::topology::Node;
 struct InService {
     /// 0: none.
     bytes: u32,
-    /// The same if it was sent in the class that it is in, otherwise 0.
-    own: u32,
     /// Of its class.
     place: u8,
 }
@@ -35,13 +33,14 @@ struct InService {
 /// Its departures follow from its arrivals alone, and a packet enters the link's ring when its service
 /// begins. So nobody needs to know at once that a service has ended: the port catches up when it is
 /// touched next, by a packet that joins or by one that is taken from its link, and no event is asked for
-/// at all. That is never too late: while packets wait, the one in service is on the link, and when it
-/// arrives at the peer its departure, at which the next service begins, lies as far back as the link is
-/// long. What every packet needs comes first.
+/// at all. That is never too late: while packets wait, the packet whose service began last is on the
+/// link (or, of a shared link, the engine sorts what enters it), and it arrives at the peer no earlier
+/// than it departs, which is when the next service begins. What every packet needs comes first.
 #[repr(C, align(64))]
 pub(crate) struct StrictPort {
     pub(crate) link: Link,
-    /// When the last service that has begun ends. If packets wait, this one is on the link.
+    /// When the service that began last ends. Before that, and while packets wait, its packet has
+    /// entered the link and not yet arrived.
     free_at: Time,
     /// Bytes in the port, a packet in service included, as far as it has caught up.
     queue_bytes: u64,
@@ -59,8 +58,6 @@ pub(crate) struct StrictPort {
     plain: bool,
     /// Some class has a limit of its own.
     limited: bool,
-    /// Packets have joined a class in which they were not sent.
-    mixed: bool,
     /// By number of a class: its place in the order of service.
     places: [u8; PortConfig::MOST_STRICT],
     /// By place.
@@ -104,7 +101,6 @@ impl StrictPort {
             last: config.classes.len() as u8 - 1,
             plain: classes.iter().all(|class| class.algorithm.is_plain()),
             limited: classes.iter().any(StrictClass::is_limited),
-            mixed: false,
             places,
             classes,
             packet_time: 0,
@@ -136,7 +132,7 @@ impl StrictPort {
     /// Begins every service up to and at `now`. Whatever joined the port before `now` must have; at each
     /// departure only what came before it is chosen from, whatever comes at the same instant.
     #[inline]
-    fn catch_up(&mut self, now: Time) {
+    pub(crate) fn catch_up(&mut self, now: Time) {
         while self.free_at <= now {
             self.end_service();
             if self.waiting == 0 {
@@ -149,11 +145,10 @@ impl StrictPort {
     /// The packet in service has left.
     #[inline(always)]
     fn end_service(&mut self) {
-        let InService { bytes, own, place } = self.in_service;
+        let InService { bytes, place } = self.in_service;
         self.queue_bytes -= u64::from(bytes);
         self.in_service.bytes = 0;
-        self.in_service.own = 0;
-        self.classes[usize::from(place)].leave(bytes, own);
+        self.classes[usize::from(place)].bytes -= u64::from(bytes);
     }
 
     /// The first packet of the first class in which any waits is served from when the one before left.
@@ -161,7 +156,7 @@ impl StrictPort {
     fn begin_service(&mut self) {
         let place = self.waiting.trailing_zeros() as u8;
         let queue = &mut self.classes[usize::from(place)].queue;
-        let Some(Waiting { packet, bytes, own }) = queue.pop_front() else {
+        let Some(Waiting { packet, bytes }) = queue.pop_front() else {
             unreachable!("a bit is set while packets of the class wait")
         };
         if queue.len() == 0 {
@@ -169,7 +164,7 @@ impl StrictPort {
         }
         let departs = self.free_at + self.serialization_time(bytes);
         self.free_at = departs;
-        self.in_service = InService { bytes, own, place };
+        self.in_service = InService { bytes, place };
         let departs_ps = u128::from(departs.as_ps());
         self.packet_time = self.packet_time.wrapping_add(departs_ps);
         self.byte_time_sum = self.byte_time_sum.wrapping_add(departs_ps * u128::from(bytes));
@@ -190,7 +185,7 @@ impl StrictPort {
         }
         let place = self.admit(now, bytes, class)?;
         self.show(now, packet, fields, signals)?;
-        self.accept(now, packet, (bytes, class, place), schedule);
+        self.accept(now, packet, (bytes, place), schedule);
         Ok(())
     }
 
@@ -204,7 +199,7 @@ impl StrictPort {
         schedule: &mut S,
     ) -> Result<(), DropReason> {
         let place = self.admit(now, bytes, class)?;
-        self.accept(now, packet, (bytes, class, place), schedule);
+        self.accept(now, packet, (bytes, place), schedule);
         Ok(())
     }
 
@@ -229,26 +224,19 @@ impl StrictPort {
         &mut self,
         now: Time,
         packet: PacketRef,
-        (bytes, class, place): (u32, ClassId, usize),
+        (bytes, place): (u32, usize),
         schedule: &mut S,
     ) {
         self.queue_bytes += u64::from(bytes);
         self.max_queue_bytes = self.max_queue_bytes.max(self.queue_bytes);
-        let is_own = class.index() as u8 <= self.last;
-        let own = if is_own { bytes } else { 0 };
-        if is_own && !self.mixed {
-            self.classes[place].join(bytes);
-        } else {
-            self.mixed = true;
-            self.classes[place].join_mixed(bytes, own);
-        }
+        self.classes[place].bytes += u64::from(bytes);
         if self.free_at > now {
-            return self.wait(now, Waiting { packet, bytes, own }, place, schedule);
+            return self.wait(now, Waiting { packet, bytes }, place, schedule);
         }
         let stay = self.serialization_time(bytes);
         let departs = now + stay;
         self.free_at = departs;
-        self.in_service = InService { bytes, own, place: place as u8 };
+        self.in_service = InService { bytes, place: place as u8 };
         let stay = u128::from(stay.as_ps());
         self.packet_time = self.packet_time.wrapping_add(stay);
         self.byte_time_sum = self.byte_time_sum.wrapping_add(stay * u128::from(bytes));
@@ -289,11 +277,6 @@ impl StrictPort {
             self.catch_up(limit.saturating_sub(self.link.delay()));
         }
         self.link.pop_sorted_before(limit, take)
-    }
-
-    /// Puts on the shared link what arrives before `now` plus the link's delay, and more.
-    pub(crate) fn begin_hand_over(&mut self, now: Time) {
-        self.catch_up(now);
     }
 
     /// All that is on the shared link is sorted: when more enters it by itself, if so.

@@ -1,0 +1,139 @@
+//! What can be done to ports in a run: pauses, failures, impairments and rates of their links.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use apus_units::{ClassId, PortId, Rate, Time};
+
+use super::Network;
+use crate::event::Schedule;
+use crate::impairment::Impairment;
+use crate::port::{ClassPort, Port};
+
+/// A change that a port cannot make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlError(pub(super) String);
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for ControlError {}
+
+impl<P> Network<P> {
+    pub(super) fn refuse(&self, port: PortId, why: &str) -> ControlError {
+        ControlError(format!("port {} {why}", self.port_name(port)))
+    }
+
+    /// Whether the link of a port may fail, lose packets and change its rate in a run.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub fn check_variable(&self, port: PortId) -> Result<(), ControlError> {
+        self.check_setting(port, "variable", ClassPort::is_variable)
+    }
+
+    /// Whether classes of a port may be paused in a run.
+    pub(super) fn check_pausable(&self, port: PortId) -> Result<(), ControlError> {
+        self.check_setting(port, "pausable", ClassPort::is_pausable)
+    }
+
+    fn check_setting(
+        &self,
+        port: PortId,
+        setting: &str,
+        is_set: impl Fn(&ClassPort) -> bool,
+    ) -> Result<(), ControlError> {
+        match &self.ports[port.index()] {
+            Port::Class(found) if is_set(found) => Ok(()),
+            Port::Fifo(_) | Port::Strict(_) | Port::Class(_) => {
+                let why =
+                    format!("cannot be changed in a run; set `{setting}` in its `PortConfig`");
+                Err(self.refuse(port, &why))
+            }
+        }
+    }
+
+    /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class
+    /// accepts packets as before. The events pending stay as they are.
+    ///
+    /// # Errors
+    /// If the port is not pausable or has no such class.
+    pub fn set_paused<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        class: ClassId,
+        paused: bool,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        let classes = self.class_count(port);
+        if class.index() >= classes {
+            let why = format!("has no {class}; it has {classes}, numbered from 0");
+            return Err(self.refuse(port, &why));
+        }
+        self.check_pausable(port)?;
+        let (found, mut env) = self.class_port(port, schedule);
+        found.set_paused(now, class, paused, &mut env);
+        Ok(())
+    }
+
+    /// Fails the link behind a port or repairs it, in that direction alone. What is in the port when
+    /// it fails is lost, as is what comes while it is down; what is on the wire arrives.
+    ///
+    /// # Errors
+    /// If the port is not variable.
+    pub fn set_link_up<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        up: bool,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        self.check_variable(port)?;
+        let (found, mut env) = self.class_port(port, schedule);
+        found.set_up(now, up, &mut env);
+        Ok(())
+    }
+
+    /// Lets the link behind a port lose or corrupt packets that depart from here on, in that direction
+    /// alone, or stops it.
+    ///
+    /// # Errors
+    /// If the port is not variable.
+    pub fn set_impairment<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        impairment: Option<Impairment>,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        self.check_variable(port)?;
+        let (found, mut env) = self.class_port(port, schedule);
+        found.set_impairment(now, impairment, &mut env);
+        Ok(())
+    }
+
+    /// Changes the rate of the link behind a port, from the next packet on.
+    ///
+    /// # Errors
+    /// If the port is not variable, or the rate is 0.
+    pub fn set_rate<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        rate: Rate,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        if rate.as_bps() == 0 {
+            return Err(self.refuse(port, "cannot have rate 0; fail the link instead"));
+        }
+        self.check_variable(port)?;
+        let (found, mut env) = self.class_port(port, schedule);
+        found.set_rate(now, rate, &mut env);
+        Ok(())
+    }
+}
