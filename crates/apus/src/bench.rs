@@ -32,8 +32,8 @@ pub struct Bench {
     /// Threads of a run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     threads: u32,
-    /// Gives ports two classes, with acknowledgements in a strict class above data, and lets none be
-    /// of the simplest kind.
+    /// Gives ports of switches two classes, acknowledgements in strict priority above data, and lets none
+    /// be a FIFO port.
     #[arg(long)]
     class_ports: bool,
     /// Changes a setting of the cases, as in a scenario: `duration=1ms`.

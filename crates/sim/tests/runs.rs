@@ -3,9 +3,10 @@
 mod support;
 
 use apus_fabric::{PortKind, Topology};
+use apus_sim::Simulation;
 use apus_sim::host_model::{EngineCosts, HostModel};
-use apus_sim::plan::Plan;
-use apus_units::{Bytes, Rate, Span, Time};
+use apus_sim::plan::{Fault, FaultKind, Plan};
+use apus_units::{Bytes, PortId, Rate, Span, Time};
 use support::{connection, fingerprint, plan, run, tier};
 
 const SWIFT: (&str, &[(&str, &str)]) = ("swift", &[]);
@@ -60,6 +61,23 @@ fn all_kinds_of_port_give_the_same_run() {
         class.cost.events = fifo.cost.events;
         class.cost.event_hash.clone_from(&fifo.cost.event_hash);
         assert_eq!(fingerprint(&fifo), fingerprint(&class));
+    }
+}
+
+/// A fault of a port that is not made for one would go by without a trace.
+#[test]
+fn a_fault_that_a_port_cannot_have_is_an_error() {
+    for least_ports in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
+        let mut plan = incast(4, 1 << 20, HostModel::IDEAL);
+        plan.least_ports = least_ports;
+        plan.faults.push(Fault {
+            port: PortId::new(0),
+            at: Time::ZERO,
+            until: Time::MAX,
+            kind: FaultKind::Loss(0.1),
+        });
+        let Err(error) = Simulation::new(&plan) else { panic!("{least_ports:?} takes it") };
+        assert!(error.to_string().contains("set `variable`"), "{error}");
     }
 }
 
