@@ -56,7 +56,7 @@ fn what_waits_is_handed_over_before_it_arrives() {
             |part, arrives, packet, _| {
                 assert_eq!(part, 1);
                 assert!(arrives >= now, "{} comes too late", packet.payload);
-                got.push((arrives.as_ps(), packet.payload));
+                got.push((arrives.as_ps(), *packet.payload));
             },
         );
         // The other part has gone no further than a link's delay beyond what it was told of.
