@@ -99,9 +99,13 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
         pair.client.drive();
     }
     std::thread::sleep(wait);
+    let [_, looks] = pair.plain_looks();
+    pair.server.drive();
+    // Held off until details were due, it looks in detail, and the kernel says so with the datagram.
+    let plain = pair.plain_looks()[1] > looks;
     pair.until(1, write).expect("written");
     // The histogram's middle of a bucket, within a 64th.
-    assert!(longest() > wait.as_secs_f64() * 1e6 * 63.0 / 64.0, "{} us", longest());
+    assert!(longest() > wait.as_secs_f64() * 1e6 * 63.0 / 64.0, "{} us, plain: {plain}", longest());
 
     // Many at once, which the kernel aggregates, and messages behind them.
     let bytes = pattern(1, 1 << 20);
@@ -127,7 +131,9 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
 fn a_long_batch_is_acknowledged_while_it_is_read() {
     let (pair, [connection, _peer]) = Pair::connect(|config| {
         config.max_mtu = 1500;
-        config.algorithm = build("constant", None, &[("window", "256")]).expect("constant");
+        // Timeouts are the machine's: a thread that was held off.
+        let settings = [("window", "256"), ("min_rto", "60s"), ("initial_rto", "60s")];
+        config.algorithm = build("constant", None, &settings).expect("constant");
     });
     let region = pair.server.register(vec![0; 1 << 20], Access::Write).expect("memory");
     for round in 0..10 {
@@ -139,6 +145,24 @@ fn a_long_batch_is_acknowledged_while_it_is_read() {
     }
     let (_, counters) = connection.flow_state(0).expect("open");
     assert!(counters.packets_sent >= 10 * (1 << 20) / 1500);
-    // Timeouts are the machine's: a thread that was held off.
     assert_eq!(counters.fast_losses, 0, "{counters:?}");
+}
+
+/// An algorithm that understands marks (RFC 3168) hears of each: whoever sends or receives packets that can be
+/// marked looks for them, also if so far only bare acknowledgements came back.
+#[test]
+fn looks_are_not_plain_where_packets_can_be_marked() {
+    let (pair, [connection, _peer]) = Pair::connect(|config| {
+        config.algorithm = build("dctcp", None, &[]).expect("dctcp");
+    });
+    let region = pair.server.register(vec![0; 1000], Access::Write).expect("memory");
+    for _ in 0..2000 {
+        let write = Request::write(region.key(), 0, vec![1; 64]);
+        pair.until(1, submit(&connection, write)).expect("written");
+        for _ in 0..10 {
+            pair.client.drive();
+            pair.server.drive();
+        }
+    }
+    assert_eq!(pair.plain_looks(), [0, 0]);
 }

@@ -359,10 +359,10 @@ impl Engine {
             return;
         }
         // What the peer is owed goes first: acknowledgements.
-        self.send(now);
+        self.send();
         self.sessions.close(now, session);
         // The peer hears of it now: nobody may drive the engine afterwards.
-        self.send(now);
+        self.send();
         self.remove(now, session, End::ClosedHere);
     }
 

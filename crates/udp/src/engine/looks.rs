@@ -8,7 +8,8 @@
 //! * t2 and t5: `now`, if a look less than [`KNOWN_WITHIN`] before was in vain; for any other datagram
 //!   the kernel is asked when it received it;
 //! * hops: those of the flow's last packet that had a TTL; every [`REFRESH`] some packets have;
-//! * ECN marks: peers whose packets can be marked are never looked for plainly.
+//! * ECN marks: not while this side sends packets that can be marked, or has received some; a peer that begins to
+//!   send them to one that does not is noticed within [`REFRESH`].
 //!
 //! Two datagrams waiting again and again end it, as does a flow of which no TTL is known.
 
@@ -20,8 +21,8 @@ const SINGLES: u32 = 64;
 /// Datagrams in a row that had waited, after which the engine looks for batches again. deviation: no source;
 /// as many as one look for batches finds at first.
 const WAITED: u32 = 4;
-/// What came since a vain look this long ago came now. deviation: no source; a send and eight looks, between
-/// which the clock is not read, take 3 us; a twentieth of `base_target`.
+/// What came since a vain look this long ago came now. deviation: no source; a send and sixteen looks, between
+/// which an inline engine does not read the clock, take 5 us; a twentieth of `base_target`.
 const KNOWN_WITHIN: Span = Span::from_us(10);
 /// How long the engine looks plainly before it sees TTL and ECN of some packets again. deviation: no source;
 /// short for a change of routes, long beside 64 packets.
@@ -30,9 +31,20 @@ const REFRESH: Span = Span::from_ms(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Detailed,
-    /// Details are off, but aggregates may still be in the socket.
+    /// Aggregation is off, but aggregates may still be in the socket, and what is there says all.
     Turning,
     Plain,
+}
+
+/// What a look makes of those to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// They stay as they are.
+    No,
+    /// They may become plain, once one is in vain.
+    Plain,
+    /// They are detailed again.
+    Back,
 }
 
 /// What the engine remembers of its looks.
@@ -72,21 +84,28 @@ impl Looks {
         self.stage == Stage::Plain
     }
 
+    #[inline]
+    pub(super) fn is_detailed(&self) -> bool {
+        self.stage == Stage::Detailed
+    }
+
     /// The clock was read.
     #[inline]
     pub(super) fn on_clock(&mut self, now: Time) {
         self.read_at = now;
     }
 
-    /// A look was in vain.
+    /// A look was in vain; whether all looks are plain from now on.
     #[inline]
-    pub(super) fn on_nothing(&mut self) {
+    pub(super) fn on_nothing(&mut self) -> bool {
         self.empty = true;
         self.empty_after = self.read_at;
-        if self.stage == Stage::Turning {
+        let turned = self.stage == Stage::Turning;
+        if turned {
             self.stage = Stage::Plain;
             self.waited = 0;
         }
+        turned
     }
 
     /// A look found something at `now`; whether it came just now.
@@ -98,15 +117,16 @@ impl Looks {
         known
     }
 
-    /// A detailed look found a single datagram that came just now, or something else; whether to try to
-    /// look plainly from now on.
+    /// A detailed look found a single datagram that came just now, or something else.
     #[inline]
-    pub(super) fn on_detailed(&mut self, single: bool) -> bool {
+    pub(super) fn on_detailed(&mut self, single: bool) -> Turn {
         self.singles = if single { self.singles + 1 } else { 0 };
-        self.may
-            && self.stage == Stage::Detailed
-            && self.singles >= SINGLES
-            && self.read_at >= self.turn_at
+        let in_time = self.read_at < self.turn_at;
+        match self.stage {
+            Stage::Turning if !(single && in_time) => Turn::Back,
+            Stage::Detailed if self.may && self.singles >= SINGLES && !in_time => Turn::Plain,
+            _ => Turn::No,
+        }
     }
 
     /// A plain look found a datagram that came just now (`known`) or had waited; whether it is time to
@@ -117,7 +137,7 @@ impl Looks {
         self.waited >= WAITED || self.read_at >= self.turn_at
     }
 
-    /// Details have been turned off.
+    /// Aggregation has been turned off.
     pub(super) fn turn_plain(&mut self) {
         self.stage = Stage::Turning;
         self.turn_at = self.read_at + REFRESH;
@@ -173,18 +193,18 @@ mod tests {
     fn it_turns_after_singles_in_a_row_once_the_socket_is_empty_and_back_when_they_wait() {
         let mut looks = Looks::new(true);
         for _ in 0..SINGLES - 1 {
-            assert!(!looks.on_detailed(true));
+            assert_eq!(looks.on_detailed(true), Turn::No);
         }
-        assert!(!looks.on_detailed(false));
+        assert_eq!(looks.on_detailed(false), Turn::No);
         for _ in 0..SINGLES - 1 {
-            assert!(!looks.on_detailed(true));
+            assert_eq!(looks.on_detailed(true), Turn::No);
         }
-        assert!(looks.on_detailed(true));
+        assert_eq!(looks.on_detailed(true), Turn::Plain);
         looks.turn_plain();
         assert!(!looks.is_plain(), "aggregates may be in the socket");
-        assert!(!looks.on_detailed(true), "it has turned already");
-        looks.on_nothing();
-        assert!(looks.is_plain());
+        assert_eq!(looks.on_detailed(true), Turn::No, "it turns already");
+        assert!(looks.on_nothing() && looks.is_plain());
+        assert!(!looks.on_nothing(), "it has turned");
         for _ in 0..WAITED - 1 {
             assert!(!looks.on_plain(false));
         }
@@ -194,7 +214,23 @@ mod tests {
         }
         assert!(looks.on_plain(false));
         looks.turn_detailed();
-        assert!(!looks.is_plain() && !looks.on_detailed(true));
+        assert!(looks.is_detailed());
+        assert_eq!(looks.on_detailed(true), Turn::No);
+    }
+
+    /// Load that begins while aggregates may be in the socket, or lasts until details are due: the look in vain
+    /// that would make looks plain does not come.
+    #[test]
+    fn a_turn_ends_where_more_than_single_datagrams_come_or_no_look_is_in_vain() {
+        for (single, at_us) in [(false, 1), (true, 100_000)] {
+            let mut looks = Looks::new(true);
+            looks.turn_plain();
+            assert_eq!(looks.on_detailed(true), Turn::No);
+            looks.on_clock(at(at_us));
+            assert_eq!(looks.on_detailed(single), Turn::Back);
+            looks.turn_detailed();
+            assert!(!looks.on_nothing() && looks.is_detailed());
+        }
     }
 
     #[test]
@@ -208,10 +244,10 @@ mod tests {
         assert!(looks.on_plain(true));
         looks.turn_detailed();
         looks.hold();
-        assert!((0..2 * SINGLES).all(|_| !looks.on_detailed(true)));
+        assert!((0..2 * SINGLES).all(|_| looks.on_detailed(true) == Turn::No));
         looks.on_clock(at(200_000));
-        assert!(looks.on_detailed(true));
+        assert_eq!(looks.on_detailed(true), Turn::Plain);
         looks.forbid();
-        assert!((0..2 * SINGLES).all(|_| !looks.on_detailed(true)));
+        assert!((0..2 * SINGLES).all(|_| looks.on_detailed(true) == Turn::No));
     }
 }

@@ -65,9 +65,9 @@ const OFFER_AFTER: Span = Span::from_us(50);
 /// An engine that has not looked for this long was held off: timeouts that fell due meanwhile say nothing
 /// before what came meanwhile is read. deviation: no source; above the longest step.
 const HELD_OFF: Span = Span::from_ms(1);
-/// Steps for which an engine that was held off may leave timers alone, to read: some thousand datagrams.
-/// deviation: no source; more than a socket's buffer holds of full ones.
-const CATCH_UP: u32 = 16;
+/// Datagrams for which an engine that was held off may leave timers alone, to read. deviation: no source; more
+/// than a socket's buffer of 4 MB holds.
+const CATCH_UP: u64 = 4096;
 /// How often regions that were withdrawn are looked at. deviation: no source; short for who waits for the
 /// memory, long for an engine.
 const HOUSEKEEPING: Span = Span::from_ms(10);
@@ -118,9 +118,11 @@ pub(crate) struct Engine {
     outbox: Outbox,
     /// Steps that found nothing to do.
     idle_looks: u32,
-    /// When timers were last looked at, and steps since in which they were left alone.
+    /// When timers were last looked at, and datagrams read since (and steps in which they were left alone).
     timed_at: Time,
-    catching_up: u32,
+    caught_up: u64,
+    /// Datagrams since the last acknowledgement.
+    unanswered: u64,
     /// Whether the socket had more than the last step took.
     unread: bool,
     looks: Looks,
@@ -192,7 +194,8 @@ impl Engine {
             outbox: Outbox::new(),
             idle_looks: 0,
             timed_at: Time::ZERO,
-            catching_up: 0,
+            caught_up: 0,
+            unanswered: 0,
             unread: false,
             looks: Looks::new(plain),
             unpublished: false,
@@ -245,6 +248,7 @@ impl Engine {
                 Mode::Blocking => Span::ZERO,
             };
             let now = self.clock.now();
+            self.looks.on_clock(now);
             if now.since(idle_since) < patience {
                 continue;
             }
@@ -277,18 +281,18 @@ impl Engine {
             return false;
         }
         let submitted = self.take_submissions();
-        if let Some(now) = submitted {
+        if submitted {
             // What was submitted does not wait for a look at the socket.
-            self.send(now);
+            self.send();
         }
-        let mut busy = submitted.is_some();
+        let mut busy = submitted;
         let received = self.receive();
         busy |= received;
         if received && self.looks.is_plain() {
             // What it brought goes first: its answer, the end of an op. Behind an answer there is time for
             // all else; an application that waits for the end of an op goes before it.
             let ended = self.complete();
-            let answered = self.endpoint.has_transmit() && self.send(self.clock.now());
+            let answered = self.send();
             if ended && !answered && !timed {
                 return true;
             }
@@ -306,7 +310,7 @@ impl Engine {
         if mem::take(&mut self.unpublished) {
             self.shared.stats.sessions.publish(self.sessions.counters());
         }
-        busy |= self.send(now);
+        busy |= self.send();
         busy |= self.complete();
         busy
     }
@@ -314,12 +318,12 @@ impl Engine {
     /// Whether timers must wait, because this engine was held off and has not read all that came.
     fn catches_up(&mut self, now: Time) -> bool {
         let held_off = self.unread && now.since(self.timed_at) > HELD_OFF;
-        if held_off && self.catching_up < CATCH_UP {
-            self.catching_up += 1;
+        if held_off && self.caught_up < CATCH_UP {
+            self.caught_up += 1;
             return true;
         }
         self.timed_at = now;
-        self.catching_up = 0;
+        self.caught_up = 0;
         false
     }
 
@@ -387,7 +391,7 @@ impl Engine {
             self.sessions.close(now, session);
         }
         // Peers are told, as far as the socket takes it.
-        self.send(now);
+        self.send();
         self.complete();
         self.shared.drain();
     }

@@ -8,6 +8,7 @@ use apus_units::{FlowId, Time};
 use apus_wire::{Body, Extension, Header, RejectReason, Segment, SegmentKind};
 use bytes::Bytes;
 
+use super::looks::Turn;
 use super::{Engine, RECEIVE_BATCHES};
 use crate::capture::unix_ns;
 use crate::connection::{Message, Shared};
@@ -20,7 +21,7 @@ use crate::sys::{Meta, ReceiveBuffers, TTL};
 /// The ECN codepoint that says congestion (RFC 3168 §5).
 const CONGESTED: u8 = 0b11;
 
-/// Datagrams after which what has come is acknowledged, though more is there: an acknowledgement names the
+/// Datagrams since the last acknowledgement after which what has come is acknowledged, though more is there: an acknowledgement names the
 /// newest 128 packets, and takes all others of its flow for lost. deviation: no source; an aggregate of 64 more
 /// still fits.
 const ANSWER_AFTER: u64 = 32;
@@ -88,8 +89,9 @@ impl Engine {
             add(&self.shared.stats.receive_calls, 1);
             // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
             let more = self.socket.receive(buffers).unwrap_or(true);
-            if buffers.len() == 0 {
-                self.looks.on_nothing();
+            if buffers.len() == 0 && self.looks.on_nothing() && self.socket.detail(false).is_err() {
+                self.look_in_detail();
+                self.looks.hold();
             }
             any |= self.handle_batch(buffers);
             // What comes one by one is answered before the next look.
@@ -108,36 +110,39 @@ impl Engine {
     /// A detailed look found something.
     fn note_detailed(&mut self, single: bool) {
         let known = self.looks.on_found(self.clock.now());
-        if !self.looks.on_detailed(single && known) {
-            return;
-        }
-        let marks = self.owners.iter().flatten().any(|owner| owner.marks);
-        if marks || self.socket.detail(false).is_err() {
-            self.looks.hold();
-        } else {
-            self.looks.turn_plain();
+        match self.looks.on_detailed(single && known) {
+            Turn::No => {}
+            Turn::Plain if self.owners.iter().flatten().any(|owner| owner.marks) => {
+                self.looks.hold();
+            }
+            Turn::Plain => {
+                self.socket.aggregate(false);
+                self.looks.turn_plain();
+            }
+            Turn::Back => self.look_in_detail(),
         }
     }
 
-    fn look_in_detail(&mut self) {
+    pub(super) fn look_in_detail(&mut self) {
+        self.socket.aggregate(true);
         // If the kernel does not let it, the clock is read instead.
-        let _ = self.socket.detail(true).and_then(|()| self.socket.timestamp(false));
+        let _ = self.socket.detail(true);
         self.looks.turn_detailed();
     }
 
     fn handle_batch(&mut self, buffers: &mut ReceiveBuffers) -> bool {
-        let (mut datagrams, mut answered) = (0, 0);
+        let mut datagrams = 0;
         for (meta, bytes) in buffers.received() {
             for datagram in bytes.chunks_mut(meta.segment.max(1)) {
                 datagrams += 1;
+                self.unanswered += 1;
                 if self.capture.is_some() {
                     self.capture_received(meta, datagram);
                 }
                 let now = self.clock.now(); // t3, t6
                 self.handle_datagram(now, meta, datagram);
             }
-            if datagrams - answered >= ANSWER_AFTER {
-                answered = datagrams;
+            if self.unanswered >= ANSWER_AFTER {
                 self.acknowledge();
             }
         }
@@ -147,6 +152,7 @@ impl Engine {
 
     fn count_received(&mut self, datagrams: u64) {
         add(&self.shared.stats.datagrams_received, datagrams);
+        self.caught_up += datagrams;
         self.unpublished |= datagrams > 0;
     }
 
@@ -154,6 +160,8 @@ impl Engine {
     fn handle_datagram(&mut self, now: Time, meta: &Meta, datagram: &mut [u8]) {
         match self.sessions.receive(now, meta.from, datagram) {
             Received::Packet { session, header, extension, payload } => {
+                // It may be what shows that its session is open: its flows know their peers from then on.
+                self.take_session_events(now);
                 self.handle_packet(now, session, meta, (&header, &extension), payload);
             }
             Received::Signal { session, header } => self.handle_signal(now, session, meta, header),

@@ -130,8 +130,13 @@ impl Outbox {
 }
 
 impl Engine {
-    /// Sends what may be sent at `now`, which is now; returns whether anything was.
-    pub(super) fn send(&mut self, now: Time) -> bool {
+    /// Sends what may be sent now; returns whether anything was.
+    pub(super) fn send(&mut self) -> bool {
+        if self.outbox.is_empty() && !self.sessions.has_transmit() && !self.endpoint.has_transmit()
+        {
+            return false;
+        }
+        let now = self.clock.now();
         if !self.outbox.is_empty() && !self.flush(now) {
             return false; // the kernel has no room: the NIC pulls, nothing is pushed
         }
@@ -177,6 +182,7 @@ impl Engine {
     /// Seals acknowledgements, the first at `now`; returns when the last one was.
     fn put_acks(&mut self, mut now: Time) -> Time {
         let mut acks = 0;
+        self.unanswered = 0;
         while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
             let Some(transmit) = self.endpoint.poll_ack(now) else { break }; // at t4
             self.put(now, &transmit);
@@ -203,6 +209,9 @@ impl Engine {
 
     /// Seals a packet into a burst. One that cannot be sealed counts as lost on the way.
     fn put(&mut self, now: Time, transmit: &Transmit) {
+        if transmit.congestion.ecn != Ecn::NotCapable {
+            self.sees_marks(transmit.flow);
+        }
         let owner = self.owners.get(transmit.flow.index()).copied().flatten();
         let Some(Owner { session, place, .. }) = owner else { return };
         let Some(connection) = self.connections.get(session.index()) else { return };
@@ -261,6 +270,17 @@ impl Engine {
             }
         }
         self.outbox.forget_empty();
+    }
+
+    /// What the peer sends may be marked as well as what goes there: such marks are looked for.
+    #[inline]
+    fn sees_marks(&mut self, flow: FlowId) {
+        if let Some(Some(owner)) = self.owners.get_mut(flow.index()) {
+            owner.marks = true;
+        }
+        if !self.looks.is_detailed() {
+            self.look_in_detail();
+        }
     }
 
     /// Seals a probe of the path, an IP packet of `length` bytes.

@@ -11,10 +11,10 @@ use crate::session::SessionId;
 use crate::stats::add;
 
 impl Engine {
-    /// Takes what applications have asked for; returns when, if there was anything.
-    pub(super) fn take_submissions(&mut self) -> Option<Time> {
+    /// Takes what applications have asked for; returns whether there was anything.
+    pub(super) fn take_submissions(&mut self) -> bool {
         if !self.shared.has_commands() {
-            return None;
+            return false;
         }
         let (rare, ring) = self.shared.waiting();
         let now = self.clock.now();
@@ -29,7 +29,7 @@ impl Engine {
             let Some(command) = self.shared.take_rare() else { break };
             self.on_command(now, command);
         }
-        Some(now)
+        true
     }
 
     fn on_command(&mut self, now: Time, command: Command) {

@@ -49,6 +49,7 @@ impl Socket {
         }
         // Kernels before 4.18 do not have it; everything works without.
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+        socket.aggregate(true);
         socket.detail(true)?;
         let (raw, length) = address::encode(bind);
         // SAFETY: the address is valid for `length` bytes for the duration of the call.
@@ -56,8 +57,14 @@ impl Socket {
         Ok(socket)
     }
 
-    /// With `on`, what is received comes aggregated, with TTL, DSCP and ECN; without, one by one and
-    /// bare, and without timestamps. What was aggregated before stays so until it is read.
+    /// Whether what is received may come aggregated. What was before stays so until it is read.
+    pub(crate) fn aggregate(&self, on: bool) {
+        // Kernels before 5.0 do not have it; everything works without.
+        let _ = self.set(libc::SOL_UDP, libc::UDP_GRO, i32::from(on));
+    }
+
+    /// With `on`, what is received comes with TTL, DSCP, ECN and [`Socket::timestamp`]s of what is received;
+    /// without, bare.
     pub(crate) fn detail(&self, on: bool) -> io::Result<()> {
         let value = i32::from(on);
         if self.v6 {
@@ -67,9 +74,11 @@ impl Socket {
             self.set(libc::IPPROTO_IP, libc::IP_RECVTTL, value)?;
             self.set(libc::IPPROTO_IP, libc::IP_RECVTOS, value)?;
         }
-        // Kernels before 5.0 do not have it; everything works without.
-        let _ = self.set(libc::SOL_UDP, libc::UDP_GRO, value);
-        if on { Ok(()) } else { self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0) }
+        if on {
+            self.timestamp(false)
+        } else {
+            self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0)
+        }
     }
 
     /// Asks for the time at which the kernel, and the NIC if it can, received each datagram; with
