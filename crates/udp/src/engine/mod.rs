@@ -2,9 +2,9 @@
 //!
 //! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
 //! loop. What it calls lies in the files of this folder: `submit` (from applications), `receive`
-//! (from the socket), `connect` (sessions that come and go), `siblings` (other engines
-//! of the host), `send` (to the socket), `shared` (what
-//! applications see of it).
+//! (from the socket) and `looks` (with how much detail), `connect` (sessions that come and go) and
+//! `path` (their MTU), `places` (connections by index), `siblings` (other engines of the host), `send`
+//! (to the socket), `departures` (when that left), `shared` (what applications see of it).
 
 mod connect;
 mod departures;
