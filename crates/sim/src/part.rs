@@ -2,27 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apus_cc::bolt::link_rate_code;
-use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal, Telemetry};
-use apus_fabric::{FabricEvent, Outcome, RouteError, RouteId, Signalling, Transit};
-use apus_transport::{Endpoint, EndpointConfig};
-use apus_units::{FlowId, HostId, PortId, Time};
-use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
+use apus_cc::Telemetry;
+use apus_fabric::{FabricEvent, Outcome, RouteId, Transit};
+use apus_units::{HostId, PortId, Time};
+use apus_wire::Header;
 
-use crate::application::Source;
-use crate::build::PlanError;
+use crate::build::{PlanError, build_network, make_hosts};
 use crate::calendar::Calendar;
-use crate::clock::{Clock, HostClocks};
-use crate::host::{Host, HostFlow};
-use crate::host_model::Nic;
+use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::parallel::{Exchange, Message, PanicAlarm, Parcel};
 use crate::partition::Partition;
-use crate::plan::{ConnectionPlan, Plan};
+use crate::plan::Plan;
 use crate::queue::EventQueue;
-use crate::random::{Purpose, Stream};
-use crate::service::Devices;
 use crate::windows::{Desk, Handled};
 use crate::world::{Entities, Entity, Pending, World};
 
@@ -60,8 +53,7 @@ pub(crate) struct Part {
 impl Part {
     /// Builds part `id`: the whole network, of which it uses its own ports, and its hosts.
     pub(crate) fn new(plan: &Plan, partition: &Partition, id: u32) -> Result<Self, PlanError> {
-        let mut network = crate::build::build_network(plan)?;
-        network.answer_signals(signalling(plan));
+        let mut network = build_network(plan)?;
         for port in partition.cut().filter(|&port| partition.of_port(port) == id) {
             network.share_link(port);
         }
@@ -88,33 +80,7 @@ impl Part {
             recorder: None,
             network,
         };
-        let reads_wait = plan.connections.iter().any(|connection| connection.service.is_some());
-        let endpoint = EndpointConfig { reads_wait, ..plan.endpoint };
-        let mut hosts: Vec<Host> = (first_host..end)
-            .map(|host| {
-                let host = HostId::new(host);
-                let clocks = draw_clocks(plan, host);
-                let nic_rate = world.network.rate(world.network.host_port(host));
-                let flow_rate = (plan.host.nic == Nic::Queue).then_some(nic_rate);
-                let endpoint = Endpoint::new(EndpointConfig { flow_rate, ..endpoint });
-                let mut made = Host::new(host, endpoint, plan.host, clocks, nic_rate, plan.seed);
-                made.devices = reads_wait.then(|| Box::new(Devices::new(host, plan.seed)));
-                made
-            })
-            .collect();
-        reserve(&mut hosts, first_host, &plan.connections);
-        let mut flows = vec![0; plan.topology.hosts as usize];
-        for (index, connection) in plan.connections.iter().enumerate() {
-            open(
-                &mut world,
-                &mut hosts,
-                first_host,
-                &mut flows,
-                (plan.seed, index as u32),
-                connection,
-            )
-            .map_err(PlanError::Route)?;
-        }
+        let mut hosts = make_hosts(plan, first_host..end, &mut world)?;
         for host in &mut hosts {
             host.start(&mut world);
         }
@@ -303,30 +269,6 @@ impl Part {
     }
 }
 
-/// How signals of switches travel: in the class of acknowledgements, as long as one.
-fn signalling(plan: &Plan) -> Signalling<Header> {
-    Signalling {
-        payload: signal,
-        class: plan.ack_class,
-        wire_bytes: plan.sizes.control,
-        instant: plan.instant_signals,
-    }
-}
-
-/// The signal that a switch makes of a data packet (Bolt Alg. 1 l. 6-9).
-fn signal(header: &Header, congestion: &CongestionHeader, signal: &Signal) -> Header {
-    let sent = match congestion.fields {
-        AlgorithmFields::Bolt(fields) => fields.sent(),
-        _ => 0,
-    };
-    let body = Body::Signal(apus_wire::Signal {
-        queue: u32::try_from(signal.queue.get()).unwrap_or(u32::MAX).min(MAX_SIGNAL_QUEUE),
-        link_rate: link_rate_code(signal.link_rate),
-        sent,
-    });
-    Header { flow: header.flow, seq: header.seq, body }
-}
-
 #[inline]
 fn queue(world: &mut World) -> &mut EventQueue {
     match &mut world.pending {
@@ -384,77 +326,4 @@ pub(crate) fn look_behind(world: &World, host: &Host, port: PortId) {
     if let Some(header) = first {
         host.prefetch_further(header);
     }
-}
-
-fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
-    let model = &plan.host;
-    let mut random = Stream::new(plan.seed, Purpose::Clock, u64::from(id.get()));
-    let mut draw = || Clock {
-        offset: model.clock_offset.mul_f64(random.uniform()),
-        drift_ppb: (f64::from(model.clock_drift_ppb) * (2.0 * random.uniform() - 1.0)) as i32,
-    };
-    HostClocks::new(draw(), draw(), model.clock_reading_interval)
-}
-
-/// Makes room for the flows of all connections, exactly.
-fn reserve(hosts: &mut [Host], first_host: u32, connections: &[ConnectionPlan]) {
-    let mut counts = vec![(0, 0); hosts.len()];
-    let local = |host: HostId| host.get().checked_sub(first_host).map(|host| host as usize);
-    for connection in connections {
-        if let Some((flows, sources)) = local(connection.from).and_then(|h| counts.get_mut(h)) {
-            *flows += 1;
-            *sources += 1;
-        }
-        if let Some((flows, _)) = local(connection.to).and_then(|h| counts.get_mut(h)) {
-            *flows += 1;
-        }
-    }
-    for (host, (flows, sources)) in hosts.iter_mut().zip(counts) {
-        host.reserve(flows, sources);
-    }
-}
-
-/// Opens a connection: a flow at either end and what submits ops to it, where the end is one of
-/// `hosts`. `flows` counts the flows of every host of the network.
-fn open(
-    world: &mut World,
-    hosts: &mut [Host],
-    first_host: u32,
-    flows: &mut [u32],
-    (seed, connection): (u64, u32),
-    plan: &ConnectionPlan,
-) -> Result<(), RouteError> {
-    let key = u64::from(connection);
-    let mut ids = [plan.from, plan.to].map(|host| {
-        let id = FlowId::new(flows[host.index()]);
-        flows[host.index()] += 1;
-        id
-    });
-    for (host, peer) in [(plan.from, plan.to), (plan.to, plan.from)] {
-        // Every part resolves every route, so that route identifiers agree.
-        let route = world.network.route(host, peer, key, 0)?;
-        let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
-        if let Some(local) = local {
-            let flow = HostFlow { connection, peer, route, path_label: 0, class: plan.class };
-            let side = u64::from(host != plan.from);
-            let info = FlowInfo {
-                line_rate: world.network.rate(world.network.host_port(host)),
-                seed: Stream::new(seed, Purpose::Flow, 2 * key + side).bits(),
-                ..world.sizes.flow_info()
-            };
-            local.add_flow(ids[1], &plan.algorithm, &info, flow);
-            if host == plan.from {
-                local.application.add(Source::of(plan, ids[0]));
-            } else {
-                if let Some(source) = Source::of_peer(plan, ids[0]) {
-                    local.application.add(source);
-                }
-                if let (Some(devices), Some(service)) = (&mut local.devices, &plan.service) {
-                    devices.add(ids[0], **service);
-                }
-            }
-        }
-        ids.reverse();
-    }
-    Ok(())
 }

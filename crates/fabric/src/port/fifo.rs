@@ -331,9 +331,8 @@ impl FifoPort {
         // The stay of a packet was added when it came; what lies after now is taken off again.
         for (departs, bytes) in self.link.departures_from(self.departed) {
             let rest = u128::from(departs.since(now).as_ps());
-            // Saturating, because a host's engine may have handed over packets for later than `now`.
-            counters.packet_time = counters.packet_time.saturating_sub(rest);
-            counters.byte_time = counters.byte_time.saturating_sub(rest * u128::from(bytes));
+            counters.packet_time -= rest;
+            counters.byte_time -= rest * u128::from(bytes);
         }
         counters
     }

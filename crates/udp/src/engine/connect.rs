@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use apus_cc::{FlowInfo, PacketSizeEvent};
-use apus_units::{Bytes, FlowId, Time};
+use apus_cc::FlowInfo;
+use apus_units::{FlowId, Time};
 
-use super::path::{BASE, Path};
+use super::path::{Path, first_mtu, full_packets};
 use super::siblings::Asked;
 use super::{Engine, Owner};
-use crate::config::{CLASSES, header_bytes};
+use crate::config::CLASSES;
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
@@ -20,16 +20,12 @@ use crate::session::{
     ConnectError as NoSession, End as SessionEnd, Event, KeyId, KeyRing, SessionId,
 };
 
-/// What a packet takes of an Ethernet link beside the bytes that count for its MTU: header, checksum, preamble and
-/// gap (IEEE 802.3).
-const ETHERNET: u32 = 14 + 4 + 8 + 12;
-
 /// A connection, from the first packet of its handshake on.
 pub(super) struct Connection {
     pub(super) session: SessionId,
     pub(super) peer: SocketAddr,
     /// The longest IP packet that algorithms know of, bytes.
-    told_mtu: u32,
+    pub(super) told_mtu: u32,
     pub(super) flows: Vec<FlowId>,
     /// Their traffic classes.
     pub(super) classes: Vec<u8>,
@@ -121,12 +117,6 @@ impl Engine {
                 Err(error)
             }
         }
-    }
-
-    /// The longest packet that this side sends to `peer`.
-    fn path_mtu(&self, peer: SocketAddr) -> u32 {
-        // A path of which the kernel knows nothing takes what IPv6 requires of every link.
-        self.socket.path_mtu(peer).unwrap_or(1280).clamp(576, self.config.max_mtu)
     }
 
     fn open_flows(&mut self, count: u32, mtu: u32) -> Vec<FlowId> {
@@ -280,32 +270,6 @@ impl Engine {
         }
     }
 
-    /// What of a full packet is no payload.
-    fn headers(&self) -> u32 {
-        header_bytes(&self.config.algorithm, self.sessions.overhead())
-    }
-
-    /// Has full packets be `mtu` bytes long, and tells algorithms.
-    pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
-        let headers = self.headers();
-        let Some(connection) = self.connections.get_mut(session.index()) else { return };
-        let size = change(connection.told_mtu, mtu, headers);
-        connection.told_mtu = mtu;
-        for &flow in &connection.flows {
-            self.endpoint.set_packet_size(flow, &size);
-        }
-    }
-
-    /// The kernel has learned that packets to `peer` are too long.
-    pub(super) fn on_too_long(&mut self, peer: SocketAddr) {
-        let mtu = self.path_mtu(peer);
-        let sessions: Vec<SessionId> =
-            self.connections.values().filter(|c| c.peer == peer).map(|c| c.session).collect();
-        for session in sessions {
-            self.limit_path(session, mtu);
-        }
-    }
-
     /// Connections under keys that the ring has no more end.
     pub(super) fn on_keys(&mut self, now: Time, keys: KeyRing) {
         // `Host` has seen to it that the mode is the same.
@@ -408,42 +372,4 @@ impl Engine {
 fn add_connections(engine: &Engine, change: i64) {
     let connections = &engine.shared.stats.connections;
     connections.fetch_add(change as u64, Ordering::Relaxed); // wraps for -1
-}
-
-/// The payload of a full packet of `mtu` bytes.
-fn payload(mtu: u32, headers: u32) -> u32 {
-    mtu.saturating_sub(headers).max(256)
-}
-
-/// The longest packet at first, of a path of which the kernel says that it takes `mtu` bytes; whether it does is
-/// found out by probes.
-fn first_mtu(mtu: u32) -> u32 {
-    mtu.min(BASE)
-}
-
-/// What algorithms are told when full packets are `mtu` bytes long from now on.
-fn change(mtu_before: u32, mtu: u32, headers: u32) -> PacketSizeEvent {
-    let (before, now) = (full_packets(mtu_before, headers), full_packets(mtu, headers));
-    PacketSizeEvent { payload_before: before.payload, payload: now.payload, packet: now.packet }
-}
-
-/// What an algorithm is told of full packets of `mtu` bytes.
-fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
-    FlowInfo {
-        payload: Bytes::new(u64::from(payload(mtu, headers))),
-        packet: Bytes::new(u64::from(mtu + ETHERNET)),
-        ..FlowInfo::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn algorithms_are_told_of_packets_as_long_as_the_path_takes() {
-        let info = full_packets(1500, 100);
-        assert_eq!((info.payload.get(), info.packet.get()), (1400, 1538));
-        assert_eq!(full_packets(9000, 100).packet.get(), 9038);
-    }
 }

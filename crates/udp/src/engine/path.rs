@@ -1,10 +1,14 @@
 //! The longest packet that a path takes, found out by probes (RFC 8899): what the kernel knows of the
 //! path is where the search begins, because routers that drop long packets without a word exist.
 
-use apus_units::{Span, Time};
+use std::net::SocketAddr;
+
+use apus_cc::{FlowInfo, PacketSizeEvent};
+use apus_units::{Bytes, Span, Time};
 
 use super::Engine;
 use super::send::ip_udp_bytes;
+use crate::config::header_bytes;
 use crate::session::SessionId;
 
 /// The packet that every path takes, in bytes. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
@@ -17,6 +21,10 @@ const MAX_PROBES: u32 = 3;
 const STEP: u32 = 32;
 /// Time after which a longer packet is tried again. Source: RFC 8899 §5.1.1, PMTU_RAISE_TIMER: 600 s.
 const RAISE_AFTER: Span = Span::from_secs(600);
+
+/// What a packet takes of an Ethernet link beside the bytes that count for its MTU: header, checksum, preamble and
+/// gap (IEEE 802.3).
+const ETHERNET: u32 = 14 + 4 + 8 + 12;
 
 /// What is known of a path, in bytes of an IP packet.
 #[derive(Clone, Copy, Debug)]
@@ -179,6 +187,38 @@ impl Engine {
         self.apply_path(session);
     }
 
+    /// The longest packet that this side sends to `peer`.
+    pub(super) fn path_mtu(&self, peer: SocketAddr) -> u32 {
+        // A path of which the kernel knows nothing takes what IPv6 requires of every link.
+        self.socket.path_mtu(peer).unwrap_or(1280).clamp(576, self.config.max_mtu)
+    }
+
+    /// What of a full packet is no payload.
+    pub(super) fn headers(&self) -> u32 {
+        header_bytes(&self.config.algorithm, self.sessions.overhead())
+    }
+
+    /// Has full packets be `mtu` bytes long, and tells algorithms.
+    pub(super) fn set_mtu(&mut self, session: SessionId, mtu: u32) {
+        let headers = self.headers();
+        let Some(connection) = self.connections.get_mut(session.index()) else { return };
+        let size = change(connection.told_mtu, mtu, headers);
+        connection.told_mtu = mtu;
+        for &flow in &connection.flows {
+            self.endpoint.set_packet_size(flow, &size);
+        }
+    }
+
+    /// The kernel has learned that packets to `peer` are too long.
+    pub(super) fn on_too_long(&mut self, peer: SocketAddr) {
+        let mtu = self.path_mtu(peer);
+        let sessions: Vec<SessionId> =
+            self.connections.values().filter(|c| c.peer == peer).map(|c| c.session).collect();
+        for session in sessions {
+            self.limit_path(session, mtu);
+        }
+    }
+
     /// Has full packets be as long as is confirmed.
     pub(super) fn apply_path(&mut self, session: SessionId) {
         if let Some(mtu) = self.path(session).map(|path| path.confirmed) {
@@ -187,9 +227,42 @@ impl Engine {
     }
 }
 
+/// The payload of a full packet of `mtu` bytes.
+fn payload(mtu: u32, headers: u32) -> u32 {
+    mtu.saturating_sub(headers).max(256)
+}
+
+/// The longest packet at first, of a path of which the kernel says that it takes `mtu` bytes; whether it does is
+/// found out by probes.
+pub(super) fn first_mtu(mtu: u32) -> u32 {
+    mtu.min(BASE)
+}
+
+/// What algorithms are told when full packets are `mtu` bytes long from now on.
+fn change(mtu_before: u32, mtu: u32, headers: u32) -> PacketSizeEvent {
+    let (before, now) = (full_packets(mtu_before, headers), full_packets(mtu, headers));
+    PacketSizeEvent { payload_before: before.payload, payload: now.payload, packet: now.packet }
+}
+
+/// What an algorithm is told of full packets of `mtu` bytes.
+pub(super) fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
+    FlowInfo {
+        payload: Bytes::new(u64::from(payload(mtu, headers))),
+        packet: Bytes::new(u64::from(mtu + ETHERNET)),
+        ..FlowInfo::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn algorithms_are_told_of_packets_as_long_as_the_path_takes() {
+        let info = full_packets(1500, 100);
+        assert_eq!((info.payload.get(), info.packet.get()), (1400, 1538));
+        assert_eq!(full_packets(9000, 100).packet.get(), 9038);
+    }
 
     const WAIT: Span = Span::from_ms(100);
 
