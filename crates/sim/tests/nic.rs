@@ -1,10 +1,9 @@
 //! How data gets into a host's NIC: pulled by it, or pushed into a queue that takes part in the algorithm.
 
-use apus_sim::Watch;
-use apus_sim::experiment::run_all;
-use apus_sim::scenario::{Options, Scenario, Source};
+mod support;
+
 use apus_sim::summary::Summary;
-use std::num::NonZeroUsize;
+use support::scenario::run_scenario;
 
 /// Packets of 5000 B, 400 ns each at 100 Gb/s; 5 us there and back.
 const HEAD: &str = r#"
@@ -15,13 +14,7 @@ transport = { timer_granularity = "1024ps" }
 
 fn run(nic: &str, text: &str) -> Summary {
     let host = format!("host = {{ model = \"ideal\", nic = \"{nic}\" }}\n");
-    let source = Source { name: "s.toml".to_owned(), text: format!("{HEAD}{host}{text}") };
-    let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
-        .unwrap_or_else(|e| panic!("{e}"));
-    let setups = [scenario.runs[0].setup.clone()];
-    let watch = Watch::default();
-    let mut results = run_all(&setups, NonZeroUsize::MIN, 1, &watch, &|_| {});
-    results.remove(0).expect("run")
+    run_scenario(&format!("{HEAD}{host}{text}"))
 }
 
 /// A flow of host 0 to each of the others, all with endless data.

@@ -1,10 +1,9 @@
 //! Devices that reads wait for, held against what queueing theory and Little's law say of them.
 
-use apus_sim::Watch;
-use apus_sim::experiment::run_all;
-use apus_sim::scenario::{Options, Scenario, Source};
+mod support;
+
 use apus_sim::summary::Summary;
-use std::num::NonZeroUsize;
+use support::scenario::run_scenario;
 
 const HEAD: &str = r#"
 topology = "star hosts=4 100Gbps 1us"
@@ -12,13 +11,7 @@ algorithm = { name = "swift" }
 "#;
 
 fn run(text: &str) -> Summary {
-    let source = Source { name: "s.toml".to_owned(), text: format!("{HEAD}{text}") };
-    let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
-        .unwrap_or_else(|e| panic!("{e}"));
-    let setups = [scenario.runs[0].setup.clone()];
-    let watch = Watch::default();
-    let mut results = run_all(&setups, NonZeroUsize::MIN, 1, &watch, &|_| {});
-    results.remove(0).expect("run")
+    run_scenario(&format!("{HEAD}{text}"))
 }
 
 /// 50 000 reads of 1 kB per second for 400 ms, and the mean of their latency in us.

@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
-use apus_cc::{ClassView, Ecn, PortView, Signal, SwitchAlgorithm, SwitchHalf, Verdict};
+use apus_cc::{ClassView, PortView, Signal, SwitchAlgorithm};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
+use super::half;
 use super::link::{InFlight, Link};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{Count, DropReason, PortCounters, Tally};
@@ -232,7 +233,6 @@ impl FifoPort {
         fields: &mut Fields,
         signals: &mut Vec<(PacketRef, Signal)>,
     ) -> Result<(), DropReason> {
-        let before = fields.congestion.ecn;
         let queue_bytes = Bytes::new(self.queue_bytes);
         let in_service = self.link.departure(self.departed).map_or(0, |(_, bytes)| bytes);
         let sent = self.tally.offered.bytes
@@ -249,18 +249,10 @@ impl FifoPort {
             sent: Bytes::new(sent),
             classes: &[ClassView { bytes: queue_bytes, weight: 1, priority: 0 }],
         };
-        let size = Bytes::new(u64::from(fields.wire_bytes));
-        match self.algorithm.on_enqueue(&mut fields.congestion, size, &view) {
-            Verdict::Drop => {
-                self.tally.dropped.add(fields.wire_bytes);
-                return Err(DropReason::SwitchHalf);
-            }
-            Verdict::Signal(signal) => signals.push((packet, signal)),
-            Verdict::Forward => {}
-        }
-        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
-            self.tally.marked += 1;
-        }
+        let bytes = fields.wire_bytes;
+        let marked = half::on_enqueue(&mut self.algorithm, packet, fields, &view, signals)
+            .inspect_err(|_| self.tally.dropped.add(bytes))?;
+        self.tally.marked += u64::from(marked);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod class;
 mod fifo;
+mod half;
 mod link;
 mod ring;
 mod shared;

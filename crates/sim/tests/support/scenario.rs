@@ -1,6 +1,11 @@
 //! Scenarios for tests of the reader.
 
+use std::num::NonZeroUsize;
+
+use apus_sim::Watch;
+use apus_sim::experiment::run_all;
 use apus_sim::scenario::{Options, Scenario, ScenarioError, Source};
+use apus_sim::summary::Summary;
 
 /// The ten lines of a first scenario of one's own.
 pub const FIRST: &str = r#"
@@ -32,6 +37,13 @@ pub fn read(text: &str) -> Result<Scenario, ScenarioError> {
 
 pub fn good(text: &str) -> Scenario {
     read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Runs a scenario's first run.
+pub fn run_scenario(text: &str) -> Summary {
+    let setups = [good(text).runs[0].setup.clone()];
+    let mut results = run_all(&setups, NonZeroUsize::MIN, 1, &Watch::default(), &|_| {});
+    results.remove(0).expect("run")
 }
 
 pub fn set(options: &[&str]) -> Options {

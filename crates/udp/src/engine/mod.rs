@@ -154,7 +154,7 @@ impl Engine {
         socket
             .timestamp(config.departure_timestamps)
             .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
-        // What every datagram must tell is told with it, and not asked for now and then.
+        // What is wanted of every datagram must come with it.
         let needed = config.nic_clock.is_some() || config.departure_timestamps;
         let plain = !needed && config.capture.is_none() && socket.keep_arrivals();
         let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;

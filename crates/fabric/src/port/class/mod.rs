@@ -8,12 +8,12 @@ mod service;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use apus_cc::{Ecn, PortView, Signal, SwitchHalf, Verdict};
+use apus_cc::{PortView, Signal};
 use apus_units::{Bytes, ClassId, PortId, Rate, SwitchId, Time};
 
 use self::classes::{Classes, Parts, Waiting};
-use super::Env;
 use super::link::Link;
+use super::{Env, half};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::{Count, DropReason, Tally};
 use crate::event::Schedule;
@@ -195,16 +195,9 @@ impl ClassPort {
             sent: Bytes::new(sent),
             classes: views,
         };
-        let before = fields.congestion.ecn;
         let algorithm = &mut classes[index].algorithm;
-        match algorithm.on_enqueue(&mut fields.congestion, Bytes::new(bytes), &view) {
-            Verdict::Drop => return Err(DropReason::SwitchHalf),
-            Verdict::Signal(signal) => signals.push((packet, signal)),
-            Verdict::Forward => {}
-        }
-        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
-            self.tally.marked += 1;
-        }
+        let marked = half::on_enqueue(algorithm, packet, fields, &view, signals)?;
+        self.tally.marked += u64::from(marked);
         Ok(())
     }
 

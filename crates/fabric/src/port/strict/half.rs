@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use apus_cc::{ClassView, Ecn, PortView, Signal, SwitchHalf, Verdict};
+use apus_cc::{ClassView, PortView, Signal};
 use apus_units::{Bytes, ClassId, Time};
 
 use super::StrictPort;
 use crate::config::ClassConfig;
 use crate::counters::DropReason;
 use crate::packet::{Fields, PacketRef};
+use crate::port::half;
 
 /// What they see of empty classes.
 pub(super) fn views(classes: &[ClassConfig]) -> Box<[ClassView]> {
@@ -55,19 +56,9 @@ impl StrictPort {
             classes: &self.views,
         };
         let class = &mut self.classes[place];
-        let before = fields.congestion.ecn;
-        let size = Bytes::new(u64::from(bytes));
-        match class.algorithm.on_enqueue(&mut fields.congestion, size, &view) {
-            Verdict::Drop => {
-                class.dropped.add(bytes);
-                return Err(DropReason::SwitchHalf);
-            }
-            Verdict::Signal(signal) => signals.push((packet, signal)),
-            Verdict::Forward => {}
-        }
-        if fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested {
-            self.marked += 1;
-        }
+        let marked = half::on_enqueue(&mut class.algorithm, packet, fields, &view, signals)
+            .inspect_err(|_| class.dropped.add(bytes))?;
+        self.marked += u64::from(marked);
         Ok(())
     }
 }

@@ -1,0 +1,28 @@
+//! What a switch half says of a packet that joins a queue.
+
+use alloc::vec::Vec;
+
+use apus_cc::{Ecn, PortView, Signal, SwitchAlgorithm, SwitchHalf, Verdict};
+use apus_units::Bytes;
+
+use crate::counters::DropReason;
+use crate::packet::{Fields, PacketRef};
+
+/// Shows a half a packet for which there is room: it may write into it, refuse it, or have its source told
+/// something. Returns whether it marked the packet (ECN), or that it refused.
+pub(super) fn on_enqueue(
+    half: &mut SwitchAlgorithm,
+    packet: PacketRef,
+    fields: &mut Fields,
+    view: &PortView<'_>,
+    signals: &mut Vec<(PacketRef, Signal)>,
+) -> Result<bool, DropReason> {
+    let before = fields.congestion.ecn;
+    let size = Bytes::new(u64::from(fields.wire_bytes));
+    match half.on_enqueue(&mut fields.congestion, size, view) {
+        Verdict::Drop => return Err(DropReason::SwitchHalf),
+        Verdict::Signal(signal) => signals.push((packet, signal)),
+        Verdict::Forward => {}
+    }
+    Ok(fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested)
+}
