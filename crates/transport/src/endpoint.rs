@@ -141,9 +141,9 @@ impl Endpoint {
         if let Some(id) = self.free.pop() {
             let place = &mut self.flows[id.index()];
             // It may still stand in the queues.
-            let queued = (place.in_ready, place.in_requests, place.in_acks);
+            let queued = (place.in_ready, place.in_requests, place.in_acks, place.in_controls);
             *place = flow;
-            (place.in_ready, place.in_requests, place.in_acks) = queued;
+            (place.in_ready, place.in_requests, place.in_acks, place.in_controls) = queued;
             return id;
         }
         // 2^32 flows would need terabytes of memory first.

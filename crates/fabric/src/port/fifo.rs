@@ -21,7 +21,7 @@ pub(crate) struct FifoPort {
     pub(crate) link: Link,
     /// Departure of the packet accepted last.
     busy_until: Time,
-    /// While the port is busy no longer than this, a packet of at most `largest` bytes neither meets the
+    /// While the port is busy for less than this, a packet of at most `largest` bytes neither meets the
     /// limit nor is the queue with it longer than it was before: the cursor may lag.
     calm: Span,
     /// Bytes of the ring's entries from `departed` on.
@@ -82,7 +82,7 @@ impl FifoPort {
     /// service and the one that comes, each no larger than the largest so far.
     #[inline(always)]
     fn is_calm(&self, now: Time, bytes: u32) -> bool {
-        self.busy_until.since(now) <= self.calm && bytes <= self.largest
+        self.busy_until.since(now) < self.calm && bytes <= self.largest
     }
 
     /// The largest occupancy or packet has changed: how long is the port calm?
@@ -92,9 +92,9 @@ impl FifoPort {
         let room = max_queue_bytes.saturating_sub(2 * u64::from(self.largest));
         // Of a shared link the cursor moves with every packet: see `settle`.
         let calm = room > 0 && !self.link.is_shared() && self.is_plain();
-        // Rounded up, and then less than what `room` bytes take.
+        // Rounded up: less than this is less than `room` bytes take.
         let time = self.rate.serialization_time(Bytes::new(room));
-        self.calm = if calm { time - Span::from_ps(1) } else { Span::ZERO };
+        self.calm = if calm { time } else { Span::ZERO };
     }
 
     /// Moves the cursor past every packet that has departed.

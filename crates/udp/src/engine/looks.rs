@@ -124,7 +124,7 @@ impl Looks {
     /// A detailed look found a single datagram that came just now, or something else.
     #[inline]
     pub(super) fn on_detailed(&mut self, single: bool) -> Turn {
-        self.singles = if single { self.singles + 1 } else { 0 };
+        self.singles = if single { self.singles.saturating_add(1) } else { 0 };
         let in_time = self.read_at < self.turn_at;
         match self.stage {
             Stage::Turning if !(single && in_time) => Turn::Back,
@@ -216,8 +216,10 @@ impl Engine {
         for batch in 0..RECEIVE_BATCHES {
             add(&self.shared.stats.receive_calls, 1);
             // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
-            let more = self.socket.receive(buffers).unwrap_or(true);
-            if buffers.len() == 0 && self.looks.on_nothing() && self.socket.detail(false).is_err() {
+            let looked = self.socket.receive(buffers);
+            let vain = looked.is_ok() && buffers.len() == 0;
+            let more = looked.unwrap_or(true);
+            if vain && self.looks.on_nothing() && self.socket.detail(false).is_err() {
                 self.look_in_detail();
                 self.looks.hold();
             }

@@ -190,7 +190,7 @@ impl Engine {
     /// The longest packet that this side sends to `peer`.
     pub(super) fn path_mtu(&self, peer: SocketAddr) -> u32 {
         // A path of which the kernel knows nothing takes what IPv6 requires of every link.
-        self.socket.path_mtu(peer).unwrap_or(1280).clamp(576, self.config.max_mtu)
+        self.socket.path_mtu(peer).unwrap_or(BASE).clamp(576, self.config.max_mtu)
     }
 
     /// What of a full packet is no payload.

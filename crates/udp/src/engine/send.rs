@@ -182,7 +182,6 @@ impl Engine {
     /// Seals acknowledgements, the first at `now`; returns when the last one was.
     fn put_acks(&mut self, mut now: Time) -> Time {
         let mut acks = 0;
-        self.unanswered = 0;
         while self.outbox.filled < BURSTS && self.endpoint.has_ack() {
             let Some(transmit) = self.endpoint.poll_ack(now) else { break }; // at t4
             self.put(now, &transmit);
@@ -190,6 +189,9 @@ impl Engine {
             if acks % STALE_ACKS == 0 {
                 now = self.clock.now();
             }
+        }
+        if !self.endpoint.has_ack() {
+            self.unanswered = 0;
         }
         now
     }
