@@ -55,6 +55,22 @@ fn store_and_forward_over_1_to_6_hops() {
     }
 }
 
+/// Measuring begins anew: a packet that finds the port empty is a queue of its own length again.
+#[test]
+fn the_largest_queue_is_measured_anew_after_a_restart() {
+    for mut sim in all_kinds(&wire(PortConfig::new(gbps(100), UNLIMITED))) {
+        let route = sim.route(0, 1);
+        for id in 0..3 {
+            sim.send_bytes(route, 1500, id);
+            sim.run();
+            let now = sim.now();
+            assert_eq!(sim.net.port_counters(PORT, now).max_queue.get(), 1500, "packet {id}");
+            sim.net.restart_max_queues(now);
+            assert_eq!(sim.net.port_counters(PORT, now).max_queue.get(), 0);
+        }
+    }
+}
+
 #[test]
 fn rates_that_do_not_divide_round_up_per_packet() {
     // 1500 B at 102 Gb/s: 117,647.06 ps, so 117,648 per packet and hop.
