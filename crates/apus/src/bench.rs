@@ -29,8 +29,8 @@ pub struct Bench {
     /// Runs before those, not counted.
     #[arg(long, default_value_t = 1)]
     warm_up: u32,
-    /// Threads of a run.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Threads of a run. With more than there are cores they wait for each other.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
     /// Gives ports of switches two classes, acknowledgements in strict priority above data, and lets none
     /// be a FIFO port.

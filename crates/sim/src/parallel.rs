@@ -43,7 +43,7 @@ impl Parcel {
 }
 
 /// Looks at another part's window before a waiting thread sleeps: some tens of microseconds, about what
-/// waking it takes. Parts that have a core each rarely wait so long.
+/// waking it takes. Parts that have a core each rarely wait so long. deviation: no source.
 const LOOKS: u32 = 2000;
 
 /// Where one part says how far it is, away from what others write: 128 bytes, because processors fetch

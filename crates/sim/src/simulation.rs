@@ -69,11 +69,11 @@ pub struct Simulation {
     watch: Watch,
 }
 
-/// How often a run reports progress, and asks whether it shall end.
+/// How often a run reports progress, and asks whether it shall end. deviation: no source; half a percent a step.
 const PROGRESS_STEPS: u64 = 200;
 /// The same in a long run: a thousand busy hosts take a second of real time for it.
 const LONGEST_STEP: Span = Span::from_ms(1);
-/// The same in a short run: so many windows, as parts of the network wait for each other at every step.
+/// The same in a short run: so many windows, as parts of the network wait for each other at every step. deviation: no source.
 const SHORTEST_STEP_WINDOWS: u64 = 16;
 
 impl Simulation {

@@ -129,16 +129,17 @@ fn a_window_stays_what_it_is_in_bytes_when_a_probe_finds_that_the_path_takes_lon
     let here = client.connect(server.local_addr()).expect("connect");
     let from = Instant::now();
     let window = loop {
+        // Shorter packets may be confirmed first, if an answer is long in coming.
         let (state, _) = here.flow_state(0).expect("its state");
-        if state.cwnd < 64.0 {
+        if state.cwnd < 9.1 {
             break state.cwnd;
         }
-        assert!(from.elapsed() < PATIENCE, "the algorithm was not told");
+        assert!(from.elapsed() < PATIENCE, "a window of {} packets", state.cwnd);
         std::thread::sleep(Duration::from_millis(1));
     };
     // 64 packets of at most 1280 B are as many bytes as 9.1 of 9000 B, and less by the headers' share: 7.2 if they
     // took 300 B.
-    assert!((7.2..9.1).contains(&window), "{window}");
+    assert!(window >= 7.2, "{window}");
 }
 
 /// Long against anything on a loopback interface.

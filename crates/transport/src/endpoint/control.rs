@@ -9,7 +9,7 @@ use super::{Endpoint, Transmit};
 use crate::op::{Completion, Op, Outcome};
 
 /// Refusals that wait to be sent, at most: a peer provokes one with every packet, and every further
-/// packet provokes it anew.
+/// packet provokes it anew. deviation: no source; enough for a burst, and bounded.
 const MAX_REJECTS: usize = 64;
 
 impl Endpoint {

@@ -56,7 +56,7 @@ const RECEIVE_BATCHES: usize = 4;
 /// Submissions taken per step at most. deviation: no source; they take some 50 us.
 const SUBMISSIONS: usize = 256;
 /// Looks at an empty socket per look at the clock: 8 looks take 1.5 us, and what is timed waits no longer; twice
-/// as many while they are plain, where what comes meanwhile waits for what is timed.
+/// as many while they are plain, where what comes meanwhile waits for what is timed. deviation: no source.
 const LOOKS_PER_CLOCK: u32 = 8;
 /// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would

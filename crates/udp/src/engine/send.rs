@@ -16,13 +16,14 @@ use crate::stats::add;
 use crate::sys::{Outgoing, TTL};
 
 /// Data packets per step at most, and bytes of data after which no further packet is begun: sealing
-/// them delays the acknowledgements behind by some 10 us.
+/// them delays the acknowledgements behind by some 10 us. deviation: no source.
 const DATA_PACKETS: usize = 64;
 const DATA_BYTES: usize = 128 << 10;
-/// Bytes, and acknowledgements, whose sealing takes about a microsecond: then the clock is read again.
+/// Bytes, and acknowledgements, whose sealing takes about a microsecond: then the clock is read again. deviation: no
+/// source.
 const STALE_BYTES: usize = 4096;
 const STALE_ACKS: u32 = 8;
-/// Bursts per step at most.
+/// Bursts per step at most. deviation: no source; as many as data packets, if each goes to another peer.
 const BURSTS: usize = 64;
 /// The longest burst in bytes: what one UDP send may carry.
 const BURST_BYTES: usize = 65_000;
