@@ -81,7 +81,12 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
         Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, credit })
     };
     let echo = CreditEcho { number: x as u32, sent_at_ns: !x as u32 };
-    match kind % 12 {
+    // In one packet, with numbers near the packet's and far from it.
+    let whole = |kind, credit| {
+        let op_length = u64::from(length);
+        Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, credit })
+    };
+    match kind % 15 {
         0 => segment(SegmentKind::Write { region, address }, length, None),
         1 => segment(SegmentKind::Message, length, None),
         2 => segment(SegmentKind::Message, length, Some(echo)),
@@ -106,6 +111,9 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
             padding: x as u8 % 17,
         })),
         10 => Body::Control(Control::CreditStop),
+        11 => whole(SegmentKind::Write { region, address }, None),
+        12 => whole(SegmentKind::Message, Some(echo)),
+        13 => whole(SegmentKind::ReadResponse, None),
         _ => Body::Control(Control::Notification),
     }
 }

@@ -54,6 +54,7 @@ local f = {
   kind = ProtoField.uint8("apus.kind", "Kind", base.HEX, kinds),
   flow = ProtoField.uint32("apus.flow", "Flow"),
   seq = ProtoField.uint64("apus.seq", "Packet number"),
+  whole = ProtoField.bool("apus.whole", "Carries its op whole"),
   op = ProtoField.uint64("apus.op", "Op"),
   offset = ProtoField.uint64("apus.offset", "Offset in the op"),
   op_length = ProtoField.uint64("apus.op_length", "Bytes of the op"),
@@ -97,20 +98,22 @@ apus.experts = { malformed }
 local SEALED_GUARD, INSECURE_GUARD = 24, 12
 
 -- A data packet that was sent for a credit has this much added to its kind, one with a congestion
--- extension that much.
-local CREDITED, EXTENDED = 0x80, 0x20
+-- extension that much, and one that carries its op whole, in the short form, that much.
+local CREDITED, EXTENDED, WHOLE = 0x80, 0x20, 0x10
 -- Bytes of a hop's telemetry.
 local HOP = 13
 
 -- The kind without these, and whether they were there.
 local function kind_of(buffer)
   local kind = buffer(2, 1):uint()
-  if kind >= 0x40 and kind <= 0x46 then return kind, false, false end
+  if kind >= 0x40 and kind <= 0x46 then return kind, false, false, false end
   local credited = kind >= CREDITED
   if credited then kind = kind - CREDITED end
   local extended = kind >= EXTENDED
   if extended then kind = kind - EXTENDED end
-  return kind, credited, extended
+  local whole = kind >= WHOLE
+  if whole then kind = kind - WHOLE end
+  return kind, credited, extended, whole
 end
 
 -- Bytes of an extension in the authenticated part, its type included; nil if it is none.
@@ -137,8 +140,13 @@ local function reader(buffer, extension)
   end
 end
 
--- Bytes of a header without extension and the echo of a credit, by kind; nil if it is none.
-local function body_end(at, kind, there)
+-- Bytes of a header without extension and the echo of a credit, by kind and form; nil if it is none.
+local function body_end(at, kind, whole, there)
+  if whole then
+    if kind == 1 then return 39 end
+    if kind == 2 or kind == 4 then return 23 end
+    return nil
+  end
   if kind == 1 or kind == 3 or kind == 5 then return 57 end
   if kind == 2 or kind == 4 or kind == 6 then return 41 end
   if kind == 7 then return 24 end
@@ -148,16 +156,17 @@ local function body_end(at, kind, there)
   return nil
 end
 
-local function payload_bytes(at, kind)
+local function payload_bytes(at, kind, whole)
   if kind == 5 or kind >= 7 then return 0 end
+  if whole then return at(21, 2):uint() end
   return at(39, 2):uint()
 end
 
 -- Bytes of a header and its extension, and those of the extension; nil if it is none.
-local function header_bytes(buffer, kind, credited, extended)
+local function header_bytes(buffer, kind, credited, extended, whole)
   local extension = extended and extension_bytes(buffer) or 0
   if extended and extension == 0 then return nil end
-  local body = body_end(reader(buffer, extension), kind, buffer:len() - extension)
+  local body = body_end(reader(buffer, extension), kind, whole, buffer:len() - extension)
   if body == nil then return nil end
   return body + extension + (credited and 8 or 0), extension
 end
@@ -167,13 +176,14 @@ local function is_apus(datagram)
   if datagram:len() < 16 then return false end
   local buffer = authenticated(datagram)
   if buffer == nil or buffer(1, 1):uint() ~= 1 then return false end
-  local kind, credited, extended = kind_of(buffer)
+  local kind, credited, extended, whole = kind_of(buffer)
   if datagram(0, 1):uint() > 0 and not extended then return false end
   if kind >= 0x40 and kind <= 0x45 then return buffer(3, 1):uint() <= 1 end
   if kind == 0x46 then return commands[buffer(3, 1):uint()] ~= nil end
-  local header, extension = header_bytes(buffer, kind, credited, extended)
+  local header, extension = header_bytes(buffer, kind, credited, extended, whole)
   if header == nil or buffer:len() < header then return false end
-  local guard = buffer:reported_len() - header - payload_bytes(reader(buffer, extension), kind)
+  local payload = payload_bytes(reader(buffer, extension), kind, whole)
+  local guard = buffer:reported_len() - header - payload
   return guard == SEALED_GUARD or guard == INSECURE_GUARD or (kind == 12 and guard == 4)
 end
 
@@ -233,7 +243,40 @@ local function extension_fields(datagram, buffer, tree)
   end
 end
 
-local function transport(at, tree, kind, credited)
+-- The op of a packet in the short form: its number lies as far below the packet's as bytes 15 to 20 say.
+local function op_below(at)
+  local number = at(7, 8):uint64()
+  local distance = at(15, 2):int() * 4294967296 + at(17, 4):uint()
+  if distance < 0 then return number + UInt64(-distance) end
+  return number - UInt64(distance)
+end
+
+-- Op, range and target of a data packet; offset and length of the op are not sent in the short form.
+local function segment(at, tree, kind, whole)
+  local op, offset, length, of, region
+  if whole then
+    op, offset, length, region = op_below(at), UInt64(0), at(21, 2), 23
+    of = UInt64(length:uint())
+    tree:add(f.op, at(15, 6), op)
+    tree:add(f.offset, offset):set_generated()
+    tree:add(f.op_length, of):set_generated()
+  else
+    op, offset, length, region = at(15, 8):uint64(), at(23, 8):uint64(), at(39, 2), 41
+    of = at(31, 8):uint64()
+    tree:add(f.op, at(15, 8))
+    tree:add(f.offset, at(23, 8))
+    tree:add(f.op_length, at(31, 8))
+  end
+  tree:add(f.length, length)
+  if kind == 1 or kind == 3 then
+    tree:add(f.region, at(region, 8))
+    tree:add(f.address, at(region + 8, 8))
+  end
+  return " op " .. tostring(op) .. " [" .. tostring(offset) .. " +" .. length:uint() .. " of "
+    .. tostring(of) .. "]"
+end
+
+local function transport(at, tree, kind, credited, whole)
   tree:add(f.flow, at(3, 4))
   tree:add(f.seq, at(7, 8))
   local about = " flow " .. at(3, 4):uint() .. " #" .. tostring(at(7, 8):uint64())
@@ -257,29 +300,20 @@ local function transport(at, tree, kind, credited)
     tree:add(f.link_rate, at(18, 1))
     tree:add(f.bolt_sent, at(19, 4))
     return about .. " queue " .. at(15, 3):uint() .. " B"
+  elseif kind == 7 then
+    tree:add(f.op, at(15, 8))
+    tree:add(f.reason, at(23, 1))
+    return about .. " op " .. tostring(at(15, 8):uint64())
   elseif kind >= 8 then
     return about
   end
-  tree:add(f.op, at(15, 8))
-  about = about .. " op " .. tostring(at(15, 8):uint64())
-  if kind == 7 then
-    tree:add(f.reason, at(23, 1))
-    return about
-  end
-  tree:add(f.offset, at(23, 8))
-  tree:add(f.op_length, at(31, 8))
-  tree:add(f.length, at(39, 2))
-  if kind == 1 or kind == 3 then
-    tree:add(f.region, at(41, 8))
-    tree:add(f.address, at(49, 8))
-  end
+  about = about .. segment(at, tree, kind, whole)
   if credited then
-    local echo = body_end(at, kind, 0)
+    local echo = body_end(at, kind, whole, 0)
     tree:add(f.credit, at(echo, 4))
     tree:add(f.credit_sent, at(echo + 4, 4))
   end
-  return about .. " [" .. tostring(at(23, 8):uint64()) .. " +" .. at(39, 2):uint() .. " of "
-    .. tostring(at(31, 8):uint64()) .. "]"
+  return about
 end
 
 -- Where the guard of a control packet begins. A probe is zeros behind its header, which are to be seen if
@@ -344,22 +378,23 @@ function apus.dissector(datagram, pinfo, root)
   pinfo.cols.protocol = "Apus"
   local tree = root:add(apus, datagram())
   local buffer = authenticated(datagram)
-  local kind, credited, extended = kind_of(buffer)
+  local kind, credited, extended, whole = kind_of(buffer)
   tree:add(f.writable, datagram(0, 1))
   tree:add(f.version, buffer(1, 1))
   tree:add(f.kind, buffer(2, 1), kind)
   tree:add(f.credited, buffer(2, 1), credited)
+  tree:add(f.whole, buffer(2, 1), whole)
   local about
   if kind == 0x46 then
     about = control(buffer, tree)
   elseif kind >= 0x40 then
     about = handshake(buffer, tree, kind)
   else
-    local from, extension = header_bytes(buffer, kind, credited, extended)
+    local from, extension = header_bytes(buffer, kind, credited, extended, whole)
     local at = reader(buffer, extension)
     if extended then extension_fields(datagram, buffer, tree) end
-    about = transport(at, tree, kind, credited)
-    local length = payload_bytes(at, kind)
+    about = transport(at, tree, kind, credited, whole)
+    local length = payload_bytes(at, kind, whole)
     if buffer:len() == buffer:reported_len() then
       if length > 0 then
         local sealed = buffer:len() - from - length == SEALED_GUARD

@@ -127,7 +127,7 @@ fn what_cannot_be_a_packet_is_an_error_and_leaves_the_file_whole() {
     assert_eq!(read_back(&file.finish().unwrap()).len(), 1);
 }
 
-/// A handshake, a write, an ACK, a probe and a close between two tables, as a capture.
+/// A handshake, writes, a message, ACKs, a probe and a close between two tables, as a capture.
 fn conversation(ring: &KeyRing) -> Vec<u8> {
     let addresses: [SocketAddr; 2] =
         ["10.0.0.1:48700", "10.0.0.2:48701"].map(|a| a.parse().unwrap());
@@ -174,6 +174,15 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         op_length: 2000,
         credit: Some(CreditEcho { number: 77, sent_at_ns: 88 }),
     };
+    let message = Segment {
+        op: OpId::new(40),
+        kind: SegmentKind::Message,
+        offset: 0,
+        op_length: 5,
+        credit: None,
+        ..segment
+    };
+    let whole = Segment { op: OpId::new(105), offset: 0, op_length: 5, ..segment };
     let ack = Ack {
         largest: PacketNumber::new(99),
         bitmap: 0b101,
@@ -191,6 +200,8 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         (1, 5, 6, Body::Ack(ack), Extension::None),
         (0, 4, 100, Body::Data(segment), Extension::Bolt(bolt)),
         (1, 5, 7, Body::Ack(ack), telemetry),
+        (0, 4, 101, Body::Data(message), Extension::None),
+        (0, 4, 102, Body::Data(whole), Extension::Bolt(bolt)),
     ] {
         let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(seq), body };
         let mut buffer = [b'x'; 300];
@@ -294,13 +305,16 @@ fn wireshark_shows_what_we_sent() {
         assert_eq!(column("frame.time_epoch")[0], "1795262400.123456789");
         let kinds = [
             "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x01", "0x0c", "0x05",
-            "0x46", "0x46", "0x46",
+            "0x02", "0x01", "0x0c", "0x46", "0x46", "0x46",
         ];
         assert_eq!(column("apus.kind"), kinds);
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
         assert_eq!(column("apus.handshake.key")[..4], [&key[..], &key, &key, &key]);
         assert!(column("apus.handshake.key")[4..].iter().all(|key| key.is_empty()));
-        assert_eq!(column("apus.command")[4..], ["1", "2", "", "", "", "", "", "4", "5", "3"]);
+        assert_eq!(
+            column("apus.command")[4..],
+            ["1", "2", "", "", "", "", "", "", "", "", "4", "5", "3"]
+        );
         let at = |field: &str, row: usize| column(field)[row].to_owned();
         for (field, value) in [
             ("apus.flow", "4"),
@@ -350,17 +364,40 @@ fn wireshark_shows_what_we_sent() {
             ("apus.int.at_ns", 10, "55"),
             ("apus.int.sent", 10, "8589934592"),
             ("apus.int.queue", 10, "4321"),
+            // In the short form: 40 is said as 61 below 101, 105 as 3 above 102.
+            ("apus.seq", 11, "101"),
+            ("apus.op", 11, "40"),
+            ("apus.offset", 11, "0"),
+            ("apus.length", 11, "5"),
+            ("apus.op_length", 11, "5"),
+            ("apus.region", 11, ""),
+            ("apus.seq", 12, "102"),
+            ("apus.op", 12, "105"),
+            ("apus.offset", 12, "0"),
+            ("apus.length", 12, "5"),
+            ("apus.op_length", 12, "5"),
+            ("apus.region", 12, "0x00000000deadbeef"),
+            ("apus.address", 12, "4096"),
+            ("apus.credit.number", 12, "77"),
+            ("apus.credit.sent_ns", 12, "88"),
+            ("apus.extension", 12, "1"),
+            ("apus.bolt.sent_ns", 12, "1234"),
+            ("apus.seq", 13, "102"),
+            ("apus.signal.queue", 13, "9000"),
         ] {
             assert_eq!(at(field, row), value, "{field} of row {row}");
         }
-        if ring.is_insecure() {
-            assert_eq!(at("apus.payload", 6), "7878787878");
-        } else {
-            assert_eq!((at("apus.payload", 6), at("apus.encrypted", 6).len()), (String::new(), 10));
+        for row in [6, 11, 12] {
+            let (payload, encrypted) = (at("apus.payload", row), at("apus.encrypted", row));
+            if ring.is_insecure() {
+                assert_eq!(payload, "7878787878", "row {row}");
+            } else {
+                assert_eq!((payload, encrypted.len()), (String::new(), 10), "row {row}");
+            }
         }
         let probed = if ring.is_insecure() { "600" } else { "" };
-        assert_eq!(at("apus.probed", 12), probed, "encrypted if there is a key");
-        for row in [4, 5, 6, 7, 8, 10, 11, 12, 13] {
+        assert_eq!(at("apus.probed", 15), probed, "encrypted if there is a key");
+        for row in [4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16] {
             assert!(!at(guard, row).is_empty(), "row {row}");
         }
         assert!(column("_ws.expert").iter().all(|e| e.is_empty()));

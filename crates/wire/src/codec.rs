@@ -9,7 +9,7 @@ use crate::extension::Extension;
 use crate::header::{
     Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal,
 };
-use crate::layout::{COMMON_BYTES, header_bytes, kind, kind_of};
+use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
 
 /// Where the authenticated part of a packet begins, in bytes: behind what switches may write, which the
@@ -56,12 +56,12 @@ pub fn encode_extended(
     writer.put([extension.writable_len() as u8]);
     extension.write_writable(&mut writer);
     let extended = if extension.kind().is_some() { kind::EXTENDED } else { 0 };
-    writer.put([VERSION, kind_of(&header.body) | extended]);
+    writer.put([VERSION, kind_of(header) | extended]);
     writer.put(header.flow.get().to_be_bytes());
     writer.put(header.seq.get().to_be_bytes());
     extension.write_authenticated(&mut writer);
     match &header.body {
-        Body::Data(segment) => write_segment(&mut writer, segment),
+        Body::Data(segment) => write_segment(&mut writer, header.seq, segment),
         Body::Ack(ack) => write_ack(&mut writer, ack),
         Body::Reject(reject) => write_reject(&mut writer, reject),
         Body::Signal(signal) => write_signal(&mut writer, signal),
@@ -71,10 +71,14 @@ pub fn encode_extended(
     Ok(needed)
 }
 
-fn write_segment(writer: &mut Writer<'_>, segment: &Segment) {
-    writer.put(segment.op.get().to_be_bytes());
-    writer.put(segment.offset.to_be_bytes());
-    writer.put(segment.op_length.to_be_bytes());
+fn write_segment(writer: &mut Writer<'_>, seq: PacketNumber, segment: &Segment) {
+    if let Some(distance) = Distance::of(seq, segment) {
+        writer.put(distance.to_bytes());
+    } else {
+        writer.put(segment.op.get().to_be_bytes());
+        writer.put(segment.offset.to_be_bytes());
+        writer.put(segment.op_length.to_be_bytes());
+    }
     // `Segment::check` has bounded it by MAX_PAYLOAD.
     writer.put((segment.length as u16).to_be_bytes());
     match segment.kind {
@@ -165,7 +169,7 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     let kind = kind_byte & !kind::EXTENDED;
     let unknown = DecodeError::Kind(kind_byte);
     let least = header_bytes(kind).ok_or(unknown)?;
-    if extended && !matches!(kind & !kind::CREDITED, kind::WRITE..=kind::CANCEL) {
+    if extended && !matches!(kind & !(kind::CREDITED | kind::WHOLE), kind::WRITE..=kind::CANCEL) {
         return Err(unknown);
     }
     let writable = bytes.get(1..start).ok_or(short)?;
@@ -197,22 +201,26 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
         kind if control::body_bytes(kind).is_some() => {
             Body::Control(control::read(&mut reader, kind)?)
         }
-        _ => Body::Data(read_segment(&mut reader, kind)?),
+        _ => Body::Data(read_segment(&mut reader, kind, seq)?),
     };
     debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
     extension.check(&body)?;
     Ok(Decoded { header: Header { flow, seq, body }, extension, length })
 }
 
-/// `kind` is one of the five data kinds, perhaps with an echo.
-fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
-    let op = OpId::new(reader.u64());
-    let offset = reader.u64();
-    let op_length = reader.u64();
+/// `kind` is one of the five data kinds, perhaps in the short form or with an echo; `seq` the packet's number.
+fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<Segment, Illegal> {
+    let whole = kind & kind::WHOLE != 0;
+    let (op, range) = if whole {
+        (Distance::from_bytes(reader.take()).op(seq), None)
+    } else {
+        (OpId::new(reader.u64()), Some((reader.u64(), reader.u64())))
+    };
     let length = u32::from(u16::from_be_bytes(reader.take()));
+    let (offset, op_length) = range.unwrap_or((0, u64::from(length)));
     let mut target = || (RegionKey::new(reader.u64()), reader.u64());
     let credited = kind & kind::CREDITED != 0;
-    let kind = match kind & !kind::CREDITED {
+    let kind = match kind & !(kind::CREDITED | kind::WHOLE) {
         kind::WRITE => {
             let (region, address) = target();
             SegmentKind::Write { region, address }
@@ -228,6 +236,10 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8) -> Result<Segment, Illegal> {
     let credit = credited.then(|| CreditEcho { number: reader.u32(), sent_at_ns: reader.u32() });
     let segment = Segment { op, kind, offset, length, op_length, credit };
     segment.check()?;
+    // A header has one form only.
+    if !whole && Distance::of(seq, &segment).is_some() {
+        return Err(Illegal::LongForm);
+    }
     Ok(segment)
 }
 

@@ -16,6 +16,8 @@ pub enum Illegal {
     PayloadInReadRequest,
     /// A cancel says that it carries payload.
     PayloadInCancel,
+    /// A packet that carries its op whole has the long form, though its op can be said in the short one.
+    LongForm,
     /// A rejection gives a reason that does not exist.
     RejectReason,
     /// `address + op_length` is beyond 2^64.
@@ -53,6 +55,9 @@ impl fmt::Display for Illegal {
             Self::PayloadTooLong => "length must be at most 65535 bytes",
             Self::PayloadInReadRequest => "a read request must have length 0",
             Self::PayloadInCancel => "a cancel must have length 0",
+            Self::LongForm => {
+                "a packet that carries its op whole must have the short form (kind plus 16)"
+            }
             Self::RejectReason => "the reason of a rejection must be 1 to 5",
             Self::AddressOverflow => "address + op_length must be below 2^64",
             Self::BitmapWithoutLargest => "bit 0 of the bitmap, for the largest, must be set",
@@ -179,7 +184,8 @@ impl fmt::Display for DecodeError {
                 write!(
                     f,
                     "unknown packet kind {kind}; kinds are 1 to 12, those of data (1 to 4 and 6) \
-                     plus 128 with a credit, those and 5 plus 32 with an extension"
+                     plus 16 with a whole op (not 3 and 6) and plus 128 with a credit, those and 5 \
+                     plus 32 with an extension"
                 )
             }
             Self::Illegal(rule) => write!(f, "illegal header: {rule}"),

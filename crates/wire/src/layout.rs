@@ -1,7 +1,9 @@
 //! Kinds of packets and how long their headers are; the layout is drawn in the crate's documentation.
 
+use apus_units::{OpId, PacketNumber};
+
 use crate::control;
-use crate::header::{Body, Header, SegmentKind};
+use crate::header::{Body, Header, Segment, SegmentKind};
 
 /// Bytes of the longest header without extension.
 pub const MAX_HEADER_BYTES: usize = 65;
@@ -9,6 +11,10 @@ pub const MAX_HEADER_BYTES: usize = 65;
 /// Count of writable bytes, version, kind, flow and packet number.
 pub(crate) const COMMON_BYTES: usize = 15;
 const SEGMENT_BYTES: usize = 26;
+/// The same of a packet that carries its op whole.
+const WHOLE_BYTES: usize = DISTANCE_BYTES + 2;
+/// Bytes in which such a packet says its op.
+const DISTANCE_BYTES: usize = 6;
 const REGION_BYTES: usize = 16;
 const ACK_BYTES: usize = 42;
 const REJECT_BYTES: usize = 9;
@@ -25,15 +31,58 @@ pub(crate) mod kind {
     pub(crate) const CANCEL: u8 = 6;
     pub(crate) const REJECT: u8 = 7;
     pub(crate) const SIGNAL: u8 = 12;
+    /// Added to a data kind with payload: the packet carries its op whole, in the short form.
+    pub(crate) const WHOLE: u8 = 0x10;
+    pub(crate) const WHOLE_WRITE: u8 = WHOLE | WRITE;
+    pub(crate) const WHOLE_MESSAGE: u8 = WHOLE | MESSAGE;
+    pub(crate) const WHOLE_READ_RESPONSE: u8 = WHOLE | READ_RESPONSE;
     /// Added to a data kind: the packet echoes the credit that it was sent for.
     pub(crate) const CREDITED: u8 = 0x80;
     /// Added to the kind of data or an acknowledgement: it has a congestion extension.
     pub(crate) const EXTENDED: u8 = 0x20;
 }
 
-/// The kind byte of a body.
-pub(crate) fn kind_of(body: &Body) -> u8 {
-    match body {
+/// How the short form of a data packet says its op: by how much the op's number lies below the packet's,
+/// modulo 2^64, in 48 bits and signed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Distance(i64);
+
+impl Distance {
+    /// `None` if the packet has the long form: it carries part of an op, or a request or cancel, which
+    /// are short enough, or the numbers are too far apart.
+    #[inline]
+    pub(crate) fn of(seq: PacketNumber, segment: &Segment) -> Option<Self> {
+        let carries = match segment.kind {
+            SegmentKind::Write { .. } | SegmentKind::Message | SegmentKind::ReadResponse => true,
+            SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => false,
+        };
+        let whole = segment.offset == 0 && segment.op_length == u64::from(segment.length);
+        let distance = seq.get().wrapping_sub(segment.op.get()) as i64;
+        (carries && whole && distance << 16 >> 16 == distance).then_some(Self(distance))
+    }
+
+    #[inline]
+    pub(crate) fn to_bytes(self) -> [u8; DISTANCE_BYTES] {
+        let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
+        [a, b, c, d, e, f]
+    }
+
+    #[inline]
+    pub(crate) fn from_bytes([a, b, c, d, e, f]: [u8; DISTANCE_BYTES]) -> Self {
+        Self(i64::from_be_bytes([a, b, c, d, e, f, 0, 0]) >> 16)
+    }
+
+    /// The op of the packet with this number.
+    #[inline]
+    pub(crate) fn op(self, seq: PacketNumber) -> OpId {
+        OpId::new(seq.get().wrapping_sub(self.0 as u64))
+    }
+}
+
+/// The kind byte of a header, without extension.
+#[inline]
+pub(crate) fn kind_of(header: &Header) -> u8 {
+    match &header.body {
         Body::Data(segment) => {
             let kind = match segment.kind {
                 SegmentKind::Write { .. } => kind::WRITE,
@@ -42,7 +91,8 @@ pub(crate) fn kind_of(body: &Body) -> u8 {
                 SegmentKind::ReadResponse => kind::READ_RESPONSE,
                 SegmentKind::Cancel => kind::CANCEL,
             };
-            if segment.credit.is_some() { kind | kind::CREDITED } else { kind }
+            let whole = Distance::of(header.seq, segment).map_or(0, |_| kind::WHOLE);
+            kind | whole | segment.credit.map_or(0, |_| kind::CREDITED)
         }
         Body::Ack(_) => kind::ACK,
         Body::Reject(_) => kind::REJECT,
@@ -53,25 +103,29 @@ pub(crate) fn kind_of(body: &Body) -> u8 {
 
 /// Bytes of a header of this kind, `None` if there is no such kind; a credit has its padding besides.
 pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
-    match kind {
-        kind::WRITE | kind::READ_REQUEST => Some(COMMON_BYTES + SEGMENT_BYTES + REGION_BYTES),
-        kind::MESSAGE | kind::READ_RESPONSE | kind::CANCEL => Some(COMMON_BYTES + SEGMENT_BYTES),
-        kind::ACK => Some(COMMON_BYTES + ACK_BYTES),
-        kind::REJECT => Some(COMMON_BYTES + REJECT_BYTES),
-        kind::SIGNAL => Some(COMMON_BYTES + SIGNAL_BYTES),
-        credited if credited & kind::CREDITED != 0 => match credited & !kind::CREDITED {
-            kind @ (kind::WRITE..=kind::READ_RESPONSE | kind::CANCEL) => {
-                Some(header_bytes(kind)? + ECHO_BYTES)
-            }
-            _ => None,
-        },
-        other => Some(COMMON_BYTES + control::body_bytes(other)?),
-    }
+    let body = match kind & !kind::CREDITED {
+        kind::WRITE | kind::READ_REQUEST => SEGMENT_BYTES + REGION_BYTES,
+        kind::MESSAGE | kind::READ_RESPONSE | kind::CANCEL => SEGMENT_BYTES,
+        kind::WHOLE_WRITE => WHOLE_BYTES + REGION_BYTES,
+        kind::WHOLE_MESSAGE | kind::WHOLE_READ_RESPONSE => WHOLE_BYTES,
+        _ => {
+            let body = match kind {
+                kind::ACK => ACK_BYTES,
+                kind::REJECT => REJECT_BYTES,
+                kind::SIGNAL => SIGNAL_BYTES,
+                other => control::body_bytes(other)?,
+            };
+            return Some(COMMON_BYTES + body);
+        }
+    };
+    let echo = if kind & kind::CREDITED == 0 { 0 } else { ECHO_BYTES };
+    Some(COMMON_BYTES + body + echo)
 }
 
 impl Header {
     /// Bytes that this header takes in a packet without congestion extension, payload and checksum
     /// not included.
+    #[inline]
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         match &self.body {
@@ -80,8 +134,9 @@ impl Header {
                     SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => 0,
                     SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. } => REGION_BYTES,
                 };
+                let range = Distance::of(self.seq, segment).map_or(SEGMENT_BYTES, |_| WHOLE_BYTES);
                 let echo = if segment.credit.is_some() { ECHO_BYTES } else { 0 };
-                COMMON_BYTES + SEGMENT_BYTES + region + echo
+                COMMON_BYTES + range + region + echo
             }
             Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
             Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,

@@ -15,7 +15,8 @@
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      1+w  1  version = 1                                                   authenticated
 //!      2+w  1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
-//!              6 Cancel, 7 Reject, 12 Signal; plus 32 if there is an              |
+//!              6 Cancel, 7 Reject, 12 Signal; plus 16 if an op is carried         |
+//!              whole (kinds 1, 2 and 4), plus 32 if there is an                   |
 //!              extension (kinds 1 to 6), plus 128 if a credit is echoed           |
 //!      3+w  4  flow: index in the receiver's flow table                           |
 //!      7+w  8  seq: packet number, data and ACKs counted apart                    |
@@ -73,6 +74,19 @@
 //!     39    2  length: payload bytes carried
 //!     41    8  region key        (kinds 1 and 3)
 //!     49    8  address           (kinds 1 and 3)
+//! ```
+//!
+//! Packets of kinds 1, 2 and 4 that carry their op whole (offset 0, `op_length` = `length`) say neither, and
+//! the op by its distance from the packet's number, if that fits: 24 bytes (kind 17) or 8 bytes (kinds 18 and
+//! 20) instead of 42 or 26. The long form of such a packet is refused, so that a header has one form only.
+//! For small ops it is the latency that counts: a sealed write of 64 B takes 127 bytes, and a kernel copies
+//! up to 128 faster on current x86 (`docs/performance.md`).
+//!
+//! ```text
+//!     15    6  packet number - op, modulo 2^64, between -2^47 and 2^47 - 1
+//!     21    2  length: payload bytes carried, which is the whole op
+//!     23    8  region key        (kind 17)
+//!     31    8  address           (kind 17)
 //! ```
 //!
 //! A data packet that was sent for a credit has 128 added to its kind and, behind its body,

@@ -24,6 +24,13 @@ fn message() -> Header {
     }))
 }
 
+/// A message in one packet.
+fn whole() -> Header {
+    let op = OpId::new(0x1122_3344_5566_7700);
+    let kind = SegmentKind::Message;
+    with_body(Body::Data(Segment { op, kind, offset: 0, length: 3, op_length: 3, credit: None }))
+}
+
 fn ack() -> Header {
     with_body(Body::Ack(Ack {
         largest: PacketNumber::new(0xabcd),
@@ -89,6 +96,7 @@ fn bolt_listing_1_on_data_and_acknowledgements() {
     check(message(), Extension::Bolt(BOLT), 0x22, &[1], &[1, 1, 0x89, 0xab, 0xcd, 0xef]);
     let other = Bolt { first: false, last: true, favoured: true, inc: false, dec: true, sent: 7 };
     check(message(), Extension::Bolt(other), 0x22, &[2], &[1, 6, 0, 0, 0, 7]);
+    check(whole(), Extension::Bolt(BOLT), 0x32, &[1], &[1, 1, 0x89, 0xab, 0xcd, 0xef]);
     let echo = Extension::BoltEcho { granted: 0x0001_0002 };
     check(ack(), echo, 0x25, &[], &[2, 0, 1, 0, 2]);
 }
@@ -257,17 +265,21 @@ fn extension(area: &[u8]) -> impl Strategy<Value = Extension<'_>> {
 
 static AREA: [u8; MAX_HOPS * HOP_BYTES] = [0x5a; MAX_HOPS * HOP_BYTES];
 
-/// The header that an extension belongs to.
-fn header_for(extension: &Extension<'_>) -> Header {
-    if extension.check(&message().body).is_ok() { message() } else { ack() }
+/// A header that an extension belongs to, of a whole op if it is data and `short` is set.
+fn header_for(extension: &Extension<'_>, short: bool) -> Header {
+    let data = if short { whole() } else { message() };
+    if extension.check(&data.body).is_ok() { data } else { ack() }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn extensions_survive_the_round_trip(extension in extension(&AREA)) {
-        let header = header_for(&extension);
+    fn extensions_survive_the_round_trip(
+        extension in extension(&AREA),
+        short in any::<bool>(),
+    ) {
+        let header = header_for(&extension, short);
         let bytes = encoded(&header, &extension);
         let decoded = decode_extended(&bytes).unwrap();
         prop_assert_eq!((decoded.header, decoded.extension), (header, extension));
@@ -276,8 +288,11 @@ proptest! {
     /// What switches may write is theirs, and the rest of the packet opens whatever they wrote; any other
     /// bit is guarded, the count of writable bytes included.
     #[test]
-    fn any_flipped_bit_but_a_switchs_is_refused(extension in extension(&AREA)) {
-        let header = header_for(&extension);
+    fn any_flipped_bit_but_a_switchs_is_refused(
+        extension in extension(&AREA),
+        short in any::<bool>(),
+    ) {
+        let header = header_for(&extension, short);
         let payload: &[u8] = if header.payload_len() > 0 { b"abc" } else { b"" };
         let mut bytes = datagram(&encoded(&header, &extension), payload);
         prop_assert_eq!(open(&bytes), Ok((header, payload)));

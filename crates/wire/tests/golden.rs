@@ -47,6 +47,18 @@ const WRITE: [u8; 57] = [
     0, 0, 0, 0, 0, 0, 0x20, 0x00,                           // address
 ];
 
+/// A whole op of 64 bytes, its number 0x1234 below the packet's.
+#[rustfmt::skip]
+const WHOLE_WRITE: [u8; 39] = [
+    0, 1, 0x11,
+    0x01, 0x02, 0x03, 0x04,
+    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+    0, 0, 0, 0, 0x12, 0x34,                                 // distance of the op
+    0, 64,                                                  // length
+    0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0x01,                  // region
+    0, 0, 0, 0, 0, 0, 0x20, 0x00,                           // address
+];
+
 #[rustfmt::skip]
 const MESSAGE: [u8; 41] = [
     0, 1, 2,
@@ -121,6 +133,113 @@ fn write_and_read_request() {
     request[2] = 3;
     request[39..41].copy_from_slice(&[0, 0]);
     check(segment(SegmentKind::ReadRequest { region, address }, 0), &request);
+}
+
+/// A packet that carries an op of 64 bytes whole, whose number is `distance` below the packet's.
+fn whole(kind: SegmentKind, distance: i64) -> Header {
+    let op = OpId::new(0x1122_3344_5566_7788u64.wrapping_sub(distance as u64));
+    with_body(Body::Data(Segment { op, kind, offset: 0, length: 64, op_length: 64, credit: None }))
+}
+
+#[test]
+fn a_whole_op_takes_18_bytes_less() {
+    let (region, address) = target();
+    check(whole(SegmentKind::Write { region, address }, 0x1234), &WHOLE_WRITE);
+    for (kind, byte) in [(SegmentKind::Message, 0x12), (SegmentKind::ReadResponse, 0x14)] {
+        let mut bytes = WHOLE_WRITE[..23].to_vec();
+        bytes[2] = byte;
+        check(whole(kind, 0x1234), &bytes);
+        // An op of the other direction may have any number.
+        bytes[15..21].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xfe]);
+        check(whole(kind, -2), &bytes);
+        let mut header = whole(kind, -2);
+        if let Body::Data(segment) = &mut header.body {
+            (segment.length, segment.op_length) = (0, 0);
+            segment.credit = Some(CreditEcho { number: 0x107, sent_at_ns: 0xfedc_ba98 });
+        }
+        (bytes[2], bytes[22]) = (byte | 0x80, 0);
+        bytes.extend([0x00, 0x00, 0x01, 0x07, 0xfe, 0xdc, 0xba, 0x98]);
+        check(header, &bytes);
+    }
+}
+
+#[test]
+fn a_sealed_write_of_64_bytes_takes_127() {
+    let (region, address) = target();
+    let header = whole(SegmentKind::Write { region, address }, 0x1234);
+    // 16 of tag, 4 of session and 4 of number.
+    let guard = 24;
+    assert_eq!(header.encoded_len() + header.payload_len() + guard, 127);
+}
+
+/// The long form of a packet that carries an op of 64 bytes whole.
+fn long_form(kind: u8, distance: i64) -> Vec<u8> {
+    let op = 0x1122_3344_5566_7788u64.wrapping_sub(distance as u64);
+    let mut bytes = MESSAGE.to_vec();
+    bytes[2] = kind;
+    bytes[15..23].copy_from_slice(&op.to_be_bytes());
+    bytes[23..31].fill(0);
+    bytes[31..39].copy_from_slice(&64u64.to_be_bytes());
+    bytes[39..41].copy_from_slice(&[0, 64]);
+    bytes
+}
+
+#[test]
+fn an_op_whose_number_is_far_away_takes_the_long_form() {
+    for distance in [1 << 47, -(1 << 47) - 1, i64::MAX, i64::MIN] {
+        check(whole(SegmentKind::Message, distance), &long_form(2, distance));
+    }
+    for (distance, bytes) in
+        [((1 << 47) - 1, [0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]), (-(1 << 47), [0x80, 0, 0, 0, 0, 0])]
+    {
+        let mut short = WHOLE_WRITE[..23].to_vec();
+        short[2] = 0x12;
+        short[15..21].copy_from_slice(&bytes);
+        check(whole(SegmentKind::Message, distance), &short);
+    }
+}
+
+#[test]
+fn a_header_has_one_form() {
+    for kind in [2, 4] {
+        for distance in [0, 0x1234, (1 << 47) - 1, -(1 << 47)] {
+            let refused = Err(DecodeError::Illegal(Illegal::LongForm));
+            assert_eq!(decode(&long_form(kind, distance)), refused, "kind {kind}, {distance}");
+        }
+    }
+    let (region, address) = target();
+    let mut write = long_form(1, 5);
+    write.extend(&WRITE[41..]);
+    assert_eq!(decode(&write), Err(DecodeError::Illegal(Illegal::LongForm)));
+    // Requests and cancels have the long form only, even those of nothing.
+    let mut request = long_form(3, 5);
+    request[31..41].fill(0);
+    request.extend(&WRITE[41..]);
+    let mut header = whole(SegmentKind::ReadRequest { region, address }, 5);
+    if let Body::Data(segment) = &mut header.body {
+        (segment.length, segment.op_length) = (0, 0);
+    }
+    check(header, &request);
+    for kind in [0x10, 0x13, 0x15, 0x16, 0x17, 0x18, 0x1c, 0x33, 0x35, 0x37, 0x51, 0x93, 0x96, 0xd2]
+    {
+        let mut bytes = WRITE;
+        bytes[2] = kind;
+        assert_eq!(decode(&bytes), Err(DecodeError::Kind(kind)));
+    }
+}
+
+#[test]
+fn a_short_form_beyond_the_region_is_refused_both_ways() {
+    let kind = SegmentKind::Write { region: target().0, address: u64::MAX - 63 };
+    refused(
+        whole(kind, 0x1234),
+        &WHOLE_WRITE,
+        |b| {
+            b[31..38].fill(0xff);
+            b[38] = 0xc0;
+        },
+        Illegal::AddressOverflow,
+    );
 }
 
 #[test]

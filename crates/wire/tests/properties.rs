@@ -35,6 +35,21 @@ prop_compose! {
     }
 }
 
+/// A packet that carries its op whole, with the two numbers at any distance, often one about which the
+/// form changes.
+fn whole() -> impl Strategy<Value = (u64, Segment)> {
+    let edges: Vec<i64> = [0, 1, 1 << 32, 1 << 47, 1 << 48, i64::MAX]
+        .iter()
+        .flat_map(|&edge: &i64| [edge - 1, edge, edge.saturating_add(1)])
+        .flat_map(|edge| [edge, -edge])
+        .collect();
+    let distance = prop_oneof![prop::sample::select(edges), any::<i64>()];
+    (any::<u64>(), distance, segment()).prop_map(|(seq, distance, segment)| {
+        let op = OpId::new(seq.wrapping_sub(distance as u64));
+        (seq, Segment { op, offset: 0, op_length: u64::from(segment.length), ..segment })
+    })
+}
+
 prop_compose! {
     fn ack()(
         largest in prop_oneof![0u64..200, any::<u64>()],
@@ -99,7 +114,11 @@ fn header() -> impl Strategy<Value = Header> {
         }),
         control().prop_map(Body::Control)
     ];
-    (any::<u32>(), any::<u64>(), body).prop_map(|(flow, seq, body)| Header {
+    let numbered = prop_oneof![
+        3 => (any::<u64>(), body),
+        1 => whole().prop_map(|(seq, segment)| (seq, Body::Data(segment))),
+    ];
+    (any::<u32>(), numbered).prop_map(|(flow, (seq, body))| Header {
         flow: FlowId::new(flow),
         seq: PacketNumber::new(seq),
         body,
@@ -158,10 +177,33 @@ proptest! {
         let _ = open(&bytes);
     }
 
+    /// 15 bytes up to the packet number, then 8 in the short form or 26 in the long one, 16 of region and
+    /// address, 8 of a credit.
+    #[test]
+    fn whole_ops_have_the_short_form_if_their_number_is_near((seq, segment) in whole()) {
+        let header = Header {
+            flow: FlowId::new(1),
+            seq: PacketNumber::new(seq),
+            body: Body::Data(segment),
+        };
+        let distance = i128::from(seq.wrapping_sub(segment.op.get()) as i64);
+        let near = (-(1i128 << 47)..1 << 47).contains(&distance);
+        let region = matches!(segment.kind, SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. });
+        let asks = matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
+        let mut expected = if near && !asks { 23 } else { 41 };
+        expected += if region { 16 } else { 0 };
+        expected += if segment.credit.is_some() { 8 } else { 0 };
+        prop_assert_eq!(header.encoded_len(), expected);
+    }
+
     /// Arbitrary fields behind a valid start: what is decoded is legal and encodes to the same bytes.
     #[test]
     fn what_is_decoded_encodes_to_the_same_bytes(
-        kind in prop_oneof![1u8..=11, 0x81u8..=0x84],
+        kind in prop_oneof![
+            1u8..=11,
+            0x81u8..=0x84,
+            prop::sample::select(vec![0x11u8, 0x12, 0x14, 0x91, 0x92, 0x94]),
+        ],
         mut bytes in prop::collection::vec(any::<u8>(), 63),
         level in 0u8..32,
     ) {
