@@ -79,8 +79,8 @@
 //! Packets of kinds 1, 2 and 4 that carry their op whole (offset 0, `op_length` = `length`) say neither, and
 //! the op by its distance from the packet's number, if that fits: 24 bytes (kind 17) or 8 bytes (kinds 18 and
 //! 20) instead of 42 or 26. The long form of such a packet is refused, so that a header has one form only.
-//! For small ops it is the latency that counts: a sealed write of 64 B takes 127 bytes, and a kernel copies
-//! up to 128 faster on current x86 (`docs/performance.md`).
+//! For small ops it is the latency that counts: a sealed write of 64 B takes 127 bytes, and up to 128
+//! Linux copies faster on processors with fast short `rep movsb` (`docs/performance.md`).
 //!
 //! ```text
 //!     15    6  packet number - op, modulo 2^64, between -2^47 and 2^47 - 1

@@ -4,8 +4,8 @@
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
     Ack, Body, Bolt, DecodeError, EncodeError, Extension, HOP_BYTES, Header, Hop, Hops, Illegal,
-    MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, MAX_HOPS, SIGNAL_BYTES, Segment, SegmentKind, Signal,
-    SwitchView, authenticated_from, decode, decode_extended, encode_extended, open, seal,
+    MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, MAX_HOPS, RegionKey, SIGNAL_BYTES, Segment, SegmentKind,
+    Signal, SwitchView, authenticated_from, decode, decode_extended, encode_extended, open, seal,
 };
 use proptest::prelude::*;
 
@@ -134,11 +134,41 @@ fn rcp_rate_and_rtt() {
 
 #[test]
 fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
-    let mut header = message();
-    if let Body::Data(segment) = &mut header.body {
-        segment.credit = Some(apus_wire::CreditEcho { number: 1, sent_at_ns: 2 });
+    let (region, address) = (RegionKey::new(3), 4);
+    let kinds = [
+        (SegmentKind::Write { region, address }, 1),
+        (SegmentKind::Message, 2),
+        (SegmentKind::ReadRequest { region, address }, 3),
+        (SegmentKind::ReadResponse, 4),
+        (SegmentKind::Cancel, 6),
+    ];
+    for (kind, byte) in kinds {
+        for (mut header, form) in [(message(), 0), (whole(), 0x10)] {
+            let Body::Data(segment) = &mut header.body else { unreachable!("it is data") };
+            segment.kind = kind;
+            if matches!(byte, 3 | 6) {
+                segment.length = 0;
+            }
+            // A request and a cancel have no short form.
+            let byte = if matches!(byte, 3 | 6) { byte } else { byte + form };
+            check(
+                header,
+                Extension::Bolt(BOLT),
+                0x20 + byte,
+                &[1],
+                &[1, 1, 0x89, 0xab, 0xcd, 0xef],
+            );
+            let Body::Data(segment) = &mut header.body else { unreachable!("it is data") };
+            segment.credit = Some(apus_wire::CreditEcho { number: 1, sent_at_ns: 2 });
+            check(
+                header,
+                Extension::Bolt(BOLT),
+                0xa0 + byte,
+                &[1],
+                &[1, 1, 0x89, 0xab, 0xcd, 0xef],
+            );
+        }
     }
-    check(header, Extension::Bolt(BOLT), 0xa2, &[1], &[1, 1, 0x89, 0xab, 0xcd, 0xef]);
 }
 
 #[test]
@@ -315,7 +345,13 @@ proptest! {
     #[test]
     fn what_is_decoded_encodes_to_the_same_bytes(
         writable in prop_oneof![Just(0usize), Just(1), Just(3), 0usize..=110],
-        kind in prop_oneof![Just(0x22u8), Just(0x25), Just(0xa1), 0x21u8..0x27],
+        kind in prop_oneof![
+            Just(0x22u8),
+            Just(0x25),
+            Just(0xa1),
+            0x21u8..0x27,
+            prop::sample::select(vec![0x31u8, 0x32, 0x34, 0xb1, 0xb2, 0xb4]),
+        ],
         extension in 0u8..8,
         rooms in 0u8..10,
         mut bytes in prop::collection::vec(0u8..4, 300),
