@@ -69,15 +69,20 @@ pub struct Connection {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
+    way: Arc<Way>,
     messages: async_channel::Receiver<Message>,
-    driver: Driver,
+}
+
+/// The way to the engine that serves a connection.
+pub(crate) struct Way {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) driver: Driver,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let command = Command::Close { session: self.shared.session, closed: None };
-        self.shared.engine.submit_surely(command);
+        let command = Command::Close { session: self.way.shared.session, closed: None };
+        self.way.shared.engine.submit_surely(command);
     }
 }
 
@@ -132,31 +137,32 @@ impl Connection {
         messages: async_channel::Receiver<Message>,
         driver: Driver,
     ) -> Self {
-        Self { inner: Arc::new(Inner { shared, messages, driver }) }
+        let way = Arc::new(Way { shared, driver });
+        Self { inner: Arc::new(Inner { way, messages }) }
     }
 
     /// The peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        self.inner.shared.peer
+        self.inner.way.shared.peer
     }
 
     /// How many flows it has.
     #[must_use]
     pub fn flows(&self) -> usize {
-        self.inner.shared.in_flight.len()
+        self.inner.way.shared.in_flight.len()
     }
 
     /// How it ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
-        self.inner.shared.ended.get().copied()
+        self.inner.way.shared.ended.get().copied()
     }
 
     /// The longest message that the peer takes, in bytes.
     #[must_use]
     pub fn max_message(&self) -> u64 {
-        self.inner.shared.max_message
+        self.inner.way.shared.max_message
     }
 
     /// Submits a request to the first flow.
@@ -178,8 +184,7 @@ impl Connection {
     pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.hand_in(flow, request, Notify::One(sender))?;
-        let shared = Arc::clone(&self.inner.shared);
-        Ok(Op { receiver, driver: self.inner.driver.clone(), shared, ticket })
+        Ok(Op { receiver, way: Arc::clone(&self.inner.way), ticket })
     }
 
     /// Submits a request to flow `flow`; its end goes to `queue`, marked with `user`. The queue must
@@ -203,11 +208,11 @@ impl Connection {
 
     /// Asks the engine to give up an op by its ticket.
     pub fn cancel(&self, ticket: u64) {
-        self.inner.shared.cancel(ticket);
+        self.inner.way.shared.cancel(ticket);
     }
 
     fn hand_in(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
-        let shared = &self.inner.shared;
+        let shared = &self.inner.way.shared;
         if let Some(&end) = shared.ended.get() {
             return Err(SubmitError::Ended(end));
         }
@@ -249,7 +254,7 @@ impl Connection {
     /// How the connection ended, once every message that came before was taken.
     pub fn receive(&self) -> Result<Message, End> {
         let inner = &self.inner;
-        let message = inner.driver.wait_channel(&inner.messages).ok_or_else(|| self.end())?;
+        let message = inner.way.driver.wait_channel(&inner.messages).ok_or_else(|| self.end())?;
         Ok(self.take(message))
     }
 
@@ -271,7 +276,7 @@ impl Connection {
     /// As [`Connection::receive`].
     pub async fn receive_async(&self) -> Result<Message, End> {
         let inner = &self.inner;
-        let message = inner.driver.next(&inner.messages).await.ok_or_else(|| self.end())?;
+        let message = inner.way.driver.next(&inner.messages).await.ok_or_else(|| self.end())?;
         Ok(self.take(message))
     }
 
@@ -285,7 +290,7 @@ impl Connection {
     /// If there is no such flow.
     pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
-        self.inner.driver.wait(receiver).ok_or_else(|| self.end())
+        self.inner.way.driver.wait(receiver).ok_or_else(|| self.end())
     }
 
     /// As [`Connection::flow_state`], for tasks of an async runtime.
@@ -297,19 +302,19 @@ impl Connection {
     /// If there is no such flow.
     pub async fn flow_state_async(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
-        self.inner.driver.answer(receiver).await.ok_or_else(|| self.end())
+        self.inner.way.driver.answer(receiver).await.ok_or_else(|| self.end())
     }
 
     fn ask_state(&self, flow: usize) -> oneshot::Receiver<(Snapshot, FlowCounters)> {
         assert!(flow < self.flows(), "flow {flow} of {}", self.flows());
         let (reply, receiver) = oneshot::channel();
-        let session = self.inner.shared.session;
-        self.inner.shared.engine.submit_surely(Command::Inspect { session, flow, reply });
+        let session = self.inner.way.shared.session;
+        self.inner.way.shared.engine.submit_surely(Command::Inspect { session, flow, reply });
         receiver
     }
 
     fn take(&self, message: Message) -> Message {
-        let shared = &self.inner.shared;
+        let shared = &self.inner.way.shared;
         shared.queued_bytes.fetch_sub(message.bytes.len() as u64, Ordering::AcqRel);
         shared.queued_messages.fetch_sub(1, Ordering::AcqRel);
         message
@@ -322,18 +327,18 @@ impl Connection {
     /// Closes it once its ops have ended, and waits for that. The peer's ops on it end where they are.
     pub fn close(&self) {
         let receiver = self.ask_close();
-        self.inner.driver.wait(receiver);
+        self.inner.way.driver.wait(receiver);
     }
 
     /// As [`Connection::close`], for tasks of an async runtime.
     pub async fn close_async(&self) {
         let receiver = self.ask_close();
-        self.inner.driver.answer(receiver).await;
+        self.inner.way.driver.answer(receiver).await;
     }
 
     fn ask_close(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let shared = &self.inner.shared;
+        let shared = &self.inner.way.shared;
         let command = Command::Close { session: shared.session, closed: Some(sender) };
         shared.engine.submit_surely(command);
         receiver

@@ -10,8 +10,7 @@ use apus_transport::OpKind;
 use apus_units::{Span, Time};
 use bytes::Bytes;
 
-use crate::connection::Shared;
-use crate::driver::Driver;
+use crate::connection::{Shared, Way};
 use crate::error::{Cause, End, OpError};
 use crate::region::Memory;
 use crate::session::SessionId;
@@ -155,8 +154,7 @@ impl Drop for Pending {
 /// An op that was submitted: a future of its end. Dropping it lets the op go on unobserved.
 pub struct Op {
     pub(crate) receiver: oneshot::Receiver<OpResult>,
-    pub(crate) driver: Driver,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) way: Arc<Way>,
     pub(crate) ticket: u64,
 }
 
@@ -166,12 +164,12 @@ impl Op {
     /// # Errors
     /// How it failed; [`OpError::Unknown`] if the peer may have applied it.
     pub fn wait(self) -> OpResult {
-        self.driver.wait(self.receiver).unwrap_or_else(|| Err(stopped()))
+        self.way.driver.wait(self.receiver).unwrap_or_else(|| Err(stopped()))
     }
 
     /// Asks the engine to give it up; it then ends with [`Cause::Cancelled`], unless it has ended.
     pub fn cancel(&self) {
-        self.shared.cancel(self.ticket);
+        self.way.shared.cancel(self.ticket);
     }
 }
 
@@ -183,7 +181,7 @@ impl Future for Op {
     type Output = OpResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<OpResult> {
-        self.driver.drive_for(context);
+        self.way.driver.drive_for(context);
         Pin::new(&mut self.receiver).poll(context).map(|r| r.unwrap_or_else(|_| Err(stopped())))
     }
 }

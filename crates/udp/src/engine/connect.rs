@@ -174,15 +174,21 @@ impl Engine {
         self.connections.insert(session.index(), connection);
     }
 
+    #[inline]
     pub(super) fn take_session_events(&mut self, now: Time) {
         while let Some(event) = self.sessions.poll_event() {
-            match event {
-                Event::Incoming { session, from, hello, .. } => {
-                    self.on_incoming(now, session, from, &hello);
-                }
-                Event::Connected { session, hello } => self.on_connected(now, session, &hello),
-                Event::Ended { session, reason } => self.on_ended(now, session, reason),
+            self.on_session_event(now, event);
+        }
+    }
+
+    #[cold]
+    fn on_session_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Incoming { session, from, hello, .. } => {
+                self.on_incoming(now, session, from, &hello);
             }
+            Event::Connected { session, hello } => self.on_connected(now, session, &hello),
+            Event::Ended { session, reason } => self.on_ended(now, session, reason),
         }
     }
 

@@ -281,11 +281,11 @@ impl Engine {
             return false;
         }
         let submitted = self.take_submissions();
-        if submitted {
+        if let Some(now) = submitted {
             // What was submitted does not wait for a look at the socket.
-            self.send();
+            self.send_at(now);
         }
-        let mut busy = submitted;
+        let mut busy = submitted.is_some();
         let received = self.receive();
         busy |= received;
         if received && self.looks.is_plain() {

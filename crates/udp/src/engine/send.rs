@@ -133,11 +133,13 @@ impl Outbox {
 impl Engine {
     /// Sends what may be sent now; returns whether anything was.
     pub(super) fn send(&mut self) -> bool {
-        if self.outbox.is_empty() && !self.sessions.has_transmit() && !self.endpoint.has_transmit()
-        {
-            return false;
-        }
-        let now = self.clock.now();
+        let any =
+            !self.outbox.is_empty() || self.sessions.has_transmit() || self.endpoint.has_transmit();
+        any && self.send_at(self.clock.now())
+    }
+
+    /// The same where the clock was just read.
+    pub(super) fn send_at(&mut self, now: Time) -> bool {
         if !self.outbox.is_empty() && !self.flush(now) {
             return false; // the kernel has no room: the NIC pulls, nothing is pushed
         }

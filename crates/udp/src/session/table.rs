@@ -133,6 +133,7 @@ impl Sessions {
     }
 
     /// What has happened since the last call, oldest first.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
