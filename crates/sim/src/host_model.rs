@@ -62,13 +62,18 @@ pub struct EngineCosts {
     pub stall: Span,
     /// Mean work between two stalls (exponential). Zero: no stalls.
     pub stall_every: Span,
-    /// Packets that one turn takes at most from the receive queue, and sends at most.
+    /// Packets that one turn takes at most from the receive queue, and sends at most: 1 to
+    /// [`EngineCosts::MAX_BATCH`].
     pub batch: u32,
     /// Whether one thread serves both directions (Swift App. C); if not, each has its own.
     pub shared: bool,
 }
 
 impl EngineCosts {
+    /// The longest batch: one acknowledgement per flow follows, which says of the newest 128 packets which have come
+    /// (`apus_wire`, the body of an ACK) and would have all others of a longer one taken for lost.
+    pub const MAX_BATCH: u32 = u128::BITS;
+
     /// The engine of testbed T1. deviation: the paper gives no costs; these were fitted to Swift
     /// Table 4, first with a separate model of one switch and serial engines (whose mean costs at
     /// the receiver were about a tenth higher than it stated), then here with seeds other than those

@@ -1,74 +1,13 @@
-//! Two engines that one thread drives in turn, so that what each finds in its socket is known.
+//! How engines look at their sockets, driven in turn by one thread.
 
 mod support;
 
-use std::future::Future;
-use std::pin::pin;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use apus_cc::registry::build;
-use apus_udp::{Access, Config, Connection, Host, Mode, Op, Request, Stats};
-use support::{config, host, pattern};
-
-/// Rounds without progress that are too many: each takes a microsecond and more.
-const TOO_MANY: usize = 50_000_000;
-
-struct Pair {
-    client: Host,
-    server: Host,
-}
-
-impl Pair {
-    /// Two hosts and a connection; what `configure` says holds for both.
-    fn connect(configure: impl Fn(&mut Config)) -> (Self, [Connection; 2]) {
-        let [client, server] = [(); 2].map(|()| {
-            let mut config = config(Mode::Inline);
-            configure(&mut config);
-            host(config)
-        });
-        let pair = Self { client, server };
-        let connection =
-            pair.until(1, pair.client.connect_async(pair.server.local_addr(), 1, None));
-        let connection = connection.expect("a server");
-        let accept = || {
-            pair.client.drive();
-            pair.server.drive();
-            pair.server.try_accept()
-        };
-        let peer = std::iter::repeat_with(accept).take(TOO_MANY).flatten().next();
-        (pair, [connection, peer.expect("a client")])
-    }
-
-    /// Drives both, the client `steps` times as often, until a future of the client's is done.
-    fn until<T>(&self, steps: usize, future: impl Future<Output = T>) -> T {
-        let mut future = pin!(future);
-        let mut context = Context::from_waker(Waker::noop());
-        for _ in 0..TOO_MANY {
-            for _ in 0..steps {
-                // Polling drives the client.
-                if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                    return value;
-                }
-            }
-            self.server.drive();
-        }
-        panic!("no progress");
-    }
-
-    fn stats(&self) -> [&Stats; 2] {
-        [&self.client, &self.server].map(|host| host.stats().next().expect("an engine"))
-    }
-
-    fn plain_looks(&self) -> [u64; 2] {
-        self.stats().map(|stats| stats.plain_looks.load(Ordering::Relaxed))
-    }
-}
-
-fn submit(connection: &Connection, request: Request) -> Op {
-    connection.submit(request).expect("room")
-}
+use apus_udp::{Access, Op, Request};
+use support::pair::{Pair, submit};
+use support::pattern;
 
 #[test]
 fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
@@ -123,29 +62,6 @@ fn plain_looks_begin_with_single_datagrams_and_lose_neither_bytes_nor_delays() {
         .collect();
     heard.sort_by_key(Vec::len);
     assert_eq!(heard, (0..100).map(|n| pattern(n, 100 + n as usize)).collect::<Vec<_>>());
-}
-
-/// An acknowledgement says of the newest 128 packets which have come (`apus_wire`, the body of an ACK), so
-/// that a longer batch takes several.
-#[test]
-fn a_long_batch_is_acknowledged_while_it_is_read() {
-    let (pair, [connection, _peer]) = Pair::connect(|config| {
-        config.max_mtu = 1500;
-        // Timeouts are the machine's: a thread that was held off.
-        let settings = [("window", "256"), ("min_rto", "60s"), ("initial_rto", "60s")];
-        config.algorithm = build("constant", None, &settings).expect("constant");
-    });
-    let region = pair.server.register(vec![0; 1 << 20], Access::Write).expect("memory");
-    for round in 0..10 {
-        let bytes = pattern(round, 1 << 20);
-        let write = submit(&connection, Request::write(region.key(), 0, bytes.clone()));
-        // Enough steps for the whole window, of which one step sends 64 packets.
-        pair.until(20, write).expect("written");
-        assert!(region.read(|stored| stored == bytes));
-    }
-    let (_, counters) = connection.flow_state(0).expect("open");
-    assert!(counters.packets_sent >= 10 * (1 << 20) / 1500);
-    assert_eq!(counters.fast_losses, 0, "{counters:?}");
 }
 
 /// An algorithm that understands marks (RFC 3168) hears of each: whoever sends or receives packets that can be

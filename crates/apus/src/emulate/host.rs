@@ -44,14 +44,25 @@ impl Agent {
         let spec: AgentSpec =
             serde_json::from_str(&spec).map_err(|error| Failure::Input(error.to_string()))?;
         stay_on(&spec.cores)?;
-        let result =
-            if spec.tcp.is_some() { tcp::run(&spec, &mut next) } else { run(&spec, &mut next) };
-        let Some(result) = result.map_err(Failure::Run)? else { return Ok(()) };
-        say(&serde_json::to_string(&result).map_err(|error| Failure::Run(error.to_string()))?);
-        // Peers may still need this side.
-        while next().is_some() {}
+        let done = if spec.tcp.is_some() {
+            tcp::run(&spec, &mut next)
+        } else {
+            run(&spec, PORT, &mut next)
+        };
+        done.map_err(Failure::Run)?;
         std::process::exit(0)
     }
+}
+
+/// Says what was measured and waits until the input ends: peers whose time is not over need this side as it is, so
+/// whoever calls this still holds all that serves them.
+pub(super) fn conclude(
+    result: &HostResult,
+    next: &mut dyn FnMut() -> Option<String>,
+) -> Result<(), String> {
+    say(&serde_json::to_string(result).map_err(|error| error.to_string())?);
+    while next().is_some() {}
+    Ok(())
 }
 
 /// Binds this thread, and those that it will start, to these cores.
@@ -67,11 +78,13 @@ fn stay_on(cores: &[usize]) -> Result<(), Failure> {
         .map_err(|error| Failure::Run(format!("cores {cores:?} cannot be used: {error}")))
 }
 
+/// Listens on `port`, does the host's work, and serves its peers until the input ends.
 fn run(
     spec: &AgentSpec,
+    port: u16,
     next: &mut dyn FnMut() -> Option<String>,
-) -> Result<Option<HostResult>, String> {
-    let server = Arc::new(start(spec, PORT)?);
+) -> Result<(), String> {
+    let server = Arc::new(start(spec, port)?);
     let region = server
         .register(vec![0; spec.largest_op.max(1) as usize], Access::ReadWrite)
         .map_err(|error| error.to_string())?;
@@ -88,19 +101,19 @@ fn run(
     let client = if spec.flows.is_empty() { None } else { Some(start(spec, 0)?) };
     say("ready");
     if next().is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let flows = client.as_ref().map_or(Ok(Vec::new()), |client| connect(spec, client))?;
     say("connected");
     if next().is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let (queue, ends) = async_channel::unbounded();
     let work = Arc::new(Work::new(flows, queue, Instant::now()));
     let follower = Arc::clone(&work);
     thread::spawn(move || follower.follow(&ends));
     let hosts: Vec<&Host> = client.iter().chain([&*server]).collect();
-    Ok(Some(measure(spec, &hosts, &work)))
+    conclude(&measure(spec, &hosts, &work), next)
 }
 
 fn start(spec: &AgentSpec, port: u16) -> Result<Host, String> {
@@ -239,5 +252,58 @@ fn sample<'f>(flows: impl Iterator<Item = &'f Flow>, samples: &mut Samples) {
         samples.fabric_cwnd += state.fabric_cwnd.unwrap_or(0.0);
         samples.endpoint_cwnd += state.endpoint_cwnd.unwrap_or(0.0);
         samples.target_us += state.target_delay.map_or(0.0, |t| t.as_ps_f64() / 1e6);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use apus_udp::session::SharedKey;
+
+    use super::*;
+
+    /// Hosts are told to go one after the other and wake up when they may, so that the time of one is over before that
+    /// of another.
+    #[test]
+    fn a_host_whose_time_is_over_still_takes_what_its_peers_write() {
+        let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let port = port.expect("a port that is free").port();
+        let key = SharedKey::new([11; 32]).to_line();
+        let spec = AgentSpec {
+            key,
+            algorithm: ("constant".to_owned(), "constant".to_owned(), Vec::new()),
+            mtu: 1500,
+            line_rate: 1_000_000_000,
+            max_ops: 16,
+            largest_op: 100,
+            duration_ns: 1_000_000,
+            ..AgentSpec::default()
+        };
+        let peer = start(&spec, 0).expect("a host");
+        let (mut here, mut words, mut written) = (None, 0, None);
+        let mut next = || {
+            words += 1;
+            match words {
+                1 => {
+                    let connection = peer.connect(SocketAddr::from(([127, 0, 0, 1], port)));
+                    let connection = connection.expect("it says that it is ready");
+                    let (region, _) = greeting(&connection).ok().expect("its region");
+                    here = Some((connection, region));
+                    Some("go".to_owned())
+                }
+                2 => Some("go".to_owned()),
+                _ => {
+                    // It has said what it measured.
+                    let (connection, region) = here.take().expect("connected");
+                    let write = Request::write(region, 0, vec![1; 100]);
+                    written = Some(connection.submit(write).expect("room").wait());
+                    None
+                }
+            }
+        };
+        run(&spec, port, &mut next).expect("run");
+        let written = written.expect("it is told that the run is over at the end only");
+        written.expect("its region is there until then");
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 
+use super::host::conclude;
 use super::parent::{say, socket};
 use super::spec::{AgentSpec, FlowSpec, HostResult, LoadSpec, PORT};
 
@@ -24,10 +25,7 @@ struct Counts {
 }
 
 /// Each flow is a stream; the receiver counts.
-pub fn run(
-    spec: &AgentSpec,
-    next: &mut dyn FnMut() -> Option<String>,
-) -> Result<Option<HostResult>, String> {
+pub fn run(spec: &AgentSpec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), String> {
     let counts = Arc::new(Counts::default());
     let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], PORT)))
         .map_err(|error| format!("no TCP socket: {error}"))?;
@@ -40,7 +38,7 @@ pub fn run(
     });
     say("ready");
     if next().is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let name = spec.tcp.as_deref().unwrap_or_default();
     let streams = spec.flows.iter().map(|flow| {
@@ -57,7 +55,7 @@ pub fn run(
     let streams = streams.collect::<Result<Vec<_>, String>>()?;
     say("connected");
     if next().is_none() {
-        return Ok(None);
+        return Ok(());
     }
     let begin = Instant::now();
     for (flow, mut stream) in streams {
@@ -72,11 +70,13 @@ pub fn run(
     thread::sleep(Duration::from_nanos(spec.duration_ns).saturating_sub(begin.elapsed()));
     counts.measuring.store(false, Ordering::Relaxed);
     let flows = counts.flows.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(Some(HostResult {
+    let result = HostResult {
         bytes: flows.iter().map(|(&i, bytes)| (i, bytes.load(Ordering::Relaxed))).collect(),
         seconds: (begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
         ..HostResult::default()
-    }))
+    };
+    drop(flows);
+    conclude(&result, next)
 }
 
 /// Sends without end, or the ops of an open loop at their times.

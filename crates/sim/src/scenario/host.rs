@@ -128,7 +128,11 @@ fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
     }
     if let Some(batch) = section.get::<u32>("batch") {
         costs.batch = batch;
-        section.check(batch > 0, "batch", "must be at least 1 packet");
+        let most = EngineCosts::MAX_BATCH;
+        let must = format_args!(
+            "must be from 1 to {most} packets, of which one acknowledgement can tell, but it is {batch}"
+        );
+        section.check((1..=most).contains(&batch), "batch", must);
     }
     if let Some(shared) = section.get("shared") {
         costs.shared = shared;

@@ -4,10 +4,12 @@
 //! loop. What it calls lies in the files of this folder: `submit` (from applications), `receive`
 //! (from the socket) and `looks` (with how much detail), `connect` (sessions that come and go) and
 //! `path` (their MTU), `places` (connections by index), `siblings` (other engines of the host), `send`
-//! (to the socket), `departures` (when that left), `shared` (what applications see of it).
+//! (to the socket), `departures` (when that left), `held_off` (whether timers may run), `shared` (what
+//! applications see of it).
 
 mod connect;
 mod departures;
+mod held_off;
 mod looks;
 mod path;
 mod places;
@@ -44,6 +46,7 @@ use crate::sys::{ReceiveBuffers, Socket};
 
 use connect::Connection;
 use departures::Departures;
+use held_off::HeldOff;
 use looks::Looks;
 use places::Places;
 use send::Outbox;
@@ -62,12 +65,6 @@ const LOOKS_PER_CLOCK: u32 = 8;
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
 /// take the core away for milliseconds. deviation: no source; half the spin of the hybrid mode.
 const OFFER_AFTER: Span = Span::from_us(50);
-/// An engine that has not looked for this long was held off: timeouts that fell due meanwhile say nothing
-/// before what came meanwhile is read. deviation: no source; above the longest step.
-const HELD_OFF: Span = Span::from_ms(1);
-/// Datagrams for which an engine that was held off may leave timers alone, to read. deviation: no source; more
-/// than a socket's buffer of 4 MB holds.
-const CATCH_UP: u64 = 4096;
 /// How often regions that were withdrawn are looked at. deviation: no source; short for who waits for the
 /// memory, long for an engine.
 const HOUSEKEEPING: Span = Span::from_ms(10);
@@ -118,9 +115,7 @@ pub(crate) struct Engine {
     outbox: Outbox,
     /// Steps that found nothing to do.
     idle_looks: u32,
-    /// When timers were last looked at, and datagrams read since (and steps in which they were left alone).
-    timed_at: Time,
-    caught_up: u64,
+    held_off: HeldOff,
     /// Datagrams since the last acknowledgement.
     unanswered: u64,
     /// Whether the socket had more than the last step took.
@@ -193,8 +188,7 @@ impl Engine {
             buffers: Some(Box::new(ReceiveBuffers::new())),
             outbox: Outbox::new(),
             idle_looks: 0,
-            timed_at: Time::ZERO,
-            caught_up: 0,
+            held_off: HeldOff::new(),
             unanswered: 0,
             unread: false,
             looks: Looks::new(plain),
@@ -303,7 +297,7 @@ impl Engine {
         self.idle_looks = 0;
         let now = self.clock.now();
         self.looks.on_clock(now);
-        if !self.catches_up(now) {
+        if !self.held_off.must_read(now, self.unread) {
             self.run_due(now);
         }
         self.take_session_events(now);
@@ -313,18 +307,6 @@ impl Engine {
         busy |= self.send();
         busy |= self.complete();
         busy
-    }
-
-    /// Whether timers must wait, because this engine was held off and has not read all that came.
-    fn catches_up(&mut self, now: Time) -> bool {
-        let held_off = self.unread && now.since(self.timed_at) > HELD_OFF;
-        if held_off && self.caught_up < CATCH_UP {
-            self.caught_up += 1;
-            return true;
-        }
-        self.timed_at = now;
-        self.caught_up = 0;
-        false
     }
 
     /// Timers of transport and sessions, deadlines, clocks, withdrawn regions.
@@ -370,6 +352,7 @@ impl Engine {
         let timeout = (due != Time::MAX).then(|| due.since(now));
         add(&self.shared.stats.sleeps, 1);
         self.shared.sleep(&self.socket, timeout, !self.outbox.is_empty());
+        self.held_off.on_slept(due, self.clock.now());
     }
 
     /// Tells the application how ops ended.

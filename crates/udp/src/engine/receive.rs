@@ -60,7 +60,7 @@ impl Engine {
 
     pub(super) fn count_received(&mut self, datagrams: u64) {
         add(&self.shared.stats.datagrams_received, datagrams);
-        self.caught_up += datagrams;
+        self.held_off.on_read(datagrams);
         self.unpublished |= datagrams > 0;
     }
 

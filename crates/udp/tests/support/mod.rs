@@ -2,6 +2,9 @@
 //! corrupts.
 #![allow(dead_code)] // each test binary uses its own part
 
+pub mod hand;
+pub mod pair;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,0 +1,188 @@
+//! How ops, connections and attempts to connect end when the other side does something else: each ending by its name.
+
+mod support;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use apus_cc::registry::build;
+use apus_udp::{
+    Access, Cause, Config, ConnectError, Connection, End, Host, Mode, OpError, Request,
+};
+use apus_units::Span;
+use support::hand::Hand;
+use support::pair::{Pair, TOO_MANY, submit};
+use support::{HYBRID, config, host, pattern, steady};
+
+/// Long against anything on a loopback interface.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Drives inline hosts until something is so.
+fn drive(hosts: &[&Host], what: &str, mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < PATIENCE, "it does not happen: {what}");
+        for host in hosts {
+            host.drive();
+        }
+    }
+}
+
+/// Packets of 1500 B, a constant window of `packets`, no timeout of the transport within a test.
+fn window(config: &mut Config, packets: &str) {
+    let settings = [("window", packets), ("min_rto", "60s"), ("initial_rto", "60s")];
+    config.algorithm = build("constant", None, &settings).expect("constant");
+    config.max_mtu = 1500;
+}
+
+fn delivered(connection: &Connection) {
+    submit(connection, Request::message(vec![1])).wait().expect("delivered");
+}
+
+#[test]
+fn a_region_withdrawn_under_way_leaves_a_write_unknown_and_a_read_whole() {
+    let (pair, [connection, peer]) = Pair::connect(|config| window(config, "16"));
+    let bytes = pattern(1, 1 << 20);
+    let [written, read] =
+        [(); 2].map(|()| pair.server.register(bytes.clone(), Access::ReadWrite).expect("memory"));
+    let moved = |host: &Host| {
+        host.stats().map(|stats| stats.payload_received.load(Ordering::Relaxed)).sum::<u64>()
+    };
+    for (region, host, request) in [
+        (&written, &pair.server, Request::write(written.key(), 0, pattern(2, 1 << 20))),
+        (&read, &pair.client, Request::read(read.key(), 0, 1 << 20)),
+    ] {
+        let before = moved(host);
+        let op = submit(&connection, request);
+        drive(&[&pair.client, &pair.server], "its first bytes", || moved(host) > before);
+        region.withdraw();
+        let end = pair.until(1, op);
+        // At most a window has been taken before, of 1 MiB.
+        if std::ptr::eq(region, &written) {
+            assert_eq!(end.err(), Some(OpError::Unknown(Cause::Withdrawn)));
+            assert!(moved(host) - before <= 2 * 16 * 1500, "it was not under way");
+        } else {
+            assert!(end.expect("answers that have begun go on").bytes == bytes);
+        }
+        drive(&[&pair.client, &pair.server], "nobody uses it", || region.is_free());
+    }
+    // The connection goes on.
+    let message = submit(&connection, Request::message(vec![7]));
+    pair.until(1, message).expect("delivered");
+    assert_eq!(peer.try_receive().expect("open").expect("a message").bytes[..], [7]);
+}
+
+#[test]
+fn a_peer_that_falls_silent_leaves_unknown_what_was_sent_and_the_rest_not_sent() {
+    let (pair, [connection, _peer]) = Pair::connect(|config| {
+        window(config, "1");
+        config.session.keepalive = Span::from_ms(500);
+        config.session.idle_timeout = Span::from_secs(2);
+    });
+    let region = pair.server.register(vec![0; 100], Access::Write).expect("memory");
+    let [sent, kept] =
+        [(); 2].map(|()| submit(&connection, Request::write(region.key(), 0, vec![1; 100])));
+    // Nobody drives the server any more.
+    drive(&[&pair.client], "it is found out", || connection.ended().is_some());
+    assert_eq!(connection.ended(), Some(End::Silent));
+    assert_eq!(sent.wait().err(), Some(OpError::Unknown(Cause::Ended(End::Silent))));
+    assert_eq!(kept.wait().err(), Some(OpError::NotSent(Cause::Ended(End::Silent))));
+}
+
+#[test]
+fn a_connection_whose_peer_connects_anew_is_replaced() {
+    let [server, client] = [(); 2].map(|()| host(config(Mode::Inline)));
+    let mut hand = Hand::new(server.local_addr());
+    let mut connect = |lost: bool| {
+        let here = hand.connect(&client, &server, 1);
+        let mut there = None;
+        drive(&[&client, &server], "a connection", || {
+            hand.hand_on();
+            hand.hand_back();
+            there = there.take().or_else(|| server.try_accept());
+            there.is_some()
+        });
+        if lost {
+            // The server does not hear that it is closed.
+            here.close();
+            assert!(!hand.take().is_empty());
+        }
+        (here, there.expect("accepted"))
+    };
+    let (_, first) = connect(true);
+    assert_eq!(first.ended(), None);
+    let (_here, second) = connect(false);
+    assert_eq!((first.ended(), second.ended()), (Some(End::Replaced), None));
+    assert_eq!(first.try_receive().err(), Some(End::Replaced));
+}
+
+#[test]
+fn a_host_whose_application_accepts_nothing_refuses() {
+    let mut settings = steady(HYBRID);
+    settings.max_unaccepted = 1;
+    let (server, first, second) = (host(settings), host(steady(HYBRID)), host(steady(HYBRID)));
+    let here = first.connect(server.local_addr()).expect("room for one");
+    delivered(&here); // so the server knows that it is connected
+    assert_eq!(second.connect(server.local_addr()).err(), Some(ConnectError::Refused));
+    let _there = server.accept().expect("the first");
+    second.connect(server.local_addr()).expect("there is room again");
+}
+
+#[test]
+fn a_full_host_says_so_to_its_peers_and_its_own_application() {
+    let mut settings = steady(HYBRID);
+    settings.session.max_sessions = 1;
+    let (full, other, third) = (host(settings), host(steady(HYBRID)), host(steady(HYBRID)));
+    let here = other.connect(full.local_addr()).expect("room for one");
+    delivered(&here);
+    assert_eq!(third.connect(full.local_addr()).err(), Some(ConnectError::PeerFull));
+    assert_eq!(full.connect(third.local_addr()).err(), Some(ConnectError::TooMany));
+}
+
+#[test]
+fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connection() {
+    let hosts = [(); 2].map(|()| host(config(Mode::Inline)));
+    let [a, b] = &hosts;
+    let mut context = Context::from_waker(Waker::noop());
+    let mut asked = [
+        pin!(a.connect_async(b.local_addr(), 1, None))
+            as std::pin::Pin<&mut dyn Future<Output = _>>,
+        pin!(b.connect_async(a.local_addr(), 1, None)),
+    ];
+    let mut answers = [None, None];
+    for _ in 0..TOO_MANY {
+        for (asked, answer) in asked.iter_mut().zip(&mut answers) {
+            // Polling drives its host.
+            if answer.is_none()
+                && let Poll::Ready(ready) = asked.as_mut().poll(&mut context)
+            {
+                *answer = Some(ready);
+            }
+        }
+        if answers.iter().all(Option::is_some) {
+            break;
+        }
+        hosts.iter().for_each(|host| drop(host.drive()));
+    }
+    let answers = answers.map(|answer| answer.expect("an answer"));
+    let (place, here) = match answers {
+        [Ok(here), Err(ConnectError::Crossed)] => (1, here),
+        [Err(ConnectError::Crossed), Ok(here)] => (0, here),
+        other => panic!("{:?}", other.map(|answer| answer.map(drop))),
+    };
+    let mut there = None;
+    drive(&[a, b], "the connection comes in at the other", || {
+        there = there.take().or_else(|| hosts[place].try_accept());
+        there.is_some()
+    });
+    let message = here.submit(Request::message(vec![3])).expect("room");
+    drive(&[a, b], "a message", || {
+        there.as_ref().is_some_and(
+            |there| matches!(there.try_receive(), Ok(Some(message)) if message.bytes[..] == [3]),
+        )
+    });
+    drop(message);
+}

@@ -1,0 +1,92 @@
+//! A relay between two inline hosts, worked by the thread that drives them.
+
+use std::future::Future;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use apus_udp::{Connection, Host};
+
+use super::any;
+use super::pair::TOO_MANY;
+
+/// A relay that hands on what it is told to.
+pub struct Hand {
+    front: UdpSocket,
+    back: UdpSocket,
+    client: Option<SocketAddr>,
+}
+
+impl Hand {
+    pub fn new(server: SocketAddr) -> Self {
+        let [front, back] = [(); 2].map(|()| UdpSocket::bind(any()).expect("a socket"));
+        for socket in [&front, &back] {
+            socket.set_nonblocking(true).expect("nonblocking");
+        }
+        back.connect(server).expect("connect");
+        Self { front, back, client: None }
+    }
+
+    /// Has a client connect to the server over it, with that many flows; both are inline. What the client sends once it
+    /// is connected stays here.
+    pub fn connect(&mut self, client: &Host, server: &Host, flows: u32) -> Connection {
+        let address = self.front.local_addr().expect("bound");
+        let mut context = Context::from_waker(Waker::noop());
+        let mut connecting = pin!(client.connect_async(address, flows, None));
+        for _ in 0..TOO_MANY {
+            // Polling drives the client.
+            if let Poll::Ready(connection) = connecting.as_mut().poll(&mut context) {
+                return connection.expect("a server");
+            }
+            self.hand_on();
+            server.drive();
+            self.hand_back();
+        }
+        panic!("no answer");
+    }
+
+    /// Hands the server what the client has sent.
+    pub fn hand_on(&mut self) {
+        for datagram in self.take() {
+            self.back.send(&datagram).expect("sent");
+        }
+    }
+
+    /// What the client has sent.
+    pub fn take(&mut self) -> Vec<Vec<u8>> {
+        let mut buffer = vec![0; 65_536];
+        let mut all = Vec::new();
+        while let Ok((length, from)) = self.front.recv_from(&mut buffer) {
+            self.client = Some(from);
+            all.push(buffer[..length].to_vec());
+        }
+        all
+    }
+
+    /// Hands the client what the server has sent.
+    pub fn hand_back(&self) {
+        let mut buffer = vec![0; 65_536];
+        while let (Ok(length), Some(client)) = (self.back.recv(&mut buffer), self.client) {
+            self.front.send_to(&buffer[..length], client).expect("sent");
+        }
+    }
+
+    /// Hands the server datagrams as one aggregate: all but the last are as long as the first. Whether the kernel
+    /// does that.
+    pub fn hand_on_together(&self, datagrams: &[Vec<u8>]) -> bool {
+        let length = datagrams.first().map_or(0, Vec::len) as i32;
+        // SAFETY: the value is valid for the size of an int.
+        #[expect(unsafe_code, reason = "the standard library does not have this option")]
+        let set = unsafe {
+            libc::setsockopt(
+                self.back.as_raw_fd(),
+                libc::SOL_UDP,
+                libc::UDP_SEGMENT,
+                (&raw const length).cast(),
+                size_of::<i32>() as libc::socklen_t,
+            )
+        };
+        set == 0 && self.back.send(&datagrams.concat()).is_ok()
+    }
+}

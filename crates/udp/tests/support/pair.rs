@@ -1,0 +1,68 @@
+//! Two engines that one thread drives in turn, so that what each finds in its socket is known.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use apus_udp::{Config, Connection, Host, Mode, Op, Request, Stats};
+
+use super::{config, host};
+
+/// Rounds without progress that are too many: each takes a microsecond and more.
+pub const TOO_MANY: usize = 50_000_000;
+
+pub struct Pair {
+    pub client: Host,
+    pub server: Host,
+}
+
+impl Pair {
+    /// Two hosts and a connection; what `configure` says holds for both.
+    pub fn connect(configure: impl Fn(&mut Config)) -> (Self, [Connection; 2]) {
+        let [client, server] = [(); 2].map(|()| {
+            let mut config = config(Mode::Inline);
+            configure(&mut config);
+            host(config)
+        });
+        let pair = Self { client, server };
+        let connection =
+            pair.until(1, pair.client.connect_async(pair.server.local_addr(), 1, None));
+        let connection = connection.expect("a server");
+        let accept = || {
+            pair.client.drive();
+            pair.server.drive();
+            pair.server.try_accept()
+        };
+        let peer = std::iter::repeat_with(accept).take(TOO_MANY).flatten().next();
+        (pair, [connection, peer.expect("a client")])
+    }
+
+    /// Drives both, the client `steps` times as often, until a future of the client's is done.
+    pub fn until<T>(&self, steps: usize, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..TOO_MANY {
+            for _ in 0..steps {
+                // Polling drives the client.
+                if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                    return value;
+                }
+            }
+            self.server.drive();
+        }
+        panic!("no progress");
+    }
+
+    pub fn stats(&self) -> [&Stats; 2] {
+        [&self.client, &self.server].map(|host| host.stats().next().expect("an engine"))
+    }
+
+    pub fn plain_looks(&self) -> [u64; 2] {
+        self.stats().map(|stats| stats.plain_looks.load(Ordering::Relaxed))
+    }
+}
+
+pub fn submit(connection: &Connection, request: Request) -> Op {
+    connection.submit(request).expect("room")
+}
