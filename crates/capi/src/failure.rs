@@ -192,3 +192,61 @@ extern "C" fn apus_reason_text(reason: i32) -> *const c_char {
     let known = REASONS.iter().find(|(known, _)| *known as i32 == reason);
     known.map_or(c"unknown reason", |&(_, text)| text).as_ptr()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Debug;
+
+    use super::*;
+
+    /// `PeerFull` is `PEER_FULL` in C.
+    fn in_c(name: &impl Debug) -> String {
+        let mut text = String::new();
+        for (place, letter) in format!("{name:?}").char_indices() {
+            if letter.is_ascii_uppercase() && place > 0 {
+                text.push('_');
+            }
+            text.push(letter.to_ascii_uppercase());
+        }
+        text
+    }
+
+    #[test]
+    fn the_header_has_the_same_numbers() {
+        let header = include_str!("../include/apus.h");
+        let entries = header.lines().filter_map(|line| {
+            let (name, rest) = line.trim().strip_prefix("APUS_")?.split_once(" = ")?;
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            Some((name.to_owned(), digits.parse::<i32>().ok()?))
+        });
+        let in_header: BTreeMap<String, i32> =
+            entries.filter(|(name, _)| !name.starts_with("MODE_")).collect();
+        let statuses = [
+            Status::Ok,
+            Status::Invalid,
+            Status::System,
+            Status::Stopped,
+            Status::NoAnswer,
+            Status::Refused,
+            Status::PeerFull,
+            Status::TooMany,
+            Status::NoKey,
+            Status::Exists,
+            Status::Crossed,
+            Status::Incompatible,
+            Status::Full,
+            Status::TooLong,
+            Status::Ended,
+            Status::Timeout,
+            Status::TooSmall,
+            Status::NotSent,
+            Status::OpRefused,
+            Status::Unknown,
+        ];
+        let reasons =
+            REASONS.iter().map(|(reason, _)| (format!("REASON_{}", in_c(reason)), *reason as i32));
+        let ours = statuses.iter().map(|status| (in_c(status), *status as i32)).chain(reasons);
+        assert_eq!(in_header, ours.collect());
+    }
+}

@@ -3,7 +3,7 @@
 mod support;
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -134,7 +134,7 @@ fn a_host_whose_application_accepts_nothing_refuses() {
 #[test]
 fn a_full_host_says_so_to_its_peers_and_its_own_application() {
     let mut settings = steady(HYBRID);
-    settings.session.max_sessions = 1;
+    (settings.session.max_sessions, settings.session.max_pending) = (1, 1);
     let (full, other, third) = (host(settings), host(steady(HYBRID)), host(steady(HYBRID)));
     let here = other.connect(full.local_addr()).expect("room for one");
     delivered(&here);
@@ -148,8 +148,7 @@ fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connectio
     let [a, b] = &hosts;
     let mut context = Context::from_waker(Waker::noop());
     let mut asked = [
-        pin!(a.connect_async(b.local_addr(), 1, None))
-            as std::pin::Pin<&mut dyn Future<Output = _>>,
+        pin!(a.connect_async(b.local_addr(), 1, None)) as Pin<&mut dyn Future<Output = _>>,
         pin!(b.connect_async(a.local_addr(), 1, None)),
     ];
     let mut answers = [None, None];
@@ -178,11 +177,11 @@ fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connectio
         there = there.take().or_else(|| hosts[place].try_accept());
         there.is_some()
     });
-    let message = here.submit(Request::message(vec![3])).expect("room");
-    drive(&[a, b], "a message", || {
-        there.as_ref().is_some_and(
-            |there| matches!(there.try_receive(), Ok(Some(message)) if message.bytes[..] == [3]),
-        )
-    });
-    drop(message);
+    let _message = submit(&here, Request::message(vec![3]));
+    let there = there.expect("accepted");
+    drive(
+        &[a, b],
+        "a message",
+        || matches!(there.try_receive(), Ok(Some(message)) if message.bytes[..] == [3]),
+    );
 }
