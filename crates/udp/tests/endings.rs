@@ -164,7 +164,9 @@ fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connectio
         if answers.iter().all(Option::is_some) {
             break;
         }
-        hosts.iter().for_each(|host| drop(host.drive()));
+        for host in &hosts {
+            host.drive();
+        }
     }
     let answers = answers.map(|answer| answer.expect("an answer"));
     let (place, here) = match answers {

@@ -14,7 +14,7 @@ use apus_udp::{
     Access, Completion, Connection, End, Host, OpError, OpResult, Region, Request, async_channel,
 };
 use apus_units::Span;
-use support::{Faults, HYBRID, Random, Relay, config, host, pattern};
+use support::{Faults, HYBRID, Random, Relay, host, pattern, steady};
 
 const FAULTS: Faults = Faults { loss: 10, duplication: 10, corruption: 10, reordering: 10 };
 /// Writes of a round, each to a place of its own, and as many messages.
@@ -39,13 +39,15 @@ impl Server {
 }
 
 fn settings(insecure: bool) -> apus_udp::Config {
-    let mut settings = config(HYBRID);
+    let mut settings = steady(HYBRID);
     if insecure {
         settings.keys = KeyRing::insecure();
     }
     // A relay has no buffer for jumbo bursts, and a busy machine loses what it cannot buffer.
     settings.max_mtu = 1500;
     settings.session.suspect_timeout = Span::from_ms(300);
+    // Where all ops have ended before the restart, this is how long it takes to be noticed.
+    settings.session.keepalive = Span::from_ms(300);
     settings
 }
 
@@ -125,6 +127,8 @@ fn a_restart_under_way_leaves_every_op_with_one_end_that_is_true() {
             let here = client.connect(relay.address).expect("connect");
             let there = server.host.accept().expect("accept");
             let (queue, ends) = async_channel::bounded(2 * WRITES as usize);
+            // Ready before, or all ops would have ended by then on a busy machine.
+            let next = Server::start(insecure);
             submit(&here, &server.region, &queue, round);
             let mut ended = BTreeMap::new();
             let mut note = |end: Completion| {
@@ -134,7 +138,6 @@ fn a_restart_under_way_leaves_every_op_with_one_end_that_is_true() {
             for _ in 0..random.next() % WRITES {
                 note(ends.recv_blocking().expect("an end"));
             }
-            let next = Server::start(insecure);
             relay.redirect(next.host.local_addr());
             let old = std::mem::replace(&mut server, next);
             let from = Instant::now();
