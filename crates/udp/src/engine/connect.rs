@@ -365,6 +365,9 @@ impl Engine {
         if connection.shared.is_some() {
             add_connections(self, -1);
         }
+        if self.busiest.is_of(connection.peer) {
+            self.leave_busiest();
+        }
         for flow in connection.flows {
             self.owners[flow.index()] = None;
             self.endpoint.release(now, flow);

@@ -1,4 +1,4 @@
-//! How the engine looks at its socket: with all that the kernel can say of a datagram, or plainly.
+//! How the engine looks at its sockets: with all that the kernel can say of a datagram, or plainly.
 //!
 //! Control messages, aggregation and batches cost a small round trip a sixth of its time (measured on
 //! loopback), and say little to an engine that waits for datagrams which come one by one: it knows when they
@@ -14,10 +14,6 @@
 //! Two datagrams waiting again and again end it, as does a flow of which no TTL is known.
 
 use apus_units::{Span, Time};
-
-use super::{Engine, RECEIVE_BATCHES};
-use crate::stats::add;
-use crate::sys::ReceiveBuffers;
 
 /// Datagrams that come one by one before the engine looks plainly: switching takes five system calls.
 /// deviation: no source; 0.5 us over 64 datagrams.
@@ -141,6 +137,11 @@ impl Looks {
         self.waited >= WAITED || self.read_at >= self.turn_at
     }
 
+    /// Whether datagrams wait behind each other.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.waited >= WAITED
+    }
+
     /// Aggregation has been turned off.
     pub(super) fn turn_plain(&mut self) {
         self.stage = Stage::Turning;
@@ -163,101 +164,6 @@ impl Looks {
     /// The kernel cannot say when something came.
     pub(super) fn forbid(&mut self) {
         self.may = false;
-    }
-}
-
-impl Engine {
-    /// Receives what came, at most a few batches; returns whether anything did.
-    pub(super) fn receive(&mut self) -> bool {
-        let Some(mut buffers) = self.buffers.take() else { return false };
-        if self.departures.is_some() {
-            // First, so that the acknowledgements find t1 corrected.
-            self.take_departures(self.clock.now());
-        }
-        let any = if self.looks.is_plain() {
-            self.receive_one(&mut buffers)
-        } else {
-            self.receive_batches(&mut buffers)
-        };
-        self.buffers = Some(buffers);
-        any
-    }
-
-    /// A plain look: one datagram at most.
-    fn receive_one(&mut self, buffers: &mut ReceiveBuffers) -> bool {
-        add(&self.shared.stats.receive_calls, 1);
-        add(&self.shared.stats.plain_looks, 1);
-        self.unread = self.socket.receive_one(buffers);
-        if !self.unread {
-            self.looks.on_nothing();
-            return false;
-        }
-        let now = self.clock.now(); // t3, t6
-        let known = self.looks.on_found(now);
-        if !known {
-            match self.socket.arrived_at() {
-                Ok(at) => buffers.set_received_at(at),
-                Err(_) => self.looks.forbid(),
-            }
-        }
-        if self.looks.on_plain(known) {
-            self.look_in_detail();
-        }
-        for (meta, datagram) in buffers.received() {
-            self.handle_datagram(now, meta, datagram);
-        }
-        self.count_received(1);
-        true
-    }
-
-    fn receive_batches(&mut self, buffers: &mut ReceiveBuffers) -> bool {
-        let mut any = false;
-        self.unread = true;
-        for batch in 0..RECEIVE_BATCHES {
-            add(&self.shared.stats.receive_calls, 1);
-            // Errors of single datagrams (ICMP) are not ours: timers take care of lost packets.
-            let looked = self.socket.receive(buffers);
-            let vain = looked.is_ok() && buffers.len() == 0;
-            let more = looked.unwrap_or(true);
-            if vain && self.looks.on_nothing() && self.socket.detail(false).is_err() {
-                self.look_in_detail();
-                self.looks.hold();
-            }
-            any |= self.handle_batch(buffers);
-            // What comes one by one is answered before the next look.
-            let single = batch == 0 && buffers.len() == 1;
-            if buffers.len() > 0 {
-                self.note_detailed(single && !buffers.is_aggregate());
-            }
-            if !more || single {
-                self.unread = more;
-                break;
-            }
-        }
-        any
-    }
-
-    /// A detailed look found something.
-    fn note_detailed(&mut self, single: bool) {
-        let known = self.looks.on_found(self.clock.now());
-        match self.looks.on_detailed(single && known) {
-            Turn::No => {}
-            Turn::Plain if self.owners.iter().flatten().any(|owner| owner.marks) => {
-                self.looks.hold();
-            }
-            Turn::Plain => {
-                self.socket.aggregate(false);
-                self.looks.turn_plain();
-            }
-            Turn::Back => self.look_in_detail(),
-        }
-    }
-
-    pub(super) fn look_in_detail(&mut self) {
-        self.socket.aggregate(true);
-        // If the kernel does not let it, the clock is read instead.
-        let _ = self.socket.detail(true);
-        self.looks.turn_detailed();
     }
 }
 

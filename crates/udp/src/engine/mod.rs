@@ -1,15 +1,17 @@
 //! The engine: owns a socket, polls it, and drives sessions and transport.
 //!
 //! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
-//! loop. What it calls lies in the files of this folder: `submit` (from applications), `receive`
-//! (from the socket) and `looks` (with how much detail), `connect` (sessions that come and go) and
-//! `path` (their MTU), `places` (connections by index), `siblings` (other engines of the host), `send`
-//! (to the socket), `departures` (when that left), `held_off` (whether timers may run), `shared` (what
-//! applications see of it).
+//! loop. What it calls lies in the files of this folder: `submit` (from applications), `listen` (to the
+//! sockets: `looks` says with how much detail, `busiest` at which one) and `receive` (what came), `connect`
+//! (sessions that come and go) and `path` (their MTU), `places` (connections by index), `siblings` (other
+//! engines of the host), `send` (to the sockets), `departures` (when that left), `held_off` (whether timers
+//! may run), `shared` (what applications see of it).
 
+mod busiest;
 mod connect;
 mod departures;
 mod held_off;
+mod listen;
 mod looks;
 mod path;
 mod places;
@@ -44,6 +46,7 @@ use crate::session::{SessionId, Sessions};
 use crate::stats::add;
 use crate::sys::{ReceiveBuffers, Socket};
 
+use busiest::Busiest;
 use connect::Connection;
 use departures::Departures;
 use held_off::HeldOff;
@@ -121,6 +124,7 @@ pub(crate) struct Engine {
     /// Whether the socket had more than the last step took.
     unread: bool,
     looks: Looks,
+    busiest: Busiest,
     /// Whether the sessions have counted something that is not yet seen.
     unpublished: bool,
     /// If the kernel is to say when packets left.
@@ -192,6 +196,7 @@ impl Engine {
             unanswered: 0,
             unread: false,
             looks: Looks::new(plain),
+            busiest: Busiest::new(plain && config.engines == 1, local),
             unpublished: false,
             next_probe: Time::MAX,
             departures: config.departure_timestamps.then(Departures::default),
@@ -280,7 +285,7 @@ impl Engine {
             self.send_at(now);
         }
         let mut busy = submitted.is_some();
-        let received = self.receive();
+        let received = self.receive(timed);
         busy |= received;
         if received && self.looks.is_plain() {
             // What it brought goes first: its answer, the end of an op. Behind an answer there is time for
@@ -351,7 +356,7 @@ impl Engine {
         }
         let timeout = (due != Time::MAX).then(|| due.since(now));
         add(&self.shared.stats.sleeps, 1);
-        self.shared.sleep(&self.socket, timeout, !self.outbox.is_empty());
+        self.shared.sleep(&self.socket, self.busiest.socket(), timeout, !self.outbox.is_empty());
         self.held_off.on_slept(due, self.clock.now());
     }
 

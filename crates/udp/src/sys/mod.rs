@@ -5,6 +5,7 @@
 //! wrapped so that its callers need none.
 
 mod address;
+mod connected;
 mod control;
 mod departures;
 mod plain;
@@ -13,6 +14,6 @@ mod send;
 mod socket;
 
 pub(crate) use departures::Departure;
-pub(crate) use receive::{Meta, ReceiveBuffers};
+pub(crate) use receive::{Looked, Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;
 pub(crate) use socket::{Socket, TTL};

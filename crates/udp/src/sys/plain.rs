@@ -4,9 +4,10 @@
 
 use std::io;
 use std::mem;
+use std::net::Ipv4Addr;
 
 use super::address;
-use super::receive::{Meta, ReceiveBuffers};
+use super::receive::{Looked, Meta, ReceiveBuffers};
 use super::socket::{Socket, check};
 
 /// Asks for the time at which the kernel received the datagram that was read last (`<linux/sockios.h>`);
@@ -31,9 +32,8 @@ impl Socket {
         Ok(i128::from(at.tv_sec) * 1_000_000_000 + i128::from(at.tv_nsec))
     }
 
-    /// Receives one datagram, of which nothing more is known than where it comes from. False if there is
-    /// none.
-    pub(crate) fn receive_one(&self, buffers: &mut ReceiveBuffers) -> bool {
+    /// Receives one datagram, of which nothing more is known than where it comes from.
+    pub(crate) fn receive_one(&self, buffers: &mut ReceiveBuffers) -> Looked {
         // SAFETY: all-zero bytes are a valid sockaddr_storage (family AF_UNSPEC).
         let mut name: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let mut name_length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -51,23 +51,18 @@ impl Socket {
                 &raw mut name_length,
             )
         };
-        let from = if received < 0 { None } else { address::decode(&name) };
-        buffers.set(from.map(|from| Meta {
-            from,
-            length: received as usize,
-            segment: received as usize,
-            ttl: None,
-            tos: 0,
-            received_at: None,
-            nic_received_at: None,
-        }));
-        from.is_some()
+        if received < 0 {
+            return buffers.set_failed();
+        }
+        let from = address::decode(&name).unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
+        buffers.set(Meta::bare(from, received as usize));
+        Looked::Datagram
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, UdpSocket};
+    use std::net::UdpSocket;
     use std::time::{Duration, SystemTime};
 
     use super::*;
@@ -83,7 +78,7 @@ mod tests {
         socket.detail(false).expect("no details");
         assert!(socket.keep_arrivals());
         let mut buffers = ReceiveBuffers::new();
-        assert!(!socket.receive_one(&mut buffers));
+        assert_eq!(socket.receive_one(&mut buffers), Looked::Nothing);
         assert_eq!(buffers.len(), 0);
         let peer = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("socket");
         for wait in [0, 30] {
@@ -91,7 +86,7 @@ mod tests {
             peer.send_to(b"hello", socket.local_addr().expect("bound")).expect("loopback");
             let after = unix_ns();
             std::thread::sleep(Duration::from_millis(wait));
-            assert!(socket.receive_one(&mut buffers));
+            assert_eq!(socket.receive_one(&mut buffers), Looked::Datagram);
             let at = socket.arrived_at().expect("it was kept");
             assert!((before..=after).contains(&at), "{before} {at} {after}");
             let (meta, bytes) = buffers.received().next().expect("one");

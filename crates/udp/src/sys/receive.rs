@@ -34,6 +34,30 @@ pub(crate) struct Meta {
     pub(crate) nic_received_at: Option<i128>,
 }
 
+impl Meta {
+    /// Of a datagram of which nothing else is known.
+    pub(super) fn bare(from: SocketAddr, length: usize) -> Self {
+        Self {
+            from,
+            length,
+            segment: length,
+            ttl: None,
+            tos: 0,
+            received_at: None,
+            nic_received_at: None,
+        }
+    }
+}
+
+/// What a look for a single datagram finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looked {
+    Datagram,
+    Nothing,
+    /// An error of the path (ICMP), of which the kernel tells once: there may be datagrams behind it.
+    Error,
+}
+
 /// Where datagrams go, a quarter of a megabyte.
 pub(crate) struct ReceiveBuffers {
     bytes: Vec<u8>,
@@ -72,10 +96,29 @@ impl ReceiveBuffers {
         &mut self.bytes[..BUFFER_BYTES]
     }
 
-    /// A single datagram has come, or none.
-    pub(super) fn set(&mut self, meta: Option<Meta>) {
+    /// A single datagram has come.
+    pub(super) fn set(&mut self, meta: Meta) {
         self.metas.clear();
-        self.metas.extend(meta);
+        self.metas.push(meta);
+    }
+
+    /// A system call that asked for a single datagram has failed.
+    pub(super) fn set_failed(&mut self) -> Looked {
+        self.metas.clear();
+        match io::Error::last_os_error().kind() {
+            io::ErrorKind::WouldBlock => Looked::Nothing,
+            _ => Looked::Error,
+        }
+    }
+
+    /// Whom the first datagram of the last call is from.
+    pub(crate) fn from(&self) -> Option<SocketAddr> {
+        self.metas.first().map(|meta| meta.from)
+    }
+
+    /// Whether the kernel has not said when it received what the last call brought.
+    pub(crate) fn is_undated(&self) -> bool {
+        self.metas.first().is_some_and(|meta| meta.received_at.is_none())
     }
 
     /// When the kernel received the datagrams of the last call, which says nothing of it.
@@ -153,15 +196,7 @@ fn meta(
     control_length: usize,
 ) -> Meta {
     let from = address::decode(name).unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
-    let mut meta = Meta {
-        from,
-        length,
-        segment: length,
-        ttl: None,
-        tos: 0,
-        received_at: None,
-        nic_received_at: None,
-    };
+    let mut meta = Meta::bare(from, length);
     for (level, kind, data) in control.messages(control_length) {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::address;
@@ -25,7 +25,16 @@ impl Socket {
     /// Opens a socket at `bind`, with kernel buffers of `buffer` bytes if the system allows that many.
     /// With `shared`, several sockets may have the same address, and peers are divided among them.
     pub(crate) fn open(bind: SocketAddr, buffer: u32, shared: bool) -> io::Result<Self> {
-        let v6 = bind.is_ipv6();
+        let socket = Self::unbound(bind.is_ipv6(), buffer)?;
+        if shared {
+            socket.share_port(true)?;
+        }
+        socket.bind(bind)?;
+        Ok(socket)
+    }
+
+    /// A socket with all its options, without an address.
+    pub(super) fn unbound(v6: bool, buffer: u32) -> io::Result<Self> {
         let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers.
@@ -44,17 +53,22 @@ impl Socket {
         let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
         socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, buffer)?;
-        if shared {
-            socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-        }
         // Kernels before 4.18 do not have it; everything works without.
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         socket.aggregate(true);
         socket.detail(true)?;
-        let (raw, length) = address::encode(bind);
-        // SAFETY: the address is valid for `length` bytes for the duration of the call.
-        check(unsafe { libc::bind(socket.raw(), (&raw const raw).cast(), length) })?;
         Ok(socket)
+    }
+
+    pub(super) fn bind(&self, address: SocketAddr) -> io::Result<()> {
+        let (raw, length) = address::encode(address);
+        // SAFETY: the address is valid for `length` bytes for the duration of the call.
+        check(unsafe { libc::bind(self.raw(), (&raw const raw).cast(), length) }).map(drop)
+    }
+
+    /// Whether other sockets of this user that say the same may be bound to its address from now on.
+    pub(super) fn share_port(&self, on: bool) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
     }
 
     /// Whether what is received may come aggregated. What was before stays so until it is read.
@@ -112,10 +126,7 @@ impl Socket {
     /// The kernel's idea of the MTU of the path to `peer`, in bytes of an IP packet.
     pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
         // Only a connected socket tells, and ours serves many peers.
-        let any: SocketAddr = if self.v6 { "[::]:0".parse() } else { "0.0.0.0:0".parse() }
-            .map_err(io::Error::other)?;
-        let probe = UdpSocket::bind(any)?;
-        probe.connect(peer)?;
+        let probe = probe(peer)?;
         let (level, option) = if self.v6 {
             (libc::IPPROTO_IPV6, libc::IPV6_MTU)
         } else {
@@ -148,6 +159,15 @@ impl Socket {
     pub(super) fn raw(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
+}
+
+/// A socket connected to `peer`, of which the kernel tells how it goes there; nothing is sent.
+pub(super) fn probe(peer: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr =
+        if peer.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let probe = UdpSocket::bind((any, 0))?;
+    probe.connect(peer)?;
+    Ok(probe)
 }
 
 impl AsFd for Socket {
