@@ -76,7 +76,9 @@ impl Engine {
                 self.take_one(now, known, buffers);
                 return true;
             }
-            Looked::Nothing => drop(self.looks.on_nothing()),
+            Looked::Nothing => {
+                self.looks.on_nothing();
+            }
             Looked::Error => return false,
         }
         if !(timed || self.busiest.others_are_due()) {
