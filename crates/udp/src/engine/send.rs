@@ -337,10 +337,8 @@ impl Engine {
                     })
                 });
             add(&self.shared.stats.send_calls, 1);
-            let result = match self.send_to_busiest(done) {
-                true => Ok(1),
-                false => self.socket.send(outgoing),
-            };
+            let result =
+                if self.send_to_busiest(done) { Ok(1) } else { self.socket.send(outgoing) };
             match result {
                 Ok(sent) => {
                     for i in done..done + sent {

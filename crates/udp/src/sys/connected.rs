@@ -153,13 +153,13 @@ mod tests {
             let names = [0, 1].map(|n: usize| peers[n].local_addr().expect("bound"));
             let mut buffers = ReceiveBuffers::new();
             // What came before it was connected is in either.
-            for n in 0..2 {
+            for (n, &name) in names.iter().enumerate() {
                 let looked = until(|| match beside.receive_one(&mut buffers) {
                     Looked::Nothing => socket.receive_one(&mut buffers),
                     looked => looked,
                 });
                 let found = (looked, first(&mut buffers));
-                assert_eq!(found, (Looked::Datagram, (names[n], vec![n as u8])), "with its name");
+                assert_eq!(found, (Looked::Datagram, (name, vec![n as u8])), "with its name");
             }
             assert_eq!(beside.receive_one(&mut buffers), Looked::Nothing);
             let at = beside.local_addr().expect("bound");
