@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use apus_wire::{RegionKey, RejectReason};
 
@@ -82,13 +82,8 @@ impl Registered {
         }
     }
 
-    /// Copies `bytes` to `address`, which was admitted.
-    pub(crate) fn store(&self, address: u64, bytes: &[u8]) {
-        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(target) = memory.bytes_mut().get_mut(address as usize..) {
-            let length = bytes.len().min(target.len());
-            target[..length].copy_from_slice(&bytes[..length]);
-        }
+    fn lock(&self) -> Locked<'_> {
+        self.memory.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at the `length` bytes from `address` on, which were admitted; `None` if they are not there.
@@ -101,6 +96,55 @@ impl Registered {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         let start = address as usize;
         memory.bytes().get(start..start.checked_add(length)?).map(look)
+    }
+}
+
+type Locked<'a> = RwLockWriteGuard<'a, Box<dyn Memory>>;
+
+/// Copies `bytes` to `address`, which was admitted.
+fn copy(memory: &mut Locked<'_>, address: u64, bytes: &[u8]) {
+    if let Some(target) = memory.bytes_mut().get_mut(address as usize..) {
+        let length = bytes.len().min(target.len());
+        target[..length].copy_from_slice(&bytes[..length]);
+    }
+}
+
+/// A region that is likely to be stored to again and again for a while, and its lock, held from one store to
+/// the next: an unlock waits until all that was stored has reached the caches, and that takes as long as the
+/// storing, if they do not hold the region. Without an unlock the next packet is opened meanwhile.
+///
+/// Whoever has one must not wait for anything that an application may hold while it waits for the region:
+/// [`Held::release`] goes first.
+#[derive(Default)]
+pub(crate) struct Held<'a> {
+    region: Option<&'a Registered>,
+    locked: Option<Locked<'a>>,
+}
+
+impl<'a> Held<'a> {
+    /// Holds nothing yet.
+    pub(crate) fn new(likely: Option<&'a Registered>) -> Self {
+        Self { region: likely, locked: None }
+    }
+
+    /// Copies `bytes` to `address` of `region`, which was admitted.
+    #[inline]
+    pub(crate) fn store(&mut self, region: &Registered, address: u64, bytes: &[u8]) {
+        match self.region {
+            Some(held) if held.key == region.key => {
+                copy(self.locked.get_or_insert_with(|| held.lock()), address, bytes);
+            }
+            _ => {
+                self.release();
+                copy(&mut region.lock(), address, bytes);
+            }
+        }
+    }
+
+    /// Lets others have it.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.locked = None;
     }
 }
 
@@ -198,6 +242,11 @@ impl LastRegion {
         self.0.as_deref()
     }
 
+    /// The region that was named last.
+    pub(crate) fn kept(&self) -> Option<Arc<Registered>> {
+        self.0.clone()
+    }
+
     /// Lets go of it.
     pub(crate) fn forget(&mut self) {
         self.0 = None;
@@ -261,6 +310,30 @@ impl Drop for Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stores_hold_one_region_at_a_time_and_only_until_it_is_released() {
+        let regions = Arc::new(Regions::new(1).expect("randomness"));
+        let region = || Region::new(&regions, Box::new(vec![0u8; 4]), Access::Write).expect("room");
+        let (likely, other) = (region(), region());
+        let free = |region: &Region| region.registered.memory.try_write().is_ok();
+        let mut held = Held::new(Some(&likely.registered));
+        assert!(free(&likely), "nothing was stored");
+        held.store(&likely.registered, 1, &[1, 2]);
+        assert!(!free(&likely) && free(&other));
+        held.store(&other.registered, 3, &[3]);
+        assert!(free(&likely) && free(&other), "whoever holds one does not wait for another");
+        held.store(&likely.registered, 2, &[4, 5, 6]);
+        assert!(!free(&likely));
+        held.release();
+        assert!(free(&likely));
+        held.store(&likely.registered, 0, &[7]);
+        drop(held);
+        assert_eq!(likely.read(<[u8]>::to_vec), [7, 1, 4, 5], "what does not fit is cut off");
+        assert_eq!(other.read(<[u8]>::to_vec), [0, 0, 0, 3]);
+        Held::default().store(&other.registered, 0, &[8]);
+        assert!(other.read(|bytes| bytes[0] == 8) && free(&other));
+    }
 
     #[test]
     fn a_region_that_an_engine_keeps_is_refused_once_it_is_withdrawn_and_goes_when_it_is_let_go() {

@@ -7,6 +7,7 @@ use apus_units::Time;
 
 use super::looks::Turn;
 use super::{Engine, RECEIVE_BATCHES};
+use crate::region::Held;
 use crate::stats::add;
 use crate::sys::{Looked, ReceiveBuffers};
 
@@ -126,7 +127,7 @@ impl Engine {
     fn hand_on(&mut self, now: Time, buffers: &mut ReceiveBuffers) {
         let lost = buffers.from().is_some_and(|from| self.busiest.hear(from));
         for (meta, datagram) in buffers.received() {
-            self.handle_datagram(now, meta, datagram);
+            self.handle_datagram(now, meta, datagram, &mut Held::default());
         }
         self.count_received(1);
         if lost {

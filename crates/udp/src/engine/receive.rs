@@ -12,7 +12,7 @@ use super::Engine;
 use crate::capture::unix_ns;
 use crate::connection::{Message, Shared};
 use crate::pcapng::{Captured, Direction};
-use crate::region::Want;
+use crate::region::{Held, Want};
 use crate::session::{Dropped, Received, SessionId};
 use crate::stats::add;
 use crate::sys::{Meta, ReceiveBuffers, TTL};
@@ -37,10 +37,19 @@ enum Admission {
     No(RejectReason),
 }
 
+/// What a packet carries, and the region that holds it if it is a write.
+struct Payload<'p, 'r> {
+    bytes: &'p [u8],
+    held: &'p mut Held<'r>,
+}
+
 impl Engine {
     pub(super) fn handle_batch(&mut self, buffers: &mut ReceiveBuffers) -> bool {
         let mut datagrams = 0;
         for (meta, bytes) in buffers.received() {
+            // What comes as one is mostly one op's.
+            let likely = if meta.segment < bytes.len() { self.last_region.kept() } else { None };
+            let mut held = Held::new(likely.as_deref());
             for datagram in bytes.chunks_mut(meta.segment.max(1)) {
                 datagrams += 1;
                 self.unanswered += 1;
@@ -48,8 +57,9 @@ impl Engine {
                     self.capture_received(meta, datagram);
                 }
                 let now = self.clock.now(); // t3, t6
-                self.handle_datagram(now, meta, datagram);
+                self.handle_datagram(now, meta, datagram, &mut held);
             }
+            drop(held);
             if self.unanswered >= ANSWER_AFTER {
                 self.acknowledge();
             }
@@ -65,17 +75,30 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn handle_datagram(&mut self, now: Time, meta: &Meta, datagram: &mut [u8]) {
+    pub(super) fn handle_datagram(
+        &mut self,
+        now: Time,
+        meta: &Meta,
+        datagram: &mut [u8],
+        held: &mut Held<'_>,
+    ) {
         match self.sessions.receive(now, meta.from, datagram) {
             Received::Packet { session, header, extension, payload } => {
                 // It may be what shows that its session is open: its flows know their peers from then on.
-                self.take_session_events(now);
+                if self.sessions.has_event() {
+                    held.release();
+                    self.take_session_events(now);
+                }
+                let payload = Payload { bytes: payload, held };
                 self.handle_packet(now, session, meta, (&header, &extension), payload);
             }
             Received::Signal { session, header } => self.handle_signal(now, session, meta, header),
             Received::Probe { session, length } => self.put_probe_answer(now, session, length),
             Received::ProbeAnswer { session, length } => self.on_probe_answer(now, session, length),
-            Received::Own => self.take_session_events(now),
+            Received::Own => {
+                held.release();
+                self.take_session_events(now);
+            }
             Received::Dropped(Dropped::Stray) => self.on_stray(meta.from),
             Received::Dropped(_) => {}
         }
@@ -109,7 +132,7 @@ impl Engine {
         session: SessionId,
         meta: &Meta,
         (header, extension): (&Header, &Extension<'_>),
-        payload: &[u8],
+        payload: Payload<'_, '_>,
     ) {
         // A peer with a key must not touch the flows of another.
         let owner = self.owners.get_mut(header.flow.index()).and_then(Option::as_mut);
@@ -179,7 +202,7 @@ impl Engine {
         place: usize,
         header: &Header,
         segment: &Segment,
-        payload: &[u8],
+        payload: Payload<'_, '_>,
     ) {
         let admission = self.admit(session, header.flow, segment);
         match admission {
@@ -262,14 +285,14 @@ impl Engine {
         place: usize,
         flow: FlowId,
         segment: &Segment,
-        payload: &[u8],
+        Payload { bytes: payload, held }: Payload<'_, '_>,
         own_op: Option<usize>,
         finished: bool,
     ) {
         match segment.kind {
             SegmentKind::Write { region, address } => {
                 if let Some(region) = self.last_region.get(&self.regions, region) {
-                    region.store(address + segment.offset, payload);
+                    held.store(region, address + segment.offset, payload);
                 }
             }
             SegmentKind::ReadResponse => {
@@ -281,6 +304,8 @@ impl Engine {
                 }
             }
             SegmentKind::Message => {
+                // Whoever is told may look at the region at once.
+                held.release();
                 self.store_message(session, place, flow, segment, payload, finished);
             }
             SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => {}

@@ -132,6 +132,13 @@ impl Sessions {
         self.get(id).is_some_and(Session::is_connected)
     }
 
+    /// Whether [`Sessions::poll_event`] has one.
+    #[inline]
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// What has happened since the last call, oldest first.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
