@@ -4,6 +4,7 @@
 mod support;
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -220,6 +221,34 @@ impl Blocked {
         }
         Self { here, there, region, stuck, _hosts: [server, client] }
     }
+}
+
+/// Engines hold a region's lock from one packet of a batch to the next.
+#[test]
+fn a_region_can_be_looked_at_while_it_is_written() {
+    const LOOKS: u32 = 50;
+    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let region = server.register(vec![0; 1 << 20], Access::Write).expect("region");
+    let here = client.connect(server.local_addr()).expect("connect");
+    let _there = server.accept().expect("accept");
+    let looks = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while looks.load(Ordering::Relaxed) < LOOKS {
+                region.read(|memory| assert_eq!(memory.len(), 1 << 20));
+                looks.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut seed = 0;
+        until(|| {
+            let write = || Request::write(region.key(), 0, pattern(seed, 1 << 20));
+            let writes = [(); 4].map(|()| here.submit(write()).expect("room"));
+            writes.into_iter().for_each(|write| drop(write.wait().expect("written")));
+            region.read(|memory| assert!(memory == pattern(seed, 1 << 20)));
+            seed += 1;
+            looks.load(Ordering::Relaxed) >= LOOKS
+        });
+    });
 }
 
 fn byte_at(region: &Region, address: u64) -> Request {

@@ -70,6 +70,12 @@ impl Burst {
         self.data.clear();
     }
 
+    /// Whether it has several packets and takes no further one of their length.
+    fn is_full(&self) -> bool {
+        let more = self.used + self.segment <= BURST_BYTES && self.packets < self.limit;
+        self.packets > 1 && (self.closed || !more)
+    }
+
     /// Where the next datagram goes.
     fn space(&mut self, length: usize) -> &mut [u8] {
         let end = self.used + length;
@@ -122,6 +128,11 @@ impl Outbox {
         burst
     }
 
+    /// Whether the last burst is full.
+    fn ends_full(&self) -> bool {
+        self.bursts[..self.filled].last().is_some_and(Burst::is_full)
+    }
+
     /// Drops the last burst if nothing was put into it.
     fn forget_empty(&mut self) {
         if self.filled > 0 && self.bursts[self.filled - 1].packets == 0 {
@@ -170,6 +181,9 @@ impl Engine {
             packets += 1;
             bytes += transmit.header.payload_len();
             self.put(now, &transmit);
+            if bytes > DATA_BYTES - BURST_BYTES && self.outbox.ends_full() {
+                break; // another burst would be cut short
+            }
         }
     }
 
