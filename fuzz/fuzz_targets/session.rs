@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use apus_udp::session::{
-    Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions, SharedKey,
+    Cipher, Ciphers, Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId,
+    Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
@@ -44,6 +45,7 @@ struct World {
     now: Time,
     ring: KeyRing,
     tables: [Sessions; 2],
+    configs: [Config; 2],
     sessions: [Option<SessionId>; 2],
     /// Times that each process was started.
     starts: [u8; 2],
@@ -119,16 +121,29 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
 }
 
 impl World {
-    fn new(sealed: bool) -> Self {
-        let ring = if sealed {
+    /// Bit 0 of `mode`: insecure; 1 and 2: the ciphers that the sides propose; 3 and 4: sides that take
+    /// AES-256-GCM only.
+    fn new(mode: u8) -> Self {
+        let ring = if mode & 1 == 0 {
             KeyRing::new([SharedKey::new([3; 32])]).expect("one key")
         } else {
             KeyRing::insecure()
         };
-        let table = |n| Sessions::new(CONFIG(), ring.clone(), [n; 32]).expect("sound settings");
+        let configs = [0, 1].map(|side| {
+            let cipher = Cipher::ALL[usize::from(mode >> (1 + side) & 1)];
+            let few = mode >> (3 + side) & 1 == 1;
+            let accept_ciphers =
+                if few { [Cipher::Aes256Gcm].into_iter().collect() } else { Ciphers::ALL };
+            Config { cipher, accept_ciphers, ..CONFIG() }
+        });
+        let table = |side: usize| {
+            let seed = [1 + side as u8; 32];
+            Sessions::new(configs[side], ring.clone(), seed).expect("sound settings")
+        };
         Self {
             now: Time::from_ps(0) + Span::from_secs(100),
-            tables: [table(1), table(2)],
+            tables: [table(0), table(1)],
+            configs,
             ring,
             sessions: [None; 2],
             starts: [0; 2],
@@ -221,7 +236,7 @@ impl World {
         let mut seed = [1 + side as u8; 32];
         seed[0] = self.starts[side];
         self.tables[side] =
-            Sessions::new(CONFIG(), self.ring.clone(), seed).expect("sound settings");
+            Sessions::new(self.configs[side], self.ring.clone(), seed).expect("sound settings");
         self.sessions[side] = None;
     }
 
@@ -260,7 +275,7 @@ impl World {
 
 fuzz_target!(|script: &[u8]| {
     let Some((&mode, mut script)) = script.split_first() else { return };
-    let mut world = World::new(mode & 1 == 0);
+    let mut world = World::new(mode);
     while let Some((&[step, a, b, c], rest)) = script.split_first_chunk::<4>() {
         script = rest;
         let side = usize::from(step >> 7);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use apus_udp::session::{KeyRing, SharedKey};
+use apus_udp::session::{Cipher, KeyRing, SharedKey};
 use apus_udp::{
     Access, Bytes, Completion, Config, Connection, Host, Mode, RegionKey, Request, async_channel,
 };
@@ -29,10 +29,11 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn connect(mtu: u16, inline: bool) -> Result<Self, Box<dyn Error>> {
+    pub fn connect(mtu: u16, cipher: Cipher, inline: bool) -> Result<Self, Box<dyn Error>> {
         let keys = KeyRing::new([SharedKey::new([7; 32])])?;
         let mut config = Config::new((Ipv4Addr::LOCALHOST, 0).into(), keys)?;
         config.max_mtu = mtu.into();
+        config.session.cipher = cipher;
         if inline {
             config.mode = Mode::Inline;
         }

@@ -1,5 +1,5 @@
-//! Bulk writes of Apus beside a QUIC stream of quinn: encrypted (AES-256-GCM both), over the loopback
-//! interface, at the same MTU, in turns within one run.
+//! Bulk writes of Apus beside a QUIC stream of quinn: encrypted (quinn by AES-256-GCM, Apus by each of its
+//! ciphers), over the loopback interface, at the same MTU, in turns within one run.
 //!
 //! `cargo run --release --manifest-path bench/quinn/Cargo.toml [SECONDS [ROUNDS]]`
 //!
@@ -14,6 +14,7 @@ mod quic;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use apus_udp::session::Cipher;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Bytes of one write.
@@ -66,21 +67,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("|---|---|---|---|---|---|");
     for mtu in [1500, 9000] {
         let quic = quic::Pair::connect(mtu)?;
-        let hybrid = apus::Pair::connect(mtu, false)?;
-        let (mut of_quinn, mut of_hybrid, mut of_inline) = (Vec::new(), Vec::new(), Vec::new());
+        let hybrid = Cipher::ALL.map(|cipher| apus::Pair::connect(mtu, cipher, false));
+        let mut of_quinn = Vec::new();
+        let mut of_apus = Cipher::ALL.map(|_| [Vec::new(), Vec::new()]);
         for _ in 0..rounds.max(1) {
             of_quinn.push(Turn::measure(|end| quic.write(end), duration)?);
-            of_hybrid.push(Turn::measure(|end| hybrid.write(end), duration)?);
-            // Its ends spin: they are there for their own turn only.
-            let inline = apus::Pair::connect(mtu, true)?;
-            of_inline.push(Turn::measure(|end| inline.write(end), duration)?);
+            for ((cipher, hybrid), turns) in Cipher::ALL.iter().zip(&hybrid).zip(&mut of_apus) {
+                let hybrid = hybrid.as_ref().map_err(ToString::to_string)?;
+                turns[0].push(Turn::measure(|end| hybrid.write(end), duration)?);
+                // Its ends spin: they are there for their own turn only.
+                let inline = apus::Pair::connect(mtu, *cipher, true)?;
+                turns[1].push(Turn::measure(|end| inline.write(end), duration)?);
+            }
         }
         let gbps = |turns: &[Turn]| median(turns.iter().map(Turn::gbps).collect());
         let cpu = |turns: &[Turn]| median(turns.iter().map(Turn::cpu_per_gb).collect());
         let (base_gbps, base_cpu) = (gbps(&of_quinn), cpu(&of_quinn));
-        for (name, turns) in
-            [("quinn", &of_quinn), ("Apus, hybrid", &of_hybrid), ("Apus, inline", &of_inline)]
-        {
+        let mut rows = vec![("quinn".to_owned(), &of_quinn)];
+        for (cipher, turns) in Cipher::ALL.iter().zip(&of_apus) {
+            rows.push((format!("Apus, hybrid, {cipher}"), &turns[0]));
+            rows.push((format!("Apus, inline, {cipher}"), &turns[1]));
+        }
+        for (name, turns) in rows {
             let (gbps, cpu) = (gbps(turns), cpu(turns));
             let (more, less) = (gbps / base_gbps, cpu / base_cpu);
             println!("| {mtu} | {name} | {gbps:.2} | {cpu:.3} | {more:.1} | {less:.3} |");

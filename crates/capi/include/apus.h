@@ -48,7 +48,8 @@ typedef enum apus_status {
     APUS_TOO_SMALL = 16,    /* the buffer is too small for the message, which is kept */
     APUS_NOT_SENT = 17,     /* completion: the peer has seen nothing of the op */
     APUS_OP_REFUSED = 18,   /* completion: the peer refused it and applied nothing */
-    APUS_UNKNOWN = 19       /* completion: it may have been applied in part or whole */
+    APUS_UNKNOWN = 19,      /* completion: it may have been applied in part or whole */
+    APUS_CIPHER_REFUSED = 20 /* connect: the peer does not take the cipher of this side */
 } apus_status;
 
 /* Why an op did not end with APUS_OK. */
@@ -97,7 +98,8 @@ int apus_config_create_insecure(const char *bind, apus_config **config);
 /* Changes a setting: mode (spinning, hybrid, blocking, inline), engines, max_mtu, max_flows, max_ops,
  * max_message, max_queued_bytes, max_queued_messages, max_unaccepted, submission_ring, socket_buffer,
  * max_sessions, handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
- * departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
+ * cipher ("aes-256-gcm", "aegis-128x": of connections made here), accept_ciphers (what peers may seal
+ * theirs with, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
  * line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
  * What they mean and their defaults: docs/udp.md. Checked together by apus_host_start. */
 int apus_config_set(apus_config *config, const char *name, const char *value);

@@ -20,8 +20,8 @@ pub struct apus_config {
 /// What [`apus_config_set`] knows.
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
                      max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
-                     max_sessions, handshake_timeout, keepalive, idle_timeout, nic_clock, \
-                     departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
+                     max_sessions, handshake_timeout, keepalive, idle_timeout, cipher, \
+                     accept_ciphers, nic_clock, departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
                      algorithm.PARAMETER";
 
 impl apus_config {
@@ -78,6 +78,15 @@ impl apus_config {
             "handshake_timeout" => config.session.handshake_timeout = quantity(name, value)?,
             "keepalive" => config.session.keepalive = quantity(name, value)?,
             "idle_timeout" => config.session.idle_timeout = quantity(name, value)?,
+            "cipher" => {
+                self.sealed_only(name)?;
+                self.config.session.cipher = quantity(name, value)?;
+            }
+            "accept_ciphers" => {
+                self.sealed_only(name)?;
+                let ciphers = value.split(',').map(|cipher| quantity(name, cipher.trim()));
+                self.config.session.accept_ciphers = ciphers.collect::<Result<_, _>>()?;
+            }
             "nic_clock" => config.nic_clock = Some(value.into()),
             "departure_timestamps" => {
                 config.departure_timestamps = value.parse().map_err(|_| {
@@ -104,6 +113,16 @@ impl apus_config {
                     return Err(Failure::invalid(what));
                 }
             },
+        }
+        Ok(())
+    }
+
+    /// A setting of what seals packets has no effect where nothing does.
+    fn sealed_only(&self, name: &str) -> Result<(), Failure> {
+        if self.config.keys.is_insecure() {
+            let what =
+                format!("{name}: nothing is sealed without keys; remove it, or give a key file");
+            return Err(Failure::invalid(what));
         }
         Ok(())
     }

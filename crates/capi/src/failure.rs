@@ -29,6 +29,7 @@ pub(crate) enum Status {
     NotSent = 17,
     OpRefused = 18,
     Unknown = 19,
+    CipherRefused = 20,
 }
 
 /// `apus_reason`, with what it means.
@@ -108,6 +109,7 @@ impl From<ConnectError> for Failure {
             ConnectError::NoAnswer => Status::NoAnswer,
             ConnectError::Refused => Status::Refused,
             ConnectError::PeerFull => Status::PeerFull,
+            ConnectError::CipherRefused(_) => Status::CipherRefused,
             ConnectError::NoKey => Status::NoKey,
             ConnectError::Exists => Status::Exists,
             ConnectError::Crossed => Status::Crossed,

@@ -1,10 +1,10 @@
-//! Cost of guarding one packet: seal and open in place, by payload and mode, header and numbers
-//! included. An open has to copy a sealed packet first; the copy alone stands beside it.
+//! Cost of guarding one packet: seal and open in place, by payload, cipher or mode, header and numbers
+//! included, and sealing from elsewhere. An open has to copy a sealed packet first; the copy alone stands beside it.
 
 use core::hint::black_box;
 use std::net::SocketAddr;
 
-use apus_udp::session::{Config, Event, KeyRing, Received, SessionId, Sessions, SharedKey};
+use apus_udp::session::{Cipher, Config, Event, KeyRing, Received, SessionId, Sessions, SharedKey};
 use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Header, Segment, SegmentKind};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -18,8 +18,9 @@ fn address(n: u8) -> SocketAddr {
 }
 
 /// Two tables with a session between them, the first being the one that asked.
-fn pair(ring: &KeyRing) -> ([Sessions; 2], SessionId) {
-    let table = |n| Sessions::new(Config::default(), ring.clone(), [n; 32]).expect("defaults");
+fn pair(ring: &KeyRing, cipher: Cipher) -> ([Sessions; 2], SessionId) {
+    let config = Config { cipher, ..Config::default() };
+    let table = |n| Sessions::new(config, ring.clone(), [n; 32]).expect("defaults");
     let mut tables = [table(1), table(2)];
     let key = ring.ids().next().expect("a key");
     let id = tables[0].connect(NOW, address(2), key, b"").expect("room");
@@ -55,11 +56,15 @@ fn header(seq: u64, length: usize) -> Header {
 
 fn cost_per_packet(c: &mut Criterion) {
     let sealed = KeyRing::new([SharedKey::new([1; 32])]).expect("one key");
-    for (mode, ring) in [("sealed", sealed), ("insecure", KeyRing::insecure())] {
+    let [aes, aegis] = Cipher::ALL;
+    let insecure = KeyRing::insecure();
+    for (mode, ring, cipher) in
+        [(aes.name(), &sealed, aes), (aegis.name(), &sealed, aegis), ("insecure", &insecure, aes)]
+    {
         let mut group = c.benchmark_group(mode);
-        for length in [64, 1_400, 4_096, 8_900] {
+        for length in [0, 64, 256, 1_400, 4_096, 8_900] {
             group.throughput(Throughput::Bytes(length as u64));
-            let ([mut sender, _], id) = pair(&ring);
+            let ([mut sender, _], id) = pair(ring, cipher);
             let mut buffer = vec![7; header(0, length).encoded_len() + length + sender.overhead()];
             let mut seq = 0;
             group.bench_function(format!("seal {length} B"), |b| {
@@ -68,8 +73,19 @@ fn cost_per_packet(c: &mut Criterion) {
                     sender.seal(NOW, id, &header(seq, length), black_box(&mut buffer))
                 });
             });
+            // From memory that is not in the nearest caches, as an application's is.
+            let source = vec![5; (4 << 20) + length];
+            group.bench_function(format!("seal {length} B from elsewhere"), |b| {
+                b.iter(|| {
+                    seq += 1;
+                    let at = seq as usize * length.max(64) % (4 << 20);
+                    let payload = &source[at..at + length];
+                    let header = header(seq, length);
+                    sender.seal_from(NOW, id, &header, payload, black_box(&mut buffer))
+                });
+            });
             // A pair of its own: the first receiver has seen none of those packets.
-            let ([mut sender, mut receiver], id) = pair(&ring);
+            let ([mut sender, mut receiver], id) = pair(ring, cipher);
             let mut packets = Vec::new();
             group.bench_function(format!("copy and open {length} B"), |b| {
                 b.iter_custom(|count| {
@@ -102,7 +118,7 @@ fn cost_per_packet(c: &mut Criterion) {
 /// What strangers can make a table spend: per datagram, and per handshake with a key (both sides).
 fn cost_of_strangers(c: &mut Criterion) {
     let ring = KeyRing::new([SharedKey::new([1; 32])]).expect("one key");
-    let ([mut sender, mut receiver], id) = pair(&ring);
+    let ([mut sender, mut receiver], id) = pair(&ring, Cipher::Aes256Gcm);
     let mut group = c.benchmark_group("strangers");
     let mut forged = vec![7; header(0, 1_400).encoded_len() + 1_400 + sender.overhead()];
     sender.seal(NOW, id, &header(0, 1_400), &mut forged).expect("connected");
@@ -137,7 +153,9 @@ fn cost_of_strangers(c: &mut Criterion) {
             });
         });
     }
-    group.bench_function("whole handshake, both sides", |b| b.iter(|| pair(&ring)));
+    group.bench_function("whole handshake, both sides", |b| {
+        b.iter(|| pair(&ring, Cipher::Aes256Gcm))
+    });
     group.finish();
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
+use crate::session::Cipher;
+
 /// An engine that could not start.
 #[derive(Debug)]
 pub enum StartError {
@@ -27,6 +29,8 @@ pub enum ConnectError {
     Refused,
     /// The peer has no room for another connection.
     PeerFull,
+    /// The peer takes no packets sealed with this cipher.
+    CipherRefused(Cipher),
     /// There is no such key here.
     NoKey,
     /// There is a connection to this address.
@@ -136,6 +140,12 @@ impl fmt::Display for ConnectError {
             ),
             Self::Refused => f.write_str("the peer refused the connection"),
             Self::PeerFull => f.write_str("the peer has no room for another connection"),
+            Self::CipherRefused(cipher) => write!(
+                f,
+                "the peer takes no packets sealed with {cipher}; choose another of {}, or have it take \
+                 this one",
+                Cipher::ALL.map(Cipher::name).join(", ")
+            ),
             Self::NoKey => f.write_str("there is no such key here; name one of the key file"),
             Self::Exists => f.write_str(
                 "there is a connection to this address; use its flows, or close it first",

@@ -123,6 +123,7 @@ fn start(spec: &AgentSpec, port: u16) -> Result<Host, String> {
     let (name, profile, settings) = &spec.algorithm;
     let settings: Vec<_> = settings.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     config.algorithm = build(name, Some(profile), &settings).map_err(|error| error.to_string())?;
+    config.session.cipher = spec.cipher.parse()?;
     config.max_mtu = spec.mtu;
     config.max_ops = spec.max_ops;
     config.line_rate = Rate::from_bps(spec.line_rate);

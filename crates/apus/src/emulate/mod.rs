@@ -26,6 +26,7 @@ use apus_sim::Watch;
 use apus_sim::experiment::run_all;
 use apus_sim::plan::Plan;
 use apus_sim::scenario::{Options, Scenario, Setup};
+use apus_udp::session::{Cipher, Config as SessionConfig};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -53,6 +54,10 @@ pub struct Emulate {
     /// Runs this variant only.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    /// What seals the real packets: aes-256-gcm (if it is not given) or aegis-128x.
+    #[arg(long, value_name = "CIPHER", default_value_t = SessionConfig::default().cipher)]
+    #[arg(value_parser = str::parse::<Cipher>)]
+    cipher: Cipher,
     /// Also runs the kernel's TCP with this congestion control ("cubic") through the same network:
     /// a closed loop is a stream that never ends there, ops of an open loop are sent at their times.
     #[arg(long, value_name = "NAME")]
@@ -100,10 +105,11 @@ impl Emulate {
         for run in &scenario.runs {
             let name = run.setup.name();
             let plan = run.setup.plan().map_err(|e| Failure::Input(format!("{name}: {e}")))?;
-            let spec = translate::spec(&run.setup, &plan, &key()?).map_err(|problems| {
-                let lines = problems.iter().map(|problem| format!("{}: {problem}", self.file));
-                Failure::Input(lines.collect::<Vec<_>>().join("\n"))
-            })?;
+            let spec =
+                translate::spec(&run.setup, &plan, &key()?, self.cipher).map_err(|problems| {
+                    let lines = problems.iter().map(|problem| format!("{}: {problem}", self.file));
+                    Failure::Input(lines.collect::<Vec<_>>().join("\n"))
+                })?;
             let tcp = self.tcp.as_ref().map(|name| translate::with_tcp(&spec, name));
             let tcp = tcp.transpose().map_err(Failure::Input)?;
             runs.push(Run { setup: run.setup.clone(), plan, spec, tcp });

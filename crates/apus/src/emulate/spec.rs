@@ -105,6 +105,8 @@ pub struct AgentSpec {
     pub tcp: Option<String>,
     /// A line of a key file.
     pub key: String,
+    /// Name of the cipher that seals packets.
+    pub cipher: String,
     /// Name, profile and parameters of the algorithm.
     pub algorithm: (String, String, Vec<(String, String)>),
     /// Longest IP packet, bytes.

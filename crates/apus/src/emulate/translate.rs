@@ -4,6 +4,7 @@ use apus_fabric::{Buffer, LinkSpec, Node as FabricNode, PortConfig, Topology};
 use apus_sim::plan::Plan;
 use apus_sim::scenario::Setup;
 use apus_udp::Config;
+use apus_udp::session::Cipher;
 use apus_units::{Bytes, Span};
 
 use super::check::{SHORT_DELAY, SLOW_RECEIVER, check_fabric, check_traffic, check_transport};
@@ -14,7 +15,7 @@ use super::traffic::{flows, largest_op};
 ///
 /// # Errors
 /// Each thing that cannot be emulated, by its key.
-pub fn spec(setup: &Setup, plan: &Plan, key: &str) -> Result<Spec, Vec<String>> {
+pub fn spec(setup: &Setup, plan: &Plan, key: &str, cipher: Cipher) -> Result<Spec, Vec<String>> {
     let mut problems = Vec::new();
     check_fabric(plan, &mut problems);
     check_traffic(plan, &mut problems);
@@ -47,6 +48,7 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str) -> Result<Spec, Vec<String>> 
             cores: Vec::new(),
             tcp: None,
             key: key.to_owned(),
+            cipher: cipher.name().to_owned(),
             algorithm: algorithm.clone(),
             mtu,
             line_rate: line_rate(&plan.topology, host),

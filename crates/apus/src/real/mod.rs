@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use apus_udp::prometheus::Server;
-use apus_udp::session::KeyRing;
+use apus_udp::session::{Cipher, KeyRing};
 use apus_udp::{CLASSES, Capture, Config, Connection, Host, Mode, RegionKey, StartError, keyfile};
 use clap::{Args, ValueEnum};
 
@@ -42,6 +42,11 @@ pub struct Basics {
     /// Encrypt nothing and let anyone in: for benchmarks.
     #[arg(long, conflicts_with = "key_file")]
     insecure: bool,
+    /// Seals packets with aes-256-gcm (the default of a client; a server takes all) or aegis-128x; a
+    /// server then takes no other.
+    #[arg(long, value_name = "CIPHER", conflicts_with = "insecure")]
+    #[arg(value_parser = str::parse::<Cipher>)]
+    cipher: Option<Cipher>,
     /// The longest IP packet to send, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1280..=65_535))]
@@ -66,6 +71,10 @@ impl Basics {
     pub fn config(&self, bind: SocketAddr, keys: KeyRing) -> Result<Config, Failure> {
         let mut config = Config::new(bind, keys).map_err(failure)?;
         config.max_mtu = self.mtu;
+        if let Some(cipher) = self.cipher {
+            config.session.cipher = cipher;
+            config.session.accept_ciphers = [cipher].into_iter().collect();
+        }
         Ok(config)
     }
 }

@@ -293,6 +293,9 @@ impl Engine {
             asked.tell(Err(match reason {
                 SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
                 SessionEnd::PeerFull => ConnectError::PeerFull,
+                SessionEnd::CipherRefused => {
+                    ConnectError::CipherRefused(self.config.session.cipher)
+                }
                 SessionEnd::Crossed => ConnectError::Crossed,
                 SessionEnd::KeyWithdrawn => ConnectError::NoKey,
                 _ => ConnectError::NoAnswer,

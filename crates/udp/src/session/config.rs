@@ -2,6 +2,8 @@
 
 use apus_units::Span;
 
+use super::cipher::{Cipher, Ciphers};
+
 /// Settings of a [`Sessions`](super::Sessions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -29,6 +31,13 @@ pub struct Config {
     /// Age at which a key is replaced, besides the replacement by count. Source: WireGuard's
     /// REKEY_AFTER_TIME (§6.1): 120 s.
     pub key_life: Span,
+    /// What seals the packets of sessions that are opened from here, if there are keys. deviation: no source;
+    /// AES-256-GCM is the standard, has keys of 256 bits and is fast wherever the CPU has AES; docs/security.md
+    /// has both beside each other.
+    pub cipher: Cipher,
+    /// What may seal the packets of sessions that peers open; others are refused. deviation: no source; all,
+    /// as both are sound.
+    pub accept_ciphers: Ciphers,
 }
 
 impl Default for Config {
@@ -42,6 +51,8 @@ impl Default for Config {
             idle_timeout: Span::from_secs(15),
             suspect_timeout: Span::from_ms(500),
             key_life: Span::from_secs(120),
+            cipher: Cipher::Aes256Gcm,
+            accept_ciphers: Ciphers::ALL,
         }
     }
 }
@@ -72,6 +83,9 @@ impl Config {
         }
         if self.key_life.is_zero() {
             return Err("key_life must be above 0");
+        }
+        if self.accept_ciphers.is_empty() {
+            return Err("accept_ciphers must name at least one cipher");
         }
         Ok(())
     }

@@ -82,6 +82,8 @@ pub enum End {
     PeerFull,
     /// The peer's application does not want the session.
     Refused,
+    /// The peer does not take the cipher that was proposed ([`Config::cipher`](super::Config::cipher)).
+    CipherRefused,
     /// Its key was taken from the ring.
     KeyWithdrawn,
     /// Both sides asked at the same time; the peer's session, which comes in, is the one to use.
@@ -102,6 +104,7 @@ impl fmt::Display for End {
             }
             Self::PeerFull => "the peer has no room for another session",
             Self::Refused => "the peer refuses the session",
+            Self::CipherRefused => "the peer does not take the cipher that was proposed",
             Self::KeyWithdrawn => "its key is not in the ring any more",
             Self::Crossed => "both sides asked at once; the peer's session takes the place",
         })

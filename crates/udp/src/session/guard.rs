@@ -5,8 +5,10 @@ use apus_units::{Span, Time};
 use apus_wire::authenticated_from;
 
 use super::checksum::{CHECKSUM_BYTES, crc_32c};
+use super::cipher::Cipher;
 use super::noise::Secrets;
-use super::protect::{LAST_NUMBER, Opener, Sealer, TAG_BYTES};
+use super::packet_key::TAG_BYTES;
+use super::protect::{LAST_NUMBER, Opener, Sealer};
 
 /// Bytes of session and number.
 const NUMBERS_BYTES: usize = 8;
@@ -41,13 +43,19 @@ pub(crate) enum Guard {
 }
 
 impl Guard {
-    pub(crate) fn sealed(secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
+    pub(crate) fn sealed(
+        cipher: Cipher,
+        secrets: &Secrets,
+        initiator: bool,
+        renew_at: Time,
+    ) -> Self {
         let (ours, theirs) = if initiator {
             (secrets.initiator, secrets.responder)
         } else {
             (secrets.responder, secrets.initiator)
         };
-        Self::Sealed { sealer: Sealer::new(ours), opener: Opener::new(theirs), renew_at }
+        let (sealer, opener) = (Sealer::new(cipher, ours), Opener::new(cipher, theirs));
+        Self::Sealed { sealer, opener, renew_at }
     }
 
     /// Guards `packet`: its header ends at `header_end`, its last bytes are room for the guard.
@@ -144,28 +152,33 @@ mod tests {
     use super::*;
 
     /// Fixed keys, header and payload, so that another implementation can be held against these bytes:
-    /// `seal` of an independent AES-256-GCM (the one of RFC 9001's vectors is tested in `protect`).
+    /// `seal` of an independent implementation (the ciphers' vectors are tested in `packet_key`).
     #[test]
     fn the_guard_is_laid_out_as_drawn() {
         let secrets = Secrets { initiator: [1; 32], responder: [2; 32] };
         let far = Time::from_ps(u64::MAX);
-        let mut guard = Guard::sealed(&secrets, true, far);
-        let mut packet = [b"\x02wwheader".as_slice(), b"payload", &[0xee; 24]].concat();
-        assert!(guard.seal(0x0102_0304, 9, &mut packet));
-        assert_eq!(&packet[..9], b"\x02wwheader", "readable");
-        assert_ne!(&packet[9..16], b"payload", "not readable");
-        assert_eq!(packet[32..], [1, 2, 3, 4, 0, 0, 0, 0]);
-        assert_eq!(numbers(true, &packet), Some((0x0102_0304, 0)));
-        let mut peer = Guard::sealed(&secrets, false, far);
-        packet[1..3].fill(9); // a switch writes into the congestion extension
-        for changed in [0, 3, 8, 9, 16] {
-            let mut packet = packet.clone();
-            packet[changed] ^= 1;
-            assert!(!peer.open(0, 9, &mut packet), "byte {changed} is not a switch's to change");
+        for cipher in Cipher::ALL {
+            let mut guard = Guard::sealed(cipher, &secrets, true, far);
+            let mut packet = [b"\x02wwheader".as_slice(), b"payload", &[0xee; 24]].concat();
+            assert!(guard.seal(0x0102_0304, 9, &mut packet));
+            assert_eq!(&packet[..9], b"\x02wwheader", "readable");
+            assert_ne!(&packet[9..16], b"payload", "not readable");
+            assert_eq!(packet[32..], [1, 2, 3, 4, 0, 0, 0, 0]);
+            assert_eq!(numbers(true, &packet), Some((0x0102_0304, 0)));
+            let mut peer = Guard::sealed(cipher, &secrets, false, far);
+            packet[1..3].fill(9); // a switch writes into the congestion extension
+            for changed in [0, 3, 8, 9, 16] {
+                let mut packet = packet.clone();
+                packet[changed] ^= 1;
+                assert!(
+                    !peer.open(0, 9, &mut packet),
+                    "byte {changed} is not a switch's to change"
+                );
+            }
+            assert!(peer.open(0, 9, &mut packet));
+            assert_eq!(&packet[9..16], b"payload");
+            assert!(!guard.open(0, 9, &mut packet.clone()), "the other direction has another key");
         }
-        assert!(peer.open(0, 9, &mut packet));
-        assert_eq!(&packet[9..16], b"payload");
-        assert!(!guard.open(0, 9, &mut packet.clone()), "the other direction has another key");
 
         let mut guard = Guard::Insecure { next: 5 };
         let mut packet = [b"\x01wheader".as_slice(), b"payload", &[0xee; 12]].concat();
@@ -186,8 +199,6 @@ mod tests {
         let secrets = Secrets { initiator: [1; 32], responder: [2; 32] };
         let at = |s| Time::from_ps(0) + Span::from_secs(s);
         let life = Span::from_secs(120);
-        let mut us = Guard::sealed(&secrets, true, at(120));
-        let mut peer = Guard::sealed(&secrets, false, at(120));
         let epochs = |guard: &Guard| match guard {
             Guard::Sealed { sealer, opener, .. } => (sealer.epoch(), opener.epoch()),
             Guard::Insecure { .. } => unreachable!("it is sealed"),
@@ -198,15 +209,19 @@ mod tests {
             let Guard::Sealed { sealer, .. } = from else { unreachable!("it is sealed") };
             assert!(to.open(sealer.next_number().unwrap() - 1, 7, &mut packet));
         };
-        assert!(!us.renew(at(119), life));
-        assert!(us.renew(at(120), life));
-        send(&mut us, &mut peer);
-        assert_eq!((epochs(&us), epochs(&peer)), ((1, 0), (0, 1)));
-        assert!(!us.renew(at(900), life), "the peer has not shown that it is there");
-        assert!(peer.renew(at(121), life), "it follows");
-        send(&mut peer, &mut us);
-        assert_eq!((epochs(&us), epochs(&peer)), ((1, 1), (1, 1)));
-        assert!(!peer.renew(at(122), life));
-        assert!(us.renew(at(900), life));
+        for cipher in Cipher::ALL {
+            let mut us = Guard::sealed(cipher, &secrets, true, at(120));
+            let mut peer = Guard::sealed(cipher, &secrets, false, at(120));
+            assert!(!us.renew(at(119), life));
+            assert!(us.renew(at(120), life));
+            send(&mut us, &mut peer);
+            assert_eq!((epochs(&us), epochs(&peer)), ((1, 0), (0, 1)));
+            assert!(!us.renew(at(900), life), "the peer has not shown that it is there");
+            assert!(peer.renew(at(121), life), "it follows");
+            send(&mut peer, &mut us);
+            assert_eq!((epochs(&us), epochs(&peer)), ((1, 1), (1, 1)));
+            assert!(!peer.renew(at(122), life));
+            assert!(us.renew(at(900), life));
+        }
     }
 }

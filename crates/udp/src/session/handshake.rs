@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use apus_units::Time;
 use zeroize::Zeroizing;
 
+use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, SessionId};
 use super::key::{Credential, KeyId, KeyRing};
@@ -52,7 +53,7 @@ pub(crate) fn write(
         }
         _ => return None, // the stage has changed since
     };
-    let packet = Handshake { sealed: !keys.is_insecure(), key: session.key, initiator, message };
+    let packet = Handshake { mode: session.mode, key: session.key, initiator, message };
     packet.write(keys.get(session.key)?, out)
 }
 
@@ -79,7 +80,8 @@ impl Sessions {
         if let Some(&session) = self.by_peer.get(&peer) {
             return Err(ConnectError::Exists(session));
         }
-        let id = self.insert(now, peer, key, Stage::Asking).ok_or(ConnectError::Full)?;
+        let mode = self.proposed();
+        let id = self.insert(now, peer, key, mode, Stage::Asking).ok_or(ConnectError::Full)?;
         if let Some(session) = self.get_mut(id) {
             session.hello = hello.into();
         }
@@ -104,11 +106,12 @@ impl Sessions {
             return Err(AcceptError::NotWaiting);
         };
         let response = noise.write(&payload).ok_or(AcceptError::NotWaiting)?;
+        let mode = session.mode;
         let stage = core::mem::replace(&mut session.stage, Stage::Answered { response });
         if let Stage::Offered { noise } = stage
             && let Some(secrets) = noise.finish()
         {
-            let guard = self.make_guard(now, &secrets, false);
+            let guard = self.make_guard(now, mode, &secrets, false);
             if let Some(session) = self.get_mut(id) {
                 session.guard = Some(guard);
                 session.since = now;
@@ -123,8 +126,9 @@ impl Sessions {
     pub fn refuse(&mut self, id: SessionId) {
         let Some(session) = self.get(id) else { return };
         if matches!(session.stage, Stage::Offered { .. }) {
-            let (to, key, initiator) = (session.peer, session.key, session.initiator);
-            self.reply(Reply::Refused { to, key, initiator, why: Refusal::Application });
+            let (to, mode) = (session.peer, session.mode);
+            let (key, initiator) = (session.key, session.initiator);
+            self.reply(Reply::Refused { to, mode, key, initiator, why: Refusal::Application });
             self.counters.failed += 1;
             self.remove(id);
         }
@@ -140,7 +144,7 @@ impl Sessions {
         let Some(packet) = Handshake::parse(datagram) else {
             return self.drop(Dropped::Malformed);
         };
-        if packet.sealed != self.is_sealed() {
+        if packet.mode.is_sealed() != self.is_sealed() {
             return self.drop(Dropped::Malformed);
         }
         if !self.keys.get(packet.key).is_some_and(|credential| proven(datagram, credential)) {
@@ -148,9 +152,9 @@ impl Sessions {
         }
         let done = match packet.message {
             Message::Hello => {
-                let (key, initiator) = (packet.key, packet.initiator);
+                let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
                 let cookie = self.baker.make(now, from, key, initiator);
-                self.reply(Reply::Cookie { to: from, key, initiator, cookie });
+                self.reply(Reply::Cookie { to: from, mode, key, initiator, cookie });
                 Ok(())
             }
             Message::Cookie(cookie) => self.on_cookie(now, from, &packet, cookie),
@@ -167,7 +171,7 @@ impl Sessions {
     /// The session of ours that an answer belongs to.
     fn ours(&mut self, from: SocketAddr, packet: &Handshake<'_>) -> Result<&mut Session, Dropped> {
         self.get_mut(SessionId(packet.initiator))
-            .filter(|s| s.peer == from && s.key == packet.key)
+            .filter(|s| s.peer == from && s.key == packet.key && s.mode == packet.mode)
             .ok_or(Dropped::Stray)
     }
 
@@ -205,11 +209,16 @@ impl Sessions {
         cookie: Cookie,
         message: &[u8],
     ) -> Result<(), Dropped> {
-        let (key, initiator) = (packet.key, packet.initiator);
+        let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
         if !self.baker.is_good(now, from, key, initiator, cookie) {
             return Err(Dropped::Unproven);
         }
         if self.is_again(from, initiator, cookie) {
+            return Ok(());
+        }
+        if !self.takes(mode) {
+            self.reply(Reply::Refused { to: from, mode, key, initiator, why: Refusal::Cipher });
+            self.counters.failed += 1;
             return Ok(());
         }
         let entropy = Zeroizing::new(self.random.bytes());
@@ -222,8 +231,8 @@ impl Sessions {
 
         let full = self.pending.len() >= self.config.max_pending as usize;
         let stage = Stage::Offered { noise };
-        let Some(id) = (!full).then(|| self.insert(now, from, key, stage)).flatten() else {
-            self.reply(Reply::Refused { to: from, key, initiator, why: Refusal::Full });
+        let Some(id) = (!full).then(|| self.insert(now, from, key, mode, stage)).flatten() else {
+            self.reply(Reply::Refused { to: from, mode, key, initiator, why: Refusal::Full });
             return Err(Dropped::Full);
         };
         if let Some(session) = self.get_mut(id) {
@@ -237,6 +246,14 @@ impl Sessions {
         self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
         self.events.push_back(Event::Incoming { session: id, from, key, hello: hello.into() });
         Ok(())
+    }
+
+    /// Whether a session guarded so may be opened from elsewhere.
+    fn takes(&self, mode: Mode) -> bool {
+        match mode {
+            Mode::Insecure => true, // as this table is
+            Mode::Sealed(cipher) => self.config.accept_ciphers.contains(cipher),
+        }
     }
 
     /// Whether an Init was seen before: then it is answered as before, if it is answered already. A
@@ -293,7 +310,7 @@ impl Sessions {
         if instance == own {
             return Err(Dropped::Stray);
         }
-        let id = session.id;
+        let (id, mode) = (session.id, session.mode);
         session.instance = instance;
         session.remote = remote;
         session.hello = hello.into();
@@ -301,7 +318,7 @@ impl Sessions {
         if let Stage::Opening { noise, .. } = stage
             && let Some(secrets) = noise.finish()
         {
-            let guard = self.make_guard(now, &secrets, true);
+            let guard = self.make_guard(now, mode, &secrets, true);
             if let Some(session) = self.get_mut(id) {
                 session.guard = Some(guard);
                 session.last_received = now;
@@ -330,6 +347,7 @@ impl Sessions {
             match why {
                 Refusal::Full => End::PeerFull,
                 Refusal::Application => End::Refused,
+                Refusal::Cipher => End::CipherRefused,
             },
         );
         Ok(())
@@ -367,5 +385,5 @@ impl Sessions {
 }
 
 fn prologue(packet: &Handshake<'_>, cookie: Cookie) -> Prologue {
-    Prologue { sealed: packet.sealed, key: packet.key, initiator: packet.initiator, cookie }
+    Prologue { mode: packet.mode, key: packet.key, initiator: packet.initiator, cookie }
 }

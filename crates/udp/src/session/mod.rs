@@ -16,6 +16,10 @@
 //!     | ping, or data (sealed)         ------------> |  the session is connected
 //! ```
 //!
+//! Every message says what the initiator proposes to guard the session's packets with: nothing but a
+//! checksum, or a [`Cipher`]. A responder takes those of [`Config::accept_ciphers`] and refuses others by
+//! name; the Noise transcript has what was proposed, so that nobody between them can change it.
+//!
 //! The proof is an HMAC under the shared key, so that who has no key costs a hash and no more; the
 //! cookie is bound into the Noise transcript, so that an old Init cannot be sent again later.
 //!
@@ -44,6 +48,7 @@
 //! once it is confirmed. In each case ops under way end as `unknown`.
 
 mod checksum;
+mod cipher;
 mod config;
 mod cookie;
 mod counters;
@@ -55,6 +60,7 @@ mod liveness;
 mod noise;
 mod outgoing;
 mod packet;
+mod packet_key;
 mod protect;
 mod random;
 mod rotation;
@@ -66,6 +72,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub use cipher::{Cipher, Ciphers};
 pub use config::Config;
 pub use counters::Counters;
 pub use event::{AcceptError, ConnectError, Dropped, End, Event, Received, SealError, SessionId};

@@ -12,6 +12,7 @@ use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
+use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::key::{Credential, KeyId};
 
@@ -31,7 +32,7 @@ pub(crate) struct Noise(HandshakeState);
 
 /// What both sides must agree on, and what the first message answers.
 pub(crate) struct Prologue {
-    pub(crate) sealed: bool,
+    pub(crate) mode: Mode,
     pub(crate) key: KeyId,
     pub(crate) initiator: u32,
     pub(crate) cookie: Cookie,
@@ -65,7 +66,7 @@ impl Noise {
         let resolver = Box::new(Seeded { seed: Zeroizing::new(entropy) });
         let mut text = Vec::with_capacity(48);
         text.extend_from_slice(b"apus session 1");
-        text.push(u8::from(prologue.sealed));
+        text.push(prologue.mode.byte());
         text.extend_from_slice(&prologue.key.get().to_be_bytes());
         text.extend_from_slice(&prologue.initiator.to_be_bytes());
         text.extend_from_slice(&prologue.cookie.0);
@@ -142,6 +143,7 @@ impl NoiseRandom for Once {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::cipher::Cipher;
     use crate::session::key::{KeyRing, SharedKey};
 
     fn hex(digits: &str) -> Vec<u8> {
@@ -225,13 +227,14 @@ mod tests {
     fn both_sides_must_agree_on_everything() {
         let ring = KeyRing::new([SharedKey::new([1; 32]), SharedKey::new([2; 32])]).unwrap();
         let [one, two] = [0, 1].map(|i| ring.get(ring.ids().nth(i).unwrap()).unwrap());
-        let prologue = |sealed, key, initiator, cookie| Prologue {
-            sealed,
+        let prologue = |mode, key, initiator, cookie| Prologue {
+            mode,
             key: KeyId::new(key),
             initiator,
             cookie: Cookie([cookie; 16]),
         };
-        let agreed = prologue(true, 1, 2, 3);
+        let [aes, aegis] = Cipher::ALL.map(Mode::Sealed);
+        let agreed = prologue(aes, 1, 2, 3);
         let message = Noise::initiator(one, &agreed, [9; 32]).unwrap().write(b"hi").unwrap();
         let reads = |credential, prologue: &Prologue| {
             Noise::responder(credential, prologue, [8; 32]).unwrap().read(&message)
@@ -239,10 +242,11 @@ mod tests {
         assert_eq!(reads(one, &agreed).as_deref(), Some(&b"hi"[..]));
         assert_eq!(reads(two, &agreed), None);
         for other in [
-            prologue(false, 1, 2, 3),
-            prologue(true, 0, 2, 3),
-            prologue(true, 1, 0, 3),
-            prologue(true, 1, 2, 0),
+            prologue(Mode::Insecure, 1, 2, 3),
+            prologue(aegis, 1, 2, 3),
+            prologue(aes, 0, 2, 3),
+            prologue(aes, 1, 0, 3),
+            prologue(aes, 1, 2, 0),
         ] {
             assert_eq!(reads(one, &other), None);
         }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use apus_units::{Span, Time};
 
+use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::event::SessionId;
 use super::handshake;
@@ -22,8 +23,8 @@ const UNKNOWN_EVERY: Span = Span::from_us(100);
 
 /// An answer that costs no session.
 pub(crate) enum Reply {
-    Cookie { to: SocketAddr, key: KeyId, initiator: u32, cookie: Cookie },
-    Refused { to: SocketAddr, key: KeyId, initiator: u32, why: Refusal },
+    Cookie { to: SocketAddr, mode: Mode, key: KeyId, initiator: u32, cookie: Cookie },
+    Refused { to: SocketAddr, mode: Mode, key: KeyId, initiator: u32, why: Refusal },
     Unknown { to: SocketAddr, session: u32, number: u32 },
 }
 
@@ -52,22 +53,21 @@ impl Sessions {
     }
 
     fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        let sealed = self.is_sealed();
-        let (to, key, initiator, message) = match *reply {
-            Reply::Cookie { to, key, initiator, cookie } => {
-                (to, key, initiator, Message::Cookie(cookie))
+        let (to, mode, key, initiator, message) = match *reply {
+            Reply::Cookie { to, mode, key, initiator, cookie } => {
+                (to, mode, key, initiator, Message::Cookie(cookie))
             }
-            Reply::Refused { to, key, initiator, why } => {
-                (to, key, initiator, Message::Refused(why))
+            Reply::Refused { to, mode, key, initiator, why } => {
+                (to, mode, key, initiator, Message::Refused(why))
             }
             Reply::Unknown { to, session, number } => {
-                let bytes = packet::write_unknown(sealed, session, number);
+                let bytes = packet::write_unknown(self.is_sealed(), session, number);
                 out.get_mut(..bytes.len())?.copy_from_slice(&bytes);
                 return Some((to, bytes.len()));
             }
         };
         let credential = self.keys.get(key)?;
-        let packet = Handshake { sealed, key, initiator, message };
+        let packet = Handshake { mode, key, initiator, message };
         Some((to, packet.write(credential, out)?))
     }
 

@@ -5,7 +5,7 @@
 //!      0    1  bytes that switches may write = 0
 //!      1    1  version, as `apus_wire`'s
 //!      2    1  kind: 0x40 Hello, 0x41 Cookie, 0x42 Init, 0x43 Response, 0x44 Refused
-//!      3    1  mode: 0 insecure, 1 sealed
+//!      3    1  mode: 0 insecure, 1 sealed with AES-256-GCM, 2 sealed with AEGIS-128X; answers repeat it
 //!      4    8  key: the public name of the shared key
 //!     12    4  session: the initiator's number for it
 //!     16    .  Hello: 32 zeros, so that it is longer than its answer
@@ -16,13 +16,15 @@
 //! ```
 //!
 //! Two kinds have another shape: 0x45 Unknown (16 bytes: the first 4, then session and number of the
-//! packet whose session is not known, then 4 zeros), which nothing proves; and 0x46 Control: 3 bytes
+//! packet whose session is not known, then 4 zeros), which nothing proves and whose mode is 1 whatever the
+//! cipher was; and 0x46 Control: 3 bytes
 //! and 1 of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe), guarded as a data packet
 //! is. A probe goes on with zeros up to the length that it probes, its answer with 2 bytes: the probe's
 //! length in all.
 
 use apus_wire::VERSION;
 
+use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::key::{Credential, KeyId, MAC_BYTES};
 
@@ -61,6 +63,8 @@ pub(crate) enum Refusal {
     Full,
     /// The application does not want it.
     Application,
+    /// The peer does not take the cipher that the packet proposes.
+    Cipher,
 }
 
 /// What only some kinds of handshake packet have.
@@ -76,7 +80,7 @@ pub(crate) enum Message<'a> {
 /// A handshake packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handshake<'a> {
-    pub(crate) sealed: bool,
+    pub(crate) mode: Mode,
     pub(crate) key: KeyId,
     /// The initiator's number for the session.
     pub(crate) initiator: u32,
@@ -89,7 +93,8 @@ impl<'a> Handshake<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let body = bytes.len().checked_sub(MAC_BYTES)?;
         let (common, rest) = bytes[..body].split_first_chunk::<COMMON_BYTES>()?;
-        let &[0, VERSION, kind, mode @ (0 | 1), ..] = common else { return None };
+        let &[0, VERSION, kind, mode, ..] = common else { return None };
+        let mode = Mode::from_byte(mode)?;
         let message = match kind {
             kind::HELLO => (rest == [0; HELLO_PADDING]).then_some(Message::Hello)?,
             kind::COOKIE => Message::Cookie(Cookie(rest.try_into().ok()?)),
@@ -101,13 +106,14 @@ impl<'a> Handshake<'a> {
             kind::REFUSED => Message::Refused(match rest {
                 [1] => Refusal::Full,
                 [2] => Refusal::Application,
+                [3] => Refusal::Cipher,
                 _ => return None,
             }),
             _ => return None,
         };
         let key = u64::from_be_bytes(common[4..12].try_into().ok()?);
         let initiator = u32::from_be_bytes(common[12..16].try_into().ok()?);
-        Some(Self { sealed: mode == 1, key: KeyId::new(key), initiator, message })
+        Some(Self { mode, key: KeyId::new(key), initiator, message })
     }
 
     /// Writes the packet to the start of `out` and returns its length; `None` if `out` is too short.
@@ -119,10 +125,11 @@ impl<'a> Handshake<'a> {
             Message::Response { noise } => (kind::RESPONSE, [noise, &[]]),
             Message::Refused(Refusal::Full) => (kind::REFUSED, [&[1], &[]]),
             Message::Refused(Refusal::Application) => (kind::REFUSED, [&[2], &[]]),
+            Message::Refused(Refusal::Cipher) => (kind::REFUSED, [&[3], &[]]),
         };
         let body = COMMON_BYTES + parts[0].len() + parts[1].len();
         let out = out.get_mut(..body + MAC_BYTES)?;
-        out[..4].copy_from_slice(&[0, VERSION, kind, u8::from(self.sealed)]);
+        out[..4].copy_from_slice(&[0, VERSION, kind, self.mode.byte()]);
         out[4..12].copy_from_slice(&self.key.get().to_be_bytes());
         out[12..16].copy_from_slice(&self.initiator.to_be_bytes());
         out[COMMON_BYTES..][..parts[0].len()].copy_from_slice(parts[0]);
@@ -210,6 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::session::cipher::Cipher;
     use crate::session::key::{KeyRing, SharedKey};
 
     fn ring() -> KeyRing {
@@ -225,9 +233,10 @@ mod tests {
             Message::Response { noise: &[2; 50] },
             Message::Refused(Refusal::Full),
             Message::Refused(Refusal::Application),
+            Message::Refused(Refusal::Cipher),
         ]
         .map(|message| Handshake {
-            sealed: true,
+            mode: Mode::Sealed(Cipher::Aegis128X),
             key: KeyId::new(0x0102_0304_0506_0708),
             initiator: 0xaabb_ccdd,
             message,
@@ -243,7 +252,7 @@ mod tests {
         let cookie = packets()[1];
         let length = cookie.write(credential, &mut bytes).unwrap();
         let drawn =
-            [&[0, 1, 0x41, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xaa, 0xbb, 0xcc, 0xdd][..], &[0xc0; 16]]
+            [&[0, 1, 0x41, 2, 1, 2, 3, 4, 5, 6, 7, 8, 0xaa, 0xbb, 0xcc, 0xdd][..], &[0xc0; 16]]
                 .concat();
         assert_eq!((length, &bytes[..32]), (48, &drawn[..]));
         assert_eq!(bytes[32..48], credential.mac(&drawn));
@@ -286,7 +295,7 @@ mod tests {
 
         #[test]
         fn what_is_read_is_written_to_the_same_bytes(
-            kind in 0x3fu8..0x48, mode in 0u8..3, rest in prop::collection::vec(any::<u8>(), 0..90),
+            kind in 0x3fu8..0x48, mode in 0u8..4, rest in prop::collection::vec(any::<u8>(), 0..90),
         ) {
             let ring = ring();
             let credential = ring.get(ring.ids().next().unwrap()).unwrap();

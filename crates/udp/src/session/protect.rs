@@ -1,18 +1,20 @@
 //! Packets under a session's keys: sealed and opened where they lie.
 //!
-//! AES-256-GCM; every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the
+//! Whichever the [`Cipher`], every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the
 //! old one is forgotten. A packet's number says its epoch, so that a change of key needs no message
 //! and loses nothing: the receiver holds the key before, the present one and the next.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf;
 use zeroize::Zeroizing;
 
-/// Bytes of an AEAD's tag.
-pub(crate) const TAG_BYTES: usize = 16;
+use super::cipher::Cipher;
+use super::packet_key::PacketKey;
 
-/// Packets under one key, as log2: 2^22 packets of 2^16 bytes are 2^34 blocks, which keeps an
-/// adversary's advantage below 2^-60 (RFC 9001, App. B.1: l^2 q^2 / 2^129 with the blocks in all).
+/// Packets under one key, as log2. For AES-256-GCM: 2^22 packets of 2^16 bytes are 2^34 blocks, which keeps
+/// an adversary's advantage below 2^-60 (RFC 9001, App. B.1: l^2 q^2 / 2^129 with the blocks in all).
+/// AEGIS-128X needs less: its nonces have 16 bytes, and with random ones 2^48 messages are safe under a
+/// key (RFC 10032, "Key and Nonce Selection"); ours do not come twice. One count for both, so that the
+/// epoch is read from a number in one way.
 const EPOCH_PACKETS_LOG2: u32 = 22;
 
 /// The epoch of a packet's number.
@@ -50,65 +52,24 @@ impl EpochSecret {
         Self(self.expand(b"apus next"))
     }
 
-    fn key(&self) -> PacketKey {
-        let key = self.expand::<32>(b"apus key");
-        PacketKey::new(&key, *self.expand(b"apus iv"))
-    }
-}
-
-/// The key of one epoch and direction.
-struct PacketKey {
-    key: LessSafeKey,
-    iv: [u8; NONCE_LEN],
-}
-
-impl PacketKey {
-    fn new(key: &[u8; 32], iv: [u8; NONCE_LEN]) -> Self {
-        let key = UnboundKey::new(&AES_256_GCM, key).expect("the key has 32 bytes");
-        Self { key: LessSafeKey::new(key), iv }
-    }
-
-    /// The initialisation vector with the packet's number mixed in (RFC 9001 §5.3).
-    #[inline]
-    fn nonce(&self, number: u64) -> Nonce {
-        let mut nonce = self.iv;
-        for (byte, n) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
-            *byte ^= n;
+    /// The key of this epoch. Labels differ, so that no two ciphers share a byte.
+    fn key(&self, cipher: Cipher) -> PacketKey {
+        match cipher {
+            Cipher::Aes256Gcm => {
+                PacketKey::aes_256_gcm(&self.expand(b"apus key"), *self.expand(b"apus iv"))
+            }
+            Cipher::Aegis128X => PacketKey::aegis_128x(
+                self.expand(b"apus aegis-128l key"),
+                self.expand(b"apus aegis-128x4 key"),
+                *self.expand(b"apus aegis iv"),
+            ),
         }
-        Nonce::assume_unique_for_key(nonce)
-    }
-
-    #[inline]
-    fn seal(&self, number: u64, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
-        let made = self
-            .key
-            .seal_in_place_separate_tag(self.nonce(number), Aad::from(readable), payload)
-            .expect("a packet is far below the cipher's limit");
-        tag.copy_from_slice(made.as_ref());
-    }
-
-    /// As [`Self::seal`], with the payload from elsewhere: encrypting copies it.
-    #[inline]
-    fn seal_from(&self, number: u64, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
-        self.key
-            .seal_in_place_scatter(
-                self.nonce(number),
-                Aad::from(readable),
-                &mut [],
-                payload,
-                payload_and_tag,
-            )
-            .expect("a packet is far below the cipher's limit, and there is room for its tag");
-    }
-
-    #[inline]
-    fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
-        self.key.open_in_place(self.nonce(number), Aad::from(readable), payload_and_tag).is_ok()
     }
 }
 
 /// What one direction of a session sends with. Each number is used once: the sealer counts them.
 pub(crate) struct Sealer {
+    cipher: Cipher,
     key: PacketKey,
     secret: EpochSecret,
     epoch: u64,
@@ -116,9 +77,9 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    pub(crate) fn new(secret: [u8; 32]) -> Self {
+    pub(crate) fn new(cipher: Cipher, secret: [u8; 32]) -> Self {
         let secret = EpochSecret(Zeroizing::new(secret));
-        Self { key: secret.key(), secret, epoch: 0, next: 0 }
+        Self { cipher, key: secret.key(cipher), secret, epoch: 0, next: 0 }
     }
 
     /// The number of the next packet; `None` if there is none left.
@@ -156,7 +117,7 @@ impl Sealer {
         let number = self.next;
         while self.epoch < epoch_of(number) {
             self.secret = self.secret.next();
-            self.key = self.secret.key();
+            self.key = self.secret.key(self.cipher);
             self.epoch += 1;
         }
         self.next = number + 1;
@@ -171,6 +132,7 @@ impl Sealer {
 
 /// What one direction of a session receives with.
 pub(crate) struct Opener {
+    cipher: Cipher,
     before: Option<PacketKey>,
     present: PacketKey,
     next: PacketKey,
@@ -181,10 +143,11 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub(crate) fn new(secret: [u8; 32]) -> Self {
+    pub(crate) fn new(cipher: Cipher, secret: [u8; 32]) -> Self {
         let secret = EpochSecret(Zeroizing::new(secret));
         let next_secret = secret.next();
-        Self { before: None, present: secret.key(), next: next_secret.key(), next_secret, epoch: 0 }
+        let (present, next) = (secret.key(cipher), next_secret.key(cipher));
+        Self { cipher, before: None, present, next, next_secret, epoch: 0 }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -212,7 +175,7 @@ impl Opener {
         }
         // The peer has changed its key. The old one stays for packets that were overtaken.
         let secret = self.next_secret.next();
-        let present = core::mem::replace(&mut self.next, secret.key());
+        let present = core::mem::replace(&mut self.next, secret.key(self.cipher));
         self.before = Some(core::mem::replace(&mut self.present, present));
         self.next_secret = secret;
         self.epoch = epoch;
@@ -223,6 +186,7 @@ impl Opener {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::packet_key::TAG_BYTES;
 
     const EPOCH_PACKETS: u64 = 1 << EPOCH_PACKETS_LOG2;
 
@@ -230,50 +194,27 @@ mod tests {
         core::array::from_fn(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
     }
 
-    fn pair() -> (Sealer, Opener) {
-        (Sealer::new([5; 32]), Opener::new([5; 32]))
+    fn pair(cipher: Cipher) -> (Sealer, Opener) {
+        (Sealer::new(cipher, [5; 32]), Opener::new(cipher, [5; 32]))
     }
 
-    fn sealed(sealer: &mut Sealer) -> (u64, Vec<u8>) {
+    fn sealed_payload(sealer: &mut Sealer, payload: &[u8]) -> (u64, Vec<u8>) {
         let number = sealer.next_number().unwrap();
-        let mut bytes = b"the payload".to_vec();
+        let mut bytes = payload.to_vec();
         let mut tag = [0; TAG_BYTES];
         sealer.seal(b"the header", &mut bytes, &mut tag);
         bytes.extend_from_slice(&tag);
         (number, bytes)
     }
 
+    fn sealed(sealer: &mut Sealer) -> (u64, Vec<u8>) {
+        sealed_payload(sealer, b"the payload")
+    }
+
     fn opens(opener: &mut Opener, (number, bytes): &(u64, Vec<u8>)) -> bool {
         let mut bytes = bytes.clone();
         let good = opener.open(*number, b"the header", &mut bytes);
         good && &bytes[..11] == b"the payload"
-    }
-
-    /// McGrew and Viega, "The Galois/Counter Mode of Operation", App. B, test case 16. The number
-    /// mixed into the vector is 0, so that the nonce is the vector's own.
-    #[test]
-    fn gcm_specification_test_case_16() {
-        let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
-        let key = PacketKey::new(&key, hex("cafebabefacedbaddecaf888"));
-        let readable = hex::<20>("feedfacedeadbeeffeedfacedeadbeefabaddad2");
-        let mut bytes: [u8; 60] = hex(concat!(
-            "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72",
-            "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"
-        ));
-        let (plain, mut tag) = (bytes, [0; 16]);
-        let mut elsewhere = [0; 76];
-        key.seal_from(0, &readable, &bytes, &mut elsewhere);
-        key.seal(0, &readable, &mut bytes, &mut tag);
-        assert_eq!(elsewhere, *[bytes.as_slice(), &tag].concat());
-        let expected: [u8; 60] = hex(concat!(
-            "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa",
-            "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662"
-        ));
-        assert_eq!(bytes, expected);
-        assert_eq!(tag, hex("76fc6ece0f4e1768cddf8853bb2d551b"));
-        let mut both = [bytes.as_slice(), &tag].concat();
-        assert!(key.open(0, &readable, &mut both));
-        assert_eq!(both[..60], plain);
     }
 
     /// RFC 5869, App. A.1: HKDF-Expand from the PRK given there.
@@ -289,78 +230,110 @@ mod tests {
         assert_eq!(*okm, expected);
     }
 
-    /// RFC 9001 §5.3 and App. A.5: the vector with packet number 654360564 mixed in.
+    /// With payloads on both sides of the length at which AEGIS-128X changes its degree.
     #[test]
-    fn rfc_9001_the_number_is_mixed_into_the_vector() {
-        let key = PacketKey::new(&[0; 32], hex("e0459b3474bdd0e44a41c144"));
-        let nonce = key.nonce(654_360_564);
-        assert_eq!(nonce.as_ref(), &hex::<12>("e0459b3474bdd0e46d417eb0"));
+    fn nothing_passes_under_another_number_header_or_tag() {
+        for (cipher, length) in Cipher::ALL.into_iter().flat_map(|c| [(c, 11), (c, 300)]) {
+            let (mut sealer, mut opener) = pair(cipher);
+            let payload = vec![0xa5; length];
+            let (number, bytes) = sealed_payload(&mut sealer, &payload);
+            assert!(!opener.open(number + 1, b"the header", &mut bytes.clone()));
+            assert!(!opener.open(number, b"another header", &mut bytes.clone()));
+            for bit in 0..bytes.len() * 8 {
+                let mut bytes = bytes.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert!(!opener.open(number, b"the header", &mut bytes), "{cipher}, bit {bit}");
+            }
+            for cut in 0..bytes.len() {
+                let mut bytes = bytes[..cut].to_vec();
+                assert!(!opener.open(number, b"the header", &mut bytes), "{cipher}, {cut} bytes");
+            }
+            let mut whole = bytes.clone();
+            assert!(opener.open(number, b"the header", &mut whole));
+            assert_eq!(whole[..length], payload);
+        }
     }
 
     #[test]
-    fn nothing_passes_under_another_number_header_or_tag() {
-        let (mut sealer, mut opener) = pair();
-        let (number, bytes) = sealed(&mut sealer);
-        assert!(opens(&mut opener, &(number, bytes.clone())));
-        assert!(!opens(&mut opener, &(number + 1, bytes.clone())));
-        assert!(!opener.open(number, b"another header", &mut bytes.clone()));
-        for bit in 0..bytes.len() * 8 {
-            let mut bytes = bytes.clone();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(!opener.open(number, b"the header", &mut bytes), "bit {bit}");
+    fn nothing_passes_under_another_cipher() {
+        let [aes, aegis] = Cipher::ALL;
+        for (one, other) in [(aes, aegis), (aegis, aes)] {
+            for length in [0, 300] {
+                let packet = sealed_payload(&mut pair(one).0, &vec![7; length]);
+                assert!(!opens(&mut pair(other).1, &packet));
+            }
+        }
+    }
+
+    #[test]
+    fn sealing_from_elsewhere_gives_the_same_bytes() {
+        for (cipher, length) in
+            Cipher::ALL.into_iter().flat_map(|c| [0, 255, 256, 9000].map(|l| (c, l)))
+        {
+            let payload = vec![3; length];
+            let (_, expected) = sealed_payload(&mut pair(cipher).0, &payload);
+            let mut bytes = vec![0xee; length + TAG_BYTES];
+            pair(cipher).0.seal_from(b"the header", &payload, &mut bytes);
+            assert_eq!(bytes, expected, "{cipher}, {length} bytes");
         }
     }
 
     #[test]
     fn a_change_of_key_loses_nothing() {
-        let (mut sealer, mut opener) = pair();
-        let mut late = sealed(&mut sealer);
-        assert_eq!(late.0, 0);
-        let mut earlier = Vec::new();
-        for epoch in 0..5 {
-            assert!(opens(&mut opener, &sealed(&mut sealer)));
-            assert_eq!((sealer.epoch(), opener.epoch()), (epoch, epoch));
-            let overtaken = sealed(&mut sealer);
-            sealer.skip_epoch();
-            let first = sealed(&mut sealer);
-            assert_eq!(first.0, (epoch + 1) * EPOCH_PACKETS);
-            assert!(opens(&mut opener, &first));
-            assert!(opens(&mut opener, &overtaken), "sent under the key before");
-            if epoch == 0 {
-                assert!(opens(&mut opener, &late));
-            } else {
-                assert!(!opens(&mut opener, &late), "its key is forgotten");
+        for cipher in Cipher::ALL {
+            let (mut sealer, mut opener) = pair(cipher);
+            let mut late = sealed(&mut sealer);
+            assert_eq!(late.0, 0);
+            let mut earlier = Vec::new();
+            for epoch in 0..5 {
+                assert!(opens(&mut opener, &sealed(&mut sealer)));
+                assert_eq!((sealer.epoch(), opener.epoch()), (epoch, epoch));
+                let overtaken = sealed(&mut sealer);
+                sealer.skip_epoch();
+                let first = sealed(&mut sealer);
+                assert_eq!(first.0, (epoch + 1) * EPOCH_PACKETS);
+                assert!(opens(&mut opener, &first));
+                assert!(opens(&mut opener, &overtaken), "sent under the key before");
+                if epoch == 0 {
+                    assert!(opens(&mut opener, &late));
+                } else {
+                    assert!(!opens(&mut opener, &late), "its key is forgotten");
+                }
+                earlier.push(overtaken);
+                late.0 = 0;
             }
-            earlier.push(overtaken);
-            late.0 = 0;
+            assert!(earlier[..4].iter().all(|packet| !opens(&mut opener, packet)));
         }
-        assert!(earlier[..4].iter().all(|packet| !opens(&mut opener, packet)));
     }
 
     #[test]
     fn the_last_packet_of_an_epoch_and_the_first_of_the_next() {
-        let (mut sealer, mut opener) = pair();
-        sealer.next = EPOCH_PACKETS - 1;
-        let (last, first) = (sealed(&mut sealer), sealed(&mut sealer));
-        assert_eq!((last.0, first.0), (EPOCH_PACKETS - 1, EPOCH_PACKETS));
-        assert!(opens(&mut opener, &first), "the last was overtaken");
-        assert!(opens(&mut opener, &last));
+        for cipher in Cipher::ALL {
+            let (mut sealer, mut opener) = pair(cipher);
+            sealer.next = EPOCH_PACKETS - 1;
+            let (last, first) = (sealed(&mut sealer), sealed(&mut sealer));
+            assert_eq!((last.0, first.0), (EPOCH_PACKETS - 1, EPOCH_PACKETS));
+            assert!(opens(&mut opener, &first), "the last was overtaken");
+            assert!(opens(&mut opener, &last));
+        }
     }
 
     #[test]
     fn forged_numbers_of_other_epochs_change_nothing() {
-        let (mut sealer, mut opener) = pair();
-        let good = sealed(&mut sealer);
-        for epoch in [1, 2, 3, 1 << 20, u64::MAX >> EPOCH_PACKETS_LOG2] {
-            assert!(!opens(&mut opener, &(epoch << EPOCH_PACKETS_LOG2, good.1.clone())));
+        for cipher in Cipher::ALL {
+            let (mut sealer, mut opener) = pair(cipher);
+            let good = sealed(&mut sealer);
+            for epoch in [1, 2, 3, 1 << 20, u64::MAX >> EPOCH_PACKETS_LOG2] {
+                assert!(!opens(&mut opener, &(epoch << EPOCH_PACKETS_LOG2, good.1.clone())));
+            }
+            assert_eq!(opener.epoch(), 0);
+            assert!(opens(&mut opener, &good));
         }
-        assert_eq!(opener.epoch(), 0);
-        assert!(opens(&mut opener, &good));
     }
 
     #[test]
     fn numbers_run_out_instead_of_coming_again() {
-        let (mut sealer, _) = pair();
+        let (mut sealer, _) = pair(Cipher::Aes256Gcm);
         sealer.next = LAST_NUMBER + 1;
         assert_eq!(sealer.next_number(), None);
     }

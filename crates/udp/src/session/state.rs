@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use apus_units::Time;
 
+use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::event::{End, SessionId};
 use super::guard::Guard;
@@ -53,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) peer: SocketAddr,
     pub(crate) key: KeyId,
+    /// What its initiator proposed, and a responder took.
+    pub(crate) mode: Mode,
     pub(crate) stage: Stage,
     /// Present from the Response on.
     pub(crate) guard: Option<Guard>,
@@ -82,6 +85,7 @@ impl Session {
         id: SessionId,
         peer: SocketAddr,
         key: KeyId,
+        mode: Mode,
         stage: Stage,
         now: Time,
     ) -> Self {
@@ -89,6 +93,7 @@ impl Session {
             id,
             peer,
             key,
+            mode,
             stage,
             guard: None,
             window: Accepted::default(),

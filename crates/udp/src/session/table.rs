@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use apus_units::Time;
 
+use super::cipher::{Cipher, Mode};
 use super::config::{Config, MAX_SESSIONS};
 use super::cookie::Baker;
 use super::counters::Counters;
@@ -90,6 +91,11 @@ impl Sessions {
         !self.keys.is_insecure()
     }
 
+    /// What sessions that are opened from here are guarded with.
+    pub(crate) fn proposed(&self) -> Mode {
+        if self.is_sealed() { Mode::Sealed(self.config.cipher) } else { Mode::Insecure }
+    }
+
     /// Bytes that the guard adds behind header and payload.
     #[must_use]
     pub fn overhead(&self) -> usize {
@@ -124,6 +130,15 @@ impl Sessions {
     #[must_use]
     pub fn key(&self, id: SessionId) -> Option<KeyId> {
         self.get(id).map(|s| s.key)
+    }
+
+    /// What seals the packets of a session that is in the table; `None` in the insecure mode.
+    #[must_use]
+    pub fn cipher(&self, id: SessionId) -> Option<Cipher> {
+        match self.get(id)?.mode {
+            Mode::Sealed(cipher) => Some(cipher),
+            Mode::Insecure => None,
+        }
     }
 
     /// Whether a session is connected.
@@ -208,6 +223,7 @@ impl Sessions {
         now: Time,
         peer: SocketAddr,
         key: KeyId,
+        mode: Mode,
         stage: Stage,
     ) -> Option<SessionId> {
         let index = self.free.pop().or_else(|| {
@@ -222,7 +238,7 @@ impl Sessions {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         let id = SessionId(slot.generation.wrapping_mul(MAX_SESSIONS) | index);
-        slot.session = Some(Box::new(Session::new(id, peer, key, stage, now)));
+        slot.session = Some(Box::new(Session::new(id, peer, key, mode, stage, now)));
         Some(id)
     }
 
@@ -280,13 +296,16 @@ impl Sessions {
     pub(crate) fn make_guard(
         &self,
         now: Time,
+        mode: Mode,
         secrets: &super::noise::Secrets,
         initiator: bool,
     ) -> Guard {
-        if self.is_sealed() {
-            Guard::sealed(secrets, initiator, now.saturating_add(self.config.key_life))
-        } else {
-            Guard::Insecure { next: 0 }
+        match mode {
+            Mode::Insecure => Guard::Insecure { next: 0 },
+            Mode::Sealed(cipher) => {
+                let renew_at = now.saturating_add(self.config.key_life);
+                Guard::sealed(cipher, secrets, initiator, renew_at)
+            }
         }
     }
 }

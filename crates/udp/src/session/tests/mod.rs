@@ -1,6 +1,7 @@
 //! Two tables, or more, over a link in virtual time.
 
 mod adversary;
+mod ciphers;
 mod opening;
 mod traffic;
 
