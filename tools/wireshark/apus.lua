@@ -29,7 +29,9 @@ local rates = {
   [1] = "1 Gb/s", [2] = "10 Gb/s", [3] = "25 Gb/s", [4] = "40 Gb/s", [5] = "50 Gb/s",
   [6] = "100 Gb/s", [7] = "200 Gb/s", [8] = "400 Gb/s", [9] = "800 Gb/s", [10] = "1600 Gb/s",
 }
-local modes = { [0] = "insecure", [1] = "sealed" }
+local modes = {
+  [0] = "insecure", [1] = "sealed (AES-256-GCM)", [2] = "sealed (AEGIS-128X)",
+}
 
 local f = {
   writable = ProtoField.uint8("apus.writable", "Bytes that switches may write"),

@@ -120,6 +120,28 @@ fn wrong_settings_are_wrong_input_and_parameters_of_the_default_can_be_set() {
 }
 
 #[test]
+fn a_cipher_is_chosen_by_name_and_refused_by_name() {
+    let file = fresh("cipher-key");
+    let path = file.to_str().expect("a path");
+    assert!(run(&["key", path], &[]).status.success());
+    let server = serve(&["--key-file", path, "--cipher", "aegis-128x"]);
+    let ping = |security: &[&str]| run(&["ping", &server.1, "--count", "3"], security);
+    let said = ping(&["--key-file", path, "--cipher", "aegis-128x"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    for (security, code, words) in [
+        (&["--key-file", path][..], 1, "the peer takes no packets sealed with aes-256-gcm"),
+        (&["--key-file", path, "--cipher", "aegis-128"], 2, "did you mean `aegis-128x`?"),
+        (&["--insecure", "--cipher", "aegis-128x"], 2, "--insecure"),
+    ] {
+        let said = ping(security);
+        let why = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(code), "{security:?}: {why}");
+        assert!(why.contains(words), "{why}");
+    }
+    fs::remove_file(file).expect("the key file");
+}
+
+#[test]
 fn insecure_mode_is_explicit_and_says_so() {
     let server = serve(&["--insecure"]);
     let silent = run(&["ping", &server.1], &[]);

@@ -187,6 +187,37 @@ static void failures(const apus_connection *connection, const apus_queue *queue,
         exit(1);
 }
 
+/* What seals packets is chosen by name, and a peer may take one cipher only. */
+static void ciphers(const apus_host *host, const char *key_file)
+{
+    apus_config *config;
+    check(apus_config_create_insecure("127.0.0.1:0", &config), "apus_config_create_insecure");
+    int status = apus_config_set(config, "cipher", "aegis-128x");
+    printf("nothing to seal: status %d: %s\n", status, apus_last_error());
+    if (status != APUS_INVALID)
+        exit(1);
+    apus_config_free(config);
+    check(apus_config_create("127.0.0.1:0", key_file, &config), "apus_config_create");
+    status = apus_config_set(config, "accept_ciphers", "aes-256-gcm,aegis-128");
+    printf("no such cipher: status %d: %s\n", status, apus_last_error());
+    if (status != APUS_INVALID)
+        exit(1);
+    apus_host *aegis;
+    check(apus_config_set(config, "cipher", "aegis-128x"), "apus_config_set");
+    check(apus_config_set(config, "accept_ciphers", "aegis-128x"), "apus_config_set");
+    check(apus_host_start(config, &aegis), "apus_host_start");
+    apus_config_free(config);
+    /* This side proposes the default and takes both. */
+    apus_connection *connection;
+    status = apus_connect(host, apus_host_address(aegis), 1, 30 * SECOND, &connection);
+    printf("another cipher: status %d: %s\n", status, apus_last_error());
+    if (status != APUS_CIPHER_REFUSED)
+        exit(1);
+    check(apus_connect(aegis, apus_host_address(host), 1, 30 * SECOND, &connection), "apus_connect");
+    apus_connection_free(connection);
+    apus_host_free(aegis);
+}
+
 static int run(const char *key_file, const char *peer, unsigned count)
 {
     apus_host *host = start("127.0.0.1:0", key_file);
@@ -203,6 +234,7 @@ static int run(const char *key_file, const char *peer, unsigned count)
     pings(connection, queue, count);
     bulk(connection, queue, key);
     failures(connection, queue, key);
+    ciphers(host, key_file);
 
     apus_flow_state state;
     check(apus_connection_state(connection, 0, &state), "apus_connection_state");

@@ -84,6 +84,12 @@ fn ping_pong_and_bulk_between_two_processes_in_c() {
     assert!(said.contains("status 18: the op reaches beyond the region's end"), "{said}");
     assert!(said.contains("status 1: there is no flow 7: the connection has 1"), "{said}");
     assert!(said.contains("status 1: `key_file` is NULL"), "{said}");
+    assert!(said.contains("status 1: cipher: nothing is sealed without keys"), "{said}");
+    assert!(said.contains("status 1: accept_ciphers: there is no cipher `aegis-128`"), "{said}");
+    assert!(
+        said.contains("status 20: the peer takes no packets sealed with aes-256-gcm"),
+        "{said}"
+    );
     // The client closed the connection: the server's last wait ends with that.
     assert!(server.wait().expect("it ends").success());
     for file in [program, key] {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use apus_udp::session::{KeyRing, SharedKey};
+use apus_udp::session::{Cipher, KeyRing, SharedKey};
 use apus_udp::{
     Access, Cause, ConnectError, Connection, End, Host, Mode, Op, OpError, Refusal, Region,
     RegionKey, Request, SubmitError,
@@ -345,6 +345,35 @@ fn connect__to_nobody_or_with_another_key_fails() {
     let insecure = host(settings);
     assert_eq!(client.connect(insecure.local_addr()).err(), Some(ConnectError::NoAnswer));
     assert_eq!(insecure.connect(client.local_addr()).err(), Some(ConnectError::NoAnswer));
+}
+
+#[test]
+fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
+    for (cipher, other) in
+        [(Cipher::Aes256Gcm, Cipher::Aegis128X), (Cipher::Aegis128X, Cipher::Aes256Gcm)]
+    {
+        let mut settings = steady(HYBRID);
+        settings.session.cipher = cipher;
+        let client = host(settings.clone());
+        settings.session.accept_ciphers = [cipher].into_iter().collect();
+        let server = host(settings.clone());
+        let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
+        let here = client.connect(server.local_addr()).expect("connect");
+        for length in [1, 64, 100_000] {
+            let bytes = pattern(length as u64, length);
+            let write = here.submit(Request::write(region.key(), 0, bytes.clone())).expect("room");
+            write.wait().expect("written");
+            let read = here.submit(Request::read(region.key(), 0, length)).expect("room");
+            assert_eq!(read.wait().expect("read").bytes, bytes, "{cipher}, {length} bytes");
+        }
+        settings.session.accept_ciphers = [other].into_iter().collect();
+        let picky = host(settings);
+        let refused = client.connect(picky.local_addr()).err().expect("not that cipher");
+        assert_eq!(refused, ConnectError::CipherRefused(cipher));
+        let said = refused.to_string();
+        assert!(said.contains(&format!("sealed with {cipher}")), "{said}");
+        assert!(said.contains(other.name()), "{said}");
+    }
 }
 
 #[test]

@@ -286,6 +286,7 @@ fn wireshark_shows_what_we_sent() {
             "apus.command",
             "apus.probed",
             "apus.handshake.key",
+            "apus.handshake.mode",
             "apus.payload",
             "apus.encrypted",
             guard,
@@ -311,6 +312,8 @@ fn wireshark_shows_what_we_sent() {
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
         assert_eq!(column("apus.handshake.key")[..4], [&key[..], &key, &key, &key]);
         assert!(column("apus.handshake.key")[4..].iter().all(|key| key.is_empty()));
+        let mode = if ring.is_insecure() { "0" } else { "1" };
+        assert_eq!(column("apus.handshake.mode")[..5], [mode, mode, mode, mode, ""]);
         assert_eq!(
             column("apus.command")[4..],
             ["1", "2", "", "", "", "", "", "", "", "", "4", "5", "3"]

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use apus_transport::Outcome;
-use apus_udp::session::KeyRing;
+use apus_udp::session::{Cipher, KeyRing, SharedKey};
 use apus_units::{Span, Time};
 use process::{Ended, MEMORY_BYTES, Process, SLOTS, Shared, byte_of};
 
@@ -99,6 +99,7 @@ struct World {
     shared: [Shared; 2],
     link: Link,
     ring: KeyRing,
+    cipher: Cipher,
     starts: u64,
     tally: Tally,
     /// How often each message, by its number, was delivered.
@@ -107,7 +108,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, ring: KeyRing) -> Self {
+    fn new(seed: u64, ring: KeyRing, cipher: Cipher) -> Self {
         let link = Link {
             random: Random(seed),
             faults: FAULTY,
@@ -117,10 +118,11 @@ impl World {
         };
         Self {
             now: Time::from_ps(0) + Span::from_secs(1),
-            processes: [0, 1].map(|side| Process::new(side, &ring, 0)),
+            processes: [0, 1].map(|side| Process::new(side, &ring, cipher, 0)),
             shared: [0, 1].map(|_| Shared::new()),
             link,
             ring,
+            cipher,
             starts: 0,
             tally: Tally::default(),
             delivered: Vec::new(),
@@ -203,7 +205,7 @@ impl World {
         self.starts += 1;
         let old = core::mem::replace(
             &mut self.processes[side],
-            Process::new(side, &self.ring, self.starts),
+            Process::new(side, &self.ring, self.cipher, self.starts),
         );
         for slot in old.slots_under_way() {
             self.tally.lost_with_process += 1;
@@ -263,9 +265,9 @@ fn ops() -> u64 {
 }
 
 #[expect(clippy::print_stderr, reason = "a long run says what it did")]
-fn soak(ring: &KeyRing, seed: u64) {
+fn soak(ring: &KeyRing, cipher: Cipher, seed: u64) {
     let ops = ops();
-    let mut world = World::new(seed, ring.clone());
+    let mut world = World::new(seed, ring.clone(), cipher);
     world.run(ops, (ops / 200).clamp(2_000, 50_000));
     let tally = &world.tally;
     eprintln!("{tally:?} in {:.1} s of virtual time", world.now.as_secs_f64());
@@ -278,11 +280,13 @@ fn soak(ring: &KeyRing, seed: u64) {
 
 #[test]
 fn sealed_ops_end_once_whatever_the_link_and_the_processes_do() {
-    let ring = KeyRing::new([apus_udp::session::SharedKey::new([5; 32])]).expect("one key");
-    soak(&ring, 1);
+    let ring = KeyRing::new([SharedKey::new([5; 32])]).expect("one key");
+    for (seed, cipher) in [1, 3].into_iter().zip(Cipher::ALL) {
+        soak(&ring, cipher, seed);
+    }
 }
 
 #[test]
 fn insecure_ops_end_once_whatever_the_link_and_the_processes_do() {
-    soak(&KeyRing::insecure(), 2);
+    soak(&KeyRing::insecure(), Cipher::Aes256Gcm, 2);
 }

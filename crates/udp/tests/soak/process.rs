@@ -7,7 +7,7 @@ use apus_cc::FlowInfo;
 use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{Arrival, Endpoint, EndpointConfig, Handled, Op, OpKind, Outcome};
 use apus_udp::session::{
-    Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions,
+    Cipher, Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions,
 };
 use apus_units::{FlowId, Time};
 use apus_wire::{Body, Header, RegionKey, Segment, SegmentKind};
@@ -87,13 +87,14 @@ fn address(side: usize) -> SocketAddr {
 }
 
 impl Process {
-    pub fn new(side: usize, ring: &KeyRing, start: u64) -> Self {
+    pub fn new(side: usize, ring: &KeyRing, cipher: Cipher, start: u64) -> Self {
         let mut seed = [side as u8; 32];
         seed[..8].copy_from_slice(&start.to_be_bytes());
+        let sessions = Config { cipher, ..Config::default() };
         let config = EndpointConfig { max_payload: 1000, ..EndpointConfig::default() };
         Self {
             side,
-            sessions: Sessions::new(Config::default(), ring.clone(), seed).expect("defaults"),
+            sessions: Sessions::new(sessions, ring.clone(), seed).expect("sound settings"),
             endpoint: Endpoint::new(config),
             algorithm: build("swift", None, &[]).expect("swift"),
             connection: None,
