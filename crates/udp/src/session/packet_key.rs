@@ -14,10 +14,6 @@ pub(crate) const TAG_BYTES: usize = 16;
 const LONG_BYTES: usize = 256;
 
 /// The key of one epoch and direction.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "sessions are boxed, and a pointer would cost packets"
-)]
 pub(crate) enum PacketKey {
     Aes256Gcm(Aes256Gcm),
     Aegis128X(Aegis128X),
