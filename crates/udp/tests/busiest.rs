@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use apus_udp::{Access, Connection, End, Host, Mode, Op, OpError, Region, Request};
+use apus_units::Span;
 use support::{any, host, pattern, steady};
 
 /// Rounds without progress that are too many: each takes microseconds.
@@ -66,6 +67,8 @@ impl Server {
     fn start(bind: SocketAddr) -> Self {
         let mut config = steady(Mode::Inline);
         config.bind = bind;
+        // On a busy machine a peer that is gone may have been silent for long.
+        config.session.idle_timeout = Span::from_secs(600);
         let host = host(config);
         let region = host.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
         Self { host, region }
