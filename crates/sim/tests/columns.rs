@@ -5,8 +5,8 @@ mod support;
 use apus_fabric::Topology;
 use apus_sim::columns::{TABLES, document, explain, names};
 use apus_sim::measure::{
-    Comparison, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange, Sorting,
-    Subject, Threshold,
+    Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
+    Sorting, Subject, Threshold,
 };
 use apus_sim::scenario::{METRICS, SCOPED, STATS, unit_of};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
@@ -97,7 +97,8 @@ fn every_series() -> Vec<SeriesPlan> {
         interval: Span::from_us(10),
         question,
     };
-    let (from, to) = (Time::ZERO, Time::ZERO + Span::from_us(100));
+    let at = |us| Moment::At(Time::ZERO + Span::from_us(us));
+    let (from, to) = (at(0), at(100));
     let spans = Quantity::ALL.map(|(_, quantity)| series(quantity, Question::Span { from, to }));
     let hold = Span::from_us(10);
     let settle = Question::Settle { after: from, hold, threshold: Threshold::Above(0.0) };

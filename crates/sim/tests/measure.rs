@@ -7,8 +7,8 @@ mod support;
 use apus_fabric::{ClassConfig, Topology};
 use apus_sim::Simulation;
 use apus_sim::measure::{
-    Comparison, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange, Sorting,
-    Subject, Threshold, WorkloadSummary,
+    Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
+    Sorting, Subject, Threshold, Which, WorkloadSummary,
 };
 use apus_sim::plan::{ConnectionPlan, Load, OpArrival, Plan};
 use apus_sim::summary::Summary;
@@ -256,7 +256,7 @@ fn a_group_of_ports_is_its_traffic_and_its_queues() {
 fn a_link_is_taken_and_left() {
     let mut plan = shared_link();
     let settle = |after: u64, hold: u64, threshold| {
-        let (after, hold) = (at(after), Span::from_us(hold));
+        let (after, hold) = (Moment::At(at(after)), Span::from_us(hold));
         let question = Question::Settle { after, hold, threshold };
         series(Subject::Ports(0), Quantity::Throughput, 10, question)
     };
@@ -274,12 +274,59 @@ fn a_link_is_taken_and_left() {
     assert_eq!((time("too-fast"), time("too-long")), (None, None));
 }
 
+/// The ops are done at 216.968 and 218.032 us (see above), the last packet has left at 214.864 us. In
+/// intervals that begin at multiples of 10 us the link is busy up to 210 us, half of the next one,
+/// and idle from 220 us on. From 100 to 200 us two intervals have 47 packets each (see below).
+#[test]
+fn ends_of_ops_say_from_when_on_a_quantity_counts() {
+    let mut plan = shared_link();
+    let end = |op, lead_ns| Moment::End { workload: 0, op, lead: Span::from_ns(lead_ns) };
+    let (hold, threshold) = (Span::from_us(50), Threshold::Below(1.0));
+    let settle = |name: &str, after| {
+        let question = Question::Settle { after, hold, threshold };
+        let one = series(Subject::Ports(0), Quantity::Throughput, 10, question);
+        SeriesPlan { name: name.to_owned(), ..one }
+    };
+    let question =
+        Question::Span { from: end(Which::First, 116_968), to: end(Which::Last, 18_032) };
+    let span = series(Subject::Workload(0), Quantity::Goodput, 50, question);
+    plan.measures.series = vec![
+        settle("first", end(Which::First, 0)),
+        settle("last", end(Which::Last, 0)),
+        settle("leads", end(Which::Last, 10_000)),
+        SeriesPlan { name: "within".to_owned(), ..span.clone() },
+    ];
+    // The workload of the third has no ops.
+    name(&mut plan, &["both", "none"], None);
+    let question = Question::Settle {
+        after: Moment::End { workload: 1, op: Which::Last, lead: Span::ZERO },
+        hold,
+        threshold,
+    };
+    let none = series(Subject::Ports(0), Quantity::Throughput, 10, question);
+    plan.measures.series.push(SeriesPlan { name: "never".to_owned(), ..none });
+    for warmup in [0, 217] {
+        plan.warmup = Span::from_us(warmup);
+        let summary = run(&plan);
+        near(summary.settle["first"].time_us, 220.0 - 216.968);
+        near(summary.settle["last"].time_us, 220.0 - 218.032);
+        near(summary.settle["leads"].time_us, 220.0 - 208.032);
+        assert_eq!(summary.settle["never"].time_us, None);
+        let goodput = &summary.span["within"]["goodput_gbps"];
+        assert_eq!(goodput.count, 2);
+        near(goodput.min, 47.0 * 1000.0 * 8e-3 / 50.0);
+    }
+    let two = Simulation::with_threads(&plan, 2).expect("plan");
+    let two = two.run("test", &mut |_| {}).expect("run");
+    assert_eq!(fingerprint(&run(&plan)), fingerprint(&two));
+}
+
 /// Of the bytes that arrive at 3.064 + 1.064 n us, 44 packets are there after 50 us, 91 after 100 us
 /// and 138 after 150 us: 47 in each interval, whether the warm-up ends between them or not.
 #[test]
 fn spans_do_not_care_about_the_warmup() {
     let mut plan = shared_link();
-    let span = |from, to| Question::Span { from: at(from), to: at(to) };
+    let span = |from, to| Question::Span { from: Moment::At(at(from)), to: Moment::At(at(to)) };
     plan.measures.series = vec![
         series(Subject::Workload(0), Quantity::Goodput, 50, span(50, 150)),
         series(Subject::Flow(1), Quantity::Share, 300, span(0, 300)),

@@ -286,6 +286,22 @@ fn what_is_measured_reads_back_and_names_metrics() {
         quantity = "share"
         interval = "1ms"
         from = "10ms"
+        [[measure.settle]]
+        name = "over"
+        of = { ports = "edge" }
+        quantity = "throughput"
+        interval = "10us"
+        after = "first end of in"
+        below = "1Gbps"
+        hold = "50us"
+        [[measure.span]]
+        name = "ends"
+        of = { ports = "edge" }
+        quantity = "throughput"
+        interval = "10us"
+        from = "first end of in"
+        to = "last end of in"
+        lead = "3us"
         [[check]]
         name = "settles"
         source = "a test"

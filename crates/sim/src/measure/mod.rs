@@ -17,8 +17,8 @@ pub use buckets::{ComparisonSummary, LossSummary};
 pub(crate) use groups::GroupQueues;
 pub use groups::GroupTotals;
 pub use plan::{
-    Comparison, Measures, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
-    Sorting, Subject, Threshold,
+    Comparison, Measures, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan,
+    SizeRange, Sorting, Subject, Threshold, Which,
 };
 pub(crate) use ports::PortWindows;
 pub use ports::{ClassSummary, PortGroupSummary};

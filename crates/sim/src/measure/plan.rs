@@ -173,7 +173,7 @@ pub enum Question {
     /// From when on it stays beyond a threshold.
     Settle {
         /// Looked at from here on.
-        after: Time,
+        after: Moment,
         /// For at least this long.
         hold: Span,
         /// The threshold in the unit of the quantity.
@@ -182,10 +182,46 @@ pub enum Question {
     /// What it is between two times.
     Span {
         /// From here on.
-        from: Time,
+        from: Moment,
         /// Until here.
-        to: Time,
+        to: Moment,
     },
+}
+
+/// A time of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A set time.
+    At(Time),
+    /// When an op of a workload is done, as its sender learns; known once the run is over.
+    End {
+        /// Index into [`Measures::workloads`](Measures::workloads).
+        workload: u32,
+        /// Which of its ops.
+        op: Which,
+        /// So long before it: what the acknowledgement needs, if the last packet at a port counts.
+        lead: Span,
+    },
+}
+
+impl Moment {
+    /// The time, if it is set.
+    #[must_use]
+    pub const fn set(self) -> Option<Time> {
+        match self {
+            Self::At(time) => Some(time),
+            Self::End { .. } => None,
+        }
+    }
+}
+
+/// One of the ops of a workload that are done within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one that is done first.
+    First,
+    /// The one that is done last.
+    Last,
 }
 
 /// Where a quantity shall be; the threshold itself is on both sides.

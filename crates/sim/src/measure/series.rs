@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use apus_fabric::PortCounters;
-use apus_units::{PortId, Rate, Time};
+use apus_units::{PortId, Rate, Span, Time};
 use serde::Serialize;
 
-use super::plan::{Quantity, Question, SeriesPlan, Subject, Threshold};
+use super::plan::{Moment, Quantity, Question, SeriesPlan, Subject, Threshold, Which};
 use crate::distribution::DistributionSummary;
 use crate::plan::Plan;
 
@@ -32,14 +32,45 @@ pub(crate) struct SeriesSampler {
 struct Series {
     plan: SeriesPlan,
     subject: Parts,
+    /// The start of the first interval.
+    start: Time,
     /// The end of the next interval; the first time is the start of the first.
     next: Time,
     begun: bool,
     before: Seen,
-    /// Since when the quantity has been beyond its threshold.
+    settling: Settling,
+    /// Of all intervals from the first on; none if the question is answered under way.
+    values: Vec<f64>,
+}
+
+/// Whether a quantity is beyond its threshold to stay.
+#[derive(Debug, Default)]
+struct Settling {
+    /// Since when it has been beyond.
     since: Option<Time>,
     settled: Option<Time>,
-    values: Vec<f64>,
+}
+
+impl Settling {
+    /// An interval has ended.
+    fn take(&mut self, interval: (Time, Time), value: f64, threshold: Threshold, hold: Span) {
+        let (start, end) = interval;
+        self.since = threshold.holds(value).then(|| self.since.unwrap_or(start));
+        self.settled = self.since.filter(|since| end.since(*since) >= hold);
+    }
+}
+
+/// When the first or the last op of a workload was done.
+type EndOf<'a> = &'a dyn Fn(u32, Which) -> Option<Time>;
+
+impl Moment {
+    /// The time that it turned out to be; `None` if there was no such op.
+    fn time(self, end_of: EndOf<'_>) -> Option<Time> {
+        match self {
+            Self::At(time) => Some(time),
+            Self::End { workload, op, lead } => Some(end_of(workload, op)?.saturating_sub(lead)),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -98,23 +129,31 @@ impl SeriesSampler {
     }
 
     /// When each quantity settled, by name.
-    pub(crate) fn settled(&self) -> BTreeMap<String, SettleSummary> {
+    pub(crate) fn settled(&self, end_of: EndOf<'_>) -> BTreeMap<String, SettleSummary> {
         let settled = self.series.iter().filter_map(|series| {
-            let Question::Settle { after, .. } = series.plan.question else { return None };
-            let time_us = series.settled.map(|at| at.since(after).as_us_f64());
+            let Question::Settle { after, hold, threshold } = series.plan.question else {
+                return None;
+            };
+            let time = |after| Some(series.settled(after, hold, threshold)?.since(after));
+            let time_us = after.time(end_of).and_then(time).map(Span::as_us_f64);
             Some((series.plan.name.clone(), SettleSummary { time_us }))
         });
         settled.collect()
     }
 
     /// What each quantity was in its span, by name.
-    pub(crate) fn spans(&self) -> BTreeMap<String, BTreeMap<&'static str, DistributionSummary>> {
+    pub(crate) fn spans(
+        &self,
+        end_of: EndOf<'_>,
+    ) -> BTreeMap<String, BTreeMap<&'static str, DistributionSummary>> {
         let mut spans: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
-        for Series { plan, values, .. } in &self.series {
-            if let Question::Span { .. } = plan.question {
-                let values = DistributionSummary::of_values(values.clone());
-                spans.entry(plan.name.clone()).or_default().insert(plan.quantity.metric(), values);
-            }
+        for series in &self.series {
+            let Question::Span { from, to } = series.plan.question else { continue };
+            let ends = from.time(end_of).zip(to.time(end_of));
+            let values = ends.map_or_else(Vec::new, |(from, to)| series.between(from, to));
+            let values = DistributionSummary::of_values(values);
+            let of_name = spans.entry(series.plan.name.clone()).or_default();
+            of_name.insert(series.plan.quantity.metric(), values);
         }
         spans
     }
@@ -145,18 +184,20 @@ impl Series {
                 Parts::Connections(exists.then_some(flow).into_iter().collect())
             }
         };
-        let next = match one.question {
+        let begin = match one.question {
             Question::Settle { after, .. } => after,
             Question::Span { from, .. } => from,
         };
+        // What an op's end decides is not known before: all intervals are kept then.
+        let start = begin.set().unwrap_or(Time::ZERO);
         Self {
             plan: one.clone(),
             subject,
-            next,
+            start,
+            next: start,
             begun: false,
             before: Seen::default(),
-            since: None,
-            settled: None,
+            settling: Settling::default(),
             values: Vec::new(),
         }
     }
@@ -193,23 +234,48 @@ impl Series {
         }
         let value = self.value(&before);
         match self.plan.question {
-            Question::Settle { hold, threshold, .. } => {
-                let start = now.saturating_sub(interval);
-                self.since = threshold.holds(value).then(|| self.since.unwrap_or(start));
-                if let Some(since) = self.since.filter(|since| now.since(*since) >= hold) {
-                    self.settled = Some(since);
+            Question::Settle { after: Moment::At(_), hold, threshold } => {
+                self.settling.take((now.saturating_sub(interval), now), value, threshold, hold);
+                if self.settling.settled.is_some() {
                     self.next = Time::MAX;
                 }
             }
+            Question::Settle { .. } => self.values.push(value),
             Question::Span { to, .. } => {
-                if !value.is_nan() {
-                    self.values.push(value);
-                }
-                if self.next > to {
+                self.values.push(value);
+                if to.set().is_some_and(|to| self.next > to) {
                     self.next = Time::MAX;
                 }
             }
         }
+    }
+
+    /// The intervals that have been kept, and what the quantity was in each.
+    fn intervals(&self) -> impl Iterator<Item = ((Time, Time), f64)> {
+        let (first, interval) = (self.start, self.plan.interval);
+        let begin = move |n: u64| first.saturating_add(Span::from_ps(interval.as_ps() * n));
+        self.values.iter().zip(0..).map(move |(value, index)| {
+            let start = begin(index);
+            ((start, start.saturating_add(interval)), *value)
+        })
+    }
+
+    /// From when on, not before `after`, the quantity was beyond the threshold to stay.
+    fn settled(&self, after: Time, hold: Span, threshold: Threshold) -> Option<Time> {
+        let mut settling = Settling::default();
+        for (interval, value) in self.intervals().filter(|((start, _), _)| *start >= after) {
+            settling.take(interval, value, threshold, hold);
+            if settling.settled.is_some() {
+                break;
+            }
+        }
+        self.settling.settled.or(settling.settled)
+    }
+
+    /// What the quantity was in whole intervals between two times, where it was anything.
+    fn between(&self, from: Time, to: Time) -> Vec<f64> {
+        let within = self.intervals().filter(|((start, end), _)| *start >= from && *end <= to);
+        within.map(|(_, value)| value).filter(|value| !value.is_nan()).collect()
     }
 
     /// The quantity over the interval that ends with what was seen last.

@@ -7,7 +7,7 @@ use apus_transport::{Completion, Handled, Outcome};
 use apus_units::{Span, Time};
 use apus_wire::Body;
 
-use super::plan::SizeRange;
+use super::plan::{SizeRange, Which};
 use crate::metrics::Distribution;
 use crate::packets::PacketSizes;
 use crate::plan::Plan;
@@ -43,6 +43,8 @@ pub(super) struct Tally {
     pub(super) ops: u64,
     pub(super) ops_failed: u64,
     pub(super) ops_late: u64,
+    /// When the first and the last op of the whole run were done.
+    done: Option<(Time, Time)>,
     /// Acknowledgements that showed both windows, and those that showed the endpoint's as smaller.
     pub(super) both_windows: u64,
     pub(super) endpoint_limited: u64,
@@ -129,14 +131,19 @@ impl WorkloadMetrics {
 
     /// An op completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
-        let Member { workload: Some(_), ideal } = self.members[connection as usize] else { return };
+        let Member { workload: Some(own), ideal } = self.members[connection as usize] else {
+            return;
+        };
+        let done = completion.outcome == Outcome::Done;
+        if done {
+            self.tallies[own as usize].on_done(now, now);
+        }
         let (packets, size) = (self.packets, completion.submitted.length);
         let latency = completion.completed_at.since(completion.submitted_at);
         let counts = now.saturating_sub(latency) >= self.warmup_end;
         let range = self.sizes.iter().position(|range| range.holds(size));
         let Some(tally) = self.tally(connection) else { return };
         tally.ops += 1;
-        let done = completion.outcome == Outcome::Done;
         tally.ops_failed += u64::from(!done);
         if !counts {
             return;
@@ -150,6 +157,12 @@ impl WorkloadMetrics {
             of_size.op_latency.record(latency);
             of_size.slowdown.record_number(slowdown);
         }
+    }
+
+    /// When an op of a workload was done, in the warm-up or after it; `None` if none was.
+    pub(crate) fn end_of(&self, workload: u32, op: Which) -> Option<Time> {
+        let (first, last) = self.tallies[workload as usize].done?;
+        Some(if op == Which::First { first } else { last })
     }
 
     /// Adds what another part of the network has measured; the order does not matter.
@@ -173,6 +186,7 @@ impl Tally {
             ops: 0,
             ops_failed: 0,
             ops_late: 0,
+            done: None,
             both_windows: 0,
             endpoint_limited: 0,
             fabric_rtt: time(),
@@ -186,6 +200,12 @@ impl Tally {
             slowdown: ratio(),
             by_size,
         }
+    }
+
+    /// Ops were done, the first and the last of them at these times.
+    fn on_done(&mut self, first: Time, last: Time) {
+        let (earlier, later) = self.done.unwrap_or((first, last));
+        self.done = Some((earlier.min(first), later.max(last)));
     }
 
     /// What the algorithm shows after an acknowledgement.
@@ -213,6 +233,9 @@ impl Tally {
         self.ops += other.ops;
         self.ops_failed += other.ops_failed;
         self.ops_late += other.ops_late;
+        if let Some((first, last)) = other.done {
+            self.on_done(first, last);
+        }
         self.both_windows += other.both_windows;
         self.endpoint_limited += other.endpoint_limited;
         self.fabric_rtt.add(&other.fabric_rtt);

@@ -96,7 +96,9 @@
 //!   workloads and flows), `interval` over which it is averaged, `after` (0s), `above` or `below`, and
 //!   `hold`: when the quantity is there to stay for that long, from `after` on. The whole run counts.
 //!   `[[measure.span]]`: `name`, `of`, `quantity`, `interval`, `from` (0s), `to` (the end): what it is
-//!   between two times.
+//!   between two times. `after`, `from` and `to` can also be "first end of NAME" or "last end of
+//!   NAME": when the first or the last op of a workload is done, as its sender learns, less `lead`
+//!   (0s); whole intervals from there on count.
 //! * `name` in a `[[workload]]`: it is measured by itself, see the metrics `workload.<name>`; several
 //!   of one name are measured together. With a
 //!   `deadline`, the share of its ops that took longer (`late`).
@@ -148,6 +150,7 @@ mod links;
 mod measure;
 mod measure_ports;
 mod metric;
+mod moment;
 mod one_line;
 mod overrides;
 mod parts;

@@ -5,9 +5,10 @@ use std::fmt::{self, Write};
 use apus_units::{Bytes, Rate, Span, Time};
 
 use super::label::{PART_RULE, is_part_name};
+use super::moment::{self, Moments};
 use super::section::Section;
 use super::tree::Value;
-use crate::measure::{Quantity, Question, SeriesPlan, Subject, Threshold};
+use crate::measure::{Moment, Quantity, Question, SeriesPlan, Subject, Threshold};
 
 /// What a series can be of.
 pub(super) struct Subjects<'a> {
@@ -46,9 +47,9 @@ fn read_one(table: &Section<'_>, subjects: &Subjects<'_>, settles: bool) -> Opti
     let interval: Option<Span> = table.require("interval");
     table.check(interval != Some(Span::ZERO), "interval", "must be above 0");
     let question = if settles {
-        read_settle(table, quantity, interval, subjects.duration)
+        read_settle(table, quantity, interval, subjects)
     } else {
-        read_span(table, interval, subjects.duration)
+        read_span(table, interval, subjects)
     };
     let (of, quantity, interval) = (of?, quantity?, interval?);
     Some(SeriesPlan { name: name?, of, quantity, interval, question: question? })
@@ -107,13 +108,16 @@ fn read_settle(
     table: &Section<'_>,
     quantity: Option<Quantity>,
     interval: Option<Span>,
-    duration: Span,
+    subjects: &Subjects<'_>,
 ) -> Option<Question> {
-    let after: Span = table.get("after").unwrap_or(Span::ZERO);
+    let moments = Moments::new(table, &subjects.workloads, &["after"]);
+    let after = moments.read("after").map(|set| set.unwrap_or(Moment::At(Time::ZERO)));
     let hold: Option<Span> = table.require("hold");
     if let (Some(hold), Some(interval)) = (hold, interval) {
         let message = format_args!("is {hold}, shorter than an interval, which is {interval}");
         table.check(hold >= interval, "hold", message);
+        let after = after.and_then(Moment::set).unwrap_or(Time::ZERO).since(Time::ZERO);
+        let duration = subjects.duration;
         let message = format_args!("of {hold} after {after} does not fit into {duration}");
         table.check(after.saturating_add(hold) <= duration, "hold", message);
     }
@@ -129,18 +133,28 @@ fn read_settle(
             return None;
         }
     };
-    Some(Question::Settle { after: Time::ZERO + after, hold: hold?, threshold })
+    Some(Question::Settle { after: after?, hold: hold?, threshold })
 }
 
-fn read_span(table: &Section<'_>, interval: Option<Span>, duration: Span) -> Option<Question> {
-    let from: Span = table.get("from").unwrap_or(Span::ZERO);
-    let to: Span = table.get("to").unwrap_or(duration);
-    table.check(to <= duration, "to", format_args!("is {to}, but the run ends at {duration}"));
-    if let Some(interval) = interval {
-        let message = format_args!("is {to}; it must be an interval ({interval}) after {from}");
-        table.check(from.saturating_add(interval) <= to, "to", message);
+fn read_span(
+    table: &Section<'_>,
+    interval: Option<Span>,
+    subjects: &Subjects<'_>,
+) -> Option<Question> {
+    let moments = Moments::new(table, &subjects.workloads, &["from", "to"]);
+    let from = moments.read("from").map(|set| set.unwrap_or(Moment::At(Time::ZERO)));
+    let duration = subjects.duration;
+    let to = moments.read("to").map(|set| set.unwrap_or(Moment::At(Time::ZERO + duration)));
+    let (from, to) = (from?, to?);
+    if let Some(to) = to.set().map(|to| to.since(Time::ZERO)) {
+        table.check(to <= duration, "to", format_args!("is {to}, but the run ends at {duration}"));
+        let from = from.set().unwrap_or(Time::ZERO).since(Time::ZERO);
+        if let Some(interval) = interval {
+            let message = format_args!("is {to}; it must be an interval ({interval}) after {from}");
+            table.check(from.saturating_add(interval) <= to, "to", message);
+        }
     }
-    Some(Question::Span { from: Time::ZERO + from, to: Time::ZERO + to })
+    Some(Question::Span { from, to })
 }
 
 /// A threshold in the unit of the quantity's metric.
@@ -178,10 +192,11 @@ pub(super) fn write(
         let word =
             Quantity::ALL.iter().find(|(_, one)| one == quantity).map_or("", |(word, _)| word);
         writeln!(out, "quantity = \"{word}\"\ninterval = \"{interval}\"")?;
-        let since = |time: &Time| time.since(Time::ZERO);
+        let said = |at: &Moment| moment::write(*at, workloads);
         match question {
             Question::Settle { after, hold, threshold } => {
-                writeln!(out, "after = \"{}\"\nhold = \"{hold}\"", since(after))?;
+                writeln!(out, "after = \"{}\"\nhold = \"{hold}\"", said(after))?;
+                moment::write_lead(out, &[*after])?;
                 let (key, value) = match threshold {
                     Threshold::Above(value) => ("above", value),
                     Threshold::Below(value) => ("below", value),
@@ -197,7 +212,8 @@ pub(super) fn write(
                 writeln!(out, "{key} = {value}")?;
             }
             Question::Span { from, to } => {
-                writeln!(out, "from = \"{}\"\nto = \"{}\"", since(from), since(to))?;
+                writeln!(out, "from = \"{}\"\nto = \"{}\"", said(from), said(to))?;
+                moment::write_lead(out, &[*from, *to])?;
             }
         }
     }

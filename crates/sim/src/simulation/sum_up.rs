@@ -8,7 +8,7 @@ use apus_units::{PortId, Time};
 use super::{Simulation, minus};
 use crate::credits::CreditSummary;
 use crate::distribution::{DistributionSummary, jain};
-use crate::measure::{self, PortWindows, SeriesSampler};
+use crate::measure::{self, PortWindows};
 use crate::summary::{Conservation, Cost, PhaseSummary, PortSummary, Summary};
 
 impl Simulation {
@@ -61,6 +61,8 @@ impl Simulation {
                 startup_max_queue_bytes: old.max_queue.get(),
             }
         };
+        let workloads = self.parts[0].world.workloads.as_deref();
+        let end_of = |workload, op| workloads.and_then(|all| all.end_of(workload, op));
         let rates: Vec<f64> = metrics.connections.iter().map(|c| c.new_bytes as f64).collect();
         Summary {
             name: name.to_owned(),
@@ -95,19 +97,14 @@ impl Simulation {
             fair_share_deviation: self.fair_share.worst(),
             fair_share_jain: self.fair_share.lowest_jain(),
             busiest_port: port,
-            workload: measure::summarize(
-                self.parts[0].world.workloads.as_deref(),
-                plan,
-                &metrics.connections,
-                seconds,
-            ),
+            workload: measure::summarize(workloads, plan, &metrics.connections, seconds),
             ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |windows| {
                 let queues = self.group_queues.as_ref();
                 let totals = queues.map(|queues| queues.summarize(before, &after, measured));
                 windows.summarize(measured, totals.unwrap_or_default())
             }),
-            settle: self.series.as_ref().map_or_else(BTreeMap::new, SeriesSampler::settled),
-            span: self.series.as_ref().map_or_else(BTreeMap::new, SeriesSampler::spans),
+            settle: self.series.as_ref().map_or_else(BTreeMap::new, |all| all.settled(&end_of)),
+            span: self.series.as_ref().map_or_else(BTreeMap::new, |all| all.spans(&end_of)),
             compare: self.port_windows.as_ref().map_or_else(BTreeMap::new, PortWindows::compare),
             packets: Conservation {
                 sent: counters.sent,
