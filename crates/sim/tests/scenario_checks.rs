@@ -28,6 +28,12 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         relative_to = { variant = "30us" }
         low = 1
         [[check]]
+        name = "each RTT over the other's"
+        metric = "fabric_rtt_us.mean"
+        variant = ["30us", "60us"]
+        relative_to = { variant = ["60us", "30us"] }
+        low = 1
+        [[check]]
         name = "throughput over the largest"
         metric = "throughput_gbps"
         relative_to = "max"
@@ -68,6 +74,8 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         ("RTT over target, 30us", true),
         ("RTT over target, 60us", true),
         ("RTT grows", true),
+        ("each RTT over the other's, 30us", false),
+        ("each RTT over the other's, 60us", true),
         ("throughput over the largest", true),
         ("RTT follows the target", true),
         ("no loss", false),

@@ -2,7 +2,7 @@
 
 mod support;
 
-use apus_sim::scenario::{Options, Scenario};
+use apus_sim::scenario::{Options, Relative, Scenario};
 use apus_units::Span;
 use support::scenario::{FIRST, good, read_with};
 
@@ -18,11 +18,21 @@ fn a_quick_run_is_shorter_and_says_what_it_leaves_out() {
         [[variant]]
         name = "b"
         set = { "workload.size" = "32kB" }
+        [[variant]]
+        name = "c"
+        set = { "workload.size" = "16kB" }
         [[check]]
         name = "over a"
         metric = "goodput_gbps"
         variant = "b"
         relative_to = { variant = "a" }
+        low = 1
+        [[check]]
+        name = "pairs"
+        metric = "goodput_gbps"
+        variant = ["a", "b", "c"]
+        relative_to = { variant = ["b", "c", "b"] }
+        reduce = "mean"
         low = 1
         [[check]]
         name = "each"
@@ -40,13 +50,16 @@ fn a_quick_run_is_shorter_and_says_what_it_leaves_out() {
         scenario.checks.iter().map(|check| check.name.clone()).collect()
     };
     let full = good(&text);
-    assert_eq!((full.runs.len(), full.quick.len()), (2, 0));
-    assert_eq!(names(&full), ["over a", "each", "long"]);
+    assert_eq!((full.runs.len(), full.quick.len()), (3, 0));
+    assert_eq!(names(&full), ["over a", "pairs", "each", "long"]);
     assert_eq!(full.runs[1].setup.plan().expect("plan").duration, Span::from_ms(20));
     let quick = read_with(&text, &Options { quick: true, ..Options::default() }).expect("good");
-    assert_eq!(names(&quick), ["each"]);
-    assert_eq!(quick.checks[0].runs, [0]);
-    assert_eq!(quick.runs.len(), 1);
+    assert_eq!(names(&quick), ["pairs", "each"]);
+    assert_eq!(quick.checks[0].runs, [0, 1]);
+    let bases = Some(Relative::Runs { runs: vec![1, 0], metric: "goodput_gbps".to_owned() });
+    assert_eq!(quick.checks[0].relative, bases);
+    assert_eq!(quick.checks[1].runs, [0, 1]);
+    assert_eq!(quick.runs.len(), 2);
     assert_eq!(quick.runs[0].variant.as_deref(), Some("b"));
     assert_eq!(quick.runs[0].setup.plan().expect("plan").duration, Span::from_ms(2));
     let notes = [

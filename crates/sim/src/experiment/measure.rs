@@ -83,6 +83,7 @@ impl Data<'_> {
         let values: Option<Vec<f64>> = runs
             .iter()
             .map(|&run| {
+                let place = check.runs.iter().position(|own| *own == run);
                 let value = self.metric(run, seed, &check.metric)?;
                 let Some(relative) = &check.relative else { return Some(value) };
                 let base = match relative {
@@ -94,7 +95,10 @@ impl Data<'_> {
                     }
                     Relative::Value => self.runs[run].value?,
                     Relative::Own { metric } => self.metric(run, seed, metric)?,
-                    Relative::Run { run, metric } => self.metric(*run, seed, metric)?,
+                    Relative::Runs { runs, metric } => {
+                        let own = place.and_then(|place| runs.get(place));
+                        self.metric(*own.or(runs.first())?, seed, metric)?
+                    }
                 };
                 let ratio = value / base;
                 ratio.is_finite().then_some(ratio)

@@ -64,10 +64,10 @@ pub enum Relative {
         /// The metric.
         metric: String,
     },
-    /// A metric of one run.
-    Run {
-        /// Its index.
-        run: usize,
+    /// A metric of other runs.
+    Runs {
+        /// Their indices: one for all runs of the check, or one for each, in order.
+        runs: Vec<usize>,
         /// The metric.
         metric: String,
     },
@@ -83,20 +83,25 @@ impl Check {
     /// Keeps the runs of these indices and counts them anew; whether there is anything left to
     /// look at.
     pub(super) fn keep_runs(&mut self, kept: &[usize]) -> bool {
-        let place = |run: usize| kept.iter().position(|&one| one == run);
-        self.runs = self.runs.iter().filter_map(|&run| place(run)).collect();
-        let base = match &mut self.relative {
-            Some(Relative::Run { run, .. }) => match place(*run) {
-                Some(new) => {
-                    *run = new;
-                    true
+        let place = |run: &usize| kept.iter().position(|one| one == run);
+        match &mut self.relative {
+            Some(Relative::Runs { runs: bases, .. }) if bases.len() == self.runs.len() => {
+                let pairs = self.runs.iter().zip(bases.iter());
+                let pairs = pairs.filter_map(|(run, base)| Some((place(run)?, place(base)?)));
+                (self.runs, *bases) = pairs.unzip();
+            }
+            relative => {
+                self.runs = self.runs.iter().filter_map(place).collect();
+                if let Some(Relative::Runs { runs: bases, .. }) = relative {
+                    *bases = bases.iter().filter_map(place).collect();
+                    if bases.is_empty() {
+                        return false;
+                    }
                 }
-                None => false,
-            },
-            _ => true,
-        };
+            }
+        }
         let enough = if self.reduce == Some(Reduce::Rise) { 2 } else { 1 };
-        base && self.runs.len() >= enough
+        self.runs.len() >= enough
     }
 }
 
@@ -110,7 +115,7 @@ pub(super) fn unused_variants<'a>(
     }
     let used = |index: &usize| {
         checks.clone().any(|check| {
-            let base = matches!(&check.relative, Some(Relative::Run { run, .. }) if run == index);
+            let base = matches!(&check.relative, Some(Relative::Runs { runs, .. }) if runs.contains(index));
             check.runs.contains(index) || base
         })
     };

@@ -113,7 +113,7 @@
 //! * `[[check]]`: `name`, `metric` (of [`METRICS`] and [`SCOPED`]), `variant` (a name, a list, "all"),
 //!   `reduce` ("min", "max", "mean", "median", or the "exponent" of the power law through the variants'
 //!   values; without it each variant is checked), `relative_to` ("max" of the experiment, "value" of
-//!   the variant, `{ variant, metric }`, or with a `metric` alone that of the same run), `unit` ("%" for fractions), `paper`, `low`, `high`, `source`,
+//!   the variant, `{ variant, metric }`, the variant one for all or a list of one for each, or with a `metric` alone that of the same run), `unit` ("%" for fractions), `paper`, `low`, `high`, `source`,
 //!   `why` it may differ. `[[show]]`: the same without a band.
 //!   `increasing = ["a", "b", "c"]` in place of `variant` and `reduce`: the metric grows in this order
 //!   of variants; its value is the least ratio of one to the one before, and `low` is 1 unless given.

@@ -64,7 +64,7 @@ impl Reader<'_, '_> {
             None => self.runs(),
         };
         let relative = match (section.node("relative_to"), metric.as_deref()) {
-            (Some(node), Some(metric)) => Some(self.relative(node, metric)?),
+            (Some(node), Some(metric)) => Some(self.relative(node, metric, runs.as_deref()?)?),
             _ => None,
         };
         let reduce = match order {
@@ -197,14 +197,14 @@ impl Reader<'_, '_> {
         self.section.check(fits, "reduce", must);
     }
 
-    fn relative(&self, node: &Node, metric: &str) -> Option<Relative> {
+    fn relative(&self, node: &Node, metric: &str, runs: &[usize]) -> Option<Relative> {
         match &node.value {
             Value::Text(text) if text == "max" => Some(Relative::Largest),
             Value::Text(text) if text == "value" => Some(Relative::Value),
             Value::Table(table) => {
                 let inner = Section::new(table, "check.relative_to", node.place, self.problems);
-                let run = inner.node("variant").map(|node| self.variant(node));
-                if run.is_none() && inner.node("metric").is_none() {
+                let bases = inner.node("variant").map(|node| self.bases(node, runs));
+                if bases.is_none() && inner.node("metric").is_none() {
                     inner.missing("variant", "the name of a variant, or another `metric`");
                 }
                 let other = match inner.node("metric") {
@@ -217,8 +217,8 @@ impl Reader<'_, '_> {
                     let message = format!("`{metric}` and `{other}` have different units");
                     self.problems.add(node.place, message);
                 }
-                match run {
-                    Some(run) => Some(Relative::Run { run: run?, metric: other }),
+                match bases {
+                    Some(bases) => Some(Relative::Runs { runs: bases?, metric: other }),
                     None => Some(Relative::Own { metric: other }),
                 }
             }
@@ -232,6 +232,21 @@ impl Reader<'_, '_> {
                 None
             }
         }
+    }
+
+    /// The runs that those of the check are divided by: one for all, or one for each.
+    fn bases(&self, node: &Node, runs: &[usize]) -> Option<Vec<usize>> {
+        let Value::List(list) = &node.value else { return Some(vec![self.variant(node)?]) };
+        if list.len() != runs.len() || list.len() < 2 {
+            let message = format!(
+                "`check.relative_to.variant` lists {} variants for {} of the check; it must be one                  for all, or a list of one for each",
+                list.len(),
+                runs.len()
+            );
+            self.problems.add(node.place, message);
+            return None;
+        }
+        list.iter().map(|node| self.variant(node)).collect()
     }
 
     fn unit(&self, metric: &str, relative: bool) -> String {
