@@ -26,6 +26,7 @@ pub mod hull;
 pub mod notified;
 pub mod rcp;
 mod receiver;
+mod registered;
 pub mod registry;
 mod rtt;
 mod sender;
@@ -43,6 +44,7 @@ pub use event::{
 pub use flow::FlowInfo;
 pub use header::{AlgorithmFields, CongestionHeader, Echo, Ecn, Word};
 pub use receiver::{MAX_CREDIT_PADDING, Receiver, ReceiverAlgorithm, ReceiverControl};
+pub use registered::Registered;
 pub use rtt::{Backoff, RtoRule, RttEstimator};
 pub use sender::{Allowance, Pacing, Sender, SenderControl, Snapshot};
 pub use settings::{

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use apus_cc::registry::Registered;
 use apus_cc::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ParamDefault, ParamInfo, ParamKind, ProfileInfo, RtoRule, RttEstimator,
-    SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
+    PacketSizeEvent, ParamDefault, ParamInfo, ParamKind, ProfileInfo, Registered, RtoRule,
+    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, TimeoutEvent,
 };
 use apus_units::{PacketNumber, Span, Time};
 

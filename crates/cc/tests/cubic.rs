@@ -7,8 +7,7 @@ extern crate alloc;
 use alloc::sync::Arc;
 
 use apus_cc::cubic::{Cubic, Curve, Params};
-use apus_cc::registry::Registered;
-use apus_cc::{CongestionHeader, Ecn, FlowInfo, SendInfo, Sender, Settings};
+use apus_cc::{CongestionHeader, Ecn, FlowInfo, Registered, SendInfo, Sender, Settings};
 use apus_units::{Bytes, PacketNumber};
 use common::{assert_close, at, us};
 

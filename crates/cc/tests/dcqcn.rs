@@ -8,10 +8,9 @@ use alloc::sync::Arc;
 
 use apus_cc::dcqcn::switch::{Ramp, RampMarker};
 use apus_cc::dcqcn::{Dcqcn, NotificationPoint, Params};
-use apus_cc::registry::Registered;
 use apus_cc::{
     CongestionHeader, DataEvent, Ecn, FlowInfo, Pacing, PortView, Receiver, ReceiverControl,
-    SendInfo, Sender, Settings, SwitchHalf,
+    Registered, SendInfo, Sender, Settings, SwitchHalf,
 };
 use apus_units::{Bytes, ClassId, PacketNumber, Rate, Span, Time};
 use common::{assert_close, at};

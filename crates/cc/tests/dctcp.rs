@@ -7,8 +7,7 @@ extern crate alloc;
 use alloc::sync::Arc;
 
 use apus_cc::dctcp::{Dctcp, Params};
-use apus_cc::registry::Registered;
-use apus_cc::{CongestionHeader, Ecn, FlowInfo, Pacing, SendInfo, Sender, Settings};
+use apus_cc::{CongestionHeader, Ecn, FlowInfo, Pacing, Registered, SendInfo, Sender, Settings};
 use apus_units::{Bytes, PacketNumber, Span};
 use common::{assert_close, at};
 

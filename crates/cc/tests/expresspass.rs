@@ -6,10 +6,9 @@ mod common;
 use alloc::sync::Arc;
 
 use apus_cc::expresspass::{ExpressPass, ExpressPassReceiver, Feedback, Params};
-use apus_cc::registry::Registered;
 use apus_cc::{
     AlgorithmInfo, Backlog, CreditEcho, CreditEvent, DataEvent, FlowInfo, Receiver,
-    ReceiverControl, Sender, SenderControl, Settings,
+    ReceiverControl, Registered, Sender, SenderControl, Settings,
 };
 use apus_units::{Bytes, Rate, Span, Time};
 use common::{assert_close, at, us};

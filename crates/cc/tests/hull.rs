@@ -4,9 +4,10 @@ extern crate alloc;
 mod common;
 
 use apus_cc::hull::{Hull, Pacer, PacerParams, Params, PhantomParams, PhantomQueue};
-use apus_cc::registry::{Registered, build};
+use apus_cc::registry::build;
 use apus_cc::{
-    ClassView, CongestionHeader, Ecn, FlowInfo, Pacing, PortView, Sender, Settings, SwitchHalf,
+    ClassView, CongestionHeader, Ecn, FlowInfo, Pacing, PortView, Registered, Sender, Settings,
+    SwitchHalf,
 };
 use apus_units::{Bytes, ClassId, Rate, Time};
 use common::{ack, at, us};

@@ -6,10 +6,9 @@ mod common;
 use alloc::sync::Arc;
 
 use apus_cc::rcp::{Params, PortParams, Rcp, RcpFields, RcpPort};
-use apus_cc::registry::Registered;
 use apus_cc::{
     AckEvent, AlgorithmFields, AlgorithmInfo, ClassView, CongestionHeader, FlowInfo, Pacing,
-    PortView, SendInfo, Sender, Settings, SwitchHalf, TimeoutEvent, Verdict,
+    PortView, Registered, SendInfo, Sender, Settings, SwitchHalf, TimeoutEvent, Verdict,
 };
 use apus_units::{Bytes, ClassId, PacketNumber, Rate, Span, Time};
 use common::{at, us};
@@ -72,6 +71,9 @@ fn iwqos_2_the_rate_follows_spare_capacity_and_queue() {
     near(pass(&mut port, at(200.0), 0, 25_000), 0.05 * C * 1.2 * 0.92);
     // Within the interval it stands still.
     near(pass(&mut port, at(299.0), 0, 25_000), 0.05 * C * 1.2 * 0.92);
+    // What is refused came too: 125 000 B, y = C, no queue: it stands still once more.
+    port.on_refused(Bytes::new(125_000));
+    near(pass(&mut port, at(300.0), 0, 0), 0.05 * C * 1.2 * 0.92);
 }
 
 /// Where the input is the link's rate and the queue is empty the equation stands still: R = C / N.

@@ -6,9 +6,8 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 
-use apus_cc::registry::Registered;
 use apus_cc::timely::{Params, Timely, patched_weight};
-use apus_cc::{FlowInfo, Pacing, Sender, Settings, TimeoutEvent};
+use apus_cc::{FlowInfo, Pacing, Registered, Sender, Settings, TimeoutEvent};
 use apus_units::{Bytes, PacketNumber, Rate};
 use common::assert_close;
 

@@ -9,12 +9,12 @@ use super::header::BoltFields;
 use super::params::{self, BelowOne, FirstRule, IncRule, LastRule, Paced, Params};
 use super::switch::BoltPort;
 use super::table;
-use crate::registry::Registered;
 use crate::swift::Swift;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
+    TimeoutEvent,
 };
 
 /// Timeouts in a row after which the window falls to its minimum, as in Swift (Alg. 1 l. 17).

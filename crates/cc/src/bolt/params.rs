@@ -16,8 +16,8 @@ use alloc::sync::Arc;
 
 use apus_units::Span;
 
+use crate::Registered;
 use crate::bounds;
-use crate::registry::Registered;
 use crate::rtt::RtoRule;
 use crate::settings::{SettingError, Settings, require};
 use crate::swift::{Config, Params as SwiftParams, Swift};

@@ -5,11 +5,10 @@ use alloc::sync::Arc;
 use apus_units::Span;
 
 use super::params::{self, Params};
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, ProfileInfo,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
-    TimeoutEvent,
+    Registered, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
+    StateOverride, TimeoutEvent,
 };
 
 /// A sender that keeps its window or rate whatever happens.

@@ -6,11 +6,10 @@ use apus_units::{PacketNumber, Span, Time};
 
 use super::curve::Curve;
 use super::params::{self, Params};
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateOverride, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 
 /// Smallest slow-start threshold, and smallest window after a loss, in packets (RFC 9438 Fig. 5).

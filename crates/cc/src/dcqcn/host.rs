@@ -7,12 +7,11 @@ use apus_units::{Bytes, Rate, Span, Time};
 use super::params::{self, Params};
 use super::receiver::NotificationPoint;
 use super::switch::RampMarker;
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, Ecn, FlowInfo, LossEvent,
-    Pacing, PacketSizeEvent, ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender,
-    SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
-    TimeoutEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, ReceiverAlgorithm, Registered, RttEstimator, SendInfo,
+    Sender, SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm,
+    SwitchInfo, TimeoutEvent,
 };
 
 /// From this part of the line's rate on a flow counts as recovered: the halving of the distance to

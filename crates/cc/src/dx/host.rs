@@ -5,11 +5,10 @@ use alloc::sync::Arc;
 use apus_units::{PacketNumber, Span};
 
 use super::params::{self, Params};
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateOverride, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 
 /// The sender half of DX. DX measures the one-way delay between NICs against its smallest value; here

@@ -6,10 +6,9 @@ use apus_units::{Span, Time};
 
 use super::params::{self, CreditLimit, Params, Stop};
 use super::receiver::ExpressPassReceiver;
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
-    LossEvent, Pacing, ProfileInfo, ReceiverAlgorithm, RttEstimator, SendInfo, Sender,
+    LossEvent, Pacing, ProfileInfo, ReceiverAlgorithm, Registered, RttEstimator, SendInfo, Sender,
     SenderControl, SettingError, Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 

@@ -7,12 +7,11 @@ use apus_units::{PacketNumber, Rate, Span};
 
 use super::params::{self, Params};
 use super::switch::TelemetryStamp;
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, HopTelemetry,
-    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, Telemetry,
-    TimeoutEvent,
+    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender,
+    SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
+    Telemetry, TimeoutEvent,
 };
 
 /// The sender half of HPCC. Windows are in wire bytes, as telemetry is.

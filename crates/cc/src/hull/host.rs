@@ -8,11 +8,10 @@ use super::pacer::Pacer;
 use super::params::{self, Params};
 use super::switch::PhantomQueue;
 use crate::dctcp::Dctcp;
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ProfileInfo, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, Registered, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// The sender half of HULL.

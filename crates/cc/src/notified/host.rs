@@ -9,12 +9,11 @@ use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 use super::params::{self, Params, Point, Reaction};
 use super::switch::QueueReport;
 use crate::bolt::BoltFields;
-use crate::registry::Registered;
 use crate::swift::Swift;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    SignalEvent, Snapshot, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, SignalEvent, Snapshot, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// Packets over which the load is observed: an arrival is a whole packet, so that a load between two

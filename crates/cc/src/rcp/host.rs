@@ -7,11 +7,10 @@ use apus_units::{Rate, Span, Time};
 use super::header::RcpFields;
 use super::params::{self, Params};
 use super::switch::RcpPort;
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Pacing, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError, Settings,
+    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// The sender half of RCP.

@@ -5,9 +5,8 @@ use apus_units::Span;
 use super::params::{self, FALCON, PAPER};
 use super::target::{TargetConfig, TargetRule};
 use super::window::Aimd;
-use crate::registry::Registered;
 use crate::settings::{SettingError, Settings, require};
-use crate::{RtoRule, swift::Swift};
+use crate::{Registered, RtoRule, swift::Swift};
 
 /// Where the sources differ in rules, not only in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

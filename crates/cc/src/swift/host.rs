@@ -8,12 +8,11 @@ use super::config::{Config, HostSignal, Params, Rules, WhenToPace};
 use super::params;
 use super::path::Path;
 use super::window::Window;
-use crate::registry::Registered;
 use crate::rtt::ewma;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateField, StateOverride, TimeoutEvent,
+    PacketSizeEvent, Registered, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateField, StateOverride, TimeoutEvent,
 };
 
 /// The sender half of Swift: one per flow, 96 bytes on a 64-bit machine; the parameters are

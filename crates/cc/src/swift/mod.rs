@@ -7,7 +7,7 @@
 //! open is decided in `params.rs`.
 //!
 //! ```
-//! use apus_cc::registry::Registered;
+//! use apus_cc::Registered;
 //! use apus_cc::swift::{Config, Params, Swift};
 //! use apus_cc::{FlowInfo, Pacing, Sender};
 //! use apus_units::Span;

@@ -5,11 +5,10 @@ use alloc::sync::Arc;
 use apus_units::{Bytes, Rate, Span, Time};
 
 use super::params::{self, Params, Variant};
-use crate::registry::Registered;
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ProfileInfo, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateOverride, TimeoutEvent,
+    PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
 };
 
 /// Steps of hyperactive increase (TIMELY §4.3, Alg. 1: N = 5).

@@ -5,9 +5,8 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 
-use apus_cc::registry::Registered;
 use apus_cc::swift::{Config, Params, Swift};
-use apus_cc::{AckEvent, FlowInfo, LossEvent, TimeoutEvent};
+use apus_cc::{AckEvent, FlowInfo, LossEvent, Registered, TimeoutEvent};
 use apus_units::{PacketNumber, Span, Time};
 
 pub fn us(us: f64) -> Span {
