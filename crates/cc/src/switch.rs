@@ -75,7 +75,7 @@ pub enum Verdict {
 }
 
 /// The switch half: one copy of it per port and class sees each packet of the class that the port
-/// has room for.
+/// has room for, and hears of the others.
 pub trait SwitchHalf {
     /// A packet of `bytes` wire bytes is about to join the port's queue.
     fn on_enqueue(
@@ -84,6 +84,9 @@ pub trait SwitchHalf {
         bytes: Bytes,
         view: &PortView<'_>,
     ) -> Verdict;
+
+    /// A packet of `bytes` wire bytes came for which the port or the class has no room: it is dropped.
+    fn on_refused(&mut self, _bytes: Bytes) {}
 
     /// A packet of `bytes` wire bytes is about to leave: it is neither in the queue nor in service
     /// any more as far as `view` tells. `telemetry` is the packet's own, if it has any.
@@ -201,6 +204,12 @@ impl SwitchHalf for SwitchAlgorithm {
             Self::Rcp(port) => port.on_enqueue(header, bytes, view),
             Self::Phantom(queue) => queue.on_enqueue(header, bytes, view),
             Self::Report(report) => report.on_enqueue(header, bytes, view),
+        }
+    }
+
+    fn on_refused(&mut self, bytes: Bytes) {
+        if let Self::Rcp(port) = self {
+            port.on_refused(bytes);
         }
     }
 

@@ -22,10 +22,8 @@ const MAX_INTERVALS: u64 = 64;
 /// R <- R * (1 + (alpha * (C - y) - beta * q / d) / C)
 /// ```
 ///
-/// with the link's rate `C`, the rate `y` at which bytes came in the interval, and the queue `q`.
-/// deviation: `y` is of the packets for which there was room, while ns-2's rcp.cc counts those as well that its
-/// queue then drops: a port shows its half only what it keeps. With a full buffer the rate falls by the queue
-/// alone, more slowly.
+/// with the link's rate `C`, the rate `y` at which bytes came in the interval, those included for which
+/// there was no room (as in ns-2's rcp.cc), and the queue `q`.
 /// A port looks when packets come: intervals that have passed without one are made up for then.
 #[derive(Clone, Copy, Debug)]
 pub struct RcpPort {
@@ -102,5 +100,9 @@ impl SwitchHalf for RcpPort {
             fields.limit(Rate::from_bps(self.rate as u64));
         }
         Verdict::Forward
+    }
+
+    fn on_refused(&mut self, bytes: Bytes) {
+        self.arrived += bytes.get();
     }
 }

@@ -187,7 +187,7 @@ impl FifoPort {
         let queue_bytes = self.queue_bytes + u64::from(bytes);
         if queue_bytes > self.limit {
             self.tally.dropped.add(bytes);
-            return Err(DropReason::Buffer);
+            return Err(half::on_refused(&mut self.algorithm, bytes));
         }
         Ok(queue_bytes)
     }

@@ -8,6 +8,13 @@ use apus_units::Bytes;
 use crate::counters::DropReason;
 use crate::packet::{Fields, PacketRef};
 
+/// Tells a half of a packet for which there is no room.
+#[cold]
+pub(super) fn on_refused(half: &mut SwitchAlgorithm, bytes: u32) -> DropReason {
+    half.on_refused(Bytes::new(u64::from(bytes)));
+    DropReason::Buffer
+}
+
 /// Shows a half a packet for which there is room: it may write into it, refuse it, or have its source told
 /// something. Returns whether it marked the packet (ECN), or that it refused.
 pub(super) fn on_enqueue(

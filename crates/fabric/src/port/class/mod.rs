@@ -171,10 +171,10 @@ impl ClassPort {
                 shared[switch.index()].admits(alpha, class_bytes, bytes)
             }
         };
-        let class = &self.classes.classes[index];
+        let class = &mut self.classes.classes[index];
         let full = class.waiting_packets() >= class.limit_packets;
         if !room || full || class_bytes + bytes > class.limit {
-            return Err(DropReason::Buffer);
+            return Err(half::on_refused(&mut class.algorithm, fields.wire_bytes));
         }
         if self.classes.classes[index].algorithm.is_plain() {
             return Ok(());

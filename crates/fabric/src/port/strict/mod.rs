@@ -213,7 +213,7 @@ impl StrictPort {
         let full = self.queue_bytes + u64::from(bytes) > self.limit;
         if full || (self.limited && !joined.has_room(bytes)) {
             joined.dropped.add(bytes);
-            return Err(DropReason::Buffer);
+            return Err(super::half::on_refused(&mut joined.algorithm, bytes));
         }
         Ok(place)
     }
