@@ -1,12 +1,14 @@
 //! `apus bench`: how fast the simulator is, and the transport over UDP.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
+use std::thread::available_parallelism;
 
 use apus_fabric::PortKind;
 use apus_sim::Simulation;
 use apus_sim::scenario::{Options, Scenario, Setup};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +31,17 @@ pub struct Bench {
     /// Runs before those, not counted.
     #[arg(long, default_value_t = 1)]
     warm_up: u32,
-    /// Threads of a run. With more than there are cores they wait for each other.
+    /// Threads of a run, at most as many as there are cores: more would wait for each other.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
-    /// Gives ports of switches two classes, acknowledgements in strict priority above data, and lets none
-    /// be a FIFO port.
-    #[arg(long)]
-    class_ports: bool,
+    /// Gives ports of switches two classes, acknowledgements in strict priority above data: "strict"
+    /// ports, which need no event of their own for that, or "general" ones, as weights, limits of
+    /// rate, pauses and shared buffers need them.
+    #[arg(
+        long, value_enum, value_name = "PORTS",
+        num_args = 0..=1, require_equals = true, default_missing_value = "strict"
+    )]
+    class_ports: Option<ClassPorts>,
     /// Changes a setting of the cases, as in a scenario: `duration=1ms`.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -48,6 +54,22 @@ pub struct Bench {
 #[derive(Subcommand)]
 enum Other {
     Udp(BenchUdp),
+}
+
+/// The kind of ports with classes; the results are the same.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClassPorts {
+    Strict,
+    General,
+}
+
+impl ClassPorts {
+    fn kind(self) -> PortKind {
+        match self {
+            Self::Strict => PortKind::Strict,
+            Self::General => PortKind::Class,
+        }
+    }
 }
 
 /// What `--class-ports` adds to a case.
@@ -91,6 +113,14 @@ impl Bench {
         if let Some(Other::Udp(command)) = &self.other {
             return command.execute();
         }
+        let cores = available_parallelism().map_or(1, NonZeroUsize::get);
+        if self.threads as usize > cores {
+            return Err(Failure::Input(format!(
+                "--threads is {}, but there are {cores} cores: threads that share one measure how they \
+                 wait; give at most {cores}",
+                self.threads
+            )));
+        }
         let names = self.names()?;
         let mut cases = Vec::new();
         for name in &names {
@@ -129,8 +159,8 @@ impl Bench {
         command.args(["--repeat", &self.repeat.to_string()]);
         command.args(["--warm-up", &self.warm_up.to_string()]);
         command.args(["--threads", &self.threads.to_string()]);
-        if self.class_ports {
-            command.arg("--class-ports");
+        if let Some(ports) = self.class_ports.and_then(|ports| ports.to_possible_value()) {
+            command.arg(format!("--class-ports={}", ports.get_name()));
         }
         for setting in &self.set {
             command.args(["--set", setting]);
@@ -179,7 +209,7 @@ impl Bench {
         let Some(mut source) = library::find(&file) else {
             return Err(Failure::Input(format!("there is no benchmark `{name}`")));
         };
-        if self.class_ports {
+        if self.class_ports.is_some() {
             source.text.push_str(CLASSES);
             options.set.push("topology.ack_class=ack".to_owned());
         }
@@ -191,8 +221,8 @@ impl Bench {
     fn run(&self, setup: &Setup) -> Result<(f64, apus_sim::summary::Summary), Failure> {
         let started = cpu_seconds();
         let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
-        if self.class_ports {
-            plan.least_ports = PortKind::Strict;
+        if let Some(ports) = self.class_ports {
+            plan.least_ports = ports.kind();
         }
         let simulation =
             Simulation::of(plan, self.threads).map_err(|e| Failure::Run(e.to_string()))?;

@@ -318,6 +318,25 @@ fn list_names_what_there_is() {
     }
 }
 
+/// All kinds of port are one queue, so that a benchmark of one kind sends the same packets.
+#[test]
+fn bench_times_every_kind_of_class_port() {
+    let case = ["bench", "incast-100", "--set", "duration=1ms", "--repeat", "1", "--warm-up", "0"];
+    let measured = |ports: &str| -> (Value, Value) {
+        let more = [ports, "--json"];
+        let shown = succeeds(&apus_in(Path::new("/"), &[&case[..], &more[..]].concat()));
+        let report: Value = serde_json::from_str(&shown).expect("JSON");
+        let case = &report["cases"][0];
+        (case["packet_hops"].clone(), case["events"].clone())
+    };
+    let (strict, general) = (measured("--class-ports"), measured("--class-ports=general"));
+    assert_eq!(strict, measured("--class-ports=strict"));
+    assert_eq!(strict.0, general.0, "packet-hops");
+    assert!(general.1.as_u64() > strict.1.as_u64(), "general ports have events of their own");
+    refused(&apus_in(Path::new("/"), &["bench", "--class-ports=weighted"]), "general");
+    refused(&apus_in(Path::new("/"), &["bench", "--threads", "1024"]), "cores");
+}
+
 const FLOWS: &str = "2\n2 0 3 100 5000 0.0001\n4 2 3 100 1 0\nFirst line: number of flows\n";
 
 /// In the form of the HPCC simulator's files: hosts 0, 2 and 4, switches 1 and 3.
