@@ -7,20 +7,24 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use apus_cc::FlowInfo;
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{AlgorithmFields, FlowInfo, Telemetry};
 use apus_fabric::{Packet, PacketRef, RouteId};
-use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed, Transmit};
-use apus_units::{ClassId, FlowId, HostId, Rate, Span, Time, prefetch};
+use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed};
+use apus_units::{ClassId, FlowId, HostId, Rate, Time, prefetch};
 use apus_wire::{Body, Header, SegmentKind};
 
 use crate::application::Application;
 use crate::clock::HostClocks;
 use crate::engine::Engine;
-use crate::host_model::{HostModel, Nic};
+use crate::host_model::HostModel;
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
 use crate::world::World;
+
+mod nic;
+
+use nic::OnTheWay;
 
 /// What a host knows of one of its flows beyond the transport.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +44,6 @@ pub(crate) struct Queued {
     pub(crate) received_at: Time,
     pub(crate) packet: PacketRef,
     pub(crate) bytes: u32,
-}
-
-/// A packet on its way from the stack to the NIC.
-struct OnTheWay {
-    at: Time,
-    packet: Packet<Header>,
-    /// The telemetry that an acknowledgement brings back.
-    telemetry: Option<Box<Telemetry>>,
 }
 
 /// The NIC's receive queue, finite.
@@ -312,105 +308,6 @@ impl Host {
         }
     }
 
-    /// Whether the NIC pulls another data packet from the stack at `now`.
-    #[inline]
-    pub(crate) fn nic_has_room(&self, now: Time) -> bool {
-        self.model.nic == Nic::Queue || self.nic_drained.since(now) < self.model.nic_backlog
-    }
-
-    /// When the NIC will have room, if it has none now.
-    fn nic_room_at(&self, now: Time) -> Time {
-        if self.model.nic == Nic::Queue {
-            return now;
-        }
-        let drained = self.nic_drained + Span::from_ps(1);
-        now.max(drained.saturating_sub(self.model.nic_backlog))
-    }
-
-    /// The stack lets a packet go at `now`. Interference between its timestamp and the wire delays
-    /// it ([`HostModel::jitter`]), in order.
-    #[inline]
-    pub(crate) fn hand_to_nic(
-        &mut self,
-        now: Time,
-        thread: Thread,
-        transmit: &Transmit,
-        world: &mut World,
-    ) {
-        let mut at = now;
-        if !self.model.jitter.is_zero() {
-            at += self.model.jitter.mul_f64(self.jitter.uniform());
-        }
-        let last = &mut self.last_handed[thread as usize];
-        at = at.max(*last);
-        *last = at;
-        let flow = &mut self.flows[transmit.flow.index()];
-        if flow.path_label != transmit.path_label {
-            flow.path_label = transmit.path_label;
-            world.reroute(self.id, flow);
-        }
-        let wire_bytes = world.sizes.wire_bytes(&transmit.header.body);
-        let packet = Packet {
-            wire_bytes,
-            route: flow.route,
-            hop: 0,
-            reversed: false,
-            ttl: Packet::<Header>::DEFAULT_TTL,
-            class: world.class_of(&transmit.header.body, flow.class),
-            congestion: transmit.congestion,
-            src: self.id,
-            dst: flow.peer,
-            payload: transmit.header,
-        };
-        world.metrics.on_sent(&transmit.header.body);
-        if let Some(workloads) = &mut world.workloads {
-            workloads.on_sent(flow.connection, &transmit.header.body);
-        }
-        let telemetry = match transmit.congestion.fields {
-            AlgorithmFields::TelemetryEcho => self.endpoint.telemetry(transmit.flow),
-            _ => None,
-        };
-        let mut accepted = true;
-        if at <= world.now && self.on_the_way.is_empty() {
-            accepted = world.send(at, self.id, packet, telemetry);
-            self.hear_own_port(at, world);
-        } else {
-            let telemetry = telemetry.map(|telemetry| Box::new(*telemetry));
-            let place = self.on_the_way.partition_point(|other| other.at <= at);
-            self.on_the_way.insert(place, OnTheWay { at, packet, telemetry });
-        }
-        // What the NIC's limit of credits drops takes no time on the wire.
-        if accepted {
-            self.nic_drained = self.nic_drained.max(now) + self.serialization_time(wire_bytes);
-        }
-    }
-
-    /// How long the NIC takes to send so many bytes.
-    #[inline]
-    fn serialization_time(&self, bytes: u32) -> Span {
-        self.nic_rate.packet_time(bytes, self.nic_byte_time)
-    }
-
-    /// What the NIC's port has to tell of the packet that it has just been given (Bolt ns-3: a host's
-    /// device is a port like any other).
-    #[inline]
-    fn hear_own_port(&mut self, now: Time, world: &mut World) {
-        if self.model.nic == Nic::Queue {
-            while let Some((peer, header)) = world.network.take_own_signal() {
-                self.on_own_signal(now, peer, header);
-            }
-        }
-    }
-
-    fn on_own_signal(&mut self, now: Time, peer: HostId, mut header: Header) {
-        let Some(flow) = self.flow_of_peer(peer, header.flow) else { return };
-        header.flow = flow;
-        let now = self.clocks.host.read(now);
-        let arrival =
-            Arrival { now, nic_received_at: now, hops: 0, marked: false, receiver_level: 0 };
-        self.endpoint.handle_packet(&arrival, &header);
-    }
-
     /// Schedules the next wake-up.
     #[inline]
     fn schedule(&mut self, now: Time, world: &mut World) {
@@ -461,17 +358,6 @@ impl Host {
     ) -> FlowId {
         self.flows.push(flow);
         self.endpoint.open(peer_flow, algorithm, info)
-    }
-
-    /// The flow that the host `peer` knows as `theirs`.
-    fn flow_of_peer(&mut self, peer: HostId, theirs: FlowId) -> Option<FlowId> {
-        if self.by_peer.len() != self.flows.len() {
-            let endpoint = &self.endpoint;
-            let ours = (0..).map(FlowId::new).zip(&self.flows);
-            let known = ours.filter_map(|(id, flow)| Some(((flow.peer, endpoint.peer(id)?), id)));
-            self.by_peer = known.collect();
-        }
-        self.by_peer.get(&(peer, theirs)).copied()
     }
 }
 

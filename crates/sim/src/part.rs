@@ -103,11 +103,6 @@ impl Part {
         })
     }
 
-    /// Its hosts.
-    pub(crate) fn hosts(&self) -> &[Host] {
-        &self.hosts
-    }
-
     /// Gives a connection of the host `from` another path there and back, at those of its ends that
     /// are of this part.
     pub(crate) fn reroute(

@@ -1,21 +1,20 @@
 //! One run: the engine loop and what surrounds it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Instant;
 
-use apus_fabric::{Count, Counters, Network, Node, PortCounters};
-use apus_units::{Bytes, PortId, Span, Time};
+use apus_fabric::{Count, Network, Node, PortCounters};
+use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
 use crate::build::{PlanError, build_network};
-use crate::credits::{BoundError, CREDIT_CLASS, DATA_CLASS, DataBounds};
+use crate::credits::{BoundError, CREDIT_CLASS, DataBounds};
 use crate::fairness::FairShare;
 use crate::faults::Faults;
-use crate::measure::{GroupQueues, Look, PortWindows, SeriesSampler, WorkloadMetrics};
+use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics};
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
@@ -25,6 +24,8 @@ use crate::summary::{Cost, Summary};
 use crate::team::Team;
 use crate::watch::{Watch, Watcher};
 
+mod checks;
+mod stops;
 mod sum_up;
 
 /// A run whose results cannot be trusted.
@@ -291,64 +292,6 @@ impl Simulation {
         self.run_until(end, team, watcher, progress)
     }
 
-    /// When the run stops next, for samples or for a link or a path that changes.
-    fn next_sample(&self) -> Option<Time> {
-        let recorded = self.sampler.as_ref().map(Sampler::next_sample);
-        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
-        let window = self.port_windows.as_ref().map(PortWindows::next);
-        let queues = self.group_queues.as_ref().map(GroupQueues::next);
-        let series = self.series.as_ref().map(SeriesSampler::next);
-        let parts = queues.into_iter().chain(series).filter(|at| *at < Time::MAX);
-        let others = recorded.into_iter().chain(changes).chain(window).chain(parts);
-        self.fair_share.next_sample().into_iter().chain(others).min()
-    }
-
-    /// Ends the window of the measured ports that is due at `now`.
-    fn end_port_window(&mut self, now: Time) {
-        let Some(mut windows) = self.port_windows.take() else { return };
-        if windows.next() == now {
-            windows.sample(|port, class| self.network_of(port).class_counters(port, class, now));
-        }
-        self.port_windows = Some(windows);
-    }
-
-    /// Takes the samples of queues and quantities that are due at `now`.
-    fn sample_parts(&mut self, now: Time) {
-        if let Some(mut queues) = self.group_queues.take_if(|queues| queues.next() == now) {
-            queues.sample(|port| self.network_of(port).queue_bytes(port, now).get());
-            self.group_queues = Some(queues);
-        }
-        if let Some(mut series) = self.series.take_if(|series| series.next() == now) {
-            let ports = |port| self.network_of(port).port_counters(port, now);
-            let delivered = |connection| self.delivered(connection);
-            series.sample(now, &Look { ports: &ports, delivered: &delivered });
-            self.series = Some(series);
-        }
-    }
-
-    /// Payload that a connection delivered once in this phase.
-    fn delivered(&self, connection: usize) -> u64 {
-        self.parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
-    }
-
-    /// Makes the changes to links that are due at `now`.
-    fn change_links(&mut self, now: Time) {
-        while let Some(change) = self.faults.pop(now) {
-            let part = self.partition.of_port(change.fault.port) as usize;
-            self.faults.apply(&change, &mut self.parts[part].world);
-        }
-    }
-
-    /// Takes the samples that are due at `now`.
-    fn sample_recording(&mut self, now: Time) {
-        let Some(mut sampler) = self.sampler.take() else { return };
-        if sampler.next_sample() == now {
-            let counters = |port| self.network_of(port).port_counters(port, now);
-            sampler.sample(now, &self.parts, counters);
-        }
-        self.sampler = Some(sampler);
-    }
-
     /// Runs all events before `end`, step by step. Says why if it ends sooner.
     fn run_until(
         &mut self,
@@ -376,68 +319,6 @@ impl Simulation {
     fn run_step(&mut self, end: Time, team: &mut Team) {
         self.parts.iter_mut().for_each(Part::choose_pace);
         team.run(&mut self.parts, end);
-    }
-
-    /// No data queue of a run with credits is longer than network calculus allows.
-    fn check_credits(&self, summary: &mut Summary) -> Result<(), RunError> {
-        if self.plan.credits.is_none() {
-            return Ok(());
-        }
-        let network = &self.parts[0].world.network;
-        let unscheduled = |port| {
-            let most = self.network_of(port).max_foreign_bytes(port, DATA_CLASS);
-            most.map_or(0, Bytes::get)
-        };
-        // The first is known before the run, the second with what no credit called for.
-        let solve = |unscheduled: &dyn Fn(PortId) -> u64| {
-            let solved = self.data_bounds.as_ref()?.solve(&self.plan, network, unscheduled);
-            solved.ok()
-        };
-        let (scheduled, bounds) = (solve(&|_| 0), solve(&unscheduled));
-        for port in network.ports() {
-            let network = self.network_of(port);
-            let end = Time::ZERO + self.plan.duration;
-            let data = network.class_counters(port, DATA_CLASS, end);
-            summary.credits.data_drops += data.dropped.packets;
-            let Some(queued) = network.max_own_bytes(port, DATA_CLASS).map(Bytes::get) else {
-                continue;
-            };
-            let at = |bounds: &Option<BTreeMap<PortId, u64>>| bounds.as_ref()?.get(&port).copied();
-            let bound = at(&bounds);
-            if let Some(bound) = bound {
-                let used = queued as f64 / bound as f64;
-                let credits = &mut summary.credits;
-                credits.bound_used = Some(credits.bound_used.map_or(used, |u| u.max(used)));
-                if queued > bound {
-                    let name = network.port_name(port);
-                    return Err(RunError(format!(
-                        "the data queue of port {name} held {queued} B, but network calculus \
-                         bounds it by {bound} B: credits do not schedule this run's data"
-                    )));
-                }
-            }
-            if self.is_switch_port(port) && queued >= summary.credits.max_data_queue_bytes {
-                summary.credits.max_data_queue_bytes = queued;
-                summary.credits.bound_bytes = at(&scheduled);
-                summary.credits.unscheduled_bytes = unscheduled(port);
-            }
-        }
-        Ok(())
-    }
-
-    /// Packets sent = delivered + dropped + in flight, at every port and in all.
-    fn check_conservation(&self) -> Result<Counters, RunError> {
-        let mut counters = Counters::default();
-        let (mut held, mut pooled) = (0, 0);
-        for part in &self.parts {
-            counters.add(part.world.network.counters());
-            held += part.world.network.held();
-            pooled += part.world.network.pool().len() as u64;
-        }
-        match counters.check(held, pooled) {
-            Ok(()) => Ok(counters),
-            Err(why) => Err(RunError(format!("a bug of the simulator: {why}"))),
-        }
     }
 
     /// The network as the part sees it that simulates `port`.

@@ -58,7 +58,7 @@ impl Watcher {
 /// Names who waits for what; `None` if nobody waits.
 fn report(now: Time, silent: Span, parts: &[Part]) -> Option<String> {
     let mut waiting: Vec<(u64, String)> = Vec::new();
-    for host in parts.iter().flat_map(Part::hosts) {
+    for host in parts.iter().flat_map(|part| &part.hosts) {
         for index in 0..host.flows.len() {
             waiting.extend(describe(now, host, FlowId::new(index as u32)));
         }

@@ -1,0 +1,74 @@
+//! What must hold at the end of a run: otherwise none of its numbers means anything.
+
+use std::collections::BTreeMap;
+
+use apus_fabric::Counters;
+use apus_units::{Bytes, PortId, Time};
+
+use super::{RunError, Simulation};
+use crate::credits::DATA_CLASS;
+use crate::summary::Summary;
+
+impl Simulation {
+    /// No data queue of a run with credits is longer than network calculus allows.
+    pub(super) fn check_credits(&self, summary: &mut Summary) -> Result<(), RunError> {
+        if self.plan.credits.is_none() {
+            return Ok(());
+        }
+        let network = &self.parts[0].world.network;
+        let unscheduled = |port| {
+            let most = self.network_of(port).max_foreign_bytes(port, DATA_CLASS);
+            most.map_or(0, Bytes::get)
+        };
+        // The first is known before the run, the second with what no credit called for.
+        let solve = |unscheduled: &dyn Fn(PortId) -> u64| {
+            let solved = self.data_bounds.as_ref()?.solve(&self.plan, network, unscheduled);
+            solved.ok()
+        };
+        let (scheduled, bounds) = (solve(&|_| 0), solve(&unscheduled));
+        for port in network.ports() {
+            let network = self.network_of(port);
+            let end = Time::ZERO + self.plan.duration;
+            let data = network.class_counters(port, DATA_CLASS, end);
+            summary.credits.data_drops += data.dropped.packets;
+            let Some(queued) = network.max_own_bytes(port, DATA_CLASS).map(Bytes::get) else {
+                continue;
+            };
+            let at = |bounds: &Option<BTreeMap<PortId, u64>>| bounds.as_ref()?.get(&port).copied();
+            let bound = at(&bounds);
+            if let Some(bound) = bound {
+                let used = queued as f64 / bound as f64;
+                let credits = &mut summary.credits;
+                credits.bound_used = Some(credits.bound_used.map_or(used, |u| u.max(used)));
+                if queued > bound {
+                    let name = network.port_name(port);
+                    return Err(RunError(format!(
+                        "the data queue of port {name} held {queued} B, but network calculus \
+                         bounds it by {bound} B: credits do not schedule this run's data"
+                    )));
+                }
+            }
+            if self.is_switch_port(port) && queued >= summary.credits.max_data_queue_bytes {
+                summary.credits.max_data_queue_bytes = queued;
+                summary.credits.bound_bytes = at(&scheduled);
+                summary.credits.unscheduled_bytes = unscheduled(port);
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets sent = delivered + dropped + in flight, at every port and in all.
+    pub(super) fn check_conservation(&self) -> Result<Counters, RunError> {
+        let mut counters = Counters::default();
+        let (mut held, mut pooled) = (0, 0);
+        for part in &self.parts {
+            counters.add(part.world.network.counters());
+            held += part.world.network.held();
+            pooled += part.world.network.pool().len() as u64;
+        }
+        match counters.check(held, pooled) {
+            Ok(()) => Ok(counters),
+            Err(why) => Err(RunError(format!("a bug of the simulator: {why}"))),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Where a run stops on its way: for samples, and for links that change.
+
+use apus_units::Time;
+
+use super::Simulation;
+use crate::measure::{GroupQueues, Look, PortWindows, SeriesSampler};
+use crate::record::Sampler;
+
+impl Simulation {
+    /// When the run stops next, for samples or for a link or a path that changes.
+    pub(super) fn next_sample(&self) -> Option<Time> {
+        let recorded = self.sampler.as_ref().map(Sampler::next_sample);
+        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
+        let window = self.port_windows.as_ref().map(PortWindows::next);
+        let queues = self.group_queues.as_ref().map(GroupQueues::next);
+        let series = self.series.as_ref().map(SeriesSampler::next);
+        let parts = queues.into_iter().chain(series).filter(|at| *at < Time::MAX);
+        let others = recorded.into_iter().chain(changes).chain(window).chain(parts);
+        self.fair_share.next_sample().into_iter().chain(others).min()
+    }
+
+    /// Ends the window of the measured ports that is due at `now`.
+    pub(super) fn end_port_window(&mut self, now: Time) {
+        let Some(mut windows) = self.port_windows.take() else { return };
+        if windows.next() == now {
+            windows.sample(|port, class| self.network_of(port).class_counters(port, class, now));
+        }
+        self.port_windows = Some(windows);
+    }
+
+    /// Takes the samples of queues and quantities that are due at `now`.
+    pub(super) fn sample_parts(&mut self, now: Time) {
+        if let Some(mut queues) = self.group_queues.take_if(|queues| queues.next() == now) {
+            queues.sample(|port| self.network_of(port).queue_bytes(port, now).get());
+            self.group_queues = Some(queues);
+        }
+        if let Some(mut series) = self.series.take_if(|series| series.next() == now) {
+            let ports = |port| self.network_of(port).port_counters(port, now);
+            let delivered = |connection| self.delivered(connection);
+            series.sample(now, &Look { ports: &ports, delivered: &delivered });
+            self.series = Some(series);
+        }
+    }
+
+    /// Payload that a connection delivered once in this phase.
+    pub(super) fn delivered(&self, connection: usize) -> u64 {
+        self.parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
+    }
+
+    /// Makes the changes to links that are due at `now`.
+    pub(super) fn change_links(&mut self, now: Time) {
+        while let Some(change) = self.faults.pop(now) {
+            let part = self.partition.of_port(change.fault.port) as usize;
+            self.faults.apply(&change, &mut self.parts[part].world);
+        }
+    }
+
+    /// Takes the samples that are due at `now`.
+    pub(super) fn sample_recording(&mut self, now: Time) {
+        let Some(mut sampler) = self.sampler.take() else { return };
+        if sampler.next_sample() == now {
+            let counters = |port| self.network_of(port).port_counters(port, now);
+            sampler.sample(now, &self.parts, counters);
+        }
+        self.sampler = Some(sampler);
+    }
+}
