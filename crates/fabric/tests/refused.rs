@@ -15,7 +15,7 @@ use support::Sim;
 /// the first rate, 0.5 Gb/s, grows by 1 + 0.4 * 0.4 = 1.16, for two intervals.
 #[test]
 fn rcp_counts_what_its_port_refuses() {
-    let half = build("rcp", None, &[("initial_rtt".into(), "10us".into())]).expect("algorithm");
+    let half = build("rcp", None, &[("initial_rtt", "10us")]).expect("algorithm");
     let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
     let tier = Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1_000_000));
     let topology = Topology::star(2, &tier).with_switch_ports(|port| {
