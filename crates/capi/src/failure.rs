@@ -245,6 +245,7 @@ mod tests {
             Status::NotSent,
             Status::OpRefused,
             Status::Unknown,
+            Status::CipherRefused,
         ];
         let reasons =
             REASONS.iter().map(|(reason, _)| (format!("REASON_{}", in_c(reason)), *reason as i32));
