@@ -260,7 +260,7 @@ fn sample<'f>(flows: impl Iterator<Item = &'f Flow>, samples: &mut Samples) {
 mod tests {
     use std::net::UdpSocket;
 
-    use apus_udp::session::SharedKey;
+    use apus_udp::session::{Config as SessionConfig, SharedKey};
 
     use super::*;
 
@@ -273,6 +273,7 @@ mod tests {
         let key = SharedKey::new([11; 32]).to_line();
         let spec = AgentSpec {
             key,
+            cipher: SessionConfig::default().cipher.name().to_owned(),
             algorithm: ("constant".to_owned(), "constant".to_owned(), Vec::new()),
             mtu: 1500,
             line_rate: 1_000_000_000,
