@@ -32,8 +32,10 @@ fn library(ending: &str) -> PathBuf {
     let files = files.flatten().map(|entry| entry.path());
     let libraries = files.filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        (name == format!("libapus.{ending}") || name.starts_with("libapus-"))
-            && name.ends_with(ending)
+        // The dot counts: the compiler's `libapus-….rmeta` ends with an a too.
+        let ending = format!(".{ending}");
+        (name == format!("libapus{ending}") || name.starts_with("libapus-"))
+            && name.ends_with(&ending)
     });
     let made = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).expect("a time");
     libraries.max_by_key(made).unwrap_or_else(|| panic!("libapus.{ending} in {}", deps.display()))
