@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -101,20 +101,29 @@ impl Driver {
     }
 
     pub(crate) fn step(&self) -> bool {
-        self.steps(1)
+        if let Self::Inline(engine) = self {
+            return engine.lock().unwrap_or_else(PoisonError::into_inner).step();
+        }
+        false
     }
 
-    /// Steps of an inline engine until one finds something to do, at most `most`; whether one did.
-    fn steps(&self, most: u32) -> bool {
-        let Self::Inline(engine) = self else { return false };
-        let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..most).any(|_| engine.step())
-    }
-
-    /// Drives an inline engine; after many steps without anything to do (some 100 us), offers the core
-    /// to other threads too.
+    /// Drives an inline engine, a few steps at most; after many steps without anything to do (some 100 us), offers
+    /// the core to other threads too.
     fn step_or_yield(&self, idle: &mut u32) {
-        *idle = if self.steps(STEPS) { 0 } else { *idle + STEPS };
+        let Self::Inline(engine) = self else { return };
+        let engine = match engine.try_lock() {
+            Ok(engine) => Some(engine),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            // Whoever has it drives it, perhaps to what is waited for here.
+            Err(TryLockError::WouldBlock) => None,
+        };
+        // Unlocked as soon as it has stepped.
+        let busy = engine.map(|mut engine| (0..STEPS).any(|_| engine.step()));
+        *idle = match busy {
+            Some(true) => 0,
+            Some(false) => *idle + STEPS,
+            None => *idle + 1,
+        };
         if *idle >= IDLE_STEPS {
             *idle = IDLE_STEPS;
             std::thread::yield_now();

@@ -29,7 +29,7 @@ pub enum ConnectError {
     Refused,
     /// The peer has no room for another connection.
     PeerFull,
-    /// The peer takes no packets sealed with this cipher.
+    /// The peer takes no packets sealed with this cipher. Said also where both ask at a time (see `Crossed`).
     CipherRefused(Cipher),
     /// There is no such key here.
     NoKey,

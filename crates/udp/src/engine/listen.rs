@@ -5,7 +5,7 @@ use std::io;
 
 use apus_units::Time;
 
-use super::looks::Turn;
+use super::looks::{Off, Turn};
 use super::{Engine, RECEIVE_BATCHES};
 use crate::region::Held;
 use crate::stats::add;
@@ -45,12 +45,15 @@ impl Engine {
     /// A plain look: one datagram at most.
     fn receive_one(&mut self, buffers: &mut ReceiveBuffers) -> bool {
         self.count_plain_look();
-        self.unread = self.socket.receive_one(buffers) == Looked::Datagram;
-        if !self.unread {
+        let looked = self.socket.receive_one(buffers);
+        self.unread = looked != Looked::Nothing;
+        if looked == Looked::Nothing {
             self.looks.on_nothing();
             if self.busiest.is_wanted() {
                 self.join_busiest();
             }
+        }
+        if looked != Looked::Datagram {
             return false;
         }
         let now = self.clock.now(); // t3, t6
@@ -86,15 +89,16 @@ impl Engine {
             return false;
         }
         self.count_plain_look();
-        self.unread = self.socket.receive_one(buffers) == Looked::Datagram;
+        let looked = self.socket.receive_one(buffers);
+        self.unread = looked != Looked::Nothing;
         self.busiest.on_others(self.unread);
-        if self.unread {
+        if looked == Looked::Datagram {
             let now = self.clock.now(); // t3, t6
             self.looks.on_clock(now);
             self.ask_arrival(self.socket.arrived_at(), buffers);
             self.hand_on(now, buffers);
         }
-        self.unread
+        looked == Looked::Datagram
     }
 
     fn count_plain_look(&self) {
@@ -159,9 +163,15 @@ impl Engine {
         }
         self.receive_batches_of(false, buffers, &mut found);
         self.unread = found.more;
-        if found.vain && self.looks.on_nothing() && self.detail(false).is_err() {
-            self.look_in_detail();
-            self.looks.hold();
+        if found.vain {
+            match self.looks.on_nothing() {
+                Off::Aggregation => self.aggregate(false),
+                Off::Details if self.detail(false).is_err() => {
+                    self.look_in_detail();
+                    self.looks.hold();
+                }
+                Off::Details | Off::Nothing => {}
+            }
         }
         found.any
     }
@@ -210,10 +220,7 @@ impl Engine {
                 self.looks.hold();
                 self.leave_busiest();
             }
-            Turn::Plain => {
-                self.aggregate(false);
-                self.looks.turn_plain();
-            }
+            Turn::Plain => self.looks.turn_plain(),
             Turn::Back => self.look_in_detail(),
         }
     }

@@ -31,9 +31,21 @@ const REFRESH: Span = Span::from_ms(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Detailed,
-    /// Aggregation is off, but aggregates may still be in the socket, and what is there says all.
+    /// Aggregation is turned off after the next look in vain: of an aggregate that is in the socket then the kernel does
+    /// not say any more that it is one, and it would be lost.
+    Due,
+    /// Aggregation is off; details are after the next look in vain.
     Turning,
     Plain,
+}
+
+/// What is to be turned off after a look in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Off {
+    Nothing,
+    Aggregation,
+    /// Looks are plain from now on.
+    Details,
 }
 
 /// What a look makes of those to come.
@@ -41,7 +53,7 @@ enum Stage {
 pub(super) enum Turn {
     /// They stay as they are.
     No,
-    /// They may become plain, once one is in vain.
+    /// They may become plain, once two are in vain.
     Plain,
     /// They are detailed again.
     Back,
@@ -95,17 +107,23 @@ impl Looks {
         self.read_at = now;
     }
 
-    /// A look was in vain; whether all looks are plain from now on.
+    /// A look was in vain at every socket; what comes of it.
     #[inline]
-    pub(super) fn on_nothing(&mut self) -> bool {
+    pub(super) fn on_nothing(&mut self) -> Off {
         self.empty = true;
         self.empty_after = self.read_at;
-        let turned = self.stage == Stage::Turning;
-        if turned {
-            self.stage = Stage::Plain;
-            self.waited = 0;
+        match self.stage {
+            Stage::Due => {
+                self.stage = Stage::Turning;
+                Off::Aggregation
+            }
+            Stage::Turning => {
+                self.stage = Stage::Plain;
+                self.waited = 0;
+                Off::Details
+            }
+            Stage::Detailed | Stage::Plain => Off::Nothing,
         }
-        turned
     }
 
     /// A look found something at `now`; whether it came just now.
@@ -123,7 +141,7 @@ impl Looks {
         self.singles = if single { self.singles.saturating_add(1) } else { 0 };
         let in_time = self.read_at < self.turn_at;
         match self.stage {
-            Stage::Turning if !(single && in_time) => Turn::Back,
+            Stage::Due | Stage::Turning if !(single && in_time) => Turn::Back,
             Stage::Detailed if self.may && self.singles >= SINGLES && !in_time => Turn::Plain,
             _ => Turn::No,
         }
@@ -142,9 +160,9 @@ impl Looks {
         self.waited >= WAITED
     }
 
-    /// Aggregation has been turned off.
+    /// Looks become plain, unless more than single datagrams come before.
     pub(super) fn turn_plain(&mut self) {
-        self.stage = Stage::Turning;
+        self.stage = Stage::Due;
         self.turn_at = self.read_at + REFRESH;
     }
 
@@ -208,8 +226,10 @@ mod tests {
         looks.turn_plain();
         assert!(!looks.is_plain(), "aggregates may be in the socket");
         assert_eq!(looks.on_detailed(true), Turn::No, "it turns already");
-        assert!(looks.on_nothing() && looks.is_plain());
-        assert!(!looks.on_nothing(), "it has turned");
+        assert_eq!((looks.on_nothing(), looks.is_plain()), (Off::Aggregation, false));
+        assert_eq!(looks.on_detailed(true), Turn::No, "it turns already");
+        assert_eq!((looks.on_nothing(), looks.is_plain()), (Off::Details, true));
+        assert_eq!(looks.on_nothing(), Off::Nothing, "it has turned");
         for _ in 0..WAITED - 1 {
             assert!(!looks.on_plain(false));
         }
@@ -227,14 +247,17 @@ mod tests {
     /// that would make looks plain does not come.
     #[test]
     fn a_turn_ends_where_more_than_single_datagrams_come_or_no_look_is_in_vain() {
-        for (single, at_us) in [(false, 1), (true, 100_000)] {
+        for (single, at_us, off) in [(false, 1, false), (false, 1, true), (true, 100_000, true)] {
             let mut looks = Looks::new(true);
             looks.turn_plain();
+            if off {
+                assert_eq!(looks.on_nothing(), Off::Aggregation);
+            }
             assert_eq!(looks.on_detailed(true), Turn::No);
             looks.on_clock(at(at_us));
             assert_eq!(looks.on_detailed(single), Turn::Back);
             looks.turn_detailed();
-            assert!(!looks.on_nothing() && looks.is_detailed());
+            assert!(looks.on_nothing() == Off::Nothing && looks.is_detailed());
         }
     }
 
@@ -243,6 +266,7 @@ mod tests {
         let mut looks = Looks::new(true);
         looks.turn_plain();
         looks.on_nothing();
+        assert_eq!(looks.on_nothing(), Off::Details);
         looks.on_found(at(99_999));
         assert!(!looks.on_plain(true));
         looks.on_found(at(100_000));

@@ -29,8 +29,8 @@ impl Engine {
             let Some(command) = self.shared.take_rare() else { break };
             self.on_command(now, command);
         }
-        // A single one took no time to speak of.
-        Some(if most + rare > 1 { self.clock.now() } else { now })
+        // A single op took no time to speak of.
+        Some(if most > 1 || rare > 0 { self.clock.now() } else { now })
     }
 
     fn on_command(&mut self, now: Time, command: Command) {

@@ -25,10 +25,13 @@ impl Socket {
         Ok(address)
     }
 
-    /// Opens another socket at this one's port, with the options that this one began with. Until it is connected
+    /// Opens another socket at this one's port, with the options that this one began with but
+    /// without aggregation. Until it is connected
     /// it may take what is for this one.
     pub(crate) fn open_beside(&self, address: SocketAddr, buffer: u32) -> io::Result<Self> {
         let beside = Self::unbound(self.v6, buffer)?;
+        // What comes before it is connected is read by looks that cannot tell aggregates.
+        beside.aggregate(false);
         // For as long as it takes to bind it, and for sockets of the same user only.
         beside.share_port(true)?;
         self.share_port(true)?;

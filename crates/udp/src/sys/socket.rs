@@ -71,7 +71,8 @@ impl Socket {
         self.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
     }
 
-    /// Whether what is received may come aggregated. What was before stays so until it is read.
+    /// Whether what is received may come aggregated. What was before stays so until it is read, but once it is off the
+    /// kernel does not say of what.
     pub(crate) fn aggregate(&self, on: bool) {
         // Kernels before 5.0 do not have it; everything works without.
         let _ = self.set(libc::SOL_UDP, libc::UDP_GRO, i32::from(on));
