@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
-.PHONY: demo test lint bench fuzz
+.PHONY: demo test test-loaded lint bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -8,16 +8,17 @@ demo: $(APUS)
 	$(APUS) reproduce swift/table3
 
 # Everything that CI checks.
-test: lint
-	cargo test --workspace --locked
-	cargo build --release --locked -p apus
-	$(APUS) reproduce --all --quick
-	tools/instructions-per-hop $(APUS)
+test:
+	tools/test
 
+# The tests that own threads, sockets or processes, beside busy loops and pinned to one core.
+test-loaded:
+	tools/test-loaded busy
+	tools/test-loaded pinned
+
+# Formatting, lints and documentation only.
 lint:
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	tools/test lint
 
 # The engine's benchmarks and the instructions per packet-hop.
 bench: $(APUS)
@@ -32,6 +33,10 @@ fuzz:
 		 cargo +nightly fuzz run $$target corpus/$$target seeds/$$target -- -max_total_time=300) || exit 1; \
 	done
 
+# A clear message if Rust is missing or too old.
+compiler:
+	@tools/check-compiler >/dev/null
+
 .PHONY: $(APUS)
-$(APUS):
+$(APUS): compiler
 	cargo build --release --locked -p apus

@@ -5,8 +5,6 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -33,9 +31,10 @@ fn apus(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Ctrl-C, half a second after the start at the earliest.
+/// Sends Ctrl-C as soon as the process handles it. How far its run has come by then depends on the
+/// machine, so callers assert nothing about it; `interrupted_run_keeps_what_it_measured` of `apus-sim`
+/// tests the values at a fixed simulated time.
 fn interrupt(child: Child) -> Output {
-    sleep(Duration::from_millis(500));
     support::interrupt(&child);
     child.wait_with_output().expect("process")
 }
@@ -59,8 +58,7 @@ fn ctrl_c_keeps_partial_results_and_says_so() {
         let run = &summary["runs"][0];
         assert_eq!(run["interrupted"], true);
         let reached = run["simulated_s"].as_f64().expect("number");
-        assert!(reached > 0.0 && reached < 20.0, "{reached}");
-        assert!(run["goodput_gbps"].as_f64().expect("number") > 50.0);
+        assert!((0.0..20.0).contains(&reached), "{reached}");
     }
 }
 
@@ -77,7 +75,6 @@ fn ctrl_c_in_the_warm_up_measures_nothing_and_says_so() {
     assert_eq!(run["interrupted"], true);
     assert_eq!(run["measured"]["seconds"], 0.0);
     assert_eq!(run["goodput_gbps"], 0.0);
-    assert!(run["startup"]["ops"].as_u64().expect("ops") > 0);
 }
 
 /// An experiment that was cut short has no checks to show, pass or fail.

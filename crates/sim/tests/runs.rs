@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::sync::atomic::Ordering;
+
 use apus_fabric::{PortKind, Topology};
-use apus_sim::Simulation;
 use apus_sim::host_model::{EngineCosts, HostModel};
 use apus_sim::plan::{Fault, FaultKind, Plan};
+use apus_sim::summary::Summary;
+use apus_sim::{Progress, Simulation, Watch};
 use apus_units::{Bytes, PortId, Rate, Span, Time};
 use support::{connection, fingerprint, plan, run, tier};
 
@@ -34,6 +37,41 @@ fn t1() -> HostModel {
 fn the_same_plan_gives_the_same_results() {
     let plan = incast(40, 1 << 20, t1());
     assert_eq!(fingerprint(&run(&plan)), fingerprint(&run(&plan)));
+}
+
+/// Interrupts `plan` at the first step at or after `at`.
+fn interrupted(plan: &Plan, at: Span) -> Summary {
+    let watch = Watch::default();
+    let simulation = Simulation::new(plan).expect("plan").watched_by(&watch);
+    let mut progress = |progress: Progress| {
+        if progress.simulated >= at {
+            watch.stop.store(true, Ordering::Relaxed);
+        }
+    };
+    simulation.run("interrupted", &mut progress).expect("run")
+}
+
+/// Forty flows fill a link of 50 Gb/s, of which 4048 of every 4148 wire bytes are payload at most.
+#[test]
+fn interrupted_run_keeps_what_it_measured() {
+    let mut plan = incast(40, 1 << 20, t1());
+    plan.warmup = Span::from_ms(1);
+    let summary = interrupted(&plan, Span::from_ms(3));
+    assert!(summary.interrupted);
+    assert_eq!(summary.stop_reason.as_deref(), Some("interrupted"));
+    assert!((0.003..0.005).contains(&summary.simulated_s), "{}", summary.simulated_s);
+    assert!((40.0..50.0).contains(&summary.goodput_gbps), "{}", summary.goodput_gbps);
+    assert!(summary.measured.ops > 0);
+}
+
+#[test]
+fn run_interrupted_in_the_warm_up_measures_nothing() {
+    let mut plan = incast(40, 1 << 20, t1());
+    plan.warmup = Span::from_ms(4);
+    let summary = interrupted(&plan, Span::from_ms(2));
+    assert!(summary.interrupted);
+    assert_eq!((summary.measured.seconds, summary.goodput_gbps), (0.0, 0.0));
+    assert!(summary.startup.ops > 0);
 }
 
 #[test]
