@@ -10,10 +10,7 @@ use std::time::{Duration, Instant};
 
 use apus_udp::{Access, Request};
 use apus_wire::SwitchView;
-use support::{HYBRID, any, config, host, pattern};
-
-/// Long against anything on a loopback interface.
-const PATIENCE: Duration = Duration::from_secs(60);
+use support::{HYBRID, PATIENCE, any, config, host, pattern};
 
 /// A switch in front of a host that is congested for every packet: 1 MB wait at 10 Gb/s.
 struct Switch {

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use apus_cc::registry::build;
 use apus_udp::{
@@ -15,10 +15,7 @@ use apus_udp::{
 use apus_units::Span;
 use support::hand::Hand;
 use support::pair::{Pair, TOO_MANY, submit};
-use support::{HYBRID, config, host, pattern, steady};
-
-/// Long against anything on a loopback interface.
-const PATIENCE: Duration = Duration::from_secs(60);
+use support::{HYBRID, PATIENCE, config, host, pattern, steady};
 
 /// Drives inline hosts until something is so.
 fn drive(hosts: &[&Host], what: &str, mut done: impl FnMut() -> bool) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use apus_udp::async_channel;
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Completion, Connection, Host, OpResult, Region, Request};
-use support::{Faults, HYBRID, Relay, config, host, pattern};
+use support::{Faults, HYBRID, PATIENCE, Relay, config, host, pattern};
 
 const FAULTS: Faults = Faults { loss: 10, duplication: 10, corruption: 10, reordering: 10 };
 
@@ -141,9 +141,6 @@ fn a_window_stays_what_it_is_in_bytes_when_a_probe_finds_that_the_path_takes_lon
     // took 300 B.
     assert!(window >= 7.2, "{window}");
 }
-
-/// Long against anything on a loopback interface.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Takes ends until those of the write and the message of the round that began with op `first` are
 /// among them; returns how many it took.

@@ -6,7 +6,7 @@ mod support;
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apus_udp::session::{Cipher, KeyRing, SharedKey};
 use apus_udp::{
@@ -14,18 +14,7 @@ use apus_udp::{
     RegionKey, Request, SubmitError,
 };
 use apus_units::Span;
-use support::{HYBRID, host, pattern, steady};
-
-/// Long against anything on a loopback interface, short against a test run.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn until(mut done: impl FnMut() -> bool) {
-    let from = Instant::now();
-    while !done() {
-        assert!(from.elapsed() < PATIENCE, "it does not happen");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
+use support::{HYBRID, host, pattern, steady, until};
 
 #[test]
 fn ops_of_all_kinds_move_the_right_bytes_in_every_mode() {
@@ -102,7 +91,7 @@ fn connections__that_come_and_go_all_work() {
             write(&second, seed + 100);
         }
         first.0.close();
-        until(|| first.1.ended().is_some());
+        until("the close arrives", || first.1.ended().is_some());
         let (third, again) = (connect(2), connect(0));
         for seed in 10..20 {
             for connection in [&second, &third, &again] {
@@ -135,7 +124,7 @@ fn write__to_what_is_not_allowed_is_refused_with_the_reason() {
     );
     readable.withdraw();
     assert_eq!(end(Request::read(readable.key(), 0, 10)), refused(Refusal::NoRegion));
-    until(|| readable.is_free());
+    until("no engine uses the region", || readable.is_free());
 }
 
 #[test]
@@ -240,7 +229,7 @@ fn a_region_can_be_looked_at_while_it_is_written() {
             }
         });
         let mut seed = 0;
-        until(|| {
+        until("the other thread has read the region 50 times", || {
             let write = || Request::write(region.key(), 0, pattern(seed, 1 << 20));
             let writes = [(); 4].map(|()| here.submit(write()).expect("room"));
             writes.into_iter().for_each(|write| drop(write.wait().expect("written")));
@@ -292,8 +281,9 @@ fn cancel__ends_an_op_that_cannot_end_by_itself() {
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
     here.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
+    let sent = || client.stats().map(|s| s.payload_sent.load(Ordering::Relaxed)).sum::<u64>();
     let stuck = here.submit(Request::message(vec![2])).expect("room");
-    std::thread::sleep(Duration::from_millis(20));
+    until("both messages of one byte have been sent", || sent() >= 2);
     stuck.cancel();
     assert_eq!(stuck.wait().err(), Some(OpError::Unknown(Cause::Cancelled)));
     drop(there);
@@ -329,7 +319,7 @@ fn host__that_goes_tells_its_peers_and_ends_its_ops() {
         let error = op.wait().expect_err("nobody is there");
         assert!(matches!(error, OpError::Unknown(_) | OpError::NotSent(_)), "{error}");
     }
-    until(|| here.ended().is_some());
+    until("the end of the server arrives", || here.ended().is_some());
     assert_eq!(there.ended(), Some(End::Stopped));
 }
 
@@ -387,7 +377,7 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
     let mut first = Box::pin(client.connect_async(address, 1, None));
     assert!(first.as_mut().poll(&mut context).is_pending(), "nobody answers");
     let mut second = Box::pin(client.connect_async(address, 1, None));
-    until(|| match second.as_mut().poll(&mut context) {
+    until("the engine has taken the first request", || match second.as_mut().poll(&mut context) {
         Poll::Ready(error) => error.err() == Some(ConnectError::Exists),
         Poll::Pending => false,
     });
@@ -408,8 +398,10 @@ fn set_keys__changes_the_key_of_a_group_without_a_pause() {
     let ring = |numbers: &[u8]| KeyRing::new(numbers.iter().map(|&n| key(n))).expect("keys");
     let mut settings = steady(HYBRID);
     settings.keys = ring(&[1]);
+    let (server, client) = (host(settings.clone()), host(settings.clone()));
+    // Gives up soon, as no answer is the expected outcome.
     settings.session.handshake_timeout = Span::from_ms(300);
-    let (server, client) = (host(settings.clone()), host(settings));
+    let outdated = host(settings);
     let pass = |here: &Connection, there: &Connection, n: u8| {
         here.submit(Request::message(vec![n])).expect("room").wait().expect("delivered");
         assert_eq!(there.receive().expect("message").bytes[..], [n]);
@@ -424,10 +416,9 @@ fn set_keys__changes_the_key_of_a_group_without_a_pause() {
 
     // The old key is taken away here: what is under it ends, here with the reason.
     server.set_keys(&ring(&[2])).expect("keys for keys");
-    until(|| here.ended().is_some() && there.ended().is_some());
+    until("both ends have ended", || here.ended().is_some() && there.ended().is_some());
     assert_eq!((there.ended(), here.ended()), (Some(End::KeyWithdrawn), Some(End::ClosedByPeer)));
-    let old = client.connect_with(server.local_addr(), 1, Some(key(1).id()));
-    assert_eq!(old.err(), Some(ConnectError::NoAnswer));
+    assert_eq!(outdated.connect(server.local_addr()).err(), Some(ConnectError::NoAnswer));
     let here = client.connect(server.local_addr()).expect("under the new key, which is the first");
     let there = server.accept().expect("accept");
     client.set_keys(&ring(&[2])).expect("keys for keys");
@@ -480,7 +471,7 @@ fn connect__of_a_host_with_several_engines_reaches_every_peer() {
         let again = client.connect(server.local_addr());
         assert_eq!(again.err(), Some(ConnectError::Exists), "whichever engine is asked");
         here.close();
-        until(|| there.ended().is_some());
+        until("the close arrives", || there.ended().is_some());
         assert_eq!(there.ended(), Some(End::ClosedByPeer));
     }
 }

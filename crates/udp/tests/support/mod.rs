@@ -7,12 +7,26 @@ pub mod pair;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{Config, Host, Mode};
+use apus_units::Span;
+
+/// Ceiling for conditions that come true at once on an idle machine. No test asserts how long they take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds; `what` names it if it never does.
+#[track_caller]
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < PATIENCE, "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 pub fn any() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
@@ -22,13 +36,16 @@ pub fn keys() -> KeyRing {
     KeyRing::new([SharedKey::new([7; 32])]).expect("a key")
 }
 
+/// Default settings, except that no session ends because a busy machine runs an engine rarely.
 pub fn config(mode: Mode) -> Config {
     let mut config = Config::new(any(), keys()).expect("defaults");
     config.mode = mode;
+    config.session.handshake_timeout = Span::from_secs(60);
+    config.session.idle_timeout = Span::from_secs(600);
     config
 }
 
-/// As [`config`], with a window that a machine too busy to run the engines does not shrink.
+/// As [`config`], with a window that does not depend on how often a busy machine runs the engines.
 pub fn steady(mode: Mode) -> Config {
     let mut config = config(mode);
     config.algorithm =
@@ -84,6 +101,10 @@ pub struct Relay {
     longest: Arc<AtomicUsize>,
     /// The longest that it has handed to the server.
     seen: Arc<AtomicUsize>,
+    /// Datagrams that it still hands to the server before it is cut; `usize::MAX` for any number.
+    left: Arc<AtomicUsize>,
+    /// Port of the server whose answers it hands back; 0 while it is cut.
+    port: Arc<AtomicU16>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -103,6 +124,9 @@ impl Relay {
         let seen_by_thread = Arc::clone(&seen);
         let [to_client, to_server] =
             [&front, &back].map(|socket| socket.try_clone().expect("a second handle"));
+        let (left, port) = (AtomicUsize::new(usize::MAX), AtomicU16::new(server.port()));
+        let (left, port) = (Arc::new(left), Arc::new(port));
+        let (still_left, answers_from) = (Arc::clone(&left), Arc::clone(&port));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -118,14 +142,25 @@ impl Relay {
                     if length > takes.load(Ordering::Relaxed) {
                         continue;
                     }
+                    match still_left.load(Ordering::Relaxed) {
+                        0 => continue,
+                        usize::MAX => {}
+                        left => {
+                            if left == 1 {
+                                answers_from.store(0, Ordering::Relaxed);
+                            }
+                            still_left.store(left - 1, Ordering::Release);
+                        }
+                    }
                     seen_by_thread.fetch_max(length, Ordering::Relaxed);
                     relay(&mut random, faults, &mut buffer[..length], &mut held[0], |bytes| {
                         let _ = back.send(bytes);
                     });
                 }
-                while let Ok(length) = back.recv(&mut buffer) {
+                while let Ok((length, from)) = back.recv_from(&mut buffer) {
                     idle = false;
-                    if length > takes.load(Ordering::Relaxed) {
+                    let wanted = from.port() == answers_from.load(Ordering::Relaxed);
+                    if length > takes.load(Ordering::Relaxed) || !wanted {
                         continue;
                     }
                     relay(&mut random, faults, &mut buffer[..length], &mut held[1], |bytes| {
@@ -145,6 +180,8 @@ impl Relay {
             back: to_server,
             longest,
             seen,
+            left,
+            port,
             stop,
             thread: Some(thread),
         }
@@ -169,9 +206,21 @@ impl Relay {
         self.longest.store(bytes, Ordering::Relaxed);
     }
 
-    /// From now on everything goes to another host: to its clients, the host was restarted.
+    /// Cuts the server off after that many further datagrams to it; nothing comes back from then on.
+    pub fn cut_after(&self, datagrams: usize) {
+        self.left.store(datagrams, Ordering::Relaxed);
+    }
+
+    /// Whether the server is cut off.
+    pub fn is_cut(&self) -> bool {
+        self.left.load(Ordering::Acquire) == 0
+    }
+
+    /// Sends everything to another host from now on: to its clients, the host was restarted.
     pub fn redirect(&self, server: SocketAddr) {
         self.back.connect(server).expect("connect");
+        self.port.store(server.port(), Ordering::Relaxed);
+        self.left.store(usize::MAX, Ordering::Relaxed);
     }
 }
 
