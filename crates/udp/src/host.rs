@@ -92,6 +92,13 @@ impl Host {
         Ok(())
     }
 
+    /// The engine of a host in inline mode.
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Engine> {
+        let Driver::Inline(engine) = &self.driver else { panic!("the host is not inline") };
+        engine.lock().expect("no engine has panicked")
+    }
+
     /// Where its sockets are bound.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {

@@ -16,16 +16,10 @@ pub struct Metrics {
 /// Name, help, and where the number is.
 type Row<T> = (&'static str, &'static str, fn(&Stats) -> &T);
 
-const COUNTERS: [Row<AtomicU64>; 13] = [
+const COUNTERS: [Row<AtomicU64>; 11] = [
     ("apus_datagrams_received_total", "Datagrams received.", |s| &s.datagrams_received),
     ("apus_datagrams_sent_total", "Datagrams sent.", |s| &s.datagrams_sent),
     ("apus_receive_calls_total", "System calls that received.", |s| &s.receive_calls),
-    ("apus_plain_looks_total", "Of those, looks without details.", |s| &s.plain_looks),
-    (
-        "apus_busiest_peers_total",
-        "Times that a peer got a socket of its own, as most datagrams came from there.",
-        |s| &s.busiest_peers,
-    ),
     ("apus_send_calls_total", "System calls that sent.", |s| &s.send_calls),
     ("apus_departures_total", "Sends of which kernel or NIC said when they left.", |s| {
         &s.departures

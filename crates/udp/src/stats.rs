@@ -101,10 +101,6 @@ pub struct Stats {
     pub datagrams_sent: AtomicU64,
     /// System calls that received.
     pub receive_calls: AtomicU64,
-    /// Of those, looks at the socket that asked for nothing but a datagram.
-    pub plain_looks: AtomicU64,
-    /// Times that a peer got a socket of its own, as most datagrams came from there.
-    pub busiest_peers: AtomicU64,
     /// System calls that sent.
     pub send_calls: AtomicU64,
     /// Sends of which kernel or NIC said when they left.

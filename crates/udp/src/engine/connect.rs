@@ -17,13 +17,15 @@ use crate::error::{ConnectError, End};
 use crate::hello::Hello;
 use crate::ops::Pending;
 use crate::session::{
-    ConnectError as NoSession, End as SessionEnd, Event, KeyId, KeyRing, SessionId,
+    ConnectError as NoSession, End as SessionEnd, Event, KeyId, KeyRing, Peer, SessionId,
 };
 
 /// A connection, from the first packet of its handshake on.
 pub(super) struct Connection {
     pub(super) session: SessionId,
-    pub(super) peer: SocketAddr,
+    pub(super) peer: Peer,
+    /// Whether the kernel splits bursts to this peer.
+    pub(super) segmentation: bool,
     /// The longest IP packet that algorithms know of, bytes.
     pub(super) told_mtu: u32,
     pub(super) flows: Vec<FlowId>,
@@ -58,7 +60,8 @@ impl Engine {
         match self.try_connect(now, peer, classes, key) {
             Ok(session) => {
                 if let Some(connection) = self.connections.get_mut(session.index()) {
-                    connection.asked = Some(Asked::new(&self.siblings, key, reply));
+                    connection.asked =
+                        Some(Asked::new(&self.siblings, (peer, self.index), key, reply));
                 }
             }
             // Nobody may be waiting any more.
@@ -100,6 +103,8 @@ impl Engine {
             );
             ConnectError::Incompatible(what)
         });
+        // The session stays with the source address that is right now.
+        let peer = Peer { address: peer, local: self.socket.source_to(peer) };
         let session = hello.and_then(|hello| {
             self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
                 NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
@@ -144,7 +149,7 @@ impl Engine {
     fn insert(
         &mut self,
         session: SessionId,
-        peer: SocketAddr,
+        peer: Peer,
         told_mtu: u32,
         flows: Vec<FlowId>,
         classes: Vec<u8>,
@@ -153,12 +158,13 @@ impl Engine {
             if self.owners.len() <= flow.index() {
                 self.owners.resize(flow.index() + 1, None);
             }
-            self.owners[flow.index()] = Some(Owner { session, place, hops: None, marks: false });
+            self.owners[flow.index()] = Some(Owner { session, place });
         }
         let waiting = flows.iter().map(|_| VecDeque::new()).collect();
         let connection = Connection {
             session,
             peer,
+            segmentation: true,
             told_mtu,
             flows,
             classes,
@@ -192,7 +198,7 @@ impl Engine {
         }
     }
 
-    fn on_incoming(&mut self, now: Time, session: SessionId, from: SocketAddr, hello: &[u8]) {
+    fn on_incoming(&mut self, now: Time, session: SessionId, from: Peer, hello: &[u8]) {
         let hello = match Hello::decode(hello) {
             Ok(hello) if hello.flows.len() <= self.config.max_flows as usize => hello,
             _ => return self.sessions.refuse(session),
@@ -200,7 +206,7 @@ impl Engine {
         if self.accept.len() >= self.config.max_unaccepted as usize {
             return self.sessions.refuse(session);
         }
-        let mtu = self.path_mtu(from);
+        let mtu = self.path_mtu(from.address);
         let flows = self.open_flows(hello.flows.len() as u32, first_mtu(mtu));
         let said = self.hello(mtu, &flows, &hello.classes).encode();
         let accepted = said.is_some_and(|said| self.sessions.accept(now, session, &said).is_ok());
@@ -232,7 +238,7 @@ impl Engine {
                 return self.remove(now, session, End::ClosedHere);
             }
         };
-        let peer = connection.peer;
+        let peer = connection.peer.address;
         for (&flow, &theirs) in connection.flows.iter().zip(&hello.flows) {
             self.endpoint.set_peer(flow, theirs);
         }
@@ -252,7 +258,7 @@ impl Engine {
         let Some(connection) = self.connections.get_mut(session.index()) else { return };
         let shared = Arc::new(Shared {
             session,
-            peer: connection.peer,
+            peer: connection.peer.address,
             engine: Arc::clone(&self.shared),
             in_flight: connection.flows.iter().map(|_| AtomicU32::new(0)).collect(),
             max_ops: self.config.max_ops.min(hello.max_ops),
@@ -367,9 +373,6 @@ impl Engine {
         let Some(connection) = self.connections.remove(session.index()) else { return };
         if connection.shared.is_some() {
             add_connections(self, -1);
-        }
-        if self.busiest.is_of(connection.peer) {
-            self.leave_busiest();
         }
         for flow in connection.flows {
             self.owners[flow.index()] = None;

@@ -1,20 +1,17 @@
 //! The engine: owns a socket, polls it, and drives sessions and transport.
 //!
 //! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
-//! loop. What it calls lies in the files of this folder: `submit` (from applications), `listen` (to the
-//! sockets: `looks` says with how much detail, `busiest` at which one) and `receive` (what came), `connect`
-//! (sessions that come and go) and `path` (their MTU), `places` (connections by index), `siblings` (other
+//! loop. What it calls lies in the files of this folder: `submit` (from applications), `poll` (of the
+//! socket) and `receive` (what came), `connect` (sessions that come and go) and `path` (their MTU), `places` (connections by index), `siblings` (other
 //! engines of the host), `send` (to the sockets), `departures` (when that left), `held_off` (whether timers
 //! may run), `shared` (what applications see of it).
 
-mod busiest;
 mod connect;
 mod departures;
 mod held_off;
-mod listen;
-mod looks;
 mod path;
 mod places;
+mod poll;
 mod receive;
 mod send;
 mod shared;
@@ -46,12 +43,11 @@ use crate::session::{SessionId, Sessions};
 use crate::stats::add;
 use crate::sys::{ReceiveBuffers, Socket};
 
-use busiest::Busiest;
 use connect::Connection;
 use departures::Departures;
 use held_off::HeldOff;
-use looks::Looks;
 use places::Places;
+use poll::Polled;
 use send::Outbox;
 pub(crate) use shared::{Command, EngineShared};
 pub(crate) use siblings::Siblings;
@@ -61,9 +57,9 @@ pub(crate) use siblings::Siblings;
 const RECEIVE_BATCHES: usize = 4;
 /// Submissions taken per step at most. deviation: no source; they take some 50 us.
 const SUBMISSIONS: usize = 256;
-/// Looks at an empty socket per look at the clock: 8 looks take 1.5 us, and what is timed waits no longer; twice
-/// as many while they are plain, where what comes meanwhile waits for what is timed. deviation: no source.
-const LOOKS_PER_CLOCK: u32 = 8;
+/// Steps without work per reading of the clock. A timer is late by that many empty polls at most.
+/// deviation: no source; at 8 the clock takes less than 2 % of an idle step (docs/performance.md).
+const STEPS_PER_CLOCK_READ: u32 = 8;
 /// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
 /// take the core away for milliseconds. deviation: no source; half the spin of the hybrid mode.
@@ -87,10 +83,6 @@ struct Owner {
     session: SessionId,
     /// Its place among the flows of the connection.
     place: usize,
-    /// Switches on the way of the last packet whose TTL is known.
-    hops: Option<u8>,
-    /// Whether its packets can be marked (ECN).
-    marks: bool,
 }
 
 /// One engine.
@@ -116,15 +108,13 @@ pub(crate) struct Engine {
     deadlines: BTreeSet<Deadline>,
     buffers: Option<Box<ReceiveBuffers>>,
     outbox: Outbox,
-    /// Steps that found nothing to do.
-    idle_looks: u32,
+    /// Steps without work since the clock was read.
+    idle_steps: u32,
     held_off: HeldOff,
     /// Datagrams since the last acknowledgement.
     unanswered: u64,
     /// Whether the socket had more than the last step took.
     unread: bool,
-    looks: Looks,
-    busiest: Busiest,
     /// Whether the sessions have counted something that is not yet seen.
     unpublished: bool,
     /// If the kernel is to say when packets left.
@@ -149,13 +139,10 @@ impl Engine {
     ) -> Result<Self, StartError> {
         let socket = Socket::open(address, config.socket_buffer, config.engines > 1)
             .map_err(|error| StartError::Bind(address, error))?;
-        // Without them the clock is read when the engine looks, which hides its own delay.
+        // Without them the clock is read after the poll, which hides the engine's own delay.
         socket
             .timestamp(config.departure_timestamps)
             .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
-        // What is wanted of every datagram must come with it.
-        let needed = config.nic_clock.is_some() || config.departure_timestamps;
-        let plain = !needed && config.capture.is_none() && socket.keep_arrivals();
         let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
         let clock = Clock::new(config.nic_clock.as_deref())
             .map_err(|e| StartError::System("read the NIC's clock", e))?;
@@ -191,12 +178,10 @@ impl Engine {
             deadlines: BTreeSet::new(),
             buffers: Some(Box::new(ReceiveBuffers::new())),
             outbox: Outbox::new(),
-            idle_looks: 0,
+            idle_steps: 0,
             held_off: HeldOff::new(),
             unanswered: 0,
             unread: false,
-            looks: Looks::new(plain),
-            busiest: Busiest::new(plain && config.engines == 1, local),
             unpublished: false,
             next_probe: Time::MAX,
             departures: config.departure_timestamps.then(Departures::default),
@@ -246,9 +231,7 @@ impl Engine {
                 Mode::Hybrid { spin } => Span::from_ns(spin.as_nanos() as u64),
                 Mode::Blocking => Span::ZERO,
             };
-            let now = self.clock.now();
-            self.looks.on_clock(now);
-            if now.since(idle_since) < patience {
+            if self.clock.now().since(idle_since) < patience {
                 continue;
             }
             if matches!(self.config.mode, Mode::Spinning | Mode::Inline) {
@@ -267,10 +250,8 @@ impl Engine {
     /// Does what there is to do now, and looks at the clock now and then; returns whether there was
     /// anything.
     pub(crate) fn step(&mut self) -> bool {
-        self.idle_looks += 1;
-        let most = if self.looks.is_plain() { 2 * LOOKS_PER_CLOCK } else { LOOKS_PER_CLOCK };
-        let timed = self.idle_looks >= most;
-        self.do_step(timed)
+        self.idle_steps += 1;
+        self.do_step(self.idle_steps >= STEPS_PER_CLOCK_READ)
     }
 
     /// One step, with what the clock makes due if `timed`, or if there is anything else.
@@ -285,11 +266,11 @@ impl Engine {
             self.send_at(now);
         }
         let mut busy = submitted.is_some();
-        let received = self.receive(timed);
-        busy |= received;
-        if received && self.looks.is_plain() {
-            // What it brought goes first: its answer, the end of an op. Behind an answer there is time for
-            // all else; an application that waits for the end of an op goes before it.
+        let polled = self.poll_socket();
+        busy |= polled != Polled::Empty;
+        if polled == Polled::Single {
+            // Its answer and the end of its op go before timers. If it only ended an op, the application that
+            // waits for it goes first.
             let ended = self.complete();
             let answered = self.send();
             if ended && !answered && !timed {
@@ -299,9 +280,8 @@ impl Engine {
         if !(timed || busy || self.endpoint.has_transmit()) && self.outbox.is_empty() {
             return false;
         }
-        self.idle_looks = 0;
+        self.idle_steps = 0;
         let now = self.clock.now();
-        self.looks.on_clock(now);
         if !self.held_off.must_read(now, self.unread) {
             self.run_due(now);
         }
@@ -356,7 +336,7 @@ impl Engine {
         }
         let timeout = (due != Time::MAX).then(|| due.since(now));
         add(&self.shared.stats.sleeps, 1);
-        self.shared.sleep(&self.socket, self.busiest.socket(), timeout, !self.outbox.is_empty());
+        self.shared.sleep(&self.socket, timeout, !self.outbox.is_empty());
         self.held_off.on_slept(due, self.clock.now());
     }
 

@@ -170,7 +170,9 @@ impl Engine {
 
     /// A probe of this session was answered.
     pub(super) fn on_probe_answer(&mut self, now: Time, session: SessionId, length: usize) {
-        let Some(peer) = self.connections.get(session.index()).map(|c| c.peer) else { return };
+        let Some(peer) = self.connections.get(session.index()).map(|c| c.peer.address) else {
+            return;
+        };
         let Some(path) = self.path(session) else { return };
         if path.on_answer(now, length as u32 + ip_udp_bytes(peer)) {
             self.apply_path(session);
@@ -212,8 +214,12 @@ impl Engine {
     /// The kernel has learned that packets to `peer` are too long.
     pub(super) fn on_too_long(&mut self, peer: SocketAddr) {
         let mtu = self.path_mtu(peer);
-        let sessions: Vec<SessionId> =
-            self.connections.values().filter(|c| c.peer == peer).map(|c| c.session).collect();
+        let sessions: Vec<SessionId> = self
+            .connections
+            .values()
+            .filter(|c| c.peer.address == peer)
+            .map(|c| c.session)
+            .collect();
         for session in sessions {
             self.limit_path(session, mtu);
         }

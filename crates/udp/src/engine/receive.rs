@@ -68,21 +68,21 @@ impl Engine {
         datagrams > 0
     }
 
-    pub(super) fn count_received(&mut self, datagrams: u64) {
+    fn count_received(&mut self, datagrams: u64) {
         add(&self.shared.stats.datagrams_received, datagrams);
         self.held_off.on_read(datagrams);
         self.unpublished |= datagrams > 0;
     }
 
     #[inline]
-    pub(super) fn handle_datagram(
+    fn handle_datagram(
         &mut self,
         now: Time,
         meta: &Meta,
         datagram: &mut [u8],
         held: &mut Held<'_>,
     ) {
-        match self.sessions.receive(now, meta.from, datagram) {
+        match self.sessions.receive(now, meta.peer(), datagram) {
             Received::Packet { session, header, extension, payload } => {
                 // It may be what shows that its session is open: its flows know their peers from then on.
                 if self.sessions.has_event() {
@@ -111,7 +111,7 @@ impl Engine {
             unix_ns: at.unwrap_or_else(unix_ns),
             direction: Direction::In,
             from: meta.from,
-            to: self.shared.address,
+            to: self.local_address(meta.to),
             traffic_class: meta.tos,
             ttl: meta.ttl.unwrap_or(0),
             datagram,
@@ -135,18 +135,10 @@ impl Engine {
         payload: Payload<'_, '_>,
     ) {
         // A peer with a key must not touch the flows of another.
-        let owner = self.owners.get_mut(header.flow.index()).and_then(Option::as_mut);
+        let owner = self.owners.get(header.flow.index()).copied().flatten();
         let Some(owner) = owner.filter(|owner| owner.session == session) else { return };
         let place = owner.place;
-        if let Some(ttl) = meta.ttl {
-            owner.hops = Some(TTL.saturating_sub(ttl));
-            owner.marks |= meta.tos & CONGESTED != 0;
-        }
-        let hops = owner.hops;
-        if hops.is_none() && self.looks.is_plain() {
-            self.look_in_detail();
-        }
-        let arrival = self.arrival(now, meta, hops);
+        let arrival = self.arrival(now, meta);
         let seen;
         let observed = match extension {
             Extension::None => Observed::default(),
@@ -172,11 +164,11 @@ impl Engine {
         }
     }
 
-    fn arrival(&self, now: Time, meta: &Meta, hops: Option<u8>) -> Arrival {
+    fn arrival(&self, now: Time, meta: &Meta) -> Arrival {
         Arrival {
             now,
             nic_received_at: self.clock.received(meta, now),
-            hops: hops.unwrap_or(0),
+            hops: meta.ttl.map_or(0, |ttl| TTL.saturating_sub(ttl)),
             marked: meta.tos & CONGESTED == CONGESTED,
             receiver_level: 0,
         }
@@ -190,8 +182,7 @@ impl Engine {
         let ours = connection.flows.iter().find(|&&flow| self.endpoint.peer(flow) == theirs);
         let Some(&flow) = ours else { return };
         header.flow = flow;
-        let hops = meta.ttl.map(|ttl| TTL.saturating_sub(ttl));
-        let arrival = self.arrival(now, meta, hops);
+        let arrival = self.arrival(now, meta);
         self.endpoint.handle_packet(&arrival, &header);
     }
 

@@ -1,6 +1,6 @@
 //! To the socket: packets sealed into bursts, bursts handed to the kernel.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::{io, mem};
 
 use apus_cc::{AlgorithmFields, Ecn};
@@ -11,7 +11,7 @@ use apus_wire::{Body, Extension, SegmentKind};
 use super::{Engine, Owner};
 use crate::capture::unix_ns;
 use crate::pcapng::{Captured, Direction};
-use crate::session::{Extended, MAX_HANDSHAKE_BYTES, SessionId};
+use crate::session::{Extended, MAX_HANDSHAKE_BYTES, Peer, SessionId};
 use crate::stats::add;
 use crate::sys::{Outgoing, TTL};
 
@@ -35,7 +35,7 @@ const DATAGRAM_BYTES: usize = 65_507;
 /// Datagrams of equal length to one peer (the last may be shorter), sent as one.
 #[derive(Default)]
 struct Burst {
-    to: Option<SocketAddr>,
+    to: Option<Peer>,
     tos: u8,
     bytes: Vec<u8>,
     used: usize,
@@ -50,7 +50,7 @@ struct Burst {
 }
 
 impl Burst {
-    fn takes(&self, to: SocketAddr, tos: u8, length: usize) -> bool {
+    fn takes(&self, to: Peer, tos: u8, length: usize) -> bool {
         self.to == Some(to)
             && self.tos == tos
             && !self.closed
@@ -59,7 +59,7 @@ impl Burst {
             && self.used + length <= BURST_BYTES
     }
 
-    fn begin(&mut self, to: SocketAddr, tos: u8, limit: usize) {
+    fn begin(&mut self, to: Peer, tos: u8, limit: usize) {
         self.to = Some(to);
         self.tos = tos;
         self.limit = limit;
@@ -114,7 +114,7 @@ impl Outbox {
 
     /// The burst for a datagram of `length` bytes: the last one to that peer if it takes it, so that
     /// the order stays, otherwise a new one. `limit` counts for a new one.
-    fn burst(&mut self, to: SocketAddr, tos: u8, length: usize, limit: usize) -> &mut Burst {
+    fn burst(&mut self, to: Peer, tos: u8, length: usize, limit: usize) -> &mut Burst {
         let last = self.bursts[..self.filled].iter().rposition(|burst| burst.to == Some(to));
         if let Some(last) = last.filter(|&i| self.bursts[i].takes(to, tos, length)) {
             return &mut self.bursts[last];
@@ -228,9 +228,6 @@ impl Engine {
 
     /// Seals a packet into a burst. One that cannot be sealed counts as lost on the way.
     fn put(&mut self, now: Time, transmit: &Transmit) {
-        if transmit.congestion.ecn != Ecn::NotCapable {
-            self.sees_marks(transmit.flow);
-        }
         let owner = self.owners.get(transmit.flow.index()).copied().flatten();
         let Some(Owner { session, place, .. }) = owner else { return };
         let Some(connection) = self.connections.get(session.index()) else { return };
@@ -251,7 +248,12 @@ impl Engine {
             return;
         }
         let tos = self.config.dscp[usize::from(class)] << 2 | ecn_bits(transmit.congestion.ecn);
-        let limit = self.burst_limit(transmit.flow, header.payload_len());
+        let segmentation = self.socket.segmentation && connection.segmentation;
+        let limit = match header.payload_len() {
+            _ if !segmentation => 1,
+            0 => BURST_PACKETS,
+            _ => part_of(self.endpoint.cwnd(transmit.flow).unwrap_or(1.0)),
+        };
         let burst = self.outbox.burst(to, tos, length, limit);
         let space = burst.space(length);
         let sessions = &mut self.sessions;
@@ -291,21 +293,10 @@ impl Engine {
         self.outbox.forget_empty();
     }
 
-    /// What the peer sends may be marked as well as what goes there: such marks are looked for.
-    #[inline]
-    fn sees_marks(&mut self, flow: FlowId) {
-        if let Some(Some(owner)) = self.owners.get_mut(flow.index()) {
-            owner.marks = true;
-        }
-        if !self.looks.is_detailed() {
-            self.look_in_detail();
-        }
-    }
-
     /// Seals a probe of the path, an IP packet of `length` bytes.
     pub(super) fn put_probe(&mut self, now: Time, session: SessionId, length: u32) {
         let Some(to) = self.connections.get(session.index()).map(|c| c.peer) else { return };
-        let length = length.saturating_sub(ip_udp_bytes(to)) as usize;
+        let length = length.saturating_sub(ip_udp_bytes(to.address)) as usize;
         let burst = self.outbox.burst(to, 0, length, 1);
         if self.sessions.seal_probe(now, session, burst.space(length)) {
             burst.commit(length);
@@ -324,12 +315,10 @@ impl Engine {
         burst.commit(used);
     }
 
-    /// How many packets of a flow go as one.
-    fn burst_limit(&self, flow: FlowId, payload: usize) -> usize {
-        if payload == 0 || !self.socket.segmentation {
-            return if self.socket.segmentation { BURST_PACKETS } else { 1 };
-        }
-        part_of(self.endpoint.cwnd(flow).unwrap_or(1.0))
+    /// This host's address at which datagrams came to or leave from `local`.
+    pub(super) fn local_address(&self, local: Option<IpAddr>) -> SocketAddr {
+        let bound = self.shared.address;
+        local.map_or(bound, |ip| SocketAddr::new(ip, bound.port()))
     }
 
     /// Hands bursts to the kernel at `at` (t1 of what is in them); returns whether all of them went.
@@ -351,9 +340,7 @@ impl Engine {
                     })
                 });
             add(&self.shared.stats.send_calls, 1);
-            let result =
-                if self.send_to_busiest(done) { Ok(1) } else { self.socket.send(outgoing) };
-            match result {
+            match self.socket.send(outgoing) {
                 Ok(sent) => {
                     for i in done..done + sent {
                         self.on_left(at, i);
@@ -362,7 +349,9 @@ impl Engine {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => {
-                    self.on_failure(done, &error);
+                    if !self.send_apart(at, done, &error) {
+                        self.on_failure(done, &error);
+                    }
                     done += 1;
                 }
             }
@@ -371,15 +360,6 @@ impl Engine {
         self.outbox.bursts[..self.outbox.filled].rotate_left(done);
         self.outbox.filled -= done;
         self.outbox.filled == 0
-    }
-
-    /// Hands the burst at `place` to the socket of the busiest peer, if it is the last one, a bare datagram, and
-    /// goes there; false if it did not go.
-    #[inline]
-    fn send_to_busiest(&self, place: usize) -> bool {
-        let [burst] = &self.outbox.bursts[place..self.outbox.filled] else { return false };
-        let bare = burst.packets == 1 && burst.tos == 0;
-        bare && burst.to.is_some_and(|to| self.busiest.send(to, &burst.bytes[..burst.used]))
     }
 
     fn on_left(&mut self, at: Time, burst: usize) {
@@ -404,8 +384,8 @@ impl Engine {
             self.capture(&Captured {
                 unix_ns: unix_ns(),
                 direction: Direction::Out,
-                from: self.shared.address,
-                to,
+                from: self.local_address(to.local),
+                to: to.address,
                 traffic_class: burst.tos,
                 ttl: TTL,
                 datagram,
@@ -414,16 +394,43 @@ impl Engine {
         self.outbox.bursts[place] = burst;
     }
 
+    /// Sends the datagrams of the burst at `place` one by one, if `error` may mean that the kernel cannot split it for
+    /// this peer: a device without checksum offload refuses that (EIO, EINVAL). If single datagrams go, the peer gets
+    /// no bursts any more; if they fail as well, segmentation was not the reason. Returns whether they went.
+    #[cold]
+    fn send_apart(&mut self, at: Time, place: usize, error: &io::Error) -> bool {
+        let burst = &self.outbox.bursts[place];
+        let Some(to) = burst.to.filter(|_| burst.packets > 1) else { return false };
+        if !matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) {
+            return false;
+        }
+        self.renumber_departures();
+        let burst = &self.outbox.bursts[place];
+        let mut datagrams = burst.bytes[..burst.used].chunks(burst.segment.max(1));
+        let all = datagrams.all(|bytes| {
+            let (segment, tos) = (bytes.len(), burst.tos);
+            let outgoing = Outgoing { to, bytes, segment, tos, stamp: false };
+            add(&self.shared.stats.send_calls, 1);
+            // Those for which there is no room now are lost; timers find out.
+            let sent = self.socket.send(std::iter::once(outgoing));
+            sent.is_ok() || sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        });
+        if !all {
+            return false;
+        }
+        for connection in self.connections.values_mut().filter(|c| c.peer == to) {
+            connection.segmentation = false;
+        }
+        self.on_left(at, place);
+        true
+    }
+
     /// A burst that the kernel does not take: its packets are lost, which timers find out.
     fn on_failure(&mut self, burst: usize, error: &io::Error) {
         self.renumber_departures();
         add(&self.shared.stats.send_failures, self.outbox.bursts[burst].packets as u64);
         match (error.raw_os_error(), self.outbox.bursts[burst].to) {
-            (Some(libc::EMSGSIZE), Some(to)) => self.on_too_long(to),
-            // A device without checksum offload refuses segmentation.
-            (Some(libc::EIO | libc::EINVAL), _) if self.outbox.bursts[burst].packets > 1 => {
-                self.socket.segmentation = false;
-            }
+            (Some(libc::EMSGSIZE), Some(to)) => self.on_too_long(to.address),
             _ => {}
         }
     }
@@ -452,12 +459,108 @@ fn ecn_bits(ecn: Ecn) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::atomic::Ordering;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
+    use crate::session::KeyRing;
+    use crate::{Access, Config, Connection, Host, Mode, RegionKey, Request};
 
     #[test]
     fn about_a_quarter_of_the_window_goes_as_one() {
         for (cwnd, packets) in [(0.01, 1), (5.9, 1), (6.1, 2), (7.1, 2), (31.0, 8), (1000.0, 64)] {
             assert_eq!(part_of(cwnd), packets, "{cwnd}");
         }
+    }
+
+    fn inline() -> Host {
+        let address = ([127, 0, 0, 1], 0).into();
+        let mut config = Config::new(address, KeyRing::insecure()).expect("defaults");
+        config.mode = Mode::Inline;
+        config.max_mtu = 1280; // no probes of the path
+        let settings = [("window", "64"), ("min_rto", "600s"), ("initial_rto", "600s")];
+        config.set_algorithm(Some("constant"), &settings).expect("constant");
+        Host::start(config).expect("a host")
+    }
+
+    /// Drives inline hosts until a future is done.
+    fn until<T>(hosts: &[Host], future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return value;
+            }
+            for host in hosts {
+                host.drive();
+            }
+        }
+    }
+
+    /// Writes 1 MiB from the first host; returns datagrams and system calls.
+    fn write(hosts: &[Host], connection: &Connection, region: RegionKey) -> [u64; 2] {
+        let counts = || {
+            let stats = hosts[0].stats().next().expect("an engine");
+            [&stats.datagrams_sent, &stats.send_calls].map(|count| count.load(Ordering::Relaxed))
+        };
+        let before = counts();
+        let write = connection.submit(Request::write(region, 0, vec![1; 1 << 20])).expect("room");
+        until(hosts, write).expect("written");
+        let after = counts();
+        [0, 1].map(|n| after[n] - before[n])
+    }
+
+    #[test]
+    fn a_burst_that_the_kernel_does_not_split_goes_apart_and_only_its_peer_gets_no_more_of_them() {
+        let hosts = [(); 3].map(|()| inline());
+        let [client, first, second] = &hosts;
+        if !client.engine().socket.segmentation {
+            return; // a kernel without it
+        }
+        let regions = [first, second]
+            .map(|host| host.register(vec![0; 1 << 20], Access::Write).expect("memory"));
+        let connections = [first, second].map(|host| {
+            until(&hosts, client.connect_async(host.local_addr(), 1, None)).expect("connected")
+        });
+        let to_first = || write(&hosts, &connections[0], regions[0].key());
+
+        client.engine().socket.omit_checksums(true);
+        to_first();
+        client.engine().socket.omit_checksums(false);
+        let lost = client.stats().map(|s| s.send_failures.load(Ordering::Relaxed)).sum::<u64>();
+        assert_eq!(lost, 0, "each datagram went by itself");
+        let gets_bursts = |host: &Host| {
+            let engine = client.engine();
+            let mut all = engine.connections.values();
+            all.find(|c| c.peer.address == host.local_addr()).map(|c| c.segmentation)
+        };
+        assert_eq!((gets_bursts(first), gets_bursts(second)), (Some(false), Some(true)));
+        // A quarter of the window of 64 packets goes as one.
+        let [datagrams, calls] = write(&hosts, &connections[1], regions[1].key());
+        assert!(calls * 4 < datagrams, "{datagrams} datagrams by {calls} calls");
+    }
+
+    #[test]
+    fn a_send_that_fails_for_another_reason_leaves_segmentation_on() {
+        let hosts = [(); 2].map(|()| inline());
+        let [client, server] = &hosts;
+        let region = server.register(vec![0; 1 << 20], Access::Write).expect("memory");
+        let connecting = client.connect_async(server.local_addr(), 1, None);
+        let connection = until(&hosts, connecting).expect("connected");
+        {
+            // A source address that is not this host's (RFC 5737): EINVAL, split or not.
+            let mut engine = client.engine();
+            let own = engine.connections.values_mut().next().expect("one");
+            own.peer.local = Some([192, 0, 2, 1].into());
+        }
+        let write = Request::write(region.key(), 0, vec![1; 1 << 20]);
+        let _write = connection.submit(write).expect("room");
+        client.drive();
+        let failures = client.stats().map(|s| s.send_failures.load(Ordering::Relaxed)).sum::<u64>();
+        assert!(failures > 0);
+        let engine = client.engine();
+        assert!(engine.socket.segmentation && engine.connections.values().all(|c| c.segmentation));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! The kernel divides peers among the sockets of a port, always in the same way, so that a connection
 //! belongs to the engine that hears its peer. Which one that is shows when the peer first answers: an
-//! engine that gets an answer which is not its own tells the others, and the one that asked hands its
-//! question over.
+//! engine that gets an answer which is not its own tells the one that asked for this peer, once per question, and that
+//! one hands its question over. Nothing else that a stranger sends reaches another engine.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use apus_units::Time;
 
@@ -20,8 +20,9 @@ use crate::session::KeyId;
 #[derive(Default)]
 pub(crate) struct Siblings {
     engines: OnceLock<Vec<Arc<EngineShared>>>,
-    /// Connections that are being opened from here, by any of them.
-    asking: AtomicUsize,
+    /// Questions: peers that connections are being opened to, with the number of the engine that asks, and whether it
+    /// was told that another engine hears the peer.
+    questions: Mutex<BTreeMap<(SocketAddr, u32), bool>>,
 }
 
 impl Siblings {
@@ -29,6 +30,27 @@ impl Siblings {
     pub(crate) fn set(&self, engines: Vec<Arc<EngineShared>>) {
         // It is called once.
         let _ = self.engines.set(engines);
+    }
+
+    fn ask(&self, peer: SocketAddr, engine: u32) {
+        self.questions().insert((peer, engine), false);
+    }
+
+    fn end(&self, peer: SocketAddr, engine: u32) {
+        self.questions().remove(&(peer, engine));
+    }
+
+    /// The engines other than `engine` that ask for `peer` and have not been told yet where it is heard; from now on
+    /// they count as told.
+    fn to_tell(&self, peer: SocketAddr, engine: u32) -> Vec<u32> {
+        let mut questions = self.questions();
+        let open = questions.range_mut((peer, 0)..=(peer, u32::MAX));
+        let open = open.filter(|((_, by), told)| *by != engine && !**told);
+        open.map(|(&(_, by), told)| (*told = true, by).1).collect()
+    }
+
+    fn questions(&self) -> std::sync::MutexGuard<'_, BTreeMap<(SocketAddr, u32), bool>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn engines(&self) -> &[Arc<EngineShared>] {
@@ -40,18 +62,19 @@ impl Siblings {
 pub(super) struct Asked {
     key: Option<KeyId>,
     reply: oneshot::Sender<Result<Connection, ConnectError>>,
-    /// Counts it.
     _asking: Asking,
 }
 
 impl Asked {
     pub(super) fn new(
         siblings: &Arc<Siblings>,
+        (peer, engine): (SocketAddr, u32),
         key: Option<KeyId>,
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     ) -> Self {
-        siblings.asking.fetch_add(1, Ordering::Relaxed);
-        Self { key, reply, _asking: Asking(Arc::clone(siblings)) }
+        siblings.ask(peer, engine);
+        let asking = Asking { siblings: Arc::clone(siblings), peer, engine };
+        Self { key, reply, _asking: asking }
     }
 
     /// Whether the application has given it up: its time was over.
@@ -65,11 +88,16 @@ impl Asked {
     }
 }
 
-struct Asking(Arc<Siblings>);
+/// A question, which ends with it.
+struct Asking {
+    siblings: Arc<Siblings>,
+    peer: SocketAddr,
+    engine: u32,
+}
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.asking.fetch_sub(1, Ordering::Relaxed);
+        self.siblings.end(self.peer, self.engine);
     }
 }
 
@@ -77,13 +105,10 @@ impl Engine {
     /// A peer that proves a key has answered something that this engine did not ask.
     #[cold]
     pub(super) fn on_stray(&self, peer: SocketAddr) {
-        // Old answers come too: only while somebody asks is anyone told.
-        if self.siblings.asking.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let others = self.siblings.engines().iter().enumerate();
-        for (_, engine) in others.filter(|&(index, _)| index != self.index as usize) {
-            engine.submit_surely(Command::Elsewhere { peer, engine: self.index });
+        for asker in self.siblings.to_tell(peer, self.index) {
+            if let Some(engine) = self.siblings.engines().get(asker as usize) {
+                engine.submit_surely(Command::Elsewhere { peer, engine: self.index });
+            }
         }
     }
 
@@ -105,8 +130,9 @@ impl Engine {
         which: fn(&Asked) -> bool,
     ) -> Option<(Asked, Vec<u8>)> {
         let mut all = self.connections.values_mut();
-        let wanted =
-            |c: &super::connect::Connection| c.peer == peer && c.asked.as_ref().is_some_and(which);
+        let wanted = |c: &super::connect::Connection| {
+            c.peer.address == peer && c.asked.as_ref().is_some_and(which)
+        };
         let connection = all.find(|connection| wanted(connection))?;
         let taken = connection.asked.take().zip(Some(connection.classes.clone()));
         let session = connection.session;
@@ -114,5 +140,29 @@ impl Engine {
         self.sessions.close(now, session);
         self.remove(now, session, End::ClosedHere);
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_answered_once_and_only_for_its_peer() {
+        let [peer, stranger]: [SocketAddr; 2] = [1, 2].map(|n| ([10, 0, 0, n], 7000).into());
+        let siblings = Siblings::default();
+        assert!(siblings.to_tell(peer, 1).is_empty(), "no engine asks");
+        siblings.ask(peer, 0);
+        siblings.ask(peer, 1);
+        assert!(siblings.to_tell(stranger, 2).is_empty(), "no engine asks for this one");
+        assert_eq!(siblings.to_tell(peer, 1), [0], "engine 1 hears the peer itself");
+        // Packets may be repeated by anyone.
+        assert!(siblings.to_tell(peer, 1).is_empty());
+        assert_eq!(siblings.to_tell(peer, 2), [1]);
+        siblings.ask(peer, 0);
+        assert_eq!(siblings.to_tell(peer, 1), [0], "another question");
+        siblings.end(peer, 0);
+        siblings.end(peer, 1);
+        assert!(siblings.to_tell(peer, 2).is_empty());
     }
 }

@@ -18,7 +18,6 @@ impl Engine {
         }
         let (rare, ring) = self.shared.waiting();
         let now = self.clock.now();
-        self.looks.on_clock(now);
         // A connection closes after the ops that were submitted before.
         let most = if rare == 0 { ring.min(SUBMISSIONS) } else { ring };
         for _ in 0..most {

@@ -49,7 +49,7 @@ counters! {
     dropped_forged,
     /// Dropped: a handshake that does not prove a key that is known.
     dropped_unproven,
-    /// Dropped: a handshake packet that fits nothing under way.
+    /// Dropped: a handshake packet that proves a known key and fits no handshake in progress.
     dropped_stray,
     /// Dropped: no room for another session.
     dropped_full,

@@ -1,12 +1,11 @@
 //! What the session table says to its caller.
 
+use apus_wire::{EncodeError, Extension, Header};
 use std::error::Error;
 use std::fmt;
-use std::net::SocketAddr;
-
-use apus_wire::{EncodeError, Extension, Header};
 
 use super::key::KeyId;
+use super::peer::Peer;
 
 /// A session of one table. Not given again until 4096 others have taken its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +39,7 @@ pub enum Event {
         /// The session that would be.
         session: SessionId,
         /// The peer.
-        from: SocketAddr,
+        from: Peer,
         /// The key that it holds.
         key: KeyId,
         /// What its application says.
@@ -169,7 +168,7 @@ pub enum Dropped {
     Forged,
     /// A handshake that does not prove a known key.
     Unproven,
-    /// A handshake packet that fits nothing under way.
+    /// A handshake packet that proves a known key and fits no handshake in progress.
     Stray,
     /// No room for another session.
     Full,

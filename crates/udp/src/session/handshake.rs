@@ -1,7 +1,5 @@
 //! Opening sessions, from both sides. See the module's documentation for the messages.
 
-use std::net::SocketAddr;
-
 use apus_units::Time;
 use zeroize::Zeroizing;
 
@@ -12,6 +10,7 @@ use super::key::{Credential, KeyId, KeyRing};
 use super::noise::{NOISE_OVERHEAD, Noise, Prologue};
 use super::outgoing::Reply;
 use super::packet::{Handshake, Message, Refusal, proven};
+use super::peer::Peer;
 use super::state::{Doubt, Session, Stage, want};
 use super::table::Sessions;
 
@@ -67,10 +66,11 @@ impl Sessions {
     pub fn connect(
         &mut self,
         now: Time,
-        peer: SocketAddr,
+        peer: impl Into<Peer>,
         key: KeyId,
         hello: &[u8],
     ) -> Result<SessionId, ConnectError> {
+        let peer = peer.into();
         if hello.len() > MAX_HELLO_BYTES {
             return Err(ConnectError::HelloTooLong);
         }
@@ -138,7 +138,7 @@ impl Sessions {
     pub(crate) fn on_handshake(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        from: Peer,
         datagram: &[u8],
     ) -> Received<'static> {
         let Some(packet) = Handshake::parse(datagram) else {
@@ -153,7 +153,7 @@ impl Sessions {
         let done = match packet.message {
             Message::Hello => {
                 let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
-                let cookie = self.baker.make(now, from, key, initiator);
+                let cookie = self.baker.make(now, from.address, key, initiator);
                 self.reply(Reply::Cookie { to: from, mode, key, initiator, cookie });
                 Ok(())
             }
@@ -169,7 +169,7 @@ impl Sessions {
     }
 
     /// The session of ours that an answer belongs to.
-    fn ours(&mut self, from: SocketAddr, packet: &Handshake<'_>) -> Result<&mut Session, Dropped> {
+    fn ours(&mut self, from: Peer, packet: &Handshake<'_>) -> Result<&mut Session, Dropped> {
         self.get_mut(SessionId(packet.initiator))
             .filter(|s| s.peer == from && s.key == packet.key && s.mode == packet.mode)
             .ok_or(Dropped::Stray)
@@ -178,7 +178,7 @@ impl Sessions {
     fn on_cookie(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        from: Peer,
         packet: &Handshake<'_>,
         cookie: Cookie,
     ) -> Result<(), Dropped> {
@@ -204,13 +204,13 @@ impl Sessions {
     fn on_init(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        from: Peer,
         packet: &Handshake<'_>,
         cookie: Cookie,
         message: &[u8],
     ) -> Result<(), Dropped> {
         let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
-        if !self.baker.is_good(now, from, key, initiator, cookie) {
+        if !self.baker.is_good(now, from.address, key, initiator, cookie) {
             return Err(Dropped::Unproven);
         }
         if self.is_again(from, initiator, cookie) {
@@ -258,7 +258,7 @@ impl Sessions {
 
     /// Whether an Init was seen before: then it is answered as before, if it is answered already. A
     /// new Init of the same initiator takes the old one's place.
-    fn is_again(&mut self, from: SocketAddr, initiator: u32, cookie: Cookie) -> bool {
+    fn is_again(&mut self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
         let connected = self.by_peer.get(&from).and_then(|&id| self.get(id));
         if connected.is_some_and(|s| s.initiator == initiator && s.shown == Some(cookie)) {
             return true;
@@ -277,7 +277,7 @@ impl Sessions {
 
     /// Both sides asking at once must not yield two sessions: the smaller process number opens.
     /// And nobody talks to itself: a packet of our own that comes back proves nothing.
-    fn yield_to(&mut self, from: SocketAddr, instance: &[u8; 16]) -> Result<(), Dropped> {
+    fn yield_to(&mut self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
         if *instance == self.instance {
             return Err(Dropped::Stray);
         }
@@ -296,7 +296,7 @@ impl Sessions {
     fn on_response(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        from: Peer,
         packet: &Handshake<'_>,
         message: &[u8],
     ) -> Result<(), Dropped> {
@@ -333,7 +333,7 @@ impl Sessions {
 
     fn on_refused(
         &mut self,
-        from: SocketAddr,
+        from: Peer,
         packet: &Handshake<'_>,
         why: Refusal,
     ) -> Result<(), Dropped> {

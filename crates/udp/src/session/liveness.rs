@@ -4,6 +4,7 @@ use apus_units::{Span, Time};
 
 use super::event::{Dropped, End, Received, SessionId};
 use super::packet;
+use super::peer::Peer;
 use super::state::{Doubt, Stage, want};
 use super::table::Sessions;
 
@@ -85,7 +86,7 @@ impl Sessions {
     pub(crate) fn on_unknown(
         &mut self,
         now: Time,
-        from: std::net::SocketAddr,
+        from: Peer,
         datagram: &[u8],
     ) -> Received<'static> {
         let Some((remote, _)) = packet::parse_unknown(datagram) else {
@@ -94,10 +95,10 @@ impl Sessions {
         let until = now.saturating_add(self.config.suspect_timeout);
         let id = self.by_peer.get(&from).copied();
         let Some(session) = id.and_then(|id| self.get_mut(id)) else {
-            return self.drop(Dropped::Stray);
+            return self.drop(Dropped::UnknownSession);
         };
         if !session.is_connected() || session.remote != remote {
-            return self.drop(Dropped::Stray);
+            return self.drop(Dropped::UnknownSession);
         }
         if session.doubt.is_none_or(|doubt| doubt.reason == End::Idle) {
             let id = session.id;

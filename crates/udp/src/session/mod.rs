@@ -61,6 +61,7 @@ mod noise;
 mod outgoing;
 mod packet;
 mod packet_key;
+mod peer;
 mod protect;
 mod random;
 mod rotation;
@@ -79,5 +80,6 @@ pub use event::{AcceptError, ConnectError, Dropped, End, Event, Received, SealEr
 pub(crate) use guard::guard_bytes;
 pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
 pub use key::{KeyError, KeyId, KeyRing, MAX_KEYS, SharedKey};
+pub use peer::Peer;
 pub use table::Sessions;
 pub use traffic::Extended;

@@ -1,7 +1,5 @@
 //! What a table of sessions sends of its own: answers to strangers, and what sessions want.
 
-use std::net::SocketAddr;
-
 use apus_units::{Span, Time};
 
 use super::cipher::Mode;
@@ -10,6 +8,7 @@ use super::event::SessionId;
 use super::handshake;
 use super::key::KeyId;
 use super::packet::{self, Command, Handshake, Message, Refusal};
+use super::peer::Peer;
 use super::state::want;
 use super::table::Sessions;
 
@@ -23,9 +22,9 @@ const UNKNOWN_EVERY: Span = Span::from_us(100);
 
 /// An answer that costs no session.
 pub(crate) enum Reply {
-    Cookie { to: SocketAddr, mode: Mode, key: KeyId, initiator: u32, cookie: Cookie },
-    Refused { to: SocketAddr, mode: Mode, key: KeyId, initiator: u32, why: Refusal },
-    Unknown { to: SocketAddr, session: u32, number: u32 },
+    Cookie { to: Peer, mode: Mode, key: KeyId, initiator: u32, cookie: Cookie },
+    Refused { to: Peer, mode: Mode, key: KeyId, initiator: u32, why: Refusal },
+    Unknown { to: Peer, session: u32, number: u32 },
 }
 
 impl Sessions {
@@ -38,7 +37,7 @@ impl Sessions {
 
     /// Writes the next packet of the session layer's own to `out` ([`handshake::MAX_HANDSHAKE_BYTES`]
     /// suffice), and returns where it goes and its length. A packet that does not fit is dropped.
-    pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
+    pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(Peer, usize)> {
         while let Some(reply) = self.replies.pop_front() {
             if let Some(sent) = self.write_reply(&reply, out) {
                 return Some(sent);
@@ -52,7 +51,7 @@ impl Sessions {
         None
     }
 
-    fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<(SocketAddr, usize)> {
+    fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<(Peer, usize)> {
         let (to, mode, key, initiator, message) = match *reply {
             Reply::Cookie { to, mode, key, initiator, cookie } => {
                 (to, mode, key, initiator, Message::Cookie(cookie))
@@ -71,12 +70,7 @@ impl Sessions {
         Some((to, packet.write(credential, out)?))
     }
 
-    fn write_wanted(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        out: &mut [u8],
-    ) -> Option<(SocketAddr, usize)> {
+    fn write_wanted(&mut self, now: Time, id: SessionId, out: &mut [u8]) -> Option<(Peer, usize)> {
         let session = self.get_mut(id).filter(|session| session.wants != 0)?;
         let wanted = session.wants & session.wants.wrapping_neg();
         session.wants &= !wanted;
@@ -107,7 +101,7 @@ impl Sessions {
     }
 
     /// Tells a peer that its session is not known, unless many were told just now.
-    pub(crate) fn reply_unknown(&mut self, now: Time, to: SocketAddr, session: u32, number: u32) {
+    pub(crate) fn reply_unknown(&mut self, now: Time, to: Peer, session: u32, number: u32) {
         if now >= self.next_unknown {
             self.next_unknown = now.saturating_add(UNKNOWN_EVERY);
             self.reply(Reply::Unknown { to, session, number });

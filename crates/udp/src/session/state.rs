@@ -1,7 +1,5 @@
 //! One session, from the first Hello to its end.
 
-use std::net::SocketAddr;
-
 use apus_units::Time;
 
 use super::cipher::Mode;
@@ -10,6 +8,7 @@ use super::event::{End, SessionId};
 use super::guard::Guard;
 use super::key::KeyId;
 use super::noise::Noise;
+use super::peer::Peer;
 use super::window::Accepted;
 
 /// Where a session stands.
@@ -52,7 +51,7 @@ pub(crate) struct Doubt {
 /// One session.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    pub(crate) peer: SocketAddr,
+    pub(crate) peer: Peer,
     pub(crate) key: KeyId,
     /// What its initiator proposed, and a responder took.
     pub(crate) mode: Mode,
@@ -83,7 +82,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(
         id: SessionId,
-        peer: SocketAddr,
+        peer: Peer,
         key: KeyId,
         mode: Mode,
         stage: Stage,

@@ -1,9 +1,7 @@
 //! The table of sessions: who is in it, and what is due when.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
-
 use apus_units::Time;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::cipher::{Cipher, Mode};
 use super::config::{Config, MAX_SESSIONS};
@@ -13,6 +11,7 @@ use super::event::{End, Event, SessionId};
 use super::guard::{Guard, guard_bytes};
 use super::key::{KeyId, KeyRing};
 use super::outgoing::Reply;
+use super::peer::Peer;
 use super::random::Random;
 use super::state::{Session, Stage, want};
 
@@ -37,9 +36,9 @@ pub struct Sessions {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// The one session of an address that is being opened from here, or connected.
-    pub(crate) by_peer: BTreeMap<SocketAddr, SessionId>,
+    pub(crate) by_peer: BTreeMap<Peer, SessionId>,
     /// Sessions that peers have asked for, by address and initiator's number, until confirmed.
-    pub(crate) pending: BTreeMap<(SocketAddr, u32), SessionId>,
+    pub(crate) pending: BTreeMap<(Peer, u32), SessionId>,
     timers: BTreeSet<(Time, SessionId)>,
     /// Sessions that have something to send.
     pub(super) outbox: VecDeque<SessionId>,
@@ -122,7 +121,7 @@ impl Sessions {
 
     /// The peer of a session that is in the table.
     #[must_use]
-    pub fn peer(&self, id: SessionId) -> Option<SocketAddr> {
+    pub fn peer(&self, id: SessionId) -> Option<Peer> {
         self.get(id).map(|s| s.peer)
     }
 
@@ -221,7 +220,7 @@ impl Sessions {
     pub(crate) fn insert(
         &mut self,
         now: Time,
-        peer: SocketAddr,
+        peer: Peer,
         key: KeyId,
         mode: Mode,
         stage: Stage,

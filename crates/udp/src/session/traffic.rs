@@ -1,7 +1,5 @@
 //! Packets of the transport, and control packets: sealed and opened in place.
 
-use std::net::SocketAddr;
-
 use apus_units::Time;
 use apus_wire::{
     Body, Decoded, EncodeError, Extension, Header, decode_extended, encode_extended, open,
@@ -10,6 +8,7 @@ use apus_wire::{
 use super::event::{Dropped, End, Received, SealError, SessionId};
 use super::guard::{Guard, guard_bytes, numbers};
 use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
+use super::peer::Peer;
 use super::state::{Session, Stage, want};
 use super::table::Sessions;
 use super::window::expand;
@@ -43,9 +42,10 @@ impl Sessions {
     pub fn receive<'d>(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        from: impl Into<Peer>,
         datagram: &'d mut [u8],
     ) -> Received<'d> {
+        let from = from.into();
         if datagram.first() == Some(&0) && datagram.get(KIND_AT).copied().is_some_and(is_own) {
             return self.receive_own(now, from, datagram);
         }
@@ -86,12 +86,12 @@ impl Sessions {
     /// A switch's word: a datagram of its own with a checksum and no more (Bolt §4.3). It says nothing of
     /// the peer, so the session is as it was.
     #[cold]
-    fn on_signal(&mut self, from: SocketAddr, datagram: &[u8]) -> Received<'static> {
+    fn on_signal(&mut self, from: Peer, datagram: &[u8]) -> Received<'static> {
         let Ok((header, _)) = open(datagram) else { return self.drop(Dropped::Malformed) };
         let session = self.by_peer.get(&from).copied().filter(|&id| self.is_connected(id));
         match session {
             Some(session) => Received::Signal { session, header },
-            None => self.drop(Dropped::Stray),
+            None => self.drop(Dropped::UnknownSession),
         }
     }
 
@@ -169,12 +169,7 @@ impl Sessions {
 
     /// A packet whose kind is the session layer's.
     #[cold]
-    fn receive_own(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        datagram: &mut [u8],
-    ) -> Received<'static> {
+    fn receive_own(&mut self, now: Time, from: Peer, datagram: &mut [u8]) -> Received<'static> {
         match datagram[KIND_AT] {
             kind::CONTROL => self.on_control(now, from, datagram),
             kind::UNKNOWN => self.on_unknown(now, from, datagram),
@@ -182,12 +177,7 @@ impl Sessions {
         }
     }
 
-    fn on_control(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        datagram: &mut [u8],
-    ) -> Received<'static> {
+    fn on_control(&mut self, now: Time, from: Peer, datagram: &mut [u8]) -> Received<'static> {
         let carried = datagram.len().checked_sub(CONTROL_BYTES + self.overhead());
         let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);
         let fits = |command: &Command| carried.is_some_and(|bytes| command.may_carry(bytes));
@@ -222,7 +212,7 @@ impl Sessions {
     fn open(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        from: Peer,
         header_end: usize,
         datagram: &mut [u8],
     ) -> Result<Opened, Dropped> {

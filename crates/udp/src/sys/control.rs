@@ -1,6 +1,6 @@
 //! Control messages, written and read by hand: aligned headers followed by their data.
 
-/// Bytes for the control messages of one datagram: at most five, of 72 bytes at most.
+/// Bytes for the control messages of one datagram: at most five, of 64 bytes at most.
 pub(super) const CONTROL_BYTES: usize = 256;
 
 /// A buffer for control messages, aligned as their headers must be.

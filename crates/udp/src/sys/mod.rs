@@ -5,15 +5,13 @@
 //! wrapped so that its callers need none.
 
 mod address;
-mod connected;
 mod control;
 mod departures;
-mod plain;
 mod receive;
 mod send;
 mod socket;
 
 pub(crate) use departures::Departure;
-pub(crate) use receive::{Looked, Meta, ReceiveBuffers};
+pub(crate) use receive::{Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;
 pub(crate) use socket::{Socket, TTL};

@@ -3,12 +3,13 @@
 
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ptr;
 
 use super::address;
 use super::control::{CONTROL_BYTES, Control, int};
 use super::socket::{Socket, check};
+use crate::session::Peer;
 
 /// Datagrams, or aggregates of datagrams, per system call: of full aggregates as much as stays in a core's
 /// second-level cache until it is read.
@@ -20,6 +21,8 @@ const BUFFER_BYTES: usize = 65_536;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub(crate) from: SocketAddr,
+    /// Where it was sent to, if the socket is bound to all addresses.
+    pub(crate) to: Option<IpAddr>,
     /// Bytes in all.
     pub(crate) length: usize,
     /// Bytes of each datagram of the aggregate but the last.
@@ -35,27 +38,11 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Of a datagram of which nothing else is known.
-    pub(super) fn bare(from: SocketAddr, length: usize) -> Self {
-        Self {
-            from,
-            length,
-            segment: length,
-            ttl: None,
-            tos: 0,
-            received_at: None,
-            nic_received_at: None,
-        }
+    /// Who sent it, and to which address.
+    #[inline]
+    pub(crate) fn peer(&self) -> Peer {
+        Peer { address: self.from, local: self.to }
     }
-}
-
-/// What a look for a single datagram finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Looked {
-    Datagram,
-    Nothing,
-    /// An error of the path (ICMP), of which the kernel tells once: there may be datagrams behind it.
-    Error,
 }
 
 /// Where datagrams go, a quarter of a megabyte.
@@ -81,49 +68,14 @@ impl ReceiveBuffers {
         }
     }
 
-    /// How many datagrams, or aggregates, the last call of [`Socket::receive`] brought.
+    /// Number of datagrams or aggregates that the last call of [`Socket::receive`] brought.
     pub(crate) fn len(&self) -> usize {
         self.metas.len()
     }
 
-    /// Whether the first of those is several in one.
+    /// Whether the first of these is an aggregate of several datagrams.
     pub(crate) fn is_aggregate(&self) -> bool {
         self.metas.first().is_some_and(|meta| meta.segment < meta.length)
-    }
-
-    /// Where a single datagram goes.
-    pub(super) fn first(&mut self) -> &mut [u8] {
-        &mut self.bytes[..BUFFER_BYTES]
-    }
-
-    /// A single datagram has come.
-    pub(super) fn set(&mut self, meta: Meta) {
-        self.metas.clear();
-        self.metas.push(meta);
-    }
-
-    /// A system call that asked for a single datagram has failed.
-    pub(super) fn set_failed(&mut self) -> Looked {
-        self.metas.clear();
-        match io::Error::last_os_error().kind() {
-            io::ErrorKind::WouldBlock => Looked::Nothing,
-            _ => Looked::Error,
-        }
-    }
-
-    /// Whom the first datagram of the last call is from.
-    pub(crate) fn from(&self) -> Option<SocketAddr> {
-        self.metas.first().map(|meta| meta.from)
-    }
-
-    /// Whether the kernel has not said when it received what the last call brought.
-    pub(crate) fn is_undated(&self) -> bool {
-        self.metas.first().is_some_and(|meta| meta.received_at.is_none())
-    }
-
-    /// When the kernel received the datagrams of the last call, which says nothing of it.
-    pub(crate) fn set_received_at(&mut self, at: i128) {
-        self.metas.iter_mut().for_each(|meta| meta.received_at = Some(at));
     }
 
     /// What the last call of [`Socket::receive`] brought.
@@ -196,7 +148,16 @@ fn meta(
     control_length: usize,
 ) -> Meta {
     let from = address::decode(name).unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
-    let mut meta = Meta::bare(from, length);
+    let mut meta = Meta {
+        from,
+        to: None,
+        length,
+        segment: length,
+        ttl: None,
+        tos: 0,
+        received_at: None,
+        nic_received_at: None,
+    };
     for (level, kind, data) in control.messages(control_length) {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
@@ -204,6 +165,16 @@ fn meta(
             }
             (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                 meta.tos = int(data).map_or(0, |tos| tos as u8);
+            }
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                // An in_pktinfo: interface, the local address to answer from, destination.
+                let local: Option<[u8; 4]> = data.get(4..).and_then(|d| d.first_chunk().copied());
+                meta.to = local.map(|octets| Ipv4Addr::from(octets).into());
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                // An in6_pktinfo: destination, interface.
+                let local: Option<[u8; 16]> = data.first_chunk().copied();
+                meta.to = local.map(|octets| Ipv6Addr::from(octets).into());
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
                 let segment = int(data).and_then(|s| usize::try_from(s).ok());

@@ -17,6 +17,8 @@ pub(crate) struct Socket {
     fd: OwnedFd,
     /// Whether its addresses are IPv6.
     pub(super) v6: bool,
+    /// Whether it is bound to all addresses, so that datagrams come with the one that they were sent to.
+    any: bool,
     /// Whether the kernel splits large sends (UDP_SEGMENT).
     pub(crate) segmentation: bool,
 }
@@ -25,23 +27,29 @@ impl Socket {
     /// Opens a socket at `bind`, with kernel buffers of `buffer` bytes if the system allows that many.
     /// With `shared`, several sockets may have the same address, and peers are divided among them.
     pub(crate) fn open(bind: SocketAddr, buffer: u32, shared: bool) -> io::Result<Self> {
-        let socket = Self::unbound(bind.is_ipv6(), buffer)?;
+        let mut socket = Self::unbound(bind.is_ipv6(), buffer)?;
+        socket.any = bind.ip().is_unspecified();
+        if socket.any && socket.v6 {
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+        } else if socket.any {
+            socket.set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+        }
         if shared {
-            socket.share_port(true)?;
+            socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
         socket.bind(bind)?;
         Ok(socket)
     }
 
     /// A socket with all its options, without an address.
-    pub(super) fn unbound(v6: bool, buffer: u32) -> io::Result<Self> {
+    fn unbound(v6: bool, buffer: u32) -> io::Result<Self> {
         let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(family, kind, 0) })?;
         // SAFETY: the kernel has just made this descriptor for us.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut socket = Self { fd, v6, segmentation: false };
+        let mut socket = Self { fd, v6, any: false, segmentation: false };
         if v6 {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(TTL))?;
@@ -55,45 +63,22 @@ impl Socket {
         socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, buffer)?;
         // Kernels before 4.18 do not have it; everything works without.
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        socket.aggregate(true);
-        socket.detail(true)?;
+        // Kernels before 5.0 do not aggregate; everything works without.
+        let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        if v6 {
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        } else {
+            socket.set(libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
+            socket.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+        }
         Ok(socket)
     }
 
-    pub(super) fn bind(&self, address: SocketAddr) -> io::Result<()> {
+    fn bind(&self, address: SocketAddr) -> io::Result<()> {
         let (raw, length) = address::encode(address);
         // SAFETY: the address is valid for `length` bytes for the duration of the call.
         check(unsafe { libc::bind(self.raw(), (&raw const raw).cast(), length) }).map(drop)
-    }
-
-    /// Whether other sockets of this user that say the same may be bound to its address from now on.
-    pub(super) fn share_port(&self, on: bool) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
-    }
-
-    /// Whether what is received may come aggregated. What was before stays so until it is read, but once it is off the
-    /// kernel does not say of what.
-    pub(crate) fn aggregate(&self, on: bool) {
-        // Kernels before 5.0 do not have it; everything works without.
-        let _ = self.set(libc::SOL_UDP, libc::UDP_GRO, i32::from(on));
-    }
-
-    /// With `on`, what is received comes with TTL, DSCP, ECN and [`Socket::timestamp`]s of what is received;
-    /// without, bare.
-    pub(crate) fn detail(&self, on: bool) -> io::Result<()> {
-        let value = i32::from(on);
-        if self.v6 {
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, value)?;
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, value)?;
-        } else {
-            self.set(libc::IPPROTO_IP, libc::IP_RECVTTL, value)?;
-            self.set(libc::IPPROTO_IP, libc::IP_RECVTOS, value)?;
-        }
-        if on {
-            self.timestamp(false)
-        } else {
-            self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0)
-        }
     }
 
     /// Asks for the time at which the kernel, and the NIC if it can, received each datagram; with
@@ -124,6 +109,15 @@ impl Socket {
         address::decode(&storage).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
+    /// The address from which the kernel would send to `peer` first. `None` if the socket has only one address, or if
+    /// there is no route.
+    pub(crate) fn source_to(&self, peer: SocketAddr) -> Option<IpAddr> {
+        if !self.any {
+            return None;
+        }
+        Some(probe(peer).ok()?.local_addr().ok()?.ip())
+    }
+
     /// The kernel's idea of the MTU of the path to `peer`, in bytes of an IP packet.
     pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
         // Only a connected socket tells, and ours serves many peers.
@@ -148,6 +142,12 @@ impl Socket {
         Ok(value.max(0) as u32)
     }
 
+    /// Sends without UDP checksums, if `on`: the kernel then refuses segmentation (EINVAL).
+    #[cfg(test)]
+    pub(crate) fn omit_checksums(&self, on: bool) {
+        self.set(libc::SOL_SOCKET, libc::SO_NO_CHECK, i32::from(on)).expect("an option of Linux");
+    }
+
     fn set(&self, level: i32, option: i32, value: i32) -> io::Result<()> {
         let length = size_of::<i32>() as libc::socklen_t;
         // SAFETY: the value is valid for the size of an int.
@@ -163,7 +163,7 @@ impl Socket {
 }
 
 /// A socket connected to `peer`, of which the kernel tells how it goes there; nothing is sent.
-pub(super) fn probe(peer: SocketAddr) -> io::Result<UdpSocket> {
+fn probe(peer: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr =
         if peer.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let probe = UdpSocket::bind((any, 0))?;

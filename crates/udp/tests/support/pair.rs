@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use apus_udp::{Config, Connection, Host, Mode, Op, Request, Stats};
@@ -56,10 +55,6 @@ impl Pair {
 
     pub fn stats(&self) -> [&Stats; 2] {
         [&self.client, &self.server].map(|host| host.stats().next().expect("an engine"))
-    }
-
-    pub fn plain_looks(&self) -> [u64; 2] {
-        self.stats().map(|stats| stats.plain_looks.load(Ordering::Relaxed))
     }
 }
 

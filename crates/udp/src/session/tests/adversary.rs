@@ -88,9 +88,9 @@ fn a_forged_unknown_ends_nothing_while_the_peer_answers() {
     assert!(world.hosts[0].table.is_connected(ours));
     assert!(world.hosts[0].events.is_empty());
     let from_elsewhere = Datagram { from: elsewhere(), ..forged.clone() };
-    assert_eq!(world.deliver(&from_elsewhere), Some(Dropped::Stray));
+    assert_eq!(world.deliver(&from_elsewhere), Some(Dropped::UnknownSession));
     let other = packet::write_unknown(true, theirs.get() ^ 1, 0).to_vec();
-    assert_eq!(world.deliver(&Datagram { bytes: other, ..forged }), Some(Dropped::Stray));
+    assert_eq!(world.deliver(&Datagram { bytes: other, ..forged }), Some(Dropped::UnknownSession));
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl World {
             let mut out = [0; MAX_HANDSHAKE_BYTES];
             while let Some((to, length)) = host.table.poll_transmit(self.now, &mut out) {
                 let bytes = out[..length].to_vec();
-                fresh.push(Datagram { from: host.address, to, bytes });
+                fresh.push(Datagram { from: host.address, to: to.address, bytes });
             }
         }
         self.wire.extend(fresh.iter().cloned());
@@ -193,7 +193,7 @@ impl World {
         bytes[start..][..payload.len()].copy_from_slice(payload);
         let length = host.table.seal(now, id, &header, &mut bytes).unwrap();
         assert_eq!(length, bytes.len());
-        Datagram { from: host.address, to: host.table.peer(id).unwrap(), bytes }
+        Datagram { from: host.address, to: host.table.peer(id).unwrap().address, bytes }
     }
 
     /// A world in which host 0 has connected to host 1, with both sides' sessions.

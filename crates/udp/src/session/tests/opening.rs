@@ -14,7 +14,7 @@ fn four_messages_open_a_session_and_carry_both_hellos() {
     assert_eq!(
         world.hosts[1].events,
         [
-            Event::Incoming { session: theirs, from, key, hello },
+            Event::Incoming { session: theirs, from: from.into(), key, hello },
             Event::Connected { session: theirs, hello: Box::from(*b"hello") },
         ]
     );
@@ -23,7 +23,7 @@ fn four_messages_open_a_session_and_carry_both_hellos() {
     let kinds: Vec<u8> = world.seen.iter().map(|d| d.bytes[2]).collect();
     // Hello, Cookie, Init, Response; then a ping confirms, and a pong answers.
     assert_eq!(kinds, [0x40, 0x41, 0x42, 0x43, 0x46, 0x46]);
-    assert_eq!(world.hosts[0].table.peer(ours), Some(world.address(1)));
+    assert_eq!(world.hosts[0].table.peer(ours), Some(world.address(1).into()));
     assert_eq!(world.hosts[1].table.key(theirs), Some(key));
 }
 
