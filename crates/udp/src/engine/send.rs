@@ -429,9 +429,10 @@ impl Engine {
     fn on_failure(&mut self, burst: usize, error: &io::Error) {
         self.renumber_departures();
         add(&self.shared.stats.send_failures, self.outbox.bursts[burst].packets as u64);
-        match (error.raw_os_error(), self.outbox.bursts[burst].to) {
-            (Some(libc::EMSGSIZE), Some(to)) => self.on_too_long(to.address),
-            _ => {}
+        if error.raw_os_error() == Some(libc::EMSGSIZE)
+            && let Some(to) = self.outbox.bursts[burst].to
+        {
+            self.on_too_long(to.address);
         }
     }
 }
