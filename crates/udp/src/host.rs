@@ -17,6 +17,10 @@ use crate::region::{Access, Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing};
 use crate::stats::Stats;
 
+/// How long a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
+/// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
+const SPIN_OF_APPLICATIONS: Duration = Duration::from_micros(200);
+
 /// This process's end of the transport. Dropping it ends every connection.
 pub struct Host {
     engines: Vec<Arc<EngineShared>>,
@@ -53,7 +57,7 @@ impl Host {
         let shared: Vec<_> = engines.iter().map(Engine::shared).collect();
         siblings.set(shared.clone());
         let spin = match config.mode {
-            Mode::Spinning => Duration::from_micros(200),
+            Mode::Spinning => SPIN_OF_APPLICATIONS,
             Mode::Hybrid { spin } => spin,
             Mode::Blocking | Mode::Inline => Duration::ZERO,
         };

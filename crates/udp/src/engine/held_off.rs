@@ -4,7 +4,7 @@ use apus_units::{Span, Time};
 
 /// An engine that has not looked at its timers for this long, though some may have been due, was held off: timeouts
 /// that fell due meanwhile say nothing before what came meanwhile is read. deviation: no source; above the longest
-/// step.
+/// step. Where steps take longer, timers wait for at most [`CATCH_UP`] datagrams, and nothing else changes.
 const HELD_OFF: Span = Span::from_ms(1);
 /// Datagrams for which an engine that was held off may leave timers alone, to read. deviation: no source; more
 /// than a socket's buffer of 4 MB holds.

@@ -62,7 +62,8 @@ const SUBMISSIONS: usize = 256;
 const STEPS_PER_CLOCK_READ: u32 = 8;
 /// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
-/// take the core away for milliseconds. deviation: no source; half the spin of the hybrid mode.
+/// take the core away for milliseconds. deviation: no source; half the spin of the hybrid mode. On any machine it only
+/// decides when the core is offered, not what is sent.
 const OFFER_AFTER: Span = Span::from_us(50);
 /// How often regions that were withdrawn are looked at. deviation: no source; short for who waits for the
 /// memory, long for an engine.
