@@ -59,16 +59,25 @@ pub(crate) const fn rto_multiplier(defaults: &'static [ParamDefault]) -> ParamIn
     ParamInfo { name: "rto_multiplier", kind: ParamKind::Number, doc, defaults }
 }
 
+const MIN_RTO: &str = "min_rto";
+const INITIAL_RTO: &str = "initial_rto";
+
+/// Returns `true` if the parameter `name` is a retransmission timeout, which may be longer than other
+/// times.
+pub(crate) fn is_timeout(name: &str) -> bool {
+    name == MIN_RTO || name == INITIAL_RTO
+}
+
 /// The row `min_rto` of a table of parameters.
 pub(crate) const fn min_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
     let doc = "shortest retransmission timeout";
-    ParamInfo { name: "min_rto", kind: ParamKind::Time, doc, defaults }
+    ParamInfo { name: MIN_RTO, kind: ParamKind::Time, doc, defaults }
 }
 
 /// The row `initial_rto` of a table of parameters.
 pub(crate) const fn initial_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
     let doc = "retransmission timeout before the first RTT sample";
-    ParamInfo { name: "initial_rto", kind: ParamKind::Time, doc, defaults }
+    ParamInfo { name: INITIAL_RTO, kind: ParamKind::Time, doc, defaults }
 }
 
 /// The smoothed end-to-end RTT of one flow: 8 bytes; the rule is shared between flows.

@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt;
 
-use apus_units::{Bytes, Rate, Span, suggestion};
+use apus_units::{Bytes, ParseQuantityError, Rate, Span, suggestion};
+
+use crate::rtt;
 
 /// What an algorithm is and which parameters it takes.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,33 @@ pub enum ParamKind {
     Choice(&'static [&'static str]),
 }
 
+/// Largest number without a unit. Rationale: numbers are windows in packets, gains and factors; 10^9
+/// packets of 64 B fill a 400 Gb/s link for more than 1 s.
+const MAX_NUMBER: f64 = 1e9;
+/// Largest count. Rationale: counts are of packets, credits, rounds and timeouts in a row; a million of
+/// each takes longer than any run.
+const MAX_COUNT: u32 = 1_000_000;
+/// Longest delay, target or interval. Rationale: an RTT around the Earth in fibre is 0.4 s.
+const MAX_TIME: Span = Span::from_secs(1);
+/// Longest retransmission timeout (RFC 6298 §2.5: a maximum must be at least 60 s).
+const MAX_TIMEOUT: Span = Span::from_secs(60);
+/// Largest size. Rationale: more than 10 s of an 800 Gb/s link.
+const MAX_SIZE: Bytes = Bytes::new(1 << 40);
+/// Highest rate. Rationale: about 60 times the fastest Ethernet (1.6 Tb/s, IEEE 802.3dj).
+const MAX_RATE: Rate = Rate::from_gbps(100_000);
+
+/// Reads a quantity that is at most `most`; the error says what is wrong.
+fn at_most<T>(text: &str, most: T) -> Result<T, String>
+where
+    T: core::str::FromStr<Err = ParseQuantityError> + PartialOrd + fmt::Display,
+{
+    match text.parse::<T>() {
+        Ok(value) if value <= most => Ok(value),
+        Ok(_) => Err(format!("it must be at most {most}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A parameter value that has been read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
@@ -180,16 +209,23 @@ impl ParamInfo {
         let text = text.trim();
         match self.kind {
             ParamKind::Number => match text.parse::<f64>() {
-                Ok(x) if x.is_finite() => Ok(Value::Number(x)),
+                Ok(x) if x.abs() <= MAX_NUMBER => Ok(Value::Number(x)),
+                Ok(x) if x.is_finite() => {
+                    fail(format!("it must be from -{MAX_NUMBER} to {MAX_NUMBER}"))
+                }
                 _ => fail("it is a number without a unit, like `0.5`".to_owned()),
             },
             ParamKind::Count => match text.parse() {
-                Ok(n) => Ok(Value::Count(n)),
-                Err(_) => fail("it is a whole number from 0 to 4294967295".to_owned()),
+                Ok(n) if n <= MAX_COUNT => Ok(Value::Count(n)),
+                _ => fail(format!("it is a whole number from 0 to {MAX_COUNT}")),
             },
-            ParamKind::Time => text.parse().map(Value::Time).or_else(|e| fail(e.to_string())),
-            ParamKind::Size => text.parse().map(Value::Size).or_else(|e| fail(e.to_string())),
-            ParamKind::Rate => text.parse().map(Value::Rate).or_else(|e| fail(e.to_string())),
+            ParamKind::Time => {
+                let timeout = rtt::is_timeout(self.name);
+                let most = if timeout { MAX_TIMEOUT } else { MAX_TIME };
+                at_most(text, most).map(Value::Time).or_else(fail)
+            }
+            ParamKind::Size => at_most(text, MAX_SIZE).map(Value::Size).or_else(fail),
+            ParamKind::Rate => at_most(text, MAX_RATE).map(Value::Rate).or_else(fail),
             ParamKind::Flag => match text {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),

@@ -138,6 +138,25 @@ fn values_of_the_wrong_kind_are_refused() {
 }
 
 #[test]
+fn absurd_values_are_refused() {
+    let cases: &[((&str, &str), &str, &str, &str)] = &[
+        (PAPER, "base_target", "1000s", "at most 1s"),
+        (PAPER, "hop_scale", "2s", "at most 1s"),
+        (PAPER, "min_rto", "61s", "at most 60s"),
+        (PAPER, "max_cwnd", "1e12", "to 1000000000"),
+        (PAPER, "retx_reset_threshold", "1000001", "from 0 to 1000000"),
+        (("hpcc", "paper"), "base_rtt", "10s", "at most 1s"),
+        (("hpcc", "paper"), "additive_rate", "1000Tbps", "at most 100Tbps"),
+        (("dcqcn", "paper"), "k_max", "2TiB", "at most 1TiB"),
+    ];
+    for (profile, parameter, value, must) in cases {
+        refused(*profile, &[(parameter, value)], parameter, &[must]);
+    }
+    // The timeouts of RFC 6298 §2 are accepted.
+    build("swift", None, &[("min_rto", "1s"), ("initial_rto", "60s")]).unwrap();
+}
+
+#[test]
 fn impossible_values_are_refused() {
     let cases: &[(&str, &str, &str)] = &[
         ("ai", "0", "above 0"),

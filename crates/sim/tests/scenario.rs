@@ -196,6 +196,26 @@ fn a_testbed_is_shared_and_overrides_have_reasons() {
     assert_reads_back(&scenario);
 }
 
+#[test]
+fn an_option_that_a_later_one_replaces_is_refused() {
+    let refused = |options: &[&str]| {
+        let error = read_with(FIRST, &set(options)).expect_err("an option without effect");
+        error.to_string()
+    };
+    let twice = refused(&["seed=2", "seed=3"]);
+    assert!(twice.contains("--set seed=2: `seed` has no effect: `seed` replaces it"), "{twice}");
+    let numbered = refused(&["workload.size=1kB", "workload.0.size=2kB"]);
+    assert!(numbered.contains("`workload.size` has no effect"), "{numbered}");
+    let whole = refused(&["topology.rate=10Gbps", "topology=star hosts=11 100Gbps 1us"]);
+    assert!(whole.contains("`topology.rate` has no effect: `topology` replaces it"), "{whole}");
+    // The other way round the second refines the first.
+    let refined = ["topology=star hosts=11 100Gbps 1us", "topology.rate=10Gbps"];
+    assert!(read_with(FIRST, &set(&refined)).is_ok());
+    let seed = Options { seed: Some(3), ..set(&["seed=2"]) };
+    let seed = read_with(FIRST, &seed).expect_err("two seeds").to_string();
+    assert!(seed.contains("--seed replaces it"), "{seed}");
+}
+
 /// A corpus of mistakes: the first line of each file gives line and message.
 #[test]
 fn wrong_scenarios_are_refused_with_line_and_remedy() {

@@ -4,6 +4,7 @@
 use apus_units::suggestion;
 
 use super::keys::KEYS;
+use super::one_line;
 use super::section::Section;
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};
@@ -32,15 +33,38 @@ impl ReasonRule<'_> {
     }
 }
 
-/// Puts a setting into the tree.
-pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) {
+/// Puts a setting into the tree. Returns `true` if it is one.
+pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) -> bool {
     let Assignment { key, place, node } = assignment;
     let first = key.split('.').next().unwrap_or(key);
     if !KEYS.contains(&first) {
         let hint = suggestion(first, KEYS.iter().copied());
         problems.add(*place, format!("`{key}` is no setting of a run{hint}"));
-    } else if let Err(message) = table.set(key, *place, node.clone()) {
-        problems.add(*place, message);
+        return false;
+    }
+    table.set(key, *place, node.clone()).map_err(|message| problems.add(*place, message)).is_ok()
+}
+
+/// Puts settings of equal rank into the tree. Notes those that a later one replaces.
+pub(super) fn assign_all(table: &mut Table, assignments: &[Assignment], problems: &Problems) {
+    let mut assigned: Vec<&Assignment> = Vec::new();
+    for assignment in assignments {
+        if !assign(table, assignment, problems) {
+            continue;
+        }
+        one_line::expand(table, problems);
+        assigned.retain(|earlier| {
+            let kept = table.has_value_of(earlier.node.place);
+            if !kept {
+                let message = format!(
+                    "`{}` has no effect: `{}` replaces it; remove one of them",
+                    earlier.key, assignment.key
+                );
+                problems.add(earlier.place, message);
+            }
+            kept
+        });
+        assigned.push(assignment);
     }
 }
 

@@ -89,7 +89,7 @@ impl ClosedLoops {
             Pattern::AllToAll { hosts } => hosts.len() as u64 * (hosts.len() as u64 - 1),
             Pattern::Flows(flows) => flows.len() as u64,
         };
-        pairs * u64::from(self.flows_per_pair)
+        pairs.saturating_mul(u64::from(self.flows_per_pair))
     }
 }
 

@@ -100,6 +100,7 @@ fn read_fault(table: &Section<'_>, topology: &Topology, duration: Span) -> Optio
             if word == "reorder" {
                 let delay: Span = table.require("delay")?;
                 table.check(!delay.is_zero(), "delay", "must be above 0: by how long to hold back");
+                table.check_delay("delay", delay);
                 FaultKind::Reorder(probability, delay)
             } else {
                 table.no_effect("delay", "unless packets are reordered (kind = \"reorder\")");

@@ -84,6 +84,7 @@ impl GraphSpec {
     fn list(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
         let rate: Option<Rate> = section.get("rate");
         let delay: Option<Span> = section.get("delay");
+        section.check_delay("delay", delay.unwrap_or(Span::ZERO));
         let tables = section.sections("link");
         if tables.is_empty() {
             let example = "one table `[[topology.link]]` per link, with a = \"h0\" and b = \"s0\"; \

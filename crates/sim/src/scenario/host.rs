@@ -51,6 +51,7 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     let mut model = HostModel::preset(preset)?;
     let span = |key, field: &mut Span| {
         if let Some(value) = section.get(key) {
+            section.check_delay(key, value);
             *field = value;
         }
     };
@@ -118,6 +119,10 @@ fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
     }
     for (key, field) in spans_of(costs) {
         if let Some(value) = section.get(key) {
+            // A stall may come once per hour.
+            if key != "stall_every" {
+                section.check_delay(key, value);
+            }
             *field = value;
         }
     }
@@ -168,6 +173,10 @@ fn parse_drift(text: &str) -> Option<i32> {
     (0..=1_000_000).contains(&value).then_some(value)
 }
 
+/// Largest distance behind the newest packet at which one is declared lost. Rationale: an
+/// acknowledgement reports the newest 128 packets.
+const MAX_REORDER_THRESHOLD: u64 = 128;
+
 /// The words for what the local NIC receive delay counts as (Swift App. C).
 pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
     [("endpoint", LocalRx::Endpoint), ("fabric", LocalRx::Fabric), ("ignored", LocalRx::Ignored)];
@@ -196,7 +205,12 @@ pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) 
     let Some(section) = section else { return config };
     if let Some(threshold) = section.get("reorder_threshold") {
         config.reorder_threshold = threshold;
-        section.check(threshold > 0, "reorder_threshold", "must be at least 1 packet");
+        let must = format_args!(
+            "must be from 1 to {MAX_REORDER_THRESHOLD} packets, which one acknowledgement can report, \
+             but it is {threshold}"
+        );
+        let holds = (1..=MAX_REORDER_THRESHOLD).contains(&threshold);
+        section.check(holds, "reorder_threshold", must);
     }
     if section.node("recovery").is_some()
         && let Some(word) = section.word("recovery", &RECOVERY.map(|(word, _)| word))

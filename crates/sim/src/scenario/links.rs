@@ -72,6 +72,9 @@ pub(super) fn read_links(
         let must = format_args!("must be at least {MIN_RATE}, but it is {rate}");
         section.check(rate >= MIN_RATE, "rate", must);
     }
+    if let Some(delay) = delay {
+        section.check_delay("delay", delay);
+    }
     if let Some(buffer) = buffer {
         check_holds_packet(section, "buffer", buffer, packet);
     }

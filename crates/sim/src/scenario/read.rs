@@ -2,7 +2,7 @@
 
 use apus_units::suggestion;
 
-use super::assignment::{Assignment, ReasonRule, assign};
+use super::assignment::{Assignment, ReasonRule, assign_all};
 use super::check::{Check, refuse_unused, unused_variants};
 use super::keys::check_keys;
 use super::label::{LABEL_RULE, MAX_NAME, default_name, is_name};
@@ -91,6 +91,9 @@ impl Scenario {
             let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
             let given: Vec<_> =
                 options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
+            for seed in given.iter().filter(|set| set.key == "seed" && options.seed.is_some()) {
+                problems.add(seed.place, "`seed` has no effect: --seed replaces it; remove one");
+            }
             let rule = ReasonRule { testbed: testbed.as_ref() };
             let reader = Reader {
                 own: &own,
@@ -251,9 +254,8 @@ impl Reader<'_> {
         settings: &[Assignment],
         quick: &[Assignment],
     ) -> Option<Setup> {
-        for assignment in settings.iter().chain(quick).chain(&self.given) {
-            assign(&mut table, assignment, self.problems);
-            one_line::expand(&mut table, self.problems);
+        for assignments in [settings, quick, &self.given] {
+            assign_all(&mut table, assignments, self.problems);
         }
         table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
         let setup = read_run(name, &table, self.place, self.problems)?;

@@ -28,26 +28,43 @@ pub(super) trait Setting: Sized {
 }
 
 macro_rules! quantities {
-    ($($type:ty: $kind:literal;)+) => { $(
+    ($($type:ty: $kind:literal, $most:expr;)+) => { $(
         impl Setting for $type {
             const KIND: &'static str = $kind;
 
             fn read(value: &Value) -> Result<Self, Option<String>> {
-                match value {
-                    Value::Text(text) => {
-                        text.parse().map_err(|e: apus_units::ParseQuantityError| Some(e.to_string()))
-                    }
-                    _ => Err(None),
-                }
+                let Value::Text(text) = value else { return Err(None) };
+                let read: Self = text
+                    .parse()
+                    .map_err(|error: apus_units::ParseQuantityError| Some(error.to_string()))?;
+                within(read, $most)
             }
         }
     )+ };
 }
 
 quantities! {
-    Span: "a time with its unit, like \"25us\"";
-    Rate: "a rate with its unit, like \"100Gbps\"";
-    Bytes: "a size with its unit, like \"64KiB\"";
+    Span: "a time with its unit, like \"25us\"", MAX_TIME;
+    Rate: "a rate with its unit, like \"100Gbps\"", MAX_RATE;
+    Bytes: "a size with its unit, like \"64KiB\"", MAX_SIZE;
+}
+
+/// Longest time of a scenario. Rationale: the longest run, which no other time exceeds.
+pub(super) const MAX_TIME: Span = Span::from_secs(86_400);
+/// Highest rate of a scenario. Rationale: about 60 times the fastest Ethernet (1.6 Tb/s, IEEE 802.3dj).
+pub(super) const MAX_RATE: Rate = Rate::from_gbps(100_000);
+/// Largest size of a scenario. Rationale: more than 10 s of a 800 Gb/s link; no op and no switch
+/// memory is larger.
+pub(super) const MAX_SIZE: Bytes = Bytes::new(1 << 40);
+/// Longest delay of a link or a host. Rationale: light in fibre circles the Earth five times in 1 s.
+pub(super) const MAX_DELAY: Span = Span::from_secs(1);
+
+/// `value` unless it is above `most`.
+fn within<T: PartialOrd + Display>(value: T, most: T) -> Result<T, Option<String>> {
+    if value <= most {
+        return Ok(value);
+    }
+    Err(Some(format!("it must be at most {most}, but it is {value}")))
 }
 
 impl Setting for u64 {
@@ -101,6 +118,9 @@ impl Setting for Vec<String> {
 
     fn read(value: &Value) -> Result<Self, Option<String>> {
         match value {
+            Value::List(list) if list.is_empty() => {
+                Err(Some("the list is empty; name at least one, or remove the key".to_owned()))
+            }
             Value::List(list) => list.iter().map(|node| String::read(&node.value)).collect(),
             _ => Err(None),
         }
@@ -234,6 +254,11 @@ impl<'a> Section<'a> {
             self.problems.add(node.place, message);
             return Vec::new();
         };
+        if list.is_empty() {
+            let message =
+                format!("`{name}` is an empty list; add a table `[[{name}]]`, or remove the key");
+            self.problems.add(node.place, message);
+        }
         let mut sections = Vec::new();
         for element in list {
             match &element.value {
@@ -286,6 +311,12 @@ impl<'a> Section<'a> {
         if !holds {
             self.problem(key, message);
         }
+    }
+
+    /// Notes a delay of a link or a host that no datacenter has.
+    pub(super) fn check_delay(&self, key: &str, delay: Span) {
+        let must = format_args!("must be at most {MAX_DELAY}, but it is {delay}");
+        self.check(delay <= MAX_DELAY, key, must);
     }
 
     /// Notes that `key` has no effect, if it is set.

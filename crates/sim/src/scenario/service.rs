@@ -46,6 +46,7 @@ pub(super) fn read(workload: &Section<'_>, op: Option<&str>) -> Option<Option<Se
     let time: Option<Span> = section.require("time");
     if let Some(time) = time {
         section.check(!time.is_zero(), "time", "must be above 0");
+        section.check_delay("time", time);
     }
     let parallel: Option<u32> = section.require("parallel");
     if let Some(parallel) = parallel {

@@ -34,6 +34,10 @@ pub(super) struct TopologySpec {
     pub(super) pfc: Option<PfcConfig>,
 }
 
+/// Largest factor of a dynamic threshold. Rationale: switches offer 1/128 to 8; from 1024 upwards one
+/// queue gets 99.9 % of the memory, which is the same as no threshold.
+const MAX_ALPHA: f64 = 1024.0;
+
 /// Memory shared with dynamic thresholds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shared {
@@ -52,6 +56,7 @@ impl TopologySpec {
             _ => Span::ZERO,
         };
         let pipeline_latency = section.get("pipeline_latency").unwrap_or(own_latency);
+        section.check_delay("pipeline_latency", pipeline_latency);
         let ecn = section.section("ecn").and_then(Marking::read);
         let classes = read_classes(&section);
         let ack_class = read_ack_class(&section, &classes);
@@ -167,7 +172,8 @@ fn read_shared(section: &Section<'_>, packet: u64) -> Option<Shared> {
         check_holds_packet(&shared, "size", size, packet);
     }
     if let Some(alpha) = alpha {
-        shared.check(alpha > 0.0, "alpha", format_args!("must be above 0, but it is {alpha}"));
+        let must = format_args!("must be above 0 and at most {MAX_ALPHA}, but it is {alpha}");
+        shared.check(alpha > 0.0 && alpha <= MAX_ALPHA, "alpha", must);
     }
     shared.finish();
     Some(Shared { size: size.unwrap_or(Bytes::MAX), alpha: alpha.unwrap_or(1.0) })

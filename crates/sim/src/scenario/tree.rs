@@ -38,6 +38,17 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
+impl Node {
+    fn is_of(&self, place: Place) -> bool {
+        self.place == place
+            || match &self.value {
+                Value::Table(table) => table.has_value_of(place),
+                Value::List(list) => list.iter().any(|node| node.is_of(place)),
+                _ => false,
+            }
+    }
+}
+
 impl Value {
     /// What it is, for messages: "the text \"abc\"".
     pub(super) fn describe(&self) -> String {
@@ -175,6 +186,11 @@ impl Table {
                 _ => into.push((path, entry.key, &entry.node)),
             }
         }
+    }
+
+    /// Returns `true` if a value that was written at `place` is here, or in the tables and lists within.
+    pub(super) fn has_value_of(&self, place: Place) -> bool {
+        self.entries.values().any(|entry| entry.node.is_of(place))
     }
 
     /// Calls `found` with every text under the key `file`, here and in the tables and lists within.

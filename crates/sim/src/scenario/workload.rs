@@ -176,7 +176,8 @@ fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
     let name: String = section.get("name")?;
     let holds = is_part_name(&name);
     section.check(holds, "name", format_args!("must be {}", PART_RULE));
-    let deadline = section.get("deadline");
+    let deadline: Option<Span> = section.get("deadline");
+    section.check(deadline != Some(Span::ZERO), "deadline", "must be above 0");
     Some(Some(NamedWorkload { name, deadline }))
 }
 
