@@ -33,7 +33,7 @@ function number(value) {
 }
 
 // Shows the values under the cursor, the lines nearest to it first.
-function tooltip(xLabel) {
+function tooltip(xLabel, faults) {
   let tip;
   return { hooks: {
     init: u => { tip = element("div", { className: "tip" }); u.over.appendChild(tip);
@@ -55,6 +55,9 @@ function tooltip(xLabel) {
           return element("div", {}, mark, row.series.label, element("b", { textContent: number(row.value) }));
         }));
       if (rows.length > 8) tip.append(element("div", { textContent: `… ${rows.length - 8} more` }));
+      const now = u.data[0][idx];
+      const lasting = faults.filter(fault => !fault.instant && fault.from <= now && (fault.to === null || now <= fault.to));
+      tip.append(...lasting.slice(0, 4).map(fault => element("div", { className: "fault", textContent: fault.text })));
       tip.style.display = "block";
       const right = left + tip.offsetWidth + 24 > u.over.clientWidth;
       tip.style.left = (right ? Math.max(0, left - tip.offsetWidth - 12) : left + 12) + "px";
@@ -63,12 +66,41 @@ function tooltip(xLabel) {
   } };
 }
 
+// Faults as bands, reroutes as dashed lines, behind the lines of a chart over time.
+function faultMarks(faults) {
+  return { hooks: { drawClear: u => {
+    const { ctx, bbox } = u, right = bbox.left + bbox.width;
+    const inside = x => Math.max(bbox.left, Math.min(right, x));
+    ctx.save();
+    for (const fault of faults) {
+      const from = u.valToPos(fault.from, "x", true);
+      const to = fault.to === null ? right : u.valToPos(fault.to, "x", true);
+      if (from > right || to < bbox.left) continue;
+      if (fault.instant) {
+        ctx.strokeStyle = "#862e9c"; ctx.lineWidth = 1.5; ctx.setLineDash([6, 4]);
+        ctx.beginPath(); ctx.moveTo(from, bbox.top); ctx.lineTo(from, bbox.top + bbox.height); ctx.stroke();
+      } else {
+        ctx.fillStyle = "rgba(192,57,43,.12)";
+        ctx.fillRect(inside(from), bbox.top, Math.max(1, inside(to) - inside(from)), bbox.height);
+      }
+    }
+    ctx.restore();
+  } } };
+}
+
+// The faults of a recording in the unit of its time axis.
+function faultsOf(recording, time) {
+  const scale = time.xLabel === "time, ms" ? 1e-3 : 1;
+  return recording.faults.map(fault => ({ from: fault.at_us * scale,
+    to: fault.until_us === null ? null : fault.until_us * scale, instant: fault.instant, text: fault.text }));
+}
+
 function line(label, colour, extra) {
   return Object.assign({ label, colour, stroke: colour, width: 1.25, points: { show: false }, spanGaps: true }, extra);
 }
 
 // One chart: `x` values, and lines of { series, values }.
-function chart(panel, { x, lines, xLabel, yLabel, bands, sync, scales, axes }) {
+function chart(panel, { x, lines, xLabel, yLabel, bands, sync, scales, axes, faults = [] }) {
   const width = Math.max(300, panel.clientWidth - 26);
   const u = new uPlot({
     width, height: 270, bands: bands || [],
@@ -78,8 +110,9 @@ function chart(panel, { x, lines, xLabel, yLabel, bands, sync, scales, axes }) {
       values: (_, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
     cursor: { drag: { x: true, y: false }, points: { size: 6 }, ...(sync ? { sync: { key: sync } } : {}) },
     legend: { live: false },
-    plugins: [tooltip(xLabel)],
+    plugins: [faultMarks(faults), tooltip(xLabel, faults)],
   }, [x, ...lines.map(l => l.values)], panel);
+  u.faults = faults;
   panel.chart = u;
   state.charts.push(u);
   return u;
@@ -130,7 +163,8 @@ function timeAxis(recording) {
 }
 
 function timeCharts(recording) {
-  const time = timeAxis(recording);
+  const axis = timeAxis(recording);
+  const time = { ...axis, faults: faultsOf(recording, axis) };
   const groups = new Map();
   for (const [column, quantity] of Object.entries(recording.quantities)) {
     const [group, text] = TITLES[column];
@@ -224,7 +258,7 @@ function topologyView(recording) {
   if (left_out) { box.append(element("p", { textContent: left_out })); return; }
   const canvas = element("canvas", { className: "topology" });
   const tip = element("div", { className: "tip" });
-  box.append(canvas, tip, element("div", { className: "key", innerHTML: "utilisation 0 %<i></i>100 % of the link, the busier direction; hover over a link or node" }));
+  box.append(canvas, tip, element("div", { className: "key", innerHTML: "utilisation 0 %<i></i>100 % of the link, the busier direction; dashed red: the link had a fault; hover over a link or node" }));
   const tiers = Math.max(...nodes.map(node => node[1])) + 1;
   const width = box.clientWidth - 26, height = 90 + 110 * (tiers - 1), ratio = window.devicePixelRatio || 1;
   canvas.width = width * ratio; canvas.height = height * ratio; canvas.style.height = height + "px";
@@ -238,6 +272,12 @@ function topologyView(recording) {
     const [a, b] = links[i];
     g.strokeStyle = heat(use); g.lineWidth = use > 0.01 ? 1 + 2.5 * use : 0.5;
     g.beginPath(); g.moveTo(...place[a]); g.lineTo(...place[b]); g.stroke();
+  }
+  for (const [a, b, , , , , faults] of links) {
+    if (faults.length === 0) continue;
+    g.strokeStyle = "#c0392b"; g.lineWidth = 3; g.setLineDash([3, 5]);
+    g.beginPath(); g.moveTo(...place[a]); g.lineTo(...place[b]); g.stroke();
+    g.setLineDash([]);
   }
   nodes.forEach(([name, tier], i) => {
     const size = Math.max(2, Math.min(7, width / counts[tier] / 3));
@@ -256,12 +296,12 @@ function topologyView(recording) {
       const away = Math.hypot(place[i][0] - x, place[i][1] - y);
       if (away < best[0]) best = [away, name];
     });
-    if (!best[1]) links.forEach(([a, b, ab, ba, rate, drops]) => {
+    if (!best[1]) links.forEach(([a, b, ab, ba, rate, drops, faults]) => {
       const [[x1, y1], [x2, y2]] = [place[a], place[b]];
       const t = Math.max(0, Math.min(1, ((x - x1) * (x2 - x1) + (y - y1) * (y2 - y1)) / ((x2 - x1) ** 2 + (y2 - y1) ** 2 || 1)));
       const away = Math.hypot(x1 + t * (x2 - x1) - x, y1 + t * (y2 - y1) - y);
       const percent = use => number(use * 100) + " %";
-      if (away < best[0]) best = [away, `${nodes[a][0]} → ${nodes[b][0]}: ${percent(ab)}, back ${percent(ba)} of ${number(rate)} Gb/s; ${drops} drops`];
+      if (away < best[0]) best = [away, `${nodes[a][0]} → ${nodes[b][0]}: ${percent(ab)}, back ${percent(ba)} of ${number(rate)} Gb/s; ${[drops + " drops", ...faults].join("; ")}`];
     });
     tip.style.display = best[1] ? "block" : "none";
     tip.textContent = best[1] || "";

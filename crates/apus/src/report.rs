@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use apus_sim::experiment::{CheckResult, Shown};
-use apus_sim::record::{BAND, Cdf, PortSample, Quantity, Recording};
+use apus_sim::faults::FaultRecord;
+use apus_sim::record::{BAND, Cdf, PortRecord, PortSample, Quantity, Recording};
 use apus_sim::summary::Summary;
 use serde_json::{Value, json};
 
@@ -108,7 +109,18 @@ fn charts(recording: &Recording, runs: usize) -> Value {
             "op latency": cdf(&recording.op_latency),
         },
         "slowdown": slowdown(recording),
+        "faults": recording.faults.iter().map(fault).collect::<Vec<_>>(),
         "topology": topology(recording),
+    })
+}
+
+/// A fault or reroute: when, and what to call it. Charts show it as a band or a mark.
+fn fault(fault: &FaultRecord) -> Value {
+    json!({
+        "at_us": fault.at_us,
+        "until_us": fault.until_us,
+        "instant": fault.kind == "reroute",
+        "text": text::losses::fault(fault),
     })
 }
 
@@ -217,11 +229,15 @@ fn topology(recording: &Recording) -> Value {
     let seconds = recording.duration.as_secs_f64() - recording.warmup.as_secs_f64();
     let nodes: Vec<Value> =
         recording.nodes.iter().map(|node| json!([node.name, node.tier])).collect();
+    let faults_of = |pair: &[PortRecord]| -> Vec<String> {
+        let ours = |fault: &&FaultRecord| pair.iter().any(|port| fault.port == Some(port.port));
+        recording.faults.iter().filter(ours).map(text::losses::fault).collect()
+    };
     let links: Vec<Value> = recording
         .ports
         .chunks_exact(2)
         .map(|pair| {
-            let use_of = |port: &apus_sim::record::PortRecord| {
+            let use_of = |port: &PortRecord| {
                 let gbps = port.sent_bytes as f64 * 8e-9 / seconds.max(1e-12);
                 (gbps * 1e3 / port.rate.as_gbps_f64()).round() / 1e3
             };
@@ -232,7 +248,8 @@ fn topology(recording: &Recording) -> Value {
                 use_of(ab),
                 use_of(ba),
                 ab.rate.as_gbps_f64(),
-                ab.drops + ba.drops
+                ab.drops + ba.drops,
+                faults_of(pair)
             ])
         })
         .collect();

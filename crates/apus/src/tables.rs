@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use apus_sim::columns::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES, Table};
+use apus_sim::columns::{FAULTS, FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES, Table};
 use apus_sim::record::{OpRecord, Quantity, Recording};
 use apus_units::{PortId, Time};
 
@@ -13,10 +13,11 @@ type Rows = fn(&Recording, &mut dyn Write) -> io::Result<()>;
 
 /// Writes every table of a run.
 pub fn write(dir: &OutputDir, recording: &Recording) -> Result<(), String> {
-    let tables: [(&Table, Rows); 6] = [
+    let tables: [(&Table, Rows); 7] = [
         (&OPS, ops),
         (&FLOWS, flows),
         (&PORTS, ports),
+        (&FAULTS, faults),
         (&SAMPLES, samples),
         (&SAMPLE_PERCENTILES, percentiles),
         (&PORT_SAMPLES, port_samples),
@@ -124,9 +125,10 @@ fn ports(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             0 => 0.0,
             offered => port.drops as f64 / offered as f64,
         };
+        let causes = &port.causes;
         writeln!(
             out,
-            "{} -> {},{},{},{},{},{throughput},{utilisation},{},{},{},{},{},{},{}",
+            "{} -> {},{},{},{},{},{throughput},{utilisation},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             from.name,
             to.name,
             from.name,
@@ -140,6 +142,31 @@ fn ports(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             port.marked,
             Number(port.mean_queue_bytes),
             port.max_queue.get(),
+            causes.buffer,
+            causes.link_down,
+            causes.link_loss,
+            causes.corruption,
+            causes.ttl,
+            causes.switch_half,
+            causes.credit_limit,
+        )?;
+    }
+    Ok(())
+}
+
+fn faults(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    let or_empty = |value: Option<f64>| Number(value.unwrap_or(f64::NAN));
+    for fault in &recording.faults {
+        writeln!(
+            out,
+            "{},{},{},{},{},{},{}",
+            fault.kind,
+            fault.subject,
+            Number(fault.at_us),
+            or_empty(fault.until_us),
+            or_empty(fault.probability),
+            or_empty(fault.delay_us),
+            fault.through.as_deref().unwrap_or_default(),
         )?;
     }
     Ok(())

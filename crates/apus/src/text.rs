@@ -1,5 +1,7 @@
 //! Results as people read them: every number with its unit.
 
+pub mod losses;
+
 use std::fmt::Write;
 
 use apus_sim::distribution::DistributionSummary;
@@ -64,14 +66,7 @@ pub fn summary(summary: &Summary) -> String {
                 measured.duplicates_delivered
             ),
         ),
-        row(
-            "loss",
-            format!(
-                "{} % of the packets sent into that port ({} packets)",
-                percent(summary.loss_rate),
-                port.drops
-            ),
-        ),
+        row("loss", losses::losses(summary)),
         row("fabric RTT", distribution(&summary.fabric_rtt_us)),
         row("end-to-end RTT", distribution(&summary.end_to_end_rtt_us)),
         row("endpoint delay", distribution(&summary.endpoint_delay_us)),
@@ -90,6 +85,12 @@ pub fn summary(summary: &Summary) -> String {
     ];
     if startup.seconds > 0.0 {
         rows.push(row("start-up", phase(startup)));
+    }
+    for (index, fault) in losses::faults(&summary.faults).into_iter().enumerate() {
+        rows.push(row(if index == 0 { "faults" } else { "" }, fault));
+    }
+    if let Some(offered) = losses::offered(summary) {
+        rows.push(row("offered load", offered));
     }
     let packets = &summary.packets;
     for (name, workload) in &summary.workload {
@@ -123,6 +124,9 @@ pub fn summary(summary: &Summary) -> String {
         let _ = writeln!(text, "  ENDED EARLY after {reached} ms of simulated time: {why}");
     }
     text.push_str(&columns(&rows, "  "));
+    for warning in summary.offered.warnings() {
+        let _ = writeln!(text, "  WARNING: {warning}");
+    }
     text
 }
 

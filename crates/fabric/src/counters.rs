@@ -2,9 +2,10 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
-use apus_units::Bytes;
+use apus_units::{Bytes, PortId};
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,12 +22,21 @@ pub enum DropReason {
     Loss,
     /// The link corrupted it, and its checksum failed at the far end.
     Corruption,
+    /// The queue of a rate-limited class was full: credits beyond their share of the link.
+    RateLimit,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Counters::dropped`].
-    pub const ALL: [Self; 6] =
-        [Self::Buffer, Self::Ttl, Self::SwitchHalf, Self::LinkDown, Self::Loss, Self::Corruption];
+    pub const ALL: [Self; 7] = [
+        Self::Buffer,
+        Self::Ttl,
+        Self::SwitchHalf,
+        Self::LinkDown,
+        Self::Loss,
+        Self::Corruption,
+        Self::RateLimit,
+    ];
 }
 
 impl fmt::Display for DropReason {
@@ -38,6 +48,7 @@ impl fmt::Display for DropReason {
             Self::LinkDown => "link down",
             Self::Loss => "lost on the link",
             Self::Corruption => "corrupted on the link",
+            Self::RateLimit => "beyond the rate limit of its class",
         })
     }
 }
@@ -147,6 +158,29 @@ impl Tally {
     }
 }
 
+/// Packets dropped, by reason in the order of [`DropReason::ALL`].
+pub type Drops = [u64; DropReason::ALL.len()];
+
+/// Packets dropped, by egress port and reason. Takes no memory before the first drop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DropLog(Vec<Drops>);
+
+impl DropLog {
+    /// Counts a packet that was to leave by `port`.
+    #[cold]
+    pub(crate) fn note(&mut self, port: PortId, reason: DropReason) {
+        if self.0.len() <= port.index() {
+            self.0.resize(port.index() + 1, Drops::default());
+        }
+        self.0[port.index()][reason as usize] += 1;
+    }
+
+    /// The drops at `port`.
+    pub(crate) fn at(&self, port: PortId) -> Drops {
+        self.0.get(port.index()).copied().unwrap_or_default()
+    }
+}
+
 /// What the network as a whole has counted, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -161,8 +195,8 @@ pub struct Counters {
     pub pauses: u64,
     /// Packets that reached their host.
     pub delivered: u64,
-    /// Packets dropped, by reason in the order of [`DropReason::ALL`].
-    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets dropped.
+    pub dropped: Drops,
 }
 
 impl Counters {

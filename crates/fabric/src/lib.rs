@@ -87,7 +87,7 @@ mod routing;
 mod topology;
 
 pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
-pub use counters::{ClassCounters, Count, Counters, DropReason, PortCounters};
+pub use counters::{ClassCounters, Count, Counters, DropReason, Drops, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
 pub use network::{Arrived, ControlError, Network, Outcome, Sent, Signalling};

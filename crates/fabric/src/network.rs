@@ -16,7 +16,7 @@ use apus_cc::Telemetry;
 use apus_units::{HostId, PortId, Time};
 
 use crate::config::PortKind;
-use crate::counters::{Counters, DropReason};
+use crate::counters::{Counters, DropLog, DropReason};
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::pfc::Pfc;
@@ -65,6 +65,7 @@ pub struct Network<P> {
     routes: RouteTable,
     pool: PacketPool<P>,
     counters: Counters,
+    drops: DropLog,
     /// By switch.
     shared: Vec<SharedBuffer>,
     paths: Paths,
@@ -94,6 +95,7 @@ impl<P> Network<P> {
             routes: RouteTable::default(),
             pool: PacketPool::new(),
             counters: Counters::default(),
+            drops: DropLog::default(),
             shared,
             paths,
             ends,
@@ -143,7 +145,7 @@ impl<P> Network<P> {
         let offered = match egress.offer_plain(now, packet, bytes, || class, schedule) {
             Some(Ok(())) => Ok(()),
             Some(Err(reason)) => {
-                self.discard(packet, reason);
+                self.discard(port, packet, reason);
                 Err(reason)
             }
             None => self.offer(now, port, packet, schedule),
@@ -204,7 +206,7 @@ impl<P> Network<P> {
                 let offered = match egress.offer_plain(now, packet, bytes, class, schedule) {
                     Some(Ok(())) => return Outcome::Forwarded,
                     Some(Err(reason)) => {
-                        self.discard(packet, reason);
+                        self.discard(next, packet, reason);
                         Err(reason)
                     }
                     None => self.offer_at_switch(now, next, packet, schedule),
@@ -225,7 +227,12 @@ impl<P> Network<P> {
         let bytes = fields.wire_bytes;
         fields.ttl = fields.ttl.saturating_sub(1);
         if fields.ttl == 0 {
-            self.discard(packet, DropReason::Ttl);
+            let came_by = if fields.reversed {
+                opposite(self.routes.port(fields.route, fields.hop))
+            } else {
+                self.routes.port(fields.route, fields.hop)
+            };
+            self.discard(came_by, packet, DropReason::Ttl);
             return None;
         }
         let next = if fields.reversed {
@@ -251,7 +258,7 @@ impl<P> Network<P> {
         if self.pfc.is_some()
             && let Err(reason) = self.admit_by_pfc(packet)
         {
-            self.discard(packet, reason);
+            self.discard(port, packet, reason);
             return Err(reason);
         }
         self.offer(now, port, packet, schedule)
@@ -269,6 +276,7 @@ impl<P> Network<P> {
             pool: &mut self.pool,
             shared: &mut self.shared,
             counters: &mut self.counters,
+            drops: &mut self.drops,
             signals: &mut self.signals.due,
             routes: &self.routes,
             pfc: &mut self.pfc,
@@ -277,15 +285,18 @@ impl<P> Network<P> {
         let accepted = self.ports[port.index()].offer(now, packet, &mut env);
         if let Err(reason) = accepted {
             self.refused_by_port(packet);
-            self.discard(packet, reason);
+            self.discard(port, packet, reason);
         }
         self.answer_now(now, schedule);
         accepted
     }
 
+    /// Drops a packet at `port`: the egress port that refuses it, or the one by which it came to the
+    /// switch where its TTL reaches 0.
     #[cold]
-    fn discard(&mut self, packet: PacketRef, reason: DropReason) {
+    fn discard(&mut self, port: PortId, packet: PacketRef, reason: DropReason) {
         self.counters.note_drop(reason);
+        self.drops.note(port, reason);
         self.pool.take(packet);
     }
 
@@ -299,6 +310,7 @@ impl<P> Network<P> {
             pool: &mut self.pool,
             shared: &mut self.shared,
             counters: &mut self.counters,
+            drops: &mut self.drops,
             signals: &mut self.signals.due,
             routes: &self.routes,
             pfc: &mut self.pfc,

@@ -112,6 +112,12 @@ proptest! {
         let at_ports =
             counters.dropped_total() - counters.dropped[apus_fabric::DropReason::Ttl as usize];
         prop_assert_eq!(dropped, at_ports);
+        let mut by_reason = apus_fabric::Drops::default();
+        for port in sim.net.ports() {
+            let drops = sim.net.drops(port);
+            by_reason.iter_mut().zip(drops).for_each(|(sum, more)| *sum += more);
+        }
+        prop_assert_eq!(by_reason, counters.dropped);
         for port in sim.net.ports() {
             let counters = sim.net.port_counters(port, now);
             prop_assert_eq!(counters.queued.packets, 0);

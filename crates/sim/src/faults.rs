@@ -1,11 +1,80 @@
-//! Faults of links as a schedule of changes, applied between the events of a run.
+//! Faults of links as a schedule of changes, applied between the events of a run, and as results list
+//! them.
 
-use apus_fabric::Impairment;
-use apus_units::Time;
+use apus_fabric::{Impairment, Network};
+use apus_units::{PortId, Time};
+use apus_wire::Header;
+use serde::Serialize;
 
-use crate::plan::{Fault, FaultKind};
+use crate::plan::{Fault, FaultKind, Plan};
 use crate::random::{Purpose, Stream};
 use crate::world::World;
+
+/// A fault of a link in one direction, or a flow that changes its path, as results list it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FaultRecord {
+    /// "down", "loss", "corrupt", "reorder" or "reroute".
+    pub kind: &'static str,
+    /// The link, as "leaf 0 -> spine 1", or the flow, as "flow 3 (host 0 -> host 2)".
+    pub subject: String,
+    /// When it begins, microseconds.
+    pub at_us: f64,
+    /// When it ends, microseconds; `None`: not before the end of the run.
+    pub until_us: Option<f64>,
+    /// Probability per packet of a loss, a corruption or a delay.
+    pub probability: Option<f64>,
+    /// By how long packets are held back, microseconds.
+    pub delay_us: Option<f64>,
+    /// The switches on the new path.
+    pub through: Option<String>,
+    /// The egress port in front of the link.
+    #[serde(skip)]
+    pub port: Option<PortId>,
+}
+
+/// The faults of a plan that begin within the run, in the order in which they begin.
+pub(crate) fn of_plan(plan: &Plan, network: &Network<Header>) -> Vec<FaultRecord> {
+    let us = |time: Time| time.as_ps() as f64 * 1e-6;
+    let end = Time::ZERO + plan.duration;
+    let fault = |fault: &Fault| {
+        let (kind, probability, delay) = match fault.kind {
+            FaultKind::Down => ("down", None, None),
+            FaultKind::Loss(p) => ("loss", Some(p), None),
+            FaultKind::Corrupt(p) => ("corrupt", Some(p), None),
+            FaultKind::Reorder(p, delay) => ("reorder", Some(p), Some(delay)),
+        };
+        FaultRecord {
+            kind,
+            subject: network.port_name(fault.port),
+            at_us: us(fault.at),
+            until_us: (fault.until < end).then(|| us(fault.until)),
+            probability,
+            delay_us: delay.map(|delay| delay.as_us_f64()),
+            through: None,
+            port: Some(fault.port),
+        }
+    };
+    let faults = plan.faults.iter().filter(|fault| fault.at < end).map(fault);
+    let reroutes = plan.connections.iter().enumerate().filter_map(|(index, connection)| {
+        let reroute = connection.reroute.as_ref().filter(|reroute| reroute.at < end)?;
+        let switches = reroute.path.iter().skip(1);
+        let switches: Vec<String> =
+            switches.map(|&port| network.node_name(network.port_ends(port).0)).collect();
+        Some(FaultRecord {
+            kind: "reroute",
+            subject: format!("flow {index} ({} -> {})", connection.from, connection.to),
+            at_us: us(reroute.at),
+            until_us: None,
+            probability: None,
+            delay_us: None,
+            through: Some(switches.join(" / ")),
+            port: None,
+        })
+    });
+    let mut all: Vec<FaultRecord> = faults.chain(reroutes).collect();
+    all.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
+    all
+}
 
 /// The changes still to come, the next one last.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
 use crate::host_model::HostModel;
 use crate::measure::Measures;
+use crate::offered::Demand;
 use crate::packets::PacketSizes;
 
 /// A run.
@@ -37,6 +38,8 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan>,
+    /// The workloads that the connections belong to, for the offered load.
+    pub demands: Vec<Demand>,
     /// Simulated time from the start to the end.
     pub duration: Span,
     /// Measurements count from here.

@@ -15,6 +15,7 @@ use crate::credits::{BoundError, CREDIT_CLASS, DataBounds};
 use crate::fairness::FairShare;
 use crate::faults::Faults;
 use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics};
+use crate::offered::OfferedLoad;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
@@ -31,6 +32,13 @@ mod sum_up;
 /// A run whose results cannot be trusted.
 #[derive(Debug)]
 pub struct RunError(String);
+
+impl RunError {
+    /// Numbers that contradict each other.
+    pub(crate) fn bug(why: impl fmt::Display) -> Self {
+        Self(format!("a bug of the simulator: {why}"))
+    }
+}
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,6 +72,7 @@ pub struct Simulation {
     port_windows: Option<PortWindows>,
     group_queues: Option<GroupQueues>,
     series: Option<SeriesSampler>,
+    offered: OfferedLoad,
     /// Of a run with credits, if its data queues are bounded.
     data_bounds: Option<DataBounds>,
     plan: Plan,
@@ -111,6 +120,7 @@ impl Simulation {
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));
+        let offered = OfferedLoad::new(plan, &mut network).map_err(PlanError::Route)?;
         let data_bounds = match plan.credits {
             Some(_) => match DataBounds::new(plan, &mut network) {
                 Ok(bounds) => Some(bounds),
@@ -130,6 +140,7 @@ impl Simulation {
             port_windows: None,
             group_queues: None,
             series,
+            offered,
             data_bounds,
             plan: own,
             watch: Watch::default(),
@@ -240,6 +251,8 @@ impl Simulation {
         }
         let mut summary = self.sum_up(name, &ports_at_warmup, &counters, cost);
         self.check_credits(&mut summary)?;
+        summary.losses = self.losses(&counters)?;
+        summary.notes.extend(summary.offered.warnings());
         summary.interrupted = stopped.is_some();
         summary.stop_reason = stopped;
         if let Some(recording) = &mut recording {
@@ -249,7 +262,7 @@ impl Simulation {
             recording.op_latency = metrics.op_latency.cdf();
         }
         if let Some(recording) = recording {
-            summary.notes.clone_from(&recording.notes);
+            summary.notes.extend(recording.notes.iter().cloned());
             summary.recording = Some(Arc::new(recording));
         }
         Ok(summary)

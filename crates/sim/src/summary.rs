@@ -7,8 +7,11 @@ use serde::Serialize;
 
 use crate::credits::CreditSummary;
 use crate::distribution::DistributionSummary;
+use crate::faults::FaultRecord;
+use crate::losses::Losses;
 use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::Counts;
+use crate::offered::OfferedLoad;
 use crate::record::Recording;
 
 /// One egress port.
@@ -159,9 +162,15 @@ pub struct Summary {
     pub compare: BTreeMap<String, ComparisonSummary>,
     /// Packets of the whole run.
     pub packets: Conservation,
+    /// What the ops of open loops demand of the links.
+    pub offered: OfferedLoad,
+    /// The losses of the whole run by cause and port.
+    pub losses: Losses,
+    /// Faults of links and flows that changed their path, in the order in which they began.
+    pub faults: Vec<FaultRecord>,
     /// What it took.
     pub cost: Cost,
-    /// What was left out of the tables, in sentences.
+    /// Warnings, and what was left out of the tables, in sentences.
     pub notes: Vec<String>,
     /// The tables, if the run was recorded; they are written apart.
     #[serde(skip)]

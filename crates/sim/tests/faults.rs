@@ -54,6 +54,42 @@ fn a_link_loses_as_many_packets_as_it_should() {
     }
 }
 
+/// The losses of the whole run are listed by cause and port, also where another port is the busiest.
+#[test]
+fn losses_are_attributed_to_their_causes_and_ports() {
+    let faults = "[[fault]]\nlink = \"host 0 -> leaf 0\"\nkind = \"loss\"\nprobability = 0.02\n\
+                  until = \"5ms\"\n\
+                  [[fault]]\nlink = \"leaf 1 -> host 2\"\nkind = \"corrupt\"\n\
+                  probability = 0.01\nuntil = \"6ms\"\n\
+                  [[fault]]\nlink = \"leaf 1 <-> host 2\"\nkind = \"down\"\nat = \"8ms\"\n";
+    for threads in [1, 2] {
+        let run = run(faults, threads);
+        let losses = &run.losses;
+        let causes = losses.causes;
+        assert!(causes.link_loss > 10 && causes.corruption > 5 && causes.link_down > 0, "{losses:?}");
+        assert_eq!(causes.link_loss + causes.corruption + causes.link_down, losses.packets);
+        assert_eq!(losses.packets, run.packets.dropped);
+        let rate = losses.packets as f64 / run.packets.sent as f64;
+        assert!((losses.loss_rate - rate).abs() < 1e-12);
+        let at = |name: &str| {
+            let found = losses.ports.iter().find(|port| port.port == name);
+            found.unwrap_or_else(|| panic!("{name}: {losses:?}")).causes
+        };
+        assert_eq!(at("host 0 -> leaf 0").link_loss, causes.link_loss);
+        assert_eq!(at("leaf 1 -> host 2").corruption, causes.corruption);
+        let down = at("leaf 1 -> host 2").link_down + at("host 2 -> leaf 1").link_down;
+        assert_eq!(down, causes.link_down);
+        assert_eq!(losses.lossy_ports, 3);
+        let kinds: Vec<_> = run.faults.iter().map(|f| (f.kind, f.at_us, f.until_us)).collect();
+        let down = ("down", 8000.0, None);
+        assert_eq!(
+            kinds,
+            [("loss", 0.0, Some(5000.0)), ("corrupt", 0.0, Some(6000.0)), down, down]
+        );
+        assert_eq!(run.faults[3].subject, "host 2 -> leaf 1");
+    }
+}
+
 /// Packets held back by less than three packets' time are overtaken by at most two and are no loss
 /// (the transport waits for three); held back by more, they are resent though nothing was lost.
 #[test]

@@ -8,7 +8,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
 
 use super::Network;
 use crate::config::PortKind;
-use crate::counters::{ClassCounters, Counters, PortCounters};
+use crate::counters::{ClassCounters, Counters, Drops, PortCounters};
 use crate::port::Port;
 use crate::routing::{RouteError, RouteId, opposite};
 use crate::topology::Node;
@@ -160,6 +160,13 @@ impl<P> Network<P> {
     #[must_use]
     pub fn port_counters(&self, port: PortId, now: Time) -> PortCounters {
         self.ports[port.index()].counters(now)
+    }
+
+    /// The packets dropped at a port, by reason. A packet whose TTL reached 0 counts at the port by
+    /// which it came to the switch.
+    #[must_use]
+    pub fn drops(&self, port: PortId) -> Drops {
+        self.drops.at(port)
     }
 
     /// What one class of a port has counted up to `now`. Takes a step per packet in the port.

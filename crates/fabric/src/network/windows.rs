@@ -61,6 +61,7 @@ impl<P> Network<P> {
                 for &Arrived { at, packet, bytes, .. } in arrived {
                     if let Err(reason) = fifo.offer_plain(at, packet, bytes, schedule) {
                         self.counters.note_drop(reason);
+                        self.drops.note(port, reason);
                         self.pool.take(packet);
                     }
                 }
@@ -71,6 +72,7 @@ impl<P> Network<P> {
                     let class = self.pool.fields(packet).class;
                     if let Err(reason) = strict.offer_plain(at, packet, (bytes, class), schedule) {
                         self.counters.note_drop(reason);
+                        self.drops.note(port, reason);
                         self.pool.take(packet);
                     }
                 }

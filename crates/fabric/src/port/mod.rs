@@ -15,7 +15,7 @@ use apus_cc::Signal;
 use apus_units::{ClassId, PortId, Rate, Span, SwitchId, Time};
 
 use crate::config::{PortConfig, PortKind};
-use crate::counters::{Count, Counters, DropReason, PortCounters};
+use crate::counters::{Count, Counters, DropLog, DropReason, PortCounters};
 use crate::event::Schedule;
 use crate::packet::{PacketPool, PacketRef};
 use crate::pfc::Pfc;
@@ -34,6 +34,7 @@ pub(crate) struct Env<'a, P, S> {
     /// The shared buffers, by switch.
     pub(crate) shared: &'a mut [SharedBuffer],
     pub(crate) counters: &'a mut Counters,
+    pub(crate) drops: &'a mut DropLog,
     /// What switch halves want told to the sources of packets, each with its packet.
     pub(crate) signals: &'a mut Vec<(PacketRef, Signal)>,
     pub(crate) routes: &'a RouteTable,

@@ -1,6 +1,7 @@
 //! Every column of every table and every number of a summary: what it is, in one place, from which
 //! the documentation is generated and which `apus explain` prints.
 
+mod losses;
 mod parts;
 mod summary;
 mod table;
@@ -11,6 +12,7 @@ use std::fmt::Write;
 use crate::scenario::fits;
 
 pub use table::{Column, Table};
+pub use losses::FAULTS;
 pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
 
 /// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
@@ -19,7 +21,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Every file of results.
 pub const TABLES: &[Table] =
-    &[summary::SUMMARY, OPS, FLOWS, PORTS, SAMPLES, SAMPLE_PERCENTILES, PORT_SAMPLES];
+    &[summary::SUMMARY, OPS, FLOWS, PORTS, FAULTS, SAMPLES, SAMPLE_PERCENTILES, PORT_SAMPLES];
 
 /// All names, each once.
 #[must_use]
@@ -93,6 +95,7 @@ This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints
 | `effective.toml` | the scenario with every default resolved; it runs as it is |
 | `summary.json` | the numbers of each run, and what was left out of its tables (`notes`) |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
+| `faults.csv` | one row per fault of a link and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
 | `fct.txt` | the completion time of each flow as the HPCC simulator writes it |
 | `report.html` | all of it as interactive charts, in one file that needs no network |
@@ -112,7 +115,12 @@ Words that mean one thing everywhere:
   headers of its packets at the rate of the slowest link of the path. The **base RTT** is a full data
   packet there and an acknowledgement back, each hop storing and forwarding, that meet no other
   packet and no host's processing. **Slowdown** is latency over ideal completion time, at least 1.
-* **Loss rate** is packets dropped over packets sent into the port's queue. **Utilisation** is
+* **Loss rate** is packets dropped over packets sent into the port's queue. **Losses** (`losses`) are
+  all packets that did not arrive in the whole run, by cause and by port, over all packets sent.
+* **Offered load** of a link is what the ops of open loops demand of it: wire bytes of their data
+  packets, without retransmissions, over what the link carries in the same time. Above 1 no algorithm
+  can keep the queues short. A closed loop has no offered load: it submits an op when another ends.
+* **Utilisation** is
   throughput over the link's rate.
 * **Fabric RTT** is the RTT between the NICs as Swift computes it, `t6 - t1 - endpoint delay`; the
   **endpoint delay** is `remote_queuing + (t6 - t5)`; the **end-to-end RTT** is `t6 - t1` (Swift

@@ -1,5 +1,6 @@
 //! The numbers of `summary.json`.
 
+use super::losses::LOSSES;
 use super::parts::PARTS;
 use super::table::{Column, Table, joined, number};
 
@@ -12,7 +13,10 @@ pub(super) const SUMMARY: Table = Table {
           `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run, \
           `<class>` a traffic class, `<bucket>` the lower end in percent of 10 % of utilisation; \
           numbers of parts are only there if the scenario names them.",
-    columns: &joined::<{ RUN.len() + PARTS.len() }>(RUN, PARTS),
+    columns: &joined::<{ RUN.len() + LOSSES.len() + PARTS.len() }>(
+        &joined::<{ RUN.len() + LOSSES.len() }>(RUN, LOSSES),
+        PARTS,
+    ),
 };
 
 /// Numbers of the run as a whole.

@@ -20,6 +20,8 @@ const PORT: Column =
 const TIME: Column =
     column("time_us", "us", "end of the interval of this sample, since the start of the run", "-");
 
+const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
+
 /// Ops in order of completion.
 pub const OPS: Table = Table {
     file: "ops.csv",
@@ -199,6 +201,23 @@ pub const PORTS: Table = Table {
             "wire bytes in the port, the arriving packet included",
             "maximum over the measured phase",
         ),
+        column("buffer_drops", "", "drops for lack of memory", WHOLE_RUN),
+        column("link_down_drops", "", "drops as the link was down", WHOLE_RUN),
+        column("link_loss_drops", "", "packets that the link lost at random", WHOLE_RUN),
+        column("corruption_drops", "", "packets that the link corrupted", WHOLE_RUN),
+        column(
+            "ttl_drops",
+            "",
+            "packets whose TTL reached 0 behind the port's link",
+            WHOLE_RUN,
+        ),
+        column(
+            "switch_half_drops",
+            "",
+            "packets that the switch half of the algorithm refused",
+            WHOLE_RUN,
+        ),
+        column("credit_limit_drops", "", "credits beyond their share of the link", WHOLE_RUN),
     ],
 };
 

@@ -14,6 +14,8 @@ use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 pub(crate) use recorder::Recorder;
 pub(crate) use sampler::Sampler;
 
+use crate::faults::FaultRecord;
+use crate::losses::Causes;
 use crate::slowdown::Ideal;
 
 /// What to record.
@@ -154,6 +156,8 @@ pub struct PortRecord {
     pub sent_bytes: u64,
     /// Packets dropped.
     pub drops: u64,
+    /// Packets dropped by cause in the whole run.
+    pub causes: Causes,
     /// Packets marked.
     pub marked: u64,
     /// Time average of the bytes in the port.
@@ -305,6 +309,8 @@ pub struct Recording {
     pub end_to_end_rtt: Cdf,
     /// Latency per op.
     pub op_latency: Cdf,
+    /// Faults of links and flows that changed their path.
+    pub faults: Vec<FaultRecord>,
     /// What was left out, in sentences.
     pub notes: Vec<String>,
 }

@@ -5,6 +5,7 @@ use apus_units::{HostId, PortId, Span, SwitchId};
 use apus_wire::Header;
 
 use super::{NodeRecord, PortRecord, Record};
+use crate::losses::Causes;
 use crate::plan::Plan;
 
 /// Most samples of ports that are held: some 160 MB.
@@ -63,6 +64,7 @@ pub(super) fn port_records(
                 sent_packets: new.sent.packets - old.sent.packets,
                 sent_bytes: new.sent.bytes - old.sent.bytes,
                 drops: new.dropped.packets - old.dropped.packets,
+                causes: Causes::default(),
                 marked: new.marked - old.marked,
                 mean_queue_bytes: (new.byte_time - old.byte_time) as f64
                     / measured.as_ps_f64().max(1.0),

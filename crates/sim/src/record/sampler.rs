@@ -11,6 +11,7 @@ use super::{
     Recording, RttSum,
 };
 use crate::build::PlanError;
+use crate::losses::{Causes, drops_at};
 use crate::part::Part;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
@@ -182,7 +183,10 @@ impl Sampler {
         let (ops, rtts) = self.collect_ops(parts);
         let network = &parts[0].world.network;
         let nodes = nodes(network, plan.topology.switches.len());
-        let ports = port_records(network, plan.duration - plan.warmup, before, after);
+        let mut ports = port_records(network, plan.duration - plan.warmup, before, after);
+        for record in &mut ports {
+            record.causes = Causes::of(&drops_at(parts, record.port));
+        }
         let flows = plan.connections.iter().enumerate().map(|(index, connection)| {
             let now = flow_counters(parts, self.seats[index].1);
             let then = &self.counters_at_warmup[index];
@@ -220,6 +224,7 @@ impl Sampler {
             fabric_rtt: Cdf::new(),
             end_to_end_rtt: Cdf::new(),
             op_latency: Cdf::new(),
+            faults: crate::faults::of_plan(plan, &parts[0].world.network),
             notes: self.notes,
         }
     }

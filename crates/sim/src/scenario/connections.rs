@@ -10,16 +10,19 @@ use super::closed::{ClosedLoops, FlowSpec, Pattern};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
 use super::workload::{Demand, Workload};
+use crate::offered;
 use crate::plan::{ConnectionPlan, Load, OpArrival};
 use crate::random::{Purpose, Stream};
 
-/// The connections of all workloads, in their order.
-pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
+/// The connections of all workloads, in their order, and which belong to which.
+pub(super) fn expand(setup: &Setup) -> (Vec<ConnectionPlan>, Vec<offered::Demand>) {
     let most: u64 = setup.workloads.iter().map(Workload::connections).sum();
     // There are at most a million, as the reader has checked.
     let mut connections = Vec::with_capacity(most as usize);
+    let mut demands = Vec::new();
     let measured = setup.named_workloads();
     for (index, workload) in setup.workloads.iter().enumerate() {
+        let first = connections.len();
         let random = Stream::new(setup.seed, Purpose::Workload, index as u64);
         let template = ConnectionPlan {
             from: HostId::new(0),
@@ -68,8 +71,29 @@ pub(super) fn expand(setup: &Setup) -> Vec<ConnectionPlan> {
                 }));
             }
         }
+        demands.push(offered::Demand {
+            label: workload.label.clone(),
+            connections: first..connections.len(),
+            open: open_interval(workload, setup.duration),
+        });
     }
-    connections
+    (connections, demands)
+}
+
+/// When the ops of an open loop arrive; `None` for a closed loop.
+fn open_interval(workload: &Workload, duration: Span) -> Option<(Time, Time)> {
+    match &workload.demand {
+        Demand::Closed(_) | Demand::Rounds(_) => None,
+        Demand::Poisson(_) => {
+            let stop = workload.stop.map_or(duration, |stop| stop.min(duration));
+            Some((instant(workload.start), instant(stop)))
+        }
+        Demand::Trace(trace) => {
+            let starts = || trace.messages.iter().map(|message| message.start);
+            let (first, last) = (starts().min()?, starts().max()?);
+            Some((instant(first), instant(last)))
+        }
+    }
 }
 
 fn closed(

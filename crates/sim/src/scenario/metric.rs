@@ -102,6 +102,21 @@ pub const METRICS: &[&str] = &[
     "packets.dropped",
     "packets.in_flight",
     "packets.dropped_at_nic",
+    "offered.max_link_load",
+    "offered.host_link_load",
+    "offered.switch_link_load",
+    "offered.mean_switch_link_load",
+    "losses.packets",
+    "losses.loss_rate",
+    "losses.buffer",
+    "losses.link_down",
+    "losses.link_loss",
+    "losses.corruption",
+    "losses.ttl",
+    "losses.switch_half",
+    "losses.credit_limit",
+    "losses.nic_queue",
+    "losses.lossy_ports",
 ];
 
 /// The numbers of parts of a run: `<name>` stands for what a scenario calls the part, `<class>` for
@@ -282,7 +297,10 @@ pub(super) fn is_fraction(metric: &str) -> bool {
         "waste_rate",
         "bound_used",
     ];
-    last.ends_with("loss_rate") || last == "loss_rate_p99_9" || fractions.contains(&last)
+    last.ends_with("loss_rate")
+        || last.ends_with("_load")
+        || last == "loss_rate_p99_9"
+        || fractions.contains(&last)
 }
 
 #[cfg(test)]

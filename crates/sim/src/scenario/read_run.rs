@@ -16,7 +16,7 @@ use super::source::{Place, Problems};
 use super::topology::TopologySpec;
 use super::tree::Table;
 use super::workload::{Workload, named_workloads};
-use super::{measure, record};
+use super::{measure, record, workload};
 
 /// Largest seed: results are JSON, whose numbers are exact up to here.
 const MAX_SEED: u64 = 1 << 53;
@@ -70,7 +70,8 @@ pub(super) fn read_run(
     };
     let workloads: Vec<Option<Vec<Workload>>> =
         tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
-    let workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
+    let mut workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
+    workload::label(&mut workloads);
     let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
     let names_links = root.node("fault").is_some() || root.node("measure").is_some();
     let built = if names_links { topology.build().ok() } else { None };

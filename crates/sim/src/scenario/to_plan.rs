@@ -42,6 +42,7 @@ impl Setup {
             }
             topology = topology.with_pausable_ports();
         }
+        let (connections, demands) = connections::expand(self);
         Ok(Plan {
             credits,
             pfc: self.topology.pfc.clone(),
@@ -53,7 +54,8 @@ impl Setup {
             host: self.host.model,
             endpoint: self.endpoint,
             ack_class: self.topology.ack_class.map(ClassId::new),
-            connections: connections::expand(self),
+            connections,
+            demands,
             duration: self.duration,
             warmup: self.warmup,
             sample_interval: self.measure.fair_share.map(|share| share.interval),

@@ -35,6 +35,10 @@ pub(super) const OPS: &[&str] = &["write", "read", "message"];
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
     pub(super) demand: Demand,
+    /// Its kind, one of [`WORKLOADS`].
+    pub(super) kind: &'static str,
+    /// By which results mention it: its name, or one derived from its kind.
+    pub(super) label: String,
     /// One of [`OPS`].
     pub(super) op: &'static str,
     pub(super) start: Span,
@@ -113,7 +117,9 @@ impl Workload {
         }
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
-        let first = Self { demand, op, start, stop, algorithm, class, named, service };
+        let (kind, label) = (kind?, String::new());
+        let first =
+            Self { demand, kind, label, op, start, stop, algorithm, class, named, service };
         Some(bursts(first, every, frame.duration))
     }
 
@@ -162,6 +168,31 @@ fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload>
         all.push(next);
     }
     all
+}
+
+/// Gives the workloads of each table their label: the name, or the kind, with the number of the table if
+/// several are of the kind.
+pub(super) fn label(tables: &mut [Vec<Workload>]) {
+    let first = |table: &[Workload]| table.first().map(|w| (w.kind, w.named.is_some()));
+    let kinds: Vec<Option<(&str, bool)>> = tables.iter().map(|table| first(table)).collect();
+    let names: Vec<String> = tables
+        .iter()
+        .filter_map(|table| Some(table.first()?.named.as_ref()?.name.clone()))
+        .collect();
+    for (index, table) in tables.iter_mut().enumerate() {
+        let Some((kind, named)) = kinds[index] else { continue };
+        let alone = kinds.iter().filter(|other| **other == Some((kind, false))).count() == 1;
+        let mut label = if alone { kind.to_owned() } else { format!("{kind}-{index}") };
+        while names.contains(&label) {
+            label.push_str("-unnamed");
+        }
+        for workload in table {
+            workload.label = match &workload.named {
+                Some(own) if named => own.name.clone(),
+                _ => label.clone(),
+            };
+        }
+    }
 }
 
 /// `name` and `deadline`; the outer `None` means that something is wrong.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use apus_fabric::Counters;
+use apus_fabric::{Counters, Drops};
 use apus_units::{Bytes, PortId, Time};
 
 use super::{RunError, Simulation};
 use crate::credits::DATA_CLASS;
+use crate::losses::{Losses, drops_at};
 use crate::summary::Summary;
 
 impl Simulation {
@@ -68,7 +69,19 @@ impl Simulation {
         }
         match counters.check(held, pooled) {
             Ok(()) => Ok(counters),
-            Err(why) => Err(RunError(format!("a bug of the simulator: {why}"))),
+            Err(why) => Err(RunError::bug(why)),
         }
+    }
+
+    /// The losses of the run; what ports dropped is what the network dropped.
+    pub(super) fn losses(&self, counters: &Counters) -> Result<Losses, RunError> {
+        let network = &self.parts[0].world.network;
+        let drops = |port| {
+            let sum = drops_at(&self.parts, port);
+            (sum != Drops::default()).then(|| (network.port_name(port), sum))
+        };
+        let by_port = network.ports().filter_map(drops);
+        let nic_drops = self.parts[0].world.metrics.nic_drops;
+        Losses::new(by_port, &counters.dropped, counters.sent, nic_drops)
     }
 }

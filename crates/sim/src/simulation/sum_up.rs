@@ -8,6 +8,8 @@ use apus_units::{PortId, Time};
 use super::{Simulation, minus};
 use crate::credits::CreditSummary;
 use crate::distribution::{DistributionSummary, jain};
+use crate::faults;
+use crate::losses::Losses;
 use crate::measure::{self, PortWindows};
 use crate::summary::{Conservation, Cost, PhaseSummary, PortSummary, Summary};
 
@@ -115,6 +117,9 @@ impl Simulation {
                 dropped_at_nic: metrics.nic_drops,
             },
             cost,
+            offered: self.offered.clone(),
+            losses: Losses::default(),
+            faults: faults::of_plan(plan, network),
             notes: Vec::new(),
             recording: None,
         }

@@ -65,6 +65,7 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         ack_class: None,
         faults: Vec::new(),
         connections,
+        demands: Vec::new(),
         duration,
         warmup: Span::ZERO,
         sample_interval: None,

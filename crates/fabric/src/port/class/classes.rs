@@ -77,6 +77,11 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// Returns `true` if the class has a rate of its own.
+    pub(super) fn is_rate_limited(&self) -> bool {
+        self.bucket.is_some()
+    }
+
     /// How many packets wait, the one in service not included.
     pub(super) fn waiting_packets(&self) -> u64 {
         self.waiting.len() as u64

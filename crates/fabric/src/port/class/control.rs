@@ -89,6 +89,7 @@ impl ClassPort {
         self.tally.dropped.add(lost.bytes);
         self.classes.classes[class].dropped.add(lost.bytes);
         env.counters.note_drop(reason);
+        env.drops.note(self.port, reason);
         env.pool.take(lost.packet);
     }
 }

@@ -174,7 +174,9 @@ impl ClassPort {
         let class = &mut self.classes.classes[index];
         let full = class.waiting_packets() >= class.limit_packets;
         if !room || full || class_bytes + bytes > class.limit {
-            return Err(half::on_refused(&mut class.algorithm, fields.wire_bytes));
+            let reason = half::on_refused(&mut class.algorithm, fields.wire_bytes);
+            let limited = room && class.is_rate_limited();
+            return Err(if limited { DropReason::RateLimit } else { reason });
         }
         if self.classes.classes[index].algorithm.is_plain() {
             return Ok(());

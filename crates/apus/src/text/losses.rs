@@ -1,0 +1,135 @@
+//! Losses, faults and offered load in words.
+
+use apus_sim::faults::FaultRecord;
+use apus_sim::losses::{Causes, Losses};
+use apus_sim::summary::Summary;
+
+use super::number;
+
+/// Most ports and faults that a text lists one by one.
+const MAX_LISTED: usize = 4;
+
+/// The losses of the whole run, and those at the busiest port in the measured phase.
+pub fn losses(summary: &Summary) -> String {
+    let Losses { packets, loss_rate, causes, lossy_ports, ports, .. } = &summary.losses;
+    let sent = summary.packets.sent;
+    if *packets == 0 {
+        return format!("none of the {sent} packets sent in the whole run");
+    }
+    let mut text = format!(
+        "{packets} of the {sent} packets sent in the whole run ({} %): {}",
+        number(loss_rate * 100.0),
+        named(causes)
+    );
+    let listed: Vec<String> = ports
+        .iter()
+        .take(MAX_LISTED)
+        .map(|port| format!("{} ({})", port.port, named(&port.causes)))
+        .collect();
+    if !listed.is_empty() {
+        text += &format!("; at {}", listed.join(", "));
+    }
+    let more = lossy_ports.saturating_sub(listed.len() as u64);
+    if more > 0 {
+        text += &format!(" and {more} more ports");
+    }
+    let busiest = &summary.busiest_port;
+    text + &format!(
+        "; at the busiest port {} % in the measured phase",
+        number(summary.loss_rate * 100.0)
+    ) + &if busiest.drops > 0 { format!(" ({} packets)", busiest.drops) } else { String::new() }
+}
+
+/// The causes that lost packets, with their packets.
+fn named(causes: &Causes) -> String {
+    let lost = causes.named().into_iter().filter(|(_, packets)| *packets > 0);
+    lost.map(|(name, packets)| format!("{name} {packets}")).collect::<Vec<_>>().join(", ")
+}
+
+/// A line for each fault and reroute.
+pub fn faults(faults: &[FaultRecord]) -> Vec<String> {
+    let mut lines: Vec<String> = faults.iter().take(MAX_LISTED).map(fault).collect();
+    if faults.len() > MAX_LISTED {
+        lines.push(format!("and {} more; see `faults` in the JSON", faults.len() - MAX_LISTED));
+    }
+    lines
+}
+
+/// A fault: "link down, leaf 0 -> spine 1, from 300 us to the end".
+pub fn fault(fault: &FaultRecord) -> String {
+    let FaultRecord { subject, at_us, .. } = fault;
+    let probability = || number(fault.probability.unwrap_or(0.0) * 100.0);
+    let at = number(*at_us);
+    if let Some(through) = &fault.through {
+        return format!("rerouted at {at} us: {subject}, now through {through}");
+    }
+    let what = match fault.kind {
+        "down" => "link down".to_owned(),
+        "loss" => format!("random loss of {} %", probability()),
+        "corrupt" => format!("corruption of {} %", probability()),
+        _ => {
+            let delay = number(fault.delay_us.unwrap_or(0.0));
+            format!("{} % held back by {delay} us", probability())
+        }
+    };
+    let until = fault.until_us.map_or("the end".to_owned(), |us| format!("{} us", number(us)));
+    format!("{what} from {at} us to {until}: {subject}")
+}
+
+/// The offered load of the links; `None` for a run without workloads.
+pub fn offered(summary: &Summary) -> Option<String> {
+    let offered = &summary.offered;
+    let Some((link, load)) = offered.max_link.as_ref().zip(offered.max_link_load) else {
+        let open = offered.workload.values().any(|workload| workload.open_loop);
+        let text = if open { "all ops arrive at once" } else { "closed loop" };
+        return (!offered.workload.is_empty()).then(|| text.to_owned());
+    };
+    let mut text = format!("{} of the link {link} at most", number(load));
+    if let (Some(host), Some(most), Some(mean)) =
+        (offered.host_link_load, offered.switch_link_load, offered.mean_switch_link_load)
+    {
+        text += &format!(
+            "; links of hosts at most {}, between switches at most {}, mean {}",
+            number(host),
+            number(most),
+            number(mean)
+        );
+    }
+    let closed: Vec<&str> = offered
+        .workload
+        .iter()
+        .filter(|(_, workload)| !workload.open_loop)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !closed.is_empty() {
+        text += &format!("; closed loop: {}", closed.join(", "));
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FaultRecord, fault};
+
+    #[test]
+    fn a_fault_is_named_with_its_link_and_times() {
+        let down = FaultRecord {
+            kind: "down",
+            subject: "leaf 0 -> spine 1".to_owned(),
+            at_us: 300.0,
+            until_us: None,
+            probability: None,
+            delay_us: None,
+            through: None,
+            port: None,
+        };
+        assert_eq!(fault(&down), "link down from 300 us to the end: leaf 0 -> spine 1");
+        let loss = FaultRecord {
+            kind: "loss",
+            until_us: Some(500.0),
+            probability: Some(0.015),
+            ..down.clone()
+        };
+        assert_eq!(fault(&loss), "random loss of 1.5 % from 300 us to 500 us: leaf 0 -> spine 1");
+    }
+}

@@ -1,0 +1,149 @@
+//! The losses of a run by cause and by port.
+
+use apus_fabric::{DropReason, Drops};
+use apus_units::PortId;
+use serde::Serialize;
+
+use crate::part::Part;
+use crate::simulation::RunError;
+
+/// Most ports that a summary lists.
+const MAX_PORTS: usize = 8;
+
+/// Packets lost, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Causes {
+    /// The memory of a port or switch had no room.
+    pub buffer: u64,
+    /// The link was down.
+    pub link_down: u64,
+    /// The link lost the packet at random.
+    pub link_loss: u64,
+    /// The link corrupted the packet.
+    pub corruption: u64,
+    /// The TTL reached 0.
+    pub ttl: u64,
+    /// The switch half of the algorithm refused the packet.
+    pub switch_half: u64,
+    /// Credits beyond their share of the link, which is how credits share it.
+    pub credit_limit: u64,
+    /// The receive queue of a NIC was full.
+    pub nic_queue: u64,
+}
+
+impl Causes {
+    /// The causes of drops in the fabric.
+    #[must_use]
+    pub fn of(drops: &Drops) -> Self {
+        let mut causes = Self::default();
+        for reason in DropReason::ALL {
+            *causes.of_reason(reason) += drops[reason as usize];
+        }
+        causes
+    }
+
+    fn of_reason(&mut self, reason: DropReason) -> &mut u64 {
+        match reason {
+            DropReason::Buffer => &mut self.buffer,
+            DropReason::Ttl => &mut self.ttl,
+            DropReason::SwitchHalf => &mut self.switch_half,
+            DropReason::LinkDown => &mut self.link_down,
+            DropReason::Loss => &mut self.link_loss,
+            DropReason::Corruption => &mut self.corruption,
+            DropReason::RateLimit => &mut self.credit_limit,
+        }
+    }
+
+    /// All causes with their names.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("buffer overflow", self.buffer),
+            ("link down", self.link_down),
+            ("random loss", self.link_loss),
+            ("corruption", self.corruption),
+            ("TTL", self.ttl),
+            ("dropped by the algorithm", self.switch_half),
+            ("credit limit", self.credit_limit),
+            ("NIC receive queue", self.nic_queue),
+        ]
+    }
+
+    /// Packets lost for any cause.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.named().iter().map(|(_, packets)| packets).sum()
+    }
+}
+
+/// The packets dropped at a port, in whatever part: a packet whose TTL reaches 0 may be dropped in
+/// another part than its port's.
+pub(crate) fn drops_at(parts: &[Part], port: PortId) -> Drops {
+    let mut sum = Drops::default();
+    for part in parts {
+        let more = part.world.network.drops(port);
+        sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    }
+    sum
+}
+
+/// The losses at one port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PortLosses {
+    /// The egress port, as "leaf 0 -> spine 1".
+    pub port: String,
+    /// All packets lost there.
+    pub packets: u64,
+    /// The same by cause.
+    #[serde(flatten)]
+    pub causes: Causes,
+}
+
+/// The losses of a run, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Losses {
+    /// All packets lost.
+    pub packets: u64,
+    /// Packets lost over packets sent.
+    pub loss_rate: f64,
+    /// The packets lost by cause.
+    #[serde(flatten)]
+    pub causes: Causes,
+    /// Ports that lost packets.
+    pub lossy_ports: u64,
+    /// The ports that lost most, in descending order.
+    pub ports: Vec<PortLosses>,
+}
+
+impl Losses {
+    /// Sums up the drops by port: `total` is what the network counted by itself, of `sent` packets.
+    ///
+    /// # Errors
+    /// If the ports do not account for all drops of the network.
+    pub(crate) fn new(
+        by_port: impl Iterator<Item = (String, Drops)>,
+        total: &Drops,
+        sent: u64,
+        nic_queue: u64,
+    ) -> Result<Self, RunError> {
+        let mut sum = Drops::default();
+        let mut ports = Vec::new();
+        for (port, drops) in by_port {
+            sum.iter_mut().zip(drops).for_each(|(sum, more)| *sum += more);
+            let causes = Causes::of(&drops);
+            ports.push(PortLosses { port, packets: causes.total(), causes });
+        }
+        if sum != *total {
+            return Err(RunError::bug(format!(
+                "the network dropped {total:?} packets by reason, but its ports {sum:?}"
+            )));
+        }
+        let lossy_ports = ports.len() as u64;
+        ports.sort_by_key(|port| core::cmp::Reverse(port.packets));
+        ports.truncate(MAX_PORTS);
+        let causes = Causes { nic_queue, ..Causes::of(total) };
+        let packets = causes.total();
+        let loss_rate = if sent == 0 { 0.0 } else { packets as f64 / sent as f64 };
+        Ok(Self { packets, loss_rate, causes, lossy_ports, ports })
+    }
+}

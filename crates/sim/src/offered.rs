@@ -1,0 +1,221 @@
+//! Offered load: what the ops of open loops demand of the links on their paths.
+//!
+//! A closed loop submits an op when another ends, so that it demands as much as it gets: it has no
+//! offered load.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use apus_fabric::{Network, Node, RouteError};
+use apus_units::{PortId, Time};
+use apus_wire::Header;
+use serde::Serialize;
+
+use crate::packets::PacketSizes;
+use crate::plan::{Load, Plan};
+
+/// One workload of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Its name, or its kind.
+    pub label: String,
+    /// Its connections in [`Plan::connections`].
+    pub connections: Range<usize>,
+    /// The interval in which the ops of an open loop arrive; `None` for a closed loop.
+    pub open: Option<(Time, Time)>,
+}
+
+/// The offered load of a run: wire bytes of data packets without retransmissions over what a link
+/// carries in the same time. Acknowledgements do not count. The time is that in which ops of open loops
+/// arrive, within the measured phase. Paths are those that flows start with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OfferedLoad {
+    /// The link with the largest load.
+    pub max_link: Option<String>,
+    /// The largest load of a link.
+    pub max_link_load: Option<f64>,
+    /// The largest load of a link between a host and a switch.
+    pub host_link_load: Option<f64>,
+    /// The largest load of a link between switches.
+    pub switch_link_load: Option<f64>,
+    /// The mean load of all links between switches: the demand on the bisection.
+    pub mean_switch_link_load: Option<f64>,
+    /// By workload.
+    pub workload: BTreeMap<String, WorkloadLoad>,
+}
+
+/// The offered load of one workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkloadLoad {
+    /// Whether ops arrive at times of their own, whatever becomes of those before.
+    pub open_loop: bool,
+    /// Ops that arrive in the measured phase; `null` for a closed loop.
+    pub ops: Option<u64>,
+    /// Their payload over the time in which they arrive, Gb/s; `null` for a closed loop, and if all
+    /// arrive at once.
+    pub offered_gbps: Option<f64>,
+    /// The largest load of a link by this workload alone; `null` likewise.
+    pub max_link_load: Option<f64>,
+}
+
+impl OfferedLoad {
+    /// Computes the offered load of a plan on its network.
+    ///
+    /// # Errors
+    /// If the hosts of a connection cannot reach each other.
+    pub(crate) fn new(plan: &Plan, network: &mut Network<Header>) -> Result<Self, RouteError> {
+        let mut groups: BTreeMap<&str, Vec<&Demand>> = BTreeMap::new();
+        for demand in &plan.demands {
+            groups.entry(&demand.label).or_default().push(demand);
+        }
+        let measured = (Time::ZERO + plan.warmup, Time::ZERO + plan.duration);
+        let mut all = LinkBytes::new(network);
+        let mut hull = None;
+        let mut workload = BTreeMap::new();
+        for (label, demands) in groups {
+            let Some(times) = demands.iter().filter_map(|d| d.open).reduce(joined) else {
+                workload.insert(label.to_owned(), WorkloadLoad::default());
+                continue;
+            };
+            let times = (times.0.max(measured.0), times.1.min(measured.1));
+            hull = Some(hull.map_or(times, |hull| joined(hull, times)));
+            let mut own = LinkBytes::new(network);
+            let (mut ops, mut payload) = (0, 0);
+            for index in demands.iter().flat_map(|demand| demand.connections.clone()) {
+                let connection = &plan.connections[index];
+                let Load::Open(arrivals) = &connection.load else { continue };
+                let counts = |at: Time| at >= measured.0 && at < measured.1;
+                let counted = arrivals.iter().filter(|arrival| counts(arrival.at));
+                let mut wire = 0;
+                for arrival in counted {
+                    ops += 1;
+                    payload += arrival.size.get();
+                    wire += wire_bytes(arrival.size.get(), plan.sizes);
+                }
+                if wire > 0 {
+                    let (source, sink) = connection.data_ends();
+                    let route = network.route(source, sink, index as u64, 0)?;
+                    network.route_ports(route).into_iter().for_each(|port| own.add(port, wire));
+                }
+            }
+            let seconds = seconds(times);
+            let load = WorkloadLoad {
+                open_loop: true,
+                ops: Some(ops),
+                offered_gbps: seconds.map(|seconds| payload as f64 * 8e-9 / seconds),
+                max_link_load: seconds.and_then(|seconds| own.largest(network, seconds, |_| true)).map(|(_, load)| load),
+            };
+            workload.insert(label.to_owned(), load);
+            all.join(&own);
+        }
+        let Some(seconds) = hull.and_then(seconds) else {
+            return Ok(Self { workload, ..Self::default() });
+        };
+        let between_switches = |port: PortId| match network.port_ends(port) {
+            (Node::Switch(_), Node::Switch(_)) => true,
+            (Node::Host(_), _) | (_, Node::Host(_)) => false,
+        };
+        let largest = all.largest(network, seconds, |_| true);
+        let load_of = |link: Option<(PortId, f64)>| link.map(|(_, load)| load);
+        Ok(Self {
+            max_link: largest.map(|(port, _)| network.port_name(port)),
+            max_link_load: load_of(largest),
+            host_link_load: load_of(all.largest(network, seconds, |port| !between_switches(port))),
+            switch_link_load: load_of(all.largest(network, seconds, between_switches)),
+            mean_switch_link_load: all.mean(network, seconds, between_switches),
+            workload,
+        })
+    }
+
+    /// Says which demands no link can meet.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let after = "queues and latencies grow as long as the load lasts, and the results depend on \
+                     the length of the run";
+        let mut warnings = Vec::new();
+        if let (Some(link), Some(load)) = (&self.max_link, self.max_link_load.filter(|l| *l > 1.0)) {
+            warnings.push(format!(
+                "offered load {load:.3} is above 1 at the link {link}, headers included: {after}"
+            ));
+        }
+        for (name, workload) in &self.workload {
+            let Some(load) = workload.max_link_load.filter(|load| *load > 1.0) else { continue };
+            if warnings.is_empty() {
+                warnings.push(format!(
+                    "offered load {load:.3} of the workload `{name}` is above 1 at a link while its \
+                     ops arrive, headers included: {after}"
+                ));
+            }
+        }
+        warnings
+    }
+}
+
+/// Bytes by port.
+struct LinkBytes(Vec<u64>);
+
+impl LinkBytes {
+    fn new(network: &Network<Header>) -> Self {
+        Self(vec![0; network.ports().count()])
+    }
+
+    fn add(&mut self, port: PortId, bytes: u64) {
+        self.0[port.index()] += bytes;
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(bytes, more)| *bytes += more);
+    }
+
+    /// The loads of the links of `which`, over `seconds`.
+    fn loads(
+        &self,
+        network: &Network<Header>,
+        seconds: f64,
+        which: impl Fn(PortId) -> bool,
+    ) -> Vec<(PortId, f64)> {
+        let ports = network.ports().filter(|port| which(*port));
+        let load = |port: PortId| {
+            self.0[port.index()] as f64 * 8.0 / seconds / network.rate(port).as_bps() as f64
+        };
+        ports.map(|port| (port, load(port))).collect()
+    }
+
+    /// The first link of `which` with the largest load; `None` without links.
+    fn largest(
+        &self,
+        network: &Network<Header>,
+        seconds: f64,
+        which: impl Fn(PortId) -> bool,
+    ) -> Option<(PortId, f64)> {
+        let loads = self.loads(network, seconds, which).into_iter();
+        loads.reduce(|first, other| if other.1 > first.1 { other } else { first })
+    }
+
+    /// The mean load of the links of `which`; `None` without links.
+    fn mean(
+        &self,
+        network: &Network<Header>,
+        seconds: f64,
+        which: impl Fn(PortId) -> bool,
+    ) -> Option<f64> {
+        let loads = self.loads(network, seconds, which);
+        let sum: f64 = loads.iter().map(|(_, load)| load).sum();
+        (!loads.is_empty()).then(|| sum / loads.len() as f64)
+    }
+}
+
+/// The wire bytes of the data packets of an op.
+fn wire_bytes(size: u64, sizes: PacketSizes) -> u64 {
+    size + size.div_ceil(u64::from(sizes.payload)).max(1) * u64::from(sizes.header)
+}
+
+/// The interval that holds both.
+fn joined(a: (Time, Time), b: (Time, Time)) -> (Time, Time) {
+    (a.0.min(b.0), a.1.max(b.1))
+}
+
+/// The length of an interval; `None` if it is empty.
+fn seconds((from, to): (Time, Time)) -> Option<f64> {
+    (to > from).then(|| to.since(from).as_secs_f64())
+}
