@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use apus_sim::columns::{FAULTS, FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES, Table};
+use apus_sim::columns::{
+    FAULTS, FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES, Table,
+};
 use apus_sim::record::{OpRecord, Quantity, Recording};
 use apus_units::{PortId, Time};
 

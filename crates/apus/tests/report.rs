@@ -148,6 +148,57 @@ fn tables_are_what_the_reference_says() {
     assert!(near(sums[&("ports.csv", "sent_packets")], hops), "{sums:?}");
 }
 
+/// A fault stands in the text, in `faults.csv`, in every chart over time and at its link in the topology.
+#[test]
+fn faults_show_in_text_tables_charts_and_topology() {
+    let folder = folder("faults");
+    let scenario = "duration = \"4ms\"\nalgorithm = { name = \"swift\" }\n\
+        topology = \"star hosts=4 100Gbps 1us\"\n\
+        [[workload]]\nkind = \"permutation\"\nsize = \"64kB\"\noutstanding = 4\n\
+        [[fault]]\nlink = \"switch 0 <-> host 1\"\nkind = \"down\"\nat = \"1ms\"\nuntil = \"3ms\"\n";
+    fs::write(folder.join("down.toml"), scenario).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_apus"))
+        .args(["run", "down.toml", "--out", "out"])
+        .current_dir(&folder)
+        .output()
+        .expect("process");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let loss = text.lines().find(|line| line.trim_start().starts_with("loss")).expect("loss");
+    assert!(loss.contains("link down") && loss.contains("switch 0 -> host 1"), "{text}");
+    assert!(!loss.contains("none"), "{text}");
+    let band = "link down from 1000 us to 3000 us: switch 0 -> host 1";
+    assert!(text.contains(band), "{text}");
+    let table = fs::read_to_string(folder.join("out/faults.csv")).expect("faults.csv");
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert_eq!(rows.len(), 2, "{table}");
+    assert!(rows.contains(&"down,switch 0 -> host 1,1000,3000,,,"), "{table}");
+    let ports = fs::read_to_string(folder.join("out/ports.csv")).expect("ports.csv");
+    let column = ports.lines().next().expect("header").split(',');
+    let column = column.clone().position(|name| name == "link_down_drops").expect("a column");
+    let own = ports.lines().find(|row| row.starts_with("switch 0 -> host 1,")).expect("a port");
+    assert!(
+        own.split(',').nth(column).expect("a cell").parse::<u64>().expect("drops") > 0,
+        "{own}"
+    );
+    let page = fs::read_to_string(folder.join("out/report.html")).expect("report");
+    let data = page.split_once("\"faults\":[{").expect("faults of the charts").1;
+    assert!(data.starts_with("\"at_us\":1000.0,\"instant\":false,"), "{}", &data[..200]);
+    // The link of the topology names both of its faults.
+    let link = format!("[\"{band}\",");
+    let link = link.replace('>', ">");
+    assert!(page.contains(&link), "{link}");
+    let Some(browser) = browser() else { return };
+    let probe = "<script>document.body.append(Object.assign(document.createElement('pre'), { id: \
+                 'probe', textContent: window.report.charts.map(u => (u.faults || []).length).join() }));\
+                 </script></body>";
+    fs::write(folder.join("probed.html"), page.replacen("</body>", probe, 1)).expect("written");
+    let dom = open(browser, &folder.join("probed.html"), &folder.join("profile"), UNTIL_DONE);
+    let seen = dom.rsplit_once("<pre id=\"probe\">").expect("the probe ran").1;
+    let counts = seen.split_once("</pre>").expect("an end").0;
+    // Rates, windows, RTT, queues and throughput over time; not the distributions.
+    assert_eq!(counts.split(',').filter(|count| *count == "2").count(), 5, "{counts}");
+}
+
 /// The paper's numbers beside ours, and the tables of every variant.
 #[test]
 fn reproduce_writes_a_report_with_the_papers_numbers() {

@@ -103,7 +103,9 @@ impl OfferedLoad {
                 open_loop: true,
                 ops: Some(ops),
                 offered_gbps: seconds.map(|seconds| payload as f64 * 8e-9 / seconds),
-                max_link_load: seconds.and_then(|seconds| own.largest(network, seconds, |_| true)).map(|(_, load)| load),
+                max_link_load: seconds
+                    .and_then(|seconds| own.largest(network, seconds, |_| true))
+                    .map(|(_, load)| load),
             };
             workload.insert(label.to_owned(), load);
             all.join(&own);
@@ -133,7 +135,8 @@ impl OfferedLoad {
         let after = "queues and latencies grow as long as the load lasts, and the results depend on \
                      the length of the run";
         let mut warnings = Vec::new();
-        if let (Some(link), Some(load)) = (&self.max_link, self.max_link_load.filter(|l| *l > 1.0)) {
+        if let (Some(link), Some(load)) = (&self.max_link, self.max_link_load.filter(|l| *l > 1.0))
+        {
             warnings.push(format!(
                 "offered load {load:.3} is above 1 at the link {link}, headers included: {after}"
             ));

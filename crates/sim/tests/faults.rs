@@ -66,7 +66,10 @@ fn losses_are_attributed_to_their_causes_and_ports() {
         let run = run(faults, threads);
         let losses = &run.losses;
         let causes = losses.causes;
-        assert!(causes.link_loss > 10 && causes.corruption > 5 && causes.link_down > 0, "{losses:?}");
+        assert!(
+            causes.link_loss > 10 && causes.corruption > 5 && causes.link_down > 0,
+            "{losses:?}"
+        );
         assert_eq!(causes.link_loss + causes.corruption + causes.link_down, losses.packets);
         assert_eq!(losses.packets, run.packets.dropped);
         let rate = losses.packets as f64 / run.packets.sent as f64;

@@ -26,7 +26,7 @@ fn near(value: Option<f64>, expected: f64) -> bool {
 #[test]
 fn the_load_of_a_trace_is_that_of_its_messages() {
     let text = "topology = { kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 2, spines = 1, \
-                rate = \"10Gbps\", delay = \"1us\", buffer = \"4MB\", spine = { rate = \"2Gbps\" } }\n\
+                rate = \"10Gbps\", delay = \"1us\", buffer = \"4MB\", uplink = { rate = \"2Gbps\" } }\n\
                 [[workload]]\nkind = \"trace\"\nflows = \"\"\"\nstart_us,from,to,bytes\n\
                 0,0,2,100000\n0,1,3,100000\n1000,0,2,100000\n1000,1,3,100000\n\"\"\"\n";
     let (load, notes) = offered(text);

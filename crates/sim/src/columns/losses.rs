@@ -64,12 +64,7 @@ pub(super) const LOSSES: &[Column] = &[
     number("losses.link_loss", "", "packets that links lost at random", LOST),
     number("losses.corruption", "", "packets that links corrupted", LOST),
     number("losses.ttl", "", "packets whose TTL reached 0", LOST),
-    number(
-        "losses.switch_half",
-        "",
-        "packets that the switch half of the algorithm refused",
-        LOST,
-    ),
+    number("losses.switch_half", "", "packets that the switch half of the algorithm refused", LOST),
     number(
         "losses.credit_limit",
         "",

@@ -11,8 +11,8 @@ use std::fmt::Write;
 
 use crate::scenario::fits;
 
-pub use table::{Column, Table};
 pub use losses::FAULTS;
+pub use table::{Column, Table};
 pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
 
 /// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not

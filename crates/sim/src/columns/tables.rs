@@ -205,12 +205,7 @@ pub const PORTS: Table = Table {
         column("link_down_drops", "", "drops as the link was down", WHOLE_RUN),
         column("link_loss_drops", "", "packets that the link lost at random", WHOLE_RUN),
         column("corruption_drops", "", "packets that the link corrupted", WHOLE_RUN),
-        column(
-            "ttl_drops",
-            "",
-            "packets whose TTL reached 0 behind the port's link",
-            WHOLE_RUN,
-        ),
+        column("ttl_drops", "", "packets whose TTL reached 0 behind the port's link", WHOLE_RUN),
         column(
             "switch_half_drops",
             "",

@@ -118,8 +118,7 @@ impl Workload {
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
         let (kind, label) = (kind?, String::new());
-        let first =
-            Self { demand, kind, label, op, start, stop, algorithm, class, named, service };
+        let first = Self { demand, kind, label, op, start, stop, algorithm, class, named, service };
         Some(bursts(first, every, frame.duration))
     }
 
