@@ -185,7 +185,6 @@ fn faults_show_in_text_tables_charts_and_topology() {
     assert!(data.starts_with("\"at_us\":1000.0,\"instant\":false,"), "{}", &data[..200]);
     // The link of the topology names both of its faults.
     let link = format!("[\"{band}\",");
-    let link = link.replace('>', ">");
     assert!(page.contains(&link), "{link}");
     let Some(browser) = browser() else { return };
     let probe = "<script>document.body.append(Object.assign(document.createElement('pre'), { id: \

@@ -13,7 +13,7 @@ use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
 use super::shape::Shape;
 use super::sizes_of::OpSizes;
-use super::workload::{Demand, Workload};
+use super::workload::{Demand, Repeat, Workload};
 use crate::host_model::Nic;
 use crate::plan::FaultKind;
 
@@ -208,6 +208,9 @@ fn write_algorithm(out: &mut String, named: &NamedAlgorithm) -> fmt::Result {
 }
 
 fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::Result {
+    if workload.repeat == Repeat::Again {
+        return Ok(());
+    }
     writeln!(out, "\n[[workload]]")?;
     if let Some(named) = &workload.named {
         writeln!(out, "name = \"{}\"", named.name)?;
@@ -233,6 +236,9 @@ fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::
     }
     if !matches!(workload.demand, Demand::Trace(_)) {
         writeln!(out, "start = \"{}\"", workload.start)?;
+        if let Repeat::First(Some(every)) = workload.repeat {
+            writeln!(out, "every = \"{every}\"")?;
+        }
         if let Some(stop) = workload.stop {
             writeln!(out, "stop = \"{stop}\"")?;
         }

@@ -43,6 +43,8 @@ pub(super) struct Workload {
     pub(super) op: &'static str,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
+    /// How its table says that it comes again.
+    pub(super) repeat: Repeat,
     /// Index of its algorithm.
     pub(super) algorithm: usize,
     /// Index of its class.
@@ -51,6 +53,15 @@ pub(super) struct Workload {
     pub(super) named: Option<NamedWorkload>,
     /// What its reads take where they are answered.
     pub(super) service: Option<ServiceSpec>,
+}
+
+/// The part of a workload in a series of bursts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// It has a table of its own, and comes once, or again after each such time.
+    First(Option<Span>),
+    /// A later burst of the table before.
+    Again,
 }
 
 /// Which ops it submits.
@@ -118,7 +129,9 @@ impl Workload {
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
         let (kind, label) = (kind?, String::new());
-        let first = Self { demand, kind, label, op, start, stop, algorithm, class, named, service };
+        let repeat = Repeat::First(every);
+        let first =
+            Self { demand, kind, label, op, start, stop, repeat, algorithm, class, named, service };
         Some(bursts(first, every, frame.duration))
     }
 
@@ -140,6 +153,7 @@ impl Workload {
     /// The same workload, `by` later. A stop behind the end of the run is none.
     fn later(&self, by: Span, duration: Span) -> Self {
         let mut next = self.clone();
+        next.repeat = Repeat::Again;
         next.start = next.start.saturating_add(by);
         next.stop = stop_later(next.stop, by, duration);
         if let Demand::Closed(loops) = &mut next.demand {
