@@ -133,6 +133,7 @@ fn run_writes_summary_and_effective_configuration() {
         files(),
         [
             "effective.toml",
+            "faults.csv",
             "fct.txt",
             "flows.csv",
             "ops.csv",
