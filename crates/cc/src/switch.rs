@@ -18,6 +18,8 @@ pub struct SwitchInfo {
     pub packet: Bytes,
     /// Of the port and class's own stream of random numbers. A half draws from nothing else.
     pub seed: u64,
+    /// Whether the port is a host's NIC, which only packets of that host pass, and not a switch's.
+    pub nic: bool,
 }
 
 /// One class of a port as a switch half sees it.

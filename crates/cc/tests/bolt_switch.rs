@@ -23,7 +23,12 @@ struct Port {
 }
 
 fn port(settings: &[(&str, &str)]) -> Port {
-    let info = SwitchInfo { packet: Bytes::new(MTU), seed: 1 };
+    port_of(settings, false)
+}
+
+/// A port of a switch, or of a host's NIC.
+fn port_of(settings: &[(&str, &str)], nic: bool) -> Port {
+    let info = SwitchInfo { packet: Bytes::new(MTU), seed: 1, nic };
     let half = build("bolt", None, settings).unwrap().switch(&info);
     Port { half, now_ns: 0, waiting: 0, classes: vec![ClassView::default()] }
 }
@@ -236,4 +241,24 @@ fn app_b_each_class_has_tokens_of_its_own() {
     assert_eq!((gold.tokens().0, bronze.tokens().0), (1, 0));
     assert_eq!(bronze.data(120, INC).1, 0, "a token of gold's is not for bronze");
     assert_eq!(gold.data(120, INC).1, INC);
+}
+
+/// Bolt ns-3, `PfifoBoltQueueDisc::DoEnqueue`: without supply matching only packets with TTL < 64, which
+/// have passed a switch, lose INC. With supply matching, and in a switch, Alg. 1 l. 19 holds.
+#[test]
+fn bolt_ns_3_a_nic_without_sm_leaves_inc_alone() {
+    for (nic, sm, kept) in [(true, "false", INC), (true, "true", 0), (false, "false", 0)] {
+        let mut port = port_of(&[("sm", sm)], nic);
+        assert_eq!(port.data(0, INC), (Verdict::Forward, kept), "nic {nic}, sm {sm}");
+    }
+    // A NIC that is congested takes part as any port.
+    let mut port = port_of(&[("sm", "false")], true);
+    port.waiting = 100 * MTU;
+    assert_eq!(port.data(0, INC).1, DEC);
+    // And tokens are spent: the NIC has one PRU token, which the first packet takes.
+    port.waiting = 0;
+    port.data(0, LAST);
+    assert_eq!(port.tokens().0, 1);
+    port.data(0, INC);
+    assert_eq!(port.tokens().0, 0);
 }

@@ -93,7 +93,7 @@ fn switches_tell_of_every_data_packet_and_of_nothing_else() {
     use apus_cc::{ClassView, PortView, SwitchHalf, Verdict};
     use apus_units::ClassId;
     let config = build("notified", None, &[]).expect("sound");
-    let mut half = config.switch(&SwitchInfo { packet: Bytes::new(1_500), seed: 0 });
+    let mut half = config.switch(&SwitchInfo { packet: Bytes::new(1_500), seed: 0, nic: false });
     let classes = [ClassView::default()];
     let view = PortView {
         now: us(1),

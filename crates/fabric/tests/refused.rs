@@ -16,7 +16,7 @@ use support::Sim;
 #[test]
 fn rcp_counts_what_its_port_refuses() {
     let half = build("rcp", None, &[("initial_rtt", "10us")]).expect("algorithm");
-    let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
+    let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false });
     let tier = Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1_000_000));
     let topology = Topology::star(2, &tier).with_switch_ports(|port| {
         port.rate = Rate::from_gbps(10);

@@ -16,7 +16,7 @@ fn dumbbell_with(algorithm: &str, nics: bool) -> Sim {
     let tier = Tier::hosts(rate, Span::from_us(1), Bytes::new(1_000_000));
     let middle = Tier::switches(rate, Span::from_us(1), Bytes::new(1_000_000));
     let half = build(algorithm, None, &[]).expect("algorithm");
-    let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 });
+    let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false });
     let data = ClassConfig { priority: 1, algorithm: half, ..ClassConfig::default() };
     let classes = vec![ClassConfig::default(), data];
     let mut topology = Topology::dumbbell(2, 2, &tier, &middle)

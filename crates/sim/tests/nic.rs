@@ -50,3 +50,69 @@ fn bolt_ns_3_a_nic_that_queues_tells_its_flows() {
     let rate: f64 = queued.goodput_gbps;
     assert!(rate > 90.0, "{rate} Gb/s: the signals do not starve the link");
 }
+
+/// Bolt §3.2: a flow ends, and PRU tokens let the other take its bandwidth, whereas one packet more per
+/// RTT takes some 33 RTTs for half of the link (Fig. 12). The tokens are of use only if the senders' own
+/// NICs leave INC on packets that have met no switch yet; in Bolt ns-3 they do where supply matching is
+/// off.
+#[test]
+fn bolt_section_3_2_pru_without_sm_works_behind_a_nic_that_queues() {
+    let settled_us = |pru: bool| {
+        let text = format!(
+            r#"
+duration = "800us"
+packets = {{ payload = "1436B", header = "64B", control = "46B" }}
+transport = {{ timer_granularity = "1024ps" }}
+host = {{ model = "ideal", nic = "queue" }}
+algorithm = {{ name = "bolt", profile = "code", initial_cwnd = 66.67, sm = false, pru = {pru} }}
+[topology]
+kind = "star"
+hosts = 3
+rate = "100Gbps"
+delay = "1938ns"
+buffer = "unlimited"
+ack_class = "control"
+[[topology.class]]
+name = "control"
+[[topology.class]]
+name = "data"
+priority = 1
+[[workload]]
+kind = "flows"
+size = "1GB"
+class = "data"
+[[workload.flow]]
+from = 0
+to = 2
+[[workload]]
+name = "leaving"
+kind = "flows"
+size = "1200kB"
+stop = "1us"
+class = "data"
+[[workload.flow]]
+from = 1
+to = 2
+[measure]
+window = "100us"
+[measure.ports]
+edge = ["switch 0 -> host 2"]
+[[measure.settle]]
+name = "taken"
+of = {{ ports = "edge" }}
+quantity = "throughput"
+interval = "4us"
+after = "last end of leaving"
+lead = "6us"
+above = "95Gbps"
+hold = "20us"
+"#
+        );
+        run_scenario(&text).settle["taken"].time_us
+    };
+    // Half of the window of 67 packets, a packet per RTT of 8 us: 264 us, less what 95 % spares.
+    let without = settled_us(false).expect("the flow takes the link");
+    assert!((200.0..264.0).contains(&without), "{without} us without PRU");
+    let with = settled_us(true).expect("the flow takes the link");
+    assert!(with < without / 2.0, "{with} us with PRU, {without} us without");
+}

@@ -155,7 +155,7 @@ fn an_incast_into_one_part() {
 /// The halves of an algorithm in every switch, two classes, and control packets before data.
 fn with_switch_halves(mut plan: Plan, algorithm: &str) -> Plan {
     let half = build(algorithm, None, &[]).expect("algorithm");
-    let info = |seed| SwitchInfo { packet: Bytes::new(4160), seed };
+    let info = |seed| SwitchInfo { packet: Bytes::new(4160), seed, nic: false };
     plan.topology = plan.topology.with_switch_ports(|port| {
         let control = ClassConfig::default();
         let data = ClassConfig { priority: 1, algorithm: half.switch(&info(7)), ..control.clone() };

@@ -55,7 +55,7 @@ pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
 
 /// What switches would do for an algorithm.
 fn switch_half(algorithm: &AlgorithmConfig) -> SwitchAlgorithm {
-    algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 })
+    algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
 /// How an engine waits for work.

@@ -10,6 +10,9 @@
 //!   before a sample the rate of the link. As in Bolt ns-3.
 //! * The window grows only while it is what limits the flow (as RFC 9002 §7.8 has it): behind a
 //!   host link as fast as the bottleneck, a lone flow's window would otherwise grow for ever.
+//! * Without supply matching a sender's own NIC clears no INC, as in Bolt ns-3: it collects no tokens
+//!   unless the sender is its own bottleneck, so that no INC would reach the ports that have PRU tokens.
+//!   The paper speaks of switches only (Alg. 1).
 //! * Losses and timeouts are handled as in Swift (§3.1), see `host.rs`.
 
 use alloc::sync::Arc;

@@ -21,6 +21,8 @@ pub struct BoltPort {
     sm: bool,
     sm_counts_all: bool,
     sm_weighted: bool,
+    /// A packet for which there is no token loses INC.
+    clears_inc: bool,
     pru_cap: u32,
     src_probability: f64,
     /// For `src_probability`.
@@ -46,6 +48,7 @@ impl BoltPort {
             sm: params.sm,
             sm_counts_all: params.sm_counts_all,
             sm_weighted: params.sm_weighted,
+            clears_inc: params.sm || !info.nic,
             pru_cap: if params.pru_cap == 0 { u32::MAX } else { params.pru_cap },
             src_probability: params.src_probability,
             random: SplitMix64::new(info.seed),
@@ -142,7 +145,7 @@ impl SwitchHalf for BoltPort {
                 self.pru_token -= 1;
             } else if self.sm && self.sm_token >= self.mtu {
                 self.sm_token -= self.mtu;
-            } else {
+            } else if self.clears_inc {
                 packet.clear(BoltFields::INC);
             }
         }

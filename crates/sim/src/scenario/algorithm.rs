@@ -28,7 +28,7 @@ pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
 
 /// Whether an algorithm has a switch half.
 pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
-    let info = SwitchInfo { packet: Bytes::new(1), seed: 0 };
+    let info = SwitchInfo { packet: Bytes::new(1), seed: 0, nic: false };
     !algorithm.switch(&info).is_plain()
 }
 

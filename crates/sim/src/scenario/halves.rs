@@ -37,14 +37,17 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     let skipped: Vec<(bool, bool)> =
         topology.links.iter().map(|link| (plain(link.a), plain(link.b))).collect();
     for (index, (link, skipped)) in (0u64..).zip(topology.links.iter_mut().zip(skipped)) {
-        let sides =
-            [(2 * index, &mut link.ab, skipped.0), (2 * index + 1, &mut link.ba, skipped.1)];
-        for (port, config, skipped) in sides {
+        let is_nic = |node| matches!(node, Node::Host(_));
+        let sides = [
+            (2 * index, &mut link.ab, skipped.0, is_nic(link.a)),
+            (2 * index + 1, &mut link.ba, skipped.1, is_nic(link.b)),
+        ];
+        for (port, config, skipped, nic) in sides {
             for (class, (config, half)) in (0u64..).zip(config.classes.iter_mut().zip(&halves)) {
                 let key = port * CLASSES + class;
                 let seed = || Stream::new(setup.seed, Purpose::Switch, key).bits();
                 if let Some(algorithm) = half.filter(|_| !skipped) {
-                    config.algorithm = algorithm.switch(&info(&setup.sizes, seed()));
+                    config.algorithm = algorithm.switch(&info(&setup.sizes, seed(), nic));
                 } else if let SwitchAlgorithm::Ramp(marker) = &config.algorithm {
                     config.algorithm = SwitchAlgorithm::Ramp(marker.with_seed(seed()));
                 }
@@ -53,13 +56,13 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     }
 }
 
-fn info(sizes: &PacketSizes, seed: u64) -> SwitchInfo {
-    SwitchInfo { packet: Bytes::new(u64::from(sizes.payload + sizes.header)), seed }
+fn info(sizes: &PacketSizes, seed: u64, nic: bool) -> SwitchInfo {
+    SwitchInfo { packet: Bytes::new(u64::from(sizes.payload + sizes.header)), seed, nic }
 }
 
 /// What its switch half is, to be compared.
 fn half_of(algorithm: &AlgorithmConfig) -> String {
-    format!("{:?}", algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0 }))
+    format!("{:?}", algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false }))
 }
 
 /// The algorithm whose half a class's ports have, if any does.
