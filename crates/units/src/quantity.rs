@@ -138,6 +138,7 @@ mod tests {
             assert_eq!(span.to_string().parse(), Ok(span), "{span}");
         }
         assert_eq!(Span::from_us(1500).to_string(), "1.5ms");
+        assert_eq!(Span::ZERO.to_string(), "0s");
         assert_eq!(Bytes::new(65_536).to_string(), "64KiB");
     }
 }

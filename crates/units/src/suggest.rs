@@ -1,20 +1,70 @@
-//! What a word that is wrong may have been meant to be, for messages.
+//! Hints at the names that a wrong word may have been meant to be, for messages.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// `; did you mean ...?` with the nearest of `names`, or the list of them if none is near: the end
-/// of a message about a word that is not one of them.
+/// Maximum number of candidates in a hint, and of names in a list that is shown in full although
+/// none of them is similar.
+const CANDIDATES: usize = 5;
+/// Maximum length of a list of all names, bytes. Rationale: about four lines of a terminal.
+const WHOLE_LIST: usize = 320;
+/// Minimum length of a word that is looked for within names: one or two letters are in most of them.
+const MIN_CONTAINED: usize = 3;
+
+/// Returns the end of a message about a word that is not one of `names`.
+///
+/// That is `; did you mean ...?` with the most similar name, or with at most five names that contain
+/// the word. If no name is similar, it is the list of all names if that is short, and otherwise the
+/// five nearest with the number of all.
 #[must_use]
 pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let near = names.clone().map(|name| (edit_distance(word, name), name)).min();
-    match near {
-        Some((distance, name)) if distance <= 1 + word.len() / 4 => {
-            format!("; did you mean `{name}`?")
-        }
-        _ => format!("; there are {}", names.collect::<Vec<_>>().join(", ")),
+    if let Some(meant) = similar(word, names.clone()) {
+        return format!("; did you mean {meant}?");
     }
+    let (count, bytes) = names.clone().fold((0, 0), |(n, sum), name| (n + 1, sum + name.len() + 2));
+    if count <= CANDIDATES || bytes <= WHOLE_LIST {
+        return format!("; there are {}", names.collect::<Vec<_>>().join(", "));
+    }
+    let mut nearest: Vec<_> = names.map(|name| (edit_distance(word, name), name)).collect();
+    nearest.sort_unstable();
+    nearest.dedup();
+    let all = nearest.len();
+    let nearest: Vec<&str> = nearest.into_iter().map(|(_, name)| name).take(CANDIDATES).collect();
+    match all > CANDIDATES {
+        true => format!("; there are {all}, among them {}", nearest.join(", ")),
+        false => format!("; there are {}", nearest.join(", ")),
+    }
+}
+
+/// The names that a word may have been meant to be, quoted and joined by "or": the nearest one, or
+/// if none is near, at most five that contain the word, the shortest first.
+#[must_use]
+pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    let near = names.clone().map(|name| (edit_distance(word, name), name)).min();
+    if let Some((distance, name)) = near
+        && distance <= 1 + word.len() / 4
+    {
+        return Some(format!("`{name}`"));
+    }
+    let mut containing: Vec<(usize, &str)> = names
+        .filter(|name| word.len() >= MIN_CONTAINED && contains(name, word))
+        .map(|name| (name.len(), name))
+        .collect();
+    containing.sort_unstable();
+    containing.dedup();
+    let found: Vec<String> =
+        containing.iter().take(CANDIDATES).map(|(_, name)| format!("`{name}`")).collect();
+    let (last, rest) = found.split_last()?;
+    Some(match rest {
+        [] => last.clone(),
+        _ => format!("{} or {last}", rest.join(", ")),
+    })
+}
+
+/// Returns `true` if `word` is part of `name`, whatever the case of ASCII letters.
+fn contains(name: &str, word: &str) -> bool {
+    name.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Levenshtein's distance in bytes.
@@ -34,7 +84,10 @@ fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::suggestion;
+    use super::{similar, suggestion};
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
 
     #[test]
     fn the_nearest_name_is_suggested_if_it_is_near() {
@@ -42,5 +95,25 @@ mod tests {
         assert_eq!(suggestion("swfit", names()), "; did you mean `swift`?");
         assert_eq!(suggestion("DCTCP", names()), "; did you mean `dctcp`?");
         assert_eq!(suggestion("timely", names()), "; there are swift, bolt, dctcp");
+        assert_eq!(similar("timely", names()), None);
+    }
+
+    #[test]
+    fn names_that_contain_the_word_are_suggested() {
+        let names = || ["swift/fig17", "bolt/fig17", "swift/fig4"].into_iter();
+        assert_eq!(suggestion("fig17", names()), "; did you mean `bolt/fig17` or `swift/fig17`?");
+        assert_eq!(suggestion("FIG4", names()), "; did you mean `swift/fig4`?");
+        assert_eq!(similar("ig", names()), None, "two letters are part of too many names");
+    }
+
+    #[test]
+    fn a_long_list_is_cut_to_the_five_nearest() {
+        let names: Vec<String> = (0..5000).map(|index| format!("host {index}")).collect();
+        let hint = suggestion("agg 8", names.iter().map(String::as_str));
+        assert!(hint.starts_with("; there are 5000, among them host "), "{hint}");
+        assert_eq!(hint.matches("host").count(), 5, "{hint}");
+        assert!(hint.contains("host 8"), "{hint}");
+        let hint = suggestion("host", names.iter().map(String::as_str));
+        assert_eq!(hint, "; did you mean `host 0`, `host 1`, `host 2`, `host 3` or `host 4`?");
     }
 }

@@ -249,9 +249,9 @@ impl FromStr for Span {
 }
 
 impl fmt::Display for Span {
-    /// The shortest exact form that [`Span::from_str`] reads back: `25us`, `1.5ms`.
+    /// The shortest exact form that [`Span::from_str`] reads back: `25us`, `1.5ms`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        quantity::format(f, self.0, SCALES)
+        format(f, self.0)
     }
 }
 
@@ -263,7 +263,16 @@ impl fmt::Debug for Span {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        quantity::format(f, self.0, SCALES)
+        format(f, self.0)
+    }
+}
+
+/// Writes picoseconds in the largest fitting unit, and zero in seconds: `0ps` would suggest a
+/// measurement.
+fn format(f: &mut fmt::Formatter<'_>, ps: u64) -> fmt::Result {
+    match ps {
+        0 => f.pad("0s"),
+        _ => quantity::format(f, ps, SCALES),
     }
 }
 

@@ -104,6 +104,10 @@ With several variants each has a directory of its own for its tables, and `summa
 `report.html` hold them all. `apus reproduce NAME --out DIR` writes `report.html` with the paper's
 numbers beside ours, and the tables of each variant's first seed.
 
+DIR must be new, empty, or a directory of earlier results: it then holds `.apus-files`, the list of
+the files that apus wrote there with their checksums. A file that is not in the list, or that was
+changed since, is never overwritten; the command ends with an error before it runs anything.
+
 Words that mean one thing everywhere:
 * **Wire bytes** are everything that occupies a link, preamble and gap included. **Throughput** is
   wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; bytes that

@@ -74,7 +74,9 @@
 //!   * "trace": the messages of a `file` (CSV with the header `start_us,from,to,bytes`, .cm of htsim,
 //!     flow.txt of the HPCC simulator), each an op of a flow of its own. Those that start after the
 //!     end of the run are left out.
-//! * `[[fault]]`: `link` ("leaf 0 -> spine 1", or with `<->` both directions), `at` (0s), `until`,
+//! * `[[fault]]`: `link` ("leaf 0 -> spine 1", or with `<->` both directions; `*` stands for any text
+//!   in the name of a node, and the fault is then one of every link that fits; of parallel links that
+//!   are named without `*`, it is one of the first), `at` (0s), `until`,
 //!   `kind`: "down" (what waits and what comes is lost; paths stay as they are), "loss", "corrupt" or
 //!   "reorder" (held back by `delay`, so that others overtake),
 //!   each packet with `probability`, from a stream of random numbers of the fault's own.
@@ -154,6 +156,7 @@ mod moment;
 mod one_line;
 mod overrides;
 mod parts;
+mod pattern;
 mod pfc;
 mod poisson;
 mod quick;
