@@ -1,21 +1,24 @@
-//! `apus explain`: what an algorithm's parameters or a column of the results mean.
+//! `apus explain`: an algorithm's parameters, a column of the results, or a scenario of the library.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use apus_cc::registry::algorithms;
 use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind};
 use apus_sim::columns;
-use apus_units::suggestion;
+use apus_sim::scenario::{Options, Scenario};
+use apus_units::similar;
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::output::print;
-use crate::text;
+use crate::{library, text};
 
-/// Explains an algorithm (its parameters, their defaults and sources) or a column of the results.
+/// Explain an algorithm (parameters, defaults and sources), a column of the results, or a scenario.
 #[derive(Args)]
 pub struct Explain {
-    /// An algorithm, as `apus list algorithms` names it, or a column, as `docs/outputs.md` does.
+    /// Algorithm (see `apus list algorithms`), column (docs/outputs.md) or scenario (`apus list
+    /// scenarios`).
     name: String,
 }
 
@@ -28,17 +31,46 @@ impl Explain {
         if let Some(text) = columns::explain(&self.name) {
             return print(&text);
         }
-        let names: Vec<&str> =
-            algorithms().iter().map(|info| info.name).chain(columns::names()).collect();
-        let hint = suggestion(&self.name, names.iter().copied());
-        // The list of all columns is no help; the commands that print it are.
-        let hint = if hint.contains("did you mean") { hint.as_str() } else { REMEDY };
+        if let Some(source) = library::find(&self.name) {
+            let read = library::read(&source, Path::new(""), &Options::default());
+            let scenario = read.map_err(|error| Failure::Input(error.to_string()))?;
+            return print(&explain_scenario(&scenario));
+        }
+        let mut names: Vec<&str> = columns::names();
+        names.extend(algorithms().iter().map(|info| info.name).chain(library::names()));
+        let hint = match similar(&self.name, names.into_iter()) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            // The list of all columns would be no help; the commands that print the names are.
+            None => REMEDY.to_owned(),
+        };
         let name = &self.name;
-        Err(Failure::Input(format!("there is no algorithm and no column `{name}`{hint}")))
+        Err(Failure::Input(format!("there is no algorithm, column or scenario `{name}`{hint}")))
     }
 }
 
-const REMEDY: &str = "; see `apus list algorithms` and docs/outputs.md";
+const REMEDY: &str = "; see `apus list algorithms`, `apus list scenarios` and docs/outputs.md";
+
+/// A scenario of the library: its source, its checks with the publication's numbers, and the command
+/// that runs it.
+fn explain_scenario(scenario: &Scenario) -> String {
+    let name = &scenario.name;
+    let mut text = format!("{name}: {}\n", scenario.title.as_deref().unwrap_or("a scenario"));
+    if let Some(source) = &scenario.source {
+        text += &format!("{source}\n");
+    }
+    if !scenario.checks.is_empty() {
+        text += "\nchecks, with the publication's values\n";
+        let row = |check: &apus_sim::scenario::Check| {
+            let value = |paper| format!("{} {}", text::number(paper), check.unit);
+            let value = check.paper.map_or_else(String::new, value);
+            vec![check.name.clone(), value.trim_end().to_owned()]
+        };
+        let rows: Vec<_> = scenario.checks.iter().map(row).collect();
+        text += &text::columns(&rows, "  ");
+    }
+    let verb = if library::experiments().any(|known| known == name) { "reproduce" } else { "run" };
+    text + &format!("\nrun it with `apus {verb} {name}`\n")
+}
 
 /// Everything about an algorithm.
 fn algorithm(info: &AlgorithmInfo) -> String {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apus_sim::import::Traffic;
-use apus_sim::scenario::{Options, Scenario, Source};
+use apus_sim::scenario::{Options, Problem, Scenario, ScenarioError, Source};
 use apus_units::Span;
 
 use crate::failure::Failure;
@@ -22,6 +22,7 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
         Traffic::parse(&text).map_err(|error| Failure::Input(format!("{traffic}:{error}")))?;
     let last = messages.messages.iter().map(|message| message.start).max().unwrap_or_default();
     let duration = last.saturating_add(AFTER_LAST);
+    let given = topology;
     let topology = if topology.contains(' ') && !Path::new(topology).exists() {
         quote(topology)?
     } else {
@@ -35,8 +36,32 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
         quote(&path(traffic))?
     );
     let source = Source { name: format!("{name}.toml"), text };
-    library::read(&source, Path::new(""), options)
-        .map_err(|error| Failure::Input(error.to_string()))
+    library::read(&source, Path::new(""), options).map_err(|ScenarioError(problems)| {
+        let lines = problems.iter().map(|problem| {
+            // Places in the text above would name a file that does not exist.
+            match problem.position {
+                Some((TOPOLOGY_LINE, _)) => of_option("--topology", given, "topology", problem),
+                Some((line, _)) if line > TOPOLOGY_LINE => {
+                    of_option("--traffic", traffic, "workload", problem)
+                }
+                _ => problem.to_string(),
+            }
+        });
+        Failure::Input(lines.collect::<Vec<_>>().join("\n"))
+    })
+}
+
+/// The line of the scenario that says what the topology is; the lines of the workload follow.
+const TOPOLOGY_LINE: usize = 3;
+
+/// A problem with what an option of the command line names.
+fn of_option(option: &str, given: &str, table: &str, problem: &Problem) -> String {
+    let message = problem.message.as_str();
+    let message = message.strip_prefix(&format!("`{table}.file` ")).unwrap_or(message);
+    match message.starts_with(given) || message.starts_with(&path(given)) {
+        true => message.to_owned(),
+        false => format!("{option} {given}: {message}"),
+    }
 }
 
 /// A path that is not taken for the name of a testbed.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apus_sim::scenario::{Options, Scenario, Source};
-use apus_units::suggestion;
+use apus_units::{similar, suggestion};
 
 use crate::failure::Failure;
 
@@ -154,11 +154,13 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     let name = path.display();
     let fail = |why: String| Failure::Input(format!("{name}: {why}"));
     let bytes = std::fs::read(path).map_err(|error| {
-        let hint = suggestion(&path.to_string_lossy(), names());
-        // Far from all of them, it would be their list.
-        let list = "; `apus list scenarios` names those";
-        let hint = if hint.contains("did you mean") { hint.as_str() } else { list };
-        fail(format!("cannot be read: {error}; it is no scenario of the library either{hint}"))
+        let hint = match similar(&path.to_string_lossy(), names()) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => "; see `apus list scenarios`".to_owned(),
+        };
+        fail(format!(
+            "this file cannot be read: {error}, and there is no built-in scenario of that name{hint}"
+        ))
     })?;
     String::from_utf8(bytes).map_err(|_| fail("is no text (UTF-8), so no scenario".to_owned()))
 }

@@ -29,6 +29,7 @@ mod sweep;
 mod tables;
 mod text;
 mod tune;
+mod written;
 
 use std::process::ExitCode;
 

@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use apus_sim::scenario::Scenario;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::written::{Hashing, Written, is_partial};
 
 /// Prints results. A reader that has seen enough (`| head`) is no failure; a full disk is.
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -25,30 +27,57 @@ pub fn to_json(results: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(results).map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// A directory that results go to.
-pub struct OutputDir(PathBuf);
+/// A directory that results go to, or one within it.
+///
+/// No file is overwritten that the program did not write: a directory that is neither empty nor one of
+/// earlier results is refused, and so is one whose results have been changed since.
+#[derive(Clone)]
+pub struct OutputDir {
+    path: PathBuf,
+    /// The path within the directory of results, with a slash at its end; empty for that itself.
+    prefix: String,
+    written: Arc<Written>,
+}
 
 impl OutputDir {
-    /// Creates it and writes the effective configuration of each run, which also shows before a
-    /// long run that results can be written.
+    /// Creates a directory of results and writes the effective configuration of each run, which also
+    /// shows before a long run that results can be written.
     pub fn create(path: &Path, scenario: &Scenario) -> Result<Self, String> {
         let dir = Self::open(path)?;
+        dir.write_effective(scenario)?;
+        Ok(dir)
+    }
+
+    /// Writes the effective configuration of each run.
+    pub fn write_effective(&self, scenario: &Scenario) -> Result<(), String> {
         for run in &scenario.runs {
             let name = match &run.variant {
                 Some(variant) if scenario.runs.len() > 1 => format!("effective-{variant}.toml"),
                 _ => "effective.toml".to_owned(),
             };
-            dir.write(&name, &run.setup.to_toml())?;
+            self.write(&name, &run.setup.to_toml())?;
         }
-        Ok(dir)
+        Ok(())
     }
 
-    /// Creates it, or takes it as it is.
+    /// Creates a directory of results, or takes an empty one or one of earlier results.
     pub fn open(path: &Path) -> Result<Self, String> {
-        fs::create_dir_all(path).map_err(|error| {
-            format!("{}: this directory cannot be created: {error}", path.display())
-        })?;
-        Ok(Self(path.to_owned()))
+        create_folder(path)?;
+        let written = Arc::new(Written::open(path)?);
+        Ok(Self { path: path.to_owned(), prefix: String::new(), written })
+    }
+
+    /// A directory within.
+    pub fn within(&self, name: &str) -> Result<Self, String> {
+        let path = self.path.join(name);
+        create_folder(&path)?;
+        let prefix = format!("{}{name}/", self.prefix);
+        Ok(Self { path, prefix, written: Arc::clone(&self.written) })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes a file under another name and renames it when it is complete.
@@ -62,23 +91,44 @@ impl OutputDir {
         name: &str,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), String> {
-        let target = self.0.join(name);
-        let partial = self.0.join(format!(".{name}.partial"));
-        let written = fs::File::create(&partial).and_then(|file| {
-            let mut out = BufWriter::new(file);
-            content(&mut out)?;
-            out.flush()?;
-            fs::rename(&partial, &target)
-        });
-        written.map_err(|error| {
-            // What is left of it is of no use; if it cannot be removed either, so be it.
-            let _ = fs::remove_file(&partial);
-            format!("{}: this file cannot be written: {error}", target.display())
+        let known_as = format!("{}{name}", self.prefix);
+        self.written.check_overwrites(&known_as)?;
+        write_whole(&self.path.join(name), content, |checksum| {
+            self.written.note(&known_as, checksum)
         })
     }
+}
 
-    /// A directory within.
-    pub fn within(&self, name: &str) -> Result<Self, String> {
-        Self::open(&self.0.join(name))
-    }
+/// Writes a file under another name and renames it when it is complete.
+pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
+    write_whole(target, |out| out.write_all(text.as_bytes()), |_| Ok(()))
+}
+
+/// Creates a directory and those above it.
+pub fn create_folder(path: &Path) -> Result<(), String> {
+    fs::create_dir_all(path)
+        .map_err(|error| format!("{}: this directory cannot be created: {error}", path.display()))
+}
+
+/// Writes a file under another name, hands its checksum to `before` and renames it.
+fn write_whole(
+    target: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    before: impl FnOnce(crate::written::Checksum) -> io::Result<()>,
+) -> Result<(), String> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let partial = target.with_file_name(format!(".{name}.partial"));
+    debug_assert!(is_partial(&partial));
+    let written = fs::File::create(&partial).and_then(|file| {
+        let mut out = BufWriter::new(Hashing::new(file));
+        content(&mut out)?;
+        out.flush()?;
+        before(out.get_ref().checksum())?;
+        fs::rename(&partial, target)
+    });
+    written.map_err(|error| {
+        // What is left of it is of no use; if it cannot be removed either, so be it.
+        let _ = fs::remove_file(&partial);
+        format!("{}: this file cannot be written: {error}", target.display())
+    })
 }

@@ -1,7 +1,7 @@
 //! Finished runs on disk, each under a name that its effective configuration decides.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use apus_sim::scenario::Setup;
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens or creates it.
-    pub fn open(out: &Path) -> Result<Self, String> {
-        let folder = out.join("runs");
-        Ok(Self { dir: OutputDir::open(&folder)?, folder })
+    /// Opens or creates it in a directory of results.
+    pub fn open(out: &OutputDir) -> Result<Self, String> {
+        let dir = out.within("runs")?;
+        Ok(Self { folder: dir.path().to_owned(), dir })
     }
 
     /// The summary of a run, if it is finished: by this version of the program, with exactly this

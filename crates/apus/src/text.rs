@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use apus_sim::distribution::DistributionSummary;
 use apus_sim::measure::WorkloadSummary;
-use apus_sim::summary::{PhaseSummary, Summary};
+use apus_sim::summary::{PhaseSummary, PortSummary, Summary};
 
 /// A number to four significant digits.
 pub fn number(value: f64) -> String {
@@ -59,27 +59,21 @@ pub fn summary(summary: &Summary) -> String {
         ),
         row(
             "goodput",
-            format!(
-                "{} Gb/s, and {} Gb/s delivered again ({} packets)",
-                number(summary.goodput_gbps),
-                number(summary.duplicate_gbps),
-                measured.duplicates_delivered
-            ),
+            match measured.duplicates_delivered {
+                0 => format!("{} Gb/s", number(summary.goodput_gbps)),
+                packets => format!(
+                    "{} Gb/s; duplicates {} Gb/s ({packets} packets)",
+                    number(summary.goodput_gbps),
+                    number(summary.duplicate_gbps)
+                ),
+            },
         ),
         row("loss", losses::losses(summary)),
         row("fabric RTT", distribution(&summary.fabric_rtt_us)),
         row("end-to-end RTT", distribution(&summary.end_to_end_rtt_us)),
         row("endpoint delay", distribution(&summary.endpoint_delay_us)),
         row("op latency", distribution(&summary.op_latency_us)),
-        row(
-            "queue",
-            format!(
-                "mean {} kB, at most {} kB at that port; in the start-up at most {} kB",
-                number(port.mean_queue_bytes / 1e3),
-                number(port.max_queue_bytes as f64 / 1e3),
-                number(port.startup_max_queue_bytes as f64 / 1e3)
-            ),
-        ),
+        row("queue", queue(port, startup.seconds > 0.0)),
         row("fairness", fairness(summary)),
         row("measured", phase(measured)),
     ];
@@ -134,14 +128,29 @@ fn row(name: &str, value: String) -> Vec<String> {
     vec![name.to_owned(), value]
 }
 
+/// The queue of the busiest port; without a warm-up there is nothing to say of it.
+fn queue(port: &PortSummary, warmup: bool) -> String {
+    let kb = |bytes: f64| number(bytes / 1e3);
+    let (mean, max) = (kb(port.mean_queue_bytes), kb(port.max_queue_bytes as f64));
+    let mut text = format!("mean {mean} kB, max {max} kB at that port");
+    if warmup {
+        text += &format!("; max {} kB during warm-up", kb(port.startup_max_queue_bytes as f64));
+    }
+    text
+}
+
 fn distribution(d: &DistributionSummary) -> String {
     let (Some(mean), Some(p50), Some(p99), Some(p99_9), Some(max)) =
         (d.mean, d.p50, d.p99, d.p99_9, d.max)
     else {
         return "nothing measured".to_owned();
     };
+    // Of hosts that take no time, for example.
+    if max == 0.0 {
+        return "0 us throughout".to_owned();
+    }
     format!(
-        "mean {} us, median {} us, 99 % {} us, 99.9 % {} us, max {} us",
+        "mean {} us, median {} us, p99 {} us, p99.9 {} us, max {} us",
         number(mean),
         number(p50),
         number(p99),
@@ -156,7 +165,7 @@ fn of_workload(workload: &WorkloadSummary) -> String {
         .map_or_else(String::new, |late| format!(" ({} % of them late)", number(late * 100.0)));
     let slowdown = match (workload.slowdown.p50, workload.slowdown.p99) {
         (Some(p50), Some(p99)) => {
-            format!("; slowdown: median {}, 99 % {}", number(p50), number(p99))
+            format!("; slowdown: median {}, p99 {}", number(p50), number(p99))
         }
         _ => String::new(),
     };

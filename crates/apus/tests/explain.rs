@@ -46,17 +46,32 @@ fn every_metric_is_explained() {
 }
 
 #[test]
-fn unknown_names_are_refused_with_the_nearest_of_both() {
+fn an_unknown_name_is_refused_with_similar_names() {
     for (name, message) in [
         ("swfit", "did you mean"),
         ("goodput_gbs", "did you mean `goodput_gbps`?"),
         ("dctpc", "did you mean `dctcp`?"),
-        ("something-else-entirely", "see `apus list algorithms` and docs/outputs.md"),
-        ("", "there is no algorithm and no column ``"),
+        ("fig17", "did you mean `bolt/fig17` or `swift/fig17`?"),
+        ("goodput", "did you mean `goodput_gbps`"),
+        ("something-else-entirely", "see `apus list algorithms`, `apus list scenarios` and docs"),
+        ("", "there is no algorithm, column or scenario ``"),
     ] {
         let output = explain(name);
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr.contains(message), "{stderr}");
     }
+}
+
+#[test]
+fn a_scenario_is_explained_by_its_source_and_checks() {
+    let output = explain("swift/fig17");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success());
+    assert!(text.starts_with("swift/fig17: "), "{text}");
+    assert!(text.contains("Swift Fig. 17"), "{text}");
+    assert!(text.contains("run it with `apus reproduce swift/fig17`"), "{text}");
+    let output = explain("bench/idle-million");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("run it with `apus run bench/idle-million`"), "{text}");
 }

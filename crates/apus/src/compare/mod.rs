@@ -67,7 +67,7 @@ impl Compare {
         let metrics =
             Metrics::of(&contestants[0].setup, &scenario, &self.metric).map_err(Failure::Input)?;
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
-        let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::Input)?;
+        let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.watchdog)?;
         let failures = self.run(&mut contestants, store.as_ref(), &watch);
         let report = report::Report {

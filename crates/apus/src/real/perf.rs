@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::record::{Record, Recorded};
 use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
-use crate::output::{print, to_json};
+use crate::output::{OutputDir, print, to_json};
 
 /// The ops to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,6 +80,8 @@ impl Perf {
             return Err(Failure::Input("--outstanding and --flows must be at least 1".to_owned()));
         }
         let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
+        // Shows before a long measurement that its results can be written.
+        let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let host = self.common.host(any(peers[0]))?;
         let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();
@@ -97,7 +99,7 @@ impl Perf {
             }
             servers.push((connection, region));
         }
-        let results = self.measure(&host, &servers)?;
+        let results = self.measure(&host, &servers, dir.as_ref())?;
         for (connection, _) in &servers {
             connection.close();
         }
@@ -121,6 +123,7 @@ impl Perf {
         &self,
         host: &apus_udp::Host,
         servers: &[(Connection, RegionKey)],
+        dir: Option<&OutputDir>,
     ) -> Result<Results, Failure> {
         let flows = self.flows as usize;
         let all = servers.len() * flows;
@@ -142,8 +145,7 @@ impl Perf {
         }
         let recorded = (0..all)
             .map(|index| Recorded { connection: &servers[index / flows].0, flow: index % flows });
-        let mut record = self
-            .out
+        let mut record = dir
             .is_some()
             .then(|| Record::new(recorded.collect(), self.common.algorithm(), self.interval));
         let bar = ProgressBar::new(self.duration.as_millis() as u64);
@@ -178,7 +180,7 @@ impl Perf {
         }
         bar.finish_and_clear();
         let seconds = from.elapsed().as_secs_f64();
-        if let (Some(record), Some(dir)) = (&record, &self.out) {
+        if let (Some(record), Some(dir)) = (&record, dir) {
             let kind = if self.op == Kind::Write { "write" } else { "read" };
             record.write(dir, kind, self.size)?;
         }

@@ -2,7 +2,6 @@
 //! same columns. What only a simulator knows stays empty.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use apus_sim::columns::{FLOWS, OPS, SAMPLES};
@@ -96,13 +95,12 @@ impl<'c> Record<'c> {
     }
 
     /// Writes the tables into a directory.
-    pub fn write(&self, dir: &Path, kind: &str, size: usize) -> Result<(), Failure> {
+    pub fn write(&self, dir: &OutputDir, kind: &str, size: usize) -> Result<(), Failure> {
         let seconds = self.from.elapsed().as_secs_f64();
         let counters = self.flows.iter().map(|f| f.connection.flow_state(f.flow).map(|s| s.1));
         let counters: Vec<FlowCounters> =
             counters.collect::<Result<_, _>>().map_err(|end| Failure::Run(end.to_string()))?;
         let write = || {
-            let dir = OutputDir::open(dir)?;
             dir.write_with(OPS.file, |out| self.write_ops(out, kind, size))?;
             dir.write_with(FLOWS.file, |out| self.write_flows(out, &counters, seconds))?;
             dir.write_with(SAMPLES.file, |out| self.write_samples(out))

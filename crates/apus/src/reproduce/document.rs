@@ -3,7 +3,8 @@
 //! It holds nothing that depends on the machine: the same program writes the same page anywhere.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use apus_sim::experiment::{Shown, Verdict};
 use apus_sim::scenario::{Override, Scenario};
@@ -11,20 +12,25 @@ use apus_sim::scenario::{Override, Scenario};
 use super::figure;
 use super::result::ExperimentResult;
 use super::tables::{band, is_apart};
-use crate::output::OutputDir;
+use crate::output::{create_folder, write_file};
 use crate::text::number;
 
 /// The folder of figures, beside the page.
 const FIGURES: &str = "figures";
 
+/// How every page begins, full or quick, and the words by which it is known as one of ours.
+const TITLE: &str = "# Reproduction\n";
+const WRITTEN_BY: &str = "Written by `apus reproduce";
+
 /// A page to be written.
 pub struct Document {
-    name: String,
-    dir: OutputDir,
-    figures: OutputDir,
+    file: PathBuf,
+    figures: PathBuf,
     quick: bool,
     /// What the page holds so far: row of the overview and section of each experiment, by name.
     entries: BTreeMap<String, Entry>,
+    /// The folders that were created for it, the innermost first.
+    created: Vec<PathBuf>,
 }
 
 struct Entry {
@@ -33,39 +39,67 @@ struct Entry {
 }
 
 impl Document {
-    /// Creates the folders, which shows before a long run that the page can be written. What the
-    /// page says of other experiments stays, unless it is of another kind of runs.
-    pub fn create(file: &Path, quick: bool) -> Result<Self, String> {
-        let name = file.file_name().and_then(|name| name.to_str());
-        let Some(name) = name.filter(|_| !file.is_dir()) else {
-            return Err(format!("--report {}: it must name a file", file.display()));
+    /// Creates the folder of the page, which shows before a long run that the page can be written. What
+    /// the page says of experiments other than `names` stays, unless it is of another kind of runs.
+    ///
+    /// # Errors
+    /// If a file that the program did not write would be overwritten.
+    pub fn create(file: &Path, quick: bool, names: &[&str]) -> Result<Self, String> {
+        let fail = |why: &str| Err(format!("--report {}: {why}", file.display()));
+        if file.is_dir() || file.file_name().is_none() {
+            return fail("it must name a file");
+        }
+        let old = match fs::read(file) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) if !file.exists() => String::new(),
+            Err(error) => return fail(&format!("this file cannot be read: {error}")),
         };
+        let ours = old.starts_with(TITLE) && old.contains(WRITTEN_BY);
+        if !old.is_empty() && !ours {
+            return fail(
+                "this file is not a page that `apus reproduce` wrote; move it away, or choose another \
+                 name",
+            );
+        }
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let dir = OutputDir::open(folder.unwrap_or(Path::new(".")))?;
-        let figures = dir.within(FIGURES)?;
-        let old = std::fs::read_to_string(file).unwrap_or_default();
-        let entries = if old.starts_with(&introduction(quick)) {
-            read_entries(&old)
-        } else {
-            BTreeMap::new()
-        };
-        Ok(Self { name: name.to_owned(), dir, figures, quick, entries })
+        let folder = folder.unwrap_or(Path::new("."));
+        let figures = folder.join(FIGURES);
+        for name in names {
+            let figure = figures.join(figure_name(name));
+            if figure.exists() && !old.contains(&figure_link(name)) {
+                return fail(&format!(
+                    "{} is there, but not a figure of that page; move it away, or choose another folder",
+                    figure.display()
+                ));
+            }
+        }
+        let created: Vec<PathBuf> = folder
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+            .map(Path::to_owned)
+            .collect();
+        create_folder(folder)?;
+        let same = old.starts_with(&introduction(quick));
+        let entries = if same { read_entries(&old) } else { BTreeMap::new() };
+        Ok(Self { file: file.to_owned(), figures, quick, entries, created })
     }
 
-    /// Writes the page and the figures of `results`, in the order of `all`, and what is not in `all`
-    /// after that, by name.
+    /// Writes the page and the figures of `results`, in the order of `all`, and experiments that are not
+    /// in `all` after that, by name. Returns a line that says what was written.
     pub fn write<'a>(
         mut self,
         results: &[(&Scenario, &ExperimentResult)],
         all: impl Iterator<Item = &'a str>,
-    ) -> Result<(), String> {
+    ) -> Result<String, String> {
+        let mut drawn = 0;
         for (scenario, result) in results {
             let figure = figure::draw(result);
-            let file = format!("{}.svg", scenario.name.replace('/', "-"));
             if let Some(figure) = &figure {
-                self.figures.write(&file, figure)?;
+                create_folder(&self.figures)?;
+                write_file(&self.figures.join(figure_name(&scenario.name)), figure)?;
+                drawn += 1;
             }
-            let figure = figure.map(|_| format!("{FIGURES}/{file}"));
+            let figure = figure.map(|_| figure_link(&scenario.name));
             let section = section(scenario, result, figure.as_deref());
             let entry = Entry { row: row(scenario, result), section };
             self.entries.insert(scenario.name.clone(), entry);
@@ -76,8 +110,38 @@ impl Document {
         text.extend(entries.iter().map(|entry| entry.row.as_str()));
         text += &sums(&entries);
         text.extend(entries.iter().map(|entry| entry.section.as_str()));
-        self.dir.write(&self.name, &text)
+        write_file(&self.file, &text)?;
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let mut wrote =
+            format!("wrote {}: {}", self.file.display(), count(results.len(), "experiment"));
+        let others = entries.len() - results.len();
+        if others > 0 {
+            wrote += &format!(" of {}, the others unchanged", entries.len());
+        }
+        if drawn > 0 {
+            wrote += &format!("; {} in {}", count(drawn, "figure"), self.figures.display());
+        }
+        Ok(wrote + "\n")
     }
+}
+
+impl Drop for Document {
+    /// Leaves no empty folder behind if nothing was written.
+    fn drop(&mut self) {
+        for folder in &self.created {
+            // Fails if the folder holds something, which is then to be kept.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+fn figure_name(experiment: &str) -> String {
+    format!("{}.svg", experiment.replace('/', "-"))
+}
+
+/// How the page refers to the figure of an experiment.
+fn figure_link(experiment: &str) -> String {
+    format!("{FIGURES}/{}", figure_name(experiment))
 }
 
 /// The rows and sections of a page.
@@ -108,9 +172,9 @@ fn introduction(quick: bool) -> String {
         ("", "medians over the seeds")
     };
     format!(
-        "# Reproduction\n\n\
+        "{TITLE}\n\
          What the papers state, what the simulator yields, and where and why they differ.\n\
-         Written by `apus reproduce --all{flag} --report docs/reproduction.md`; with a NAME in place of\n\
+         {WRITTEN_BY} --all{flag} --report docs/reproduction.md`; with a NAME in place of\n\
          `--all` only its part is written anew. Our numbers are {seeds}, with the smallest and\n\
          the largest over the seeds beside them. They are the same on every machine.\n\n\
          A check passes if the median lies in the band that is accepted. It **differs** if the\n\
@@ -299,7 +363,23 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, OVERVIEW, anchor, read_entries, sums};
+    use std::fs;
+
+    use super::{Document, Entry, OVERVIEW, anchor, read_entries, sums};
+
+    /// A command that fails before its page is written leaves nothing behind.
+    #[test]
+    fn a_page_that_is_not_written_leaves_no_folder() {
+        let root = std::env::temp_dir().join(format!("apus-page-{}", std::process::id()));
+        fs::create_dir_all(&root).expect("folder");
+        let page = root.join("a/b/page.md");
+        let document = Document::create(&page, true, &["swift/fig22"]).expect("a page");
+        assert!(root.join("a/b").is_dir());
+        assert!(!root.join("a/b/figures").exists());
+        drop(document);
+        assert!(!root.join("a").exists());
+        fs::remove_dir(&root).expect("empty");
+    }
 
     #[test]
     fn a_page_is_read_back() {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use apus_sim::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS, Verdict};
 use apus_sim::scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
-use apus_units::suggestion;
+use apus_units::similar;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
@@ -71,8 +71,9 @@ impl Reproduce {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
         let entries = self.entries()?;
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let report = match &self.report {
-            Some(file) => Some(Document::create(file, self.quick).map_err(Failure::Input)?),
+            Some(file) => Some(Document::create(file, self.quick, &names).map_err(Failure::Input)?),
             None => None,
         };
         let watch = interrupt::watch(read_silence(DEFAULT_SILENCE).map_err(Failure::Input)?)?;
@@ -91,20 +92,21 @@ impl Reproduce {
         if let Some(failure) = failure {
             return Err(failure);
         }
+        let mut wrote = String::new();
         if let Some(report) = report {
             let scenario = |result: &ExperimentResult| {
                 entries.iter().find(|entry| entry.name == result.id).map(|entry| &entry.scenario)
             };
             let pairs = results.iter().filter_map(|result| Some((scenario(result)?, result)));
             let pairs: Vec<_> = pairs.collect();
-            report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
+            wrote = report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
         }
         let good = results.iter().all(|result| result.status == "pass");
         let results = Results { counts: Counts::of(&results), results };
         if self.json {
             print(&(to_json(&results)? + "\n"))?;
         } else {
-            print(&format!("{}\n", last_line(&results)))?;
+            print(&format!("{}\n{wrote}", last_line(&results)))?;
         }
         if interrupt::interrupted(&watch) {
             return Err(Failure::Interrupted(kept(&results, seeds)));
@@ -117,7 +119,7 @@ impl Reproduce {
             true => library::experiments().collect(),
             false => self.names.iter().map(String::as_str).collect(),
         };
-        let entries: Vec<Entry> =
+        let mut entries: Vec<Entry> =
             names.iter().map(|name| self.entry(name)).collect::<Result<_, _>>()?;
         for (place, Entry { name, .. }) in entries.iter().enumerate() {
             if entries[..place].iter().any(|earlier| earlier.name == *name) {
@@ -125,22 +127,28 @@ impl Reproduce {
                 return Err(Failure::Input(format!("the experiment `{name}` {why}")));
             }
         }
+        self.create_folders(&mut entries).map_err(Failure::Input)?;
         Ok(entries)
     }
 
     fn entry(&self, name: &str) -> Result<Entry, Failure> {
-        let mut scenario = self.read(name)?;
-        let name = scenario.name.clone();
-        let out = match &self.out {
-            Some(path) => {
-                for run in &mut scenario.runs {
-                    run.setup = run.setup.clone().recorded(true);
-                }
-                Some(OutputDir::create(&path.join(&name), &scenario).map_err(Failure::Input)?)
+        let scenario = self.read(name)?;
+        Ok(Entry { name: scenario.name.clone(), scenario, out: None })
+    }
+
+    /// Creates a directory per experiment in `--out`.
+    fn create_folders(&self, entries: &mut [Entry]) -> Result<(), String> {
+        let Some(path) = &self.out else { return Ok(()) };
+        let all = OutputDir::open(path)?;
+        for Entry { name, scenario, out } in entries {
+            for run in &mut scenario.runs {
+                run.setup = run.setup.clone().recorded(true);
             }
-            None => None,
-        };
-        Ok(Entry { name, scenario, out })
+            let dir = all.within(name)?;
+            dir.write_effective(scenario)?;
+            *out = Some(dir);
+        }
+        Ok(())
     }
 
     /// An experiment of the library, or a file.
@@ -148,8 +156,11 @@ impl Reproduce {
         let options = Options { quick: self.quick, ..Options::default() };
         let own = Path::new(name).extension().is_some_and(|extension| extension == "toml");
         if !own && !library::experiments().any(|known| known == name) {
-            let hint = suggestion(name, library::experiments());
-            let own = "; a scenario of one's own is named by its file, like `mine.toml`";
+            let hint = match similar(name, library::experiments()) {
+                Some(meant) => format!("; did you mean {meant}?"),
+                None => "; see `apus list experiments`".to_owned(),
+            };
+            let own = " (a scenario file of your own ends in `.toml`)";
             return Err(Failure::Input(format!("there is no experiment `{name}`{hint}{own}")));
         }
         let scenario = library::open(name, &options)?;

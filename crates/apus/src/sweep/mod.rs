@@ -72,7 +72,7 @@ impl Sweep {
         }
         let points = grid::points(&self.file, &self.set, &self.vary, self.seeds)?;
         let dir = OutputDir::open(&self.out).map_err(Failure::Input)?;
-        let store = Store::open(&self.out).map_err(Failure::Input)?;
+        let store = Store::open(&dir).map_err(Failure::Input)?;
         let mut runs: Vec<Done> = points
             .into_iter()
             .map(|point| Done { summary: store.load(&point.setup), point })

@@ -74,7 +74,7 @@ impl Tune {
         let (label, config) = self.algorithm(&setup)?;
         let parameters = Parameters::of(config);
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
-        let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::Input)?;
+        let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.watchdog)?;
         let mut session = Session {
             file: &self.file,

@@ -1,0 +1,217 @@
+//! The record of the files that the program wrote into a directory of results.
+//!
+//! The record is a file in that directory, one line per file: checksum, size and name. A line is added
+//! before its file is put in place, so that an interrupted command leaves at most a line too many.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Name of the record.
+pub const RECORD: &str = ".apus-files";
+
+/// Beginning of the names of finished runs ([`Store`](crate::store::Store)). Nobody else makes up such
+/// names, and a damaged file is replaced.
+const CACHE: &str = "runs/";
+
+const HEADER: &str = "# Files that apus wrote here: checksum (FNV-1a, 64 bits), size, name. Other files \
+                      are never overwritten.\n";
+
+/// Checksum and size of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksum {
+    hash: u64,
+    bytes: u64,
+}
+
+impl Checksum {
+    /// Of a file without content: FNV-1a's offset.
+    const EMPTY: Self = Self { hash: 0xcbf2_9ce4_8422_2325, bytes: 0 };
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.hash = bytes
+            .iter()
+            .fold(self.hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+
+    /// Reads a file to its end.
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut file = fs::File::open(path)?;
+        let (mut sum, mut buffer) = (Self::EMPTY, vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(sum),
+                bytes => sum.add(&buffer[..bytes]),
+            }
+        }
+    }
+}
+
+/// A writer that computes the checksum of all that passes.
+pub struct Hashing<W> {
+    inner: W,
+    sum: Checksum,
+}
+
+impl<W> Hashing<W> {
+    /// Before the first byte.
+    pub fn new(inner: W) -> Self {
+        Self { inner, sum: Checksum::EMPTY }
+    }
+
+    /// Of what has been written so far.
+    pub fn checksum(&self) -> Checksum {
+        self.sum
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.sum.add(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Returns `true` for the name of a file that is being written, or was when the program was killed.
+pub fn is_partial(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') && name.ends_with(".partial")
+}
+
+/// What the program wrote into a directory of results.
+pub struct Written {
+    folder: PathBuf,
+    /// Every checksum under which a file was written, by its path within the directory.
+    files: Mutex<BTreeMap<String, Vec<Checksum>>>,
+}
+
+impl Written {
+    /// Reads the record of a directory, or begins one.
+    ///
+    /// # Errors
+    /// If the directory has files but no record, or if one of its results was changed since.
+    pub fn open(folder: &Path) -> Result<Self, String> {
+        let path = folder.join(RECORD);
+        let fail = |why: String| Err(format!("{}: {why}", folder.display()));
+        let files = match fs::read_to_string(&path) {
+            Ok(text) => read(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match first_file(folder) {
+                    Ok(None) => {}
+                    Ok(Some(name)) => {
+                        return fail(format!(
+                            "the directory holds `{name}`, which apus did not write; choose a new \
+                             or an empty directory"
+                        ));
+                    }
+                    Err(error) => return fail(format!("cannot be read: {error}")),
+                }
+                if let Err(error) = fs::write(&path, HEADER) {
+                    return fail(format!("no file can be written here: {error}"));
+                }
+                BTreeMap::new()
+            }
+            Err(error) => return fail(format!("{RECORD} cannot be read: {error}")),
+        };
+        for (name, known) in files.iter().filter(|(name, _)| !name.starts_with(CACHE)) {
+            let file = folder.join(name);
+            if file.exists() && !Checksum::of(&file).is_ok_and(|sum| known.contains(&sum)) {
+                return Err(format!(
+                    "{}: changed since apus wrote it; move the file away, or choose another \
+                     directory",
+                    file.display()
+                ));
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), files: Mutex::new(files) })
+    }
+
+    /// Refuses a name that a file has which the program did not write.
+    pub fn check_overwrites(&self, name: &str) -> Result<(), String> {
+        let path = self.folder.join(name);
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.contains_key(name) || !path.exists() {
+            return Ok(());
+        }
+        Err(format!(
+            "{}: this file cannot be written: apus did not write the one that is there; move it away, \
+             or choose another directory",
+            path.display()
+        ))
+    }
+
+    /// Notes that a file is about to be put in place.
+    pub fn note(&self, name: &str, sum: Checksum) -> io::Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = files.entry(name.to_owned()).or_default();
+        if known.contains(&sum) {
+            return Ok(());
+        }
+        known.push(sum);
+        let mut record = fs::OpenOptions::new().append(true).open(self.folder.join(RECORD))?;
+        record.write_all(format!("{:016x} {} {name}\n", sum.hash, sum.bytes).as_bytes())
+    }
+}
+
+/// The lines of a record; others say nothing of files.
+fn read(text: &str) -> BTreeMap<String, Vec<Checksum>> {
+    let mut files: BTreeMap<String, Vec<Checksum>> = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.splitn(3, ' ');
+        let hash = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+        let bytes = words.next().and_then(|word| word.parse().ok());
+        if let (Some(hash), Some(bytes), Some(name)) = (hash, bytes, words.next()) {
+            files.entry(name.to_owned()).or_default().push(Checksum { hash, bytes });
+        }
+    }
+    files
+}
+
+/// The first name in a directory, in alphabetical order, that is not one of a half-written file.
+fn first_file(folder: &Path) -> io::Result<Option<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !is_partial(&path) {
+            names.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names.into_iter().min())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Checksum, read};
+
+    /// The values of FNV-1a, 64 bits, in its authors' test suite.
+    #[test]
+    fn checksums_are_fnv_1a() {
+        for (text, hash) in [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            let mut sum = Checksum::EMPTY;
+            sum.add(text.as_bytes());
+            assert_eq!(sum, Checksum { hash, bytes: text.len() as u64 }, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_record_holds_every_checksum_of_a_name() {
+        let files = read(
+            "# a comment of 3 words\n00000000000000aa 5 a b.csv\n00000000000000bb 6 a b.csv\n",
+        );
+        let sums = [Checksum { hash: 0xaa, bytes: 5 }, Checksum { hash: 0xbb, bytes: 6 }];
+        assert_eq!(files["a b.csv"], sums);
+        assert_eq!(files.len(), 1);
+    }
+}
