@@ -22,12 +22,14 @@ const PARAMETERS: &[ParamInfo] = &[ParamInfo {
 }];
 
 /// The parameters, checked; all flows share them.
+#[derive(Debug)]
 pub struct Params {
     decrease: f64,
     rto: RtoRule,
 }
 
 /// The state of one flow.
+#[derive(Clone, Debug)]
 pub struct Aimd {
     params: Arc<Params>,
     cwnd: f64,
