@@ -21,7 +21,7 @@ use apus_wire::{Header, Reject};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
-use crate::op::{Completion, MAX_OP_BYTES, Op, Outcome, SubmitError};
+use crate::op::{Completion, Op, Outcome, SubmitError};
 use crate::wheel::TimingWheel;
 
 mod arrivals;
@@ -155,12 +155,11 @@ impl Endpoint {
     /// Hands in an op. Poll for transmission afterwards.
     ///
     /// # Errors
-    /// If the flow is not open or has too many ops under way; then nothing has changed.
+    /// If the flow is not open or has too many ops under way, or no packet can express the op; then nothing
+    /// has changed.
     pub fn submit(&mut self, now: Time, id: FlowId, op: Op) -> Result<OpId, SubmitError> {
         let flow = self.flows.get_mut(id.index()).filter(|f| f.open).ok_or(SubmitError::NoFlow)?;
-        if op.length > MAX_OP_BYTES {
-            return Err(SubmitError::TooLong);
-        }
+        op.check()?;
         if flow.send.ops_under_way() >= self.config.max_ops as usize {
             return Err(SubmitError::TooManyOps);
         }

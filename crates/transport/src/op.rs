@@ -42,6 +42,26 @@ pub struct Op {
     pub user: u64,
 }
 
+impl Op {
+    /// Checks what a packet can express: the length, and for a read or write the last address.
+    ///
+    /// # Errors
+    /// [`SubmitError::TooLong`] or [`SubmitError::AddressOverflow`].
+    pub fn check(&self) -> Result<(), SubmitError> {
+        if self.length > MAX_OP_BYTES {
+            return Err(SubmitError::TooLong);
+        }
+        match self.kind {
+            OpKind::Write { address, .. } | OpKind::Read { address, .. }
+                if address.checked_add(self.length).is_none() =>
+            {
+                Err(SubmitError::AddressOverflow)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// How an op ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -82,6 +102,8 @@ pub enum SubmitError {
     TooManyOps,
     /// It is longer than [`MAX_OP_BYTES`].
     TooLong,
+    /// A read or write whose address plus length is 2^64 or more, which no packet can express.
+    AddressOverflow,
 }
 
 impl fmt::Display for SubmitError {
@@ -93,6 +115,7 @@ impl fmt::Display for SubmitError {
                  wait for the oldest to complete"
             }
             Self::TooLong => "an op moves at most 2^48 bytes; split it",
+            Self::AddressOverflow => "address + length must be below 2^64",
         })
     }
 }

@@ -78,10 +78,42 @@ impl Endpoint {
         true
     }
 
+    /// Takes back a data packet that was polled and could not be built, so that it never left: it is neither in
+    /// flight nor lost, and its bytes are not sent again. End its op by [`Endpoint::cancel`] or
+    /// [`Endpoint::refuse_answer`].
+    pub fn take_back(&mut self, now: Time, id: FlowId, seq: PacketNumber) {
+        if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) {
+            flow.send.take_back(seq.get());
+            self.update(now, id);
+        }
+    }
+
+    /// Gives up the answer to the peer's read `op` and tells the peer why. A refusal is sent once and may be
+    /// lost: repeat the call until the peer's [`SegmentKind::Cancel`] for `op` arrives, which ends every read
+    /// that was refused.
+    pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
+        flow.send.drop_response(op);
+        let reject = (id, Reject { op, reason });
+        if self.rejects.len() < MAX_REJECTS && !self.rejects.contains(&reject) {
+            self.rejects.push_back(reject);
+        }
+        self.update(now, id);
+    }
+
+    /// Returns the peers' reads of a region whose answers are not yet acknowledged.
+    pub fn answers_of(&self, region: RegionKey) -> impl Iterator<Item = (FlowId, OpId)> + '_ {
+        let flows = self.flows.iter().enumerate();
+        // Flows are numbered by their places, which are 32-bit numbers.
+        flows.flat_map(move |(place, flow)| {
+            flow.send.answers_of(region).map(move |op| (FlowId::new(place as u32), op))
+        })
+    }
+
     /// Whether an answer to a read of this region is under way, so that its bytes are still needed.
     #[must_use]
     pub fn answers_from(&self, region: RegionKey) -> bool {
-        self.flows.iter().any(|flow| flow.send.answers_from(region))
+        self.answers_of(region).next().is_some()
     }
 
     /// The op that the bytes of a packet of this side belong to: an op submitted here, or the peer's

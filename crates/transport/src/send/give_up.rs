@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use apus_units::{OpId, Time};
 use apus_wire::RegionKey;
 
-use super::{Range, Rare, SendSide};
+use super::{Fate, Range, Rare, SendSide};
 use crate::op::{Op, OpKind};
 use crate::streams::{Finished, Lane, Stream, Streams};
 
@@ -70,13 +70,22 @@ impl SendSide {
         self.forget_ranges(Lane::Responses, number);
     }
 
-    /// Whether an answer to a read of `region` is under way.
-    pub(crate) fn answers_from(&self, region: RegionKey) -> bool {
-        self.rare.as_ref().is_some_and(|rare| {
-            rare.responses.queue.iter().any(|stream| {
-                matches!(stream.op.kind, OpKind::Read { region: other, .. } if other == region)
-            })
-        })
+    /// The peer's reads of `region` whose answers are not yet acknowledged.
+    pub(crate) fn answers_of(&self, region: RegionKey) -> impl Iterator<Item = OpId> + '_ {
+        let responses = self.rare.iter().flat_map(|rare| rare.responses.queue.iter());
+        let of_region = move |stream: &&Stream| {
+            matches!(stream.op.kind, OpKind::Read { region: other, .. } if other == region)
+                && !stream.done
+        };
+        responses.filter(of_region).map(|stream| stream.id)
+    }
+
+    /// Takes back transmission `seq`, which never left: it counts as settled.
+    pub(crate) fn take_back(&mut self, seq: u64) {
+        let Some(record) = self.record(seq).filter(|r| r.fate == Fate::InFlight) else { return };
+        record.fate = Fate::Acked;
+        let range = record.range;
+        self.leave_flight(range);
     }
 
     /// Read requests that wait to be sent.
