@@ -4,8 +4,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use apus_sim::columns::{FLOWS, OPS, SAMPLES};
+use apus_udp::session::KeyRing;
+use apus_udp::{Access, Config, Connection, End, Host, Region, Request};
+
+/// Long against anything on a loopback interface.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn apus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
@@ -152,4 +159,111 @@ fn insecure_mode_is_explicit_and_says_so() {
     let said = run(&["ping", &server.1, "--count", "3", "--mode", "inline"], &["--insecure"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     assert!(String::from_utf8_lossy(&said.stderr).contains("not encrypted"));
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < PATIENCE, "it does not happen: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What Ctrl-C does.
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+fn insecure_host() -> Host {
+    let any = "127.0.0.1:0".parse().expect("an address");
+    Host::start(Config::new(any, KeyRing::insecure()).expect("defaults")).expect("a host")
+}
+
+#[test]
+fn a_server_that_is_interrupted_tells_its_peers_and_ends_well() {
+    for mode in ["hybrid", "inline"] {
+        let mut server = serve(&["--insecure", "--mode", mode]);
+        let client = insecure_host();
+        let connection = client.connect(server.1.parse().expect("an address")).expect("a server");
+        connection.receive().expect("its greeting");
+        interrupt(&server.0);
+        until("the peer is told", || connection.ended().is_some());
+        assert_eq!(connection.ended(), Some(End::ClosedByPeer), "{mode}");
+        assert!(server.0.wait().expect("its end").success(), "{mode}");
+    }
+}
+
+/// `apus perf` against a host of this test, once it has had a hundred ops done.
+fn perf_under_way() -> (Child, Host, Connection, Region) {
+    let server = insecure_host();
+    let region = server.register(vec![0; 1000], Access::ReadWrite).expect("memory");
+    let address = server.local_addr().to_string();
+    let perf = apus(&["perf", &address, "--insecure", "--json", "--duration", "3600s"])
+        .args(["--size", "1000", "--outstanding", "4"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("perf");
+    let connection = server.accept().expect("perf");
+    let greeting = [region.key().get().to_be_bytes(), 1000u64.to_be_bytes()].concat();
+    connection.submit(Request::message(greeting)).expect("room").wait().expect("delivered");
+    // Four are outstanding: of 100 ops that came, 96 have ended.
+    let received = || server.stats().map(|s| s.payload_received.load(Ordering::Relaxed));
+    until("a hundred ops", || received().sum::<u64>() >= 100 * 1000);
+    (perf, server, connection, region)
+}
+
+#[test]
+fn perf_that_is_interrupted_or_loses_its_server_says_what_it_has_and_that_it_is_partial() {
+    for (interrupted, code, why) in
+        [(true, 130, "interrupted"), (false, 1, "the peer closed the connection")]
+    {
+        let (perf, server, connection, _region) = perf_under_way();
+        if interrupted {
+            interrupt(&perf);
+        } else {
+            drop((connection, server));
+        }
+        let said = perf.wait_with_output().expect("its end");
+        assert_eq!(said.status.code(), Some(code));
+        assert!(number(&said.stdout, "ops") >= 96.0);
+        let results: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let partial = results["partial"].as_str().expect("a reason");
+        assert!(partial.contains(why), "{partial}");
+        assert!(String::from_utf8_lossy(&said.stderr).contains(why));
+    }
+}
+
+#[test]
+fn a_server_logs_handshakes_under_another_key_and_in_the_other_mode() {
+    let [own, other] = ["log-key", "log-other"].map(fresh);
+    let paths = [&own, &other].map(|path| path.to_str().expect("a path"));
+    for path in paths {
+        assert!(run(&["key", path], &[]).status.success());
+    }
+    let mut child = apus(&["serve", "--bind", "127.0.0.1:0", "--key-file", paths[0]])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("serve");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
+    let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
+    let mut log = BufReader::new(child.stderr.take().expect("stderr"));
+    let _server = Server(child, String::new());
+    for (security, told, logged) in [
+        (&["--key-file", paths[1]][..], "the same key", "under a key that this host does not have"),
+        (&["--insecure"], "one side is insecure", "it is insecure, and this host has keys"),
+    ] {
+        let ping = run(&["ping", &address], security);
+        assert_eq!(ping.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&ping.stderr).contains(told), "{told}");
+        let mut line = String::new();
+        log.read_line(&mut line).expect("a line");
+        assert!(line.contains("handshake from 127.0.0.1:") && line.contains(logged), "{line}");
+    }
+    for path in [own, other] {
+        fs::remove_file(path).expect("a key file");
+    }
 }

@@ -33,8 +33,8 @@ typedef enum apus_status {
     APUS_INVALID = 1,       /* an argument or a setting is wrong */
     APUS_SYSTEM = 2,        /* the operating system refused something */
     APUS_STOPPED = 3,       /* the engine has stopped */
-    APUS_NO_ANSWER = 4,     /* connect: the peer is not there, or has another key */
-    APUS_REFUSED = 5,       /* connect: the peer does not want it */
+    APUS_NO_ANSWER = 4,     /* connect: no answer; peer not running, or a different key */
+    APUS_REFUSED = 5,       /* connect: the peer does not want it, or has too many to accept */
     APUS_PEER_FULL = 6,     /* connect: the peer has no room */
     APUS_TOO_MANY = 7,      /* connect: there is no room here */
     APUS_NO_KEY = 8,        /* connect: there is no such key here */
@@ -49,7 +49,10 @@ typedef enum apus_status {
     APUS_NOT_SENT = 17,     /* completion: the peer has seen nothing of the op */
     APUS_OP_REFUSED = 18,   /* completion: the peer refused it and applied nothing */
     APUS_UNKNOWN = 19,      /* completion: it may have been applied in part or whole */
-    APUS_CIPHER_REFUSED = 20 /* connect: the peer does not take the cipher of this side */
+    APUS_CIPHER_REFUSED = 20, /* connect: the peer does not take the cipher of this side */
+    APUS_OTHER_MODE = 21,   /* connect: no answer; one side is insecure and the other has keys */
+    APUS_NOBODY_LISTENS = 22, /* connect: no answer; the peer's machine says that the port is closed */
+    APUS_NO_ROUTE = 23      /* connect: no answer; the network cannot reach the address */
 } apus_status;
 
 /* Why an op did not end with APUS_OK. */
@@ -68,7 +71,9 @@ typedef enum apus_reason {
     APUS_REASON_NOT_ALLOWED = 11,
     APUS_REASON_OUT_OF_BOUNDS = 12,
     APUS_REASON_TOO_LONG = 13,
-    APUS_REASON_KEY_WITHDRAWN = 14  /* by apus_host_set_keys */
+    APUS_REASON_KEY_WITHDRAWN = 14, /* by apus_host_set_keys */
+    APUS_REASON_UNSENDABLE = 15,    /* a packet of the op could not be built */
+    APUS_REASON_ENGINE_FAILED = 16  /* an engine of this host panicked */
 } apus_reason;
 
 #define APUS_FOREVER UINT64_MAX
@@ -163,7 +168,8 @@ typedef struct apus_flow_state {
 int apus_connection_state(const apus_connection *connection, uint32_t flow, apus_flow_state *state);
 
 /* Copies the next message into `buffer` and says how long it is and by which flow it came (`flow` may
- * be NULL). With APUS_TOO_SMALL only the length is said, and the next call has the same message. */
+ * be NULL). With APUS_TOO_SMALL only the length is said, and the next call has the same message. Calls of
+ * several threads do not wait for each other; each message goes to one of them. */
 int apus_receive(const apus_connection *connection, void *buffer, size_t capacity,
                  uint64_t timeout_ns, size_t *length, uint32_t *flow);
 
@@ -177,8 +183,10 @@ int apus_region_register(const apus_host *host, void *memory, size_t length, int
                          apus_region **region);
 /* The key by which peers name it: whoever has it and a connection has the access. */
 uint64_t apus_region_key(const apus_region *region);
-/* Withdraws it and waits until no engine uses the memory any more. In the mode "inline" it drives the
- * engine meanwhile. */
+/* Withdraws it and waits until no engine uses the memory any more. Answers to reads of peers that are under
+ * way have one second to end. Then they are given up, and the reads end at the peers as APUS_UNKNOWN with
+ * APUS_REASON_WITHDRAWN, so a peer cannot hold the memory. In the mode "inline" it drives the engine
+ * meanwhile. */
 void apus_region_free(apus_region *region);
 
 /* ---- Ops ---- */
@@ -209,7 +217,8 @@ typedef struct apus_op {
 } apus_op;
 
 /* These submit an op and return at once. `ticket` (may be NULL) gets a number for apus_cancel.
- * APUS_FULL if as much is under way as either side or the queue allows. */
+ * APUS_FULL if as much is under way as either side or the queue allows; APUS_INVALID if address + length is
+ * 2^64 or more. Reads and writes are not atomic: docs/udp.md says what of them can be seen. */
 
 /* Stores bytes in the peer's region from `address` on. */
 int apus_write(const apus_connection *connection, const apus_op *op, uint64_t region,

@@ -1,9 +1,12 @@
 //! `apus_connection`: messages, state, the end.
 
 use std::ffi::{CString, c_char, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
 
-use apus_udp::{Connection, Message};
+use apus_udp::{Connection, End, Message, async_channel};
 
 use crate::failure::{Failure, Status, call};
 use crate::host::Shared;
@@ -13,8 +16,9 @@ use crate::wait::wait;
 /// A connection.
 pub struct apus_connection {
     pub(crate) connection: Connection,
-    /// A message that did not fit into the memory that was offered for it.
-    kept: Mutex<Option<Message>>,
+    /// Messages that did not fit into the memory that was offered for them. A channel, so that a call that
+    /// waits already gets one.
+    kept: (async_channel::Sender<Message>, async_channel::Receiver<Message>),
     peer: CString,
     /// Keeps the engines.
     _host: Arc<Shared>,
@@ -37,7 +41,20 @@ pub struct apus_flow_state {
 impl apus_connection {
     pub(crate) fn new(connection: Connection, host: &Arc<Shared>) -> Self {
         let peer = CString::new(connection.peer().to_string()).unwrap_or_default();
-        Self { connection, kept: Mutex::new(None), peer, _host: Arc::clone(host) }
+        Self { connection, kept: async_channel::unbounded(), peer, _host: Arc::clone(host) }
+    }
+
+    /// Returns the next message, those that did not fit first. Nothing is locked, so that other calls go on
+    /// and keep to their own timeouts.
+    async fn next(&self) -> Result<Message, End> {
+        let mut kept = pin!(self.kept.1.recv());
+        let mut fresh = pin!(self.connection.receive_async());
+        poll_fn(|context| match kept.as_mut().poll(context) {
+            // Its sender is kept too, so that it is never closed.
+            Poll::Ready(Ok(message)) => Poll::Ready(Ok(message)),
+            Poll::Ready(Err(_)) | Poll::Pending => fresh.as_mut().poll(context),
+        })
+        .await
     }
 
     /// Says whether there is such a flow.
@@ -104,14 +121,7 @@ unsafe extern "C" fn apus_receive(
         if length.is_null() || (buffer.is_null() && capacity > 0) {
             return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
         }
-        let mut kept = connection.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = match kept.take() {
-            Some(message) => message,
-            None => {
-                let receiving = connection.connection.receive_async();
-                wait(receiving, timeout_ns).ok_or_else(Failure::timeout)??
-            }
-        };
+        let message = wait(connection.next(), timeout_ns).ok_or_else(Failure::timeout)??;
         let bytes = message.bytes.len();
         // SAFETY: `length` is not NULL, and the header asks for room for a number.
         unsafe { put(length, bytes, "length") }?;
@@ -120,7 +130,8 @@ unsafe extern "C" fn apus_receive(
             unsafe { put(flow, message.flow as u32, "flow") }?;
         }
         if bytes > capacity {
-            *kept = Some(message);
+            // An unbounded channel that nobody closes takes it.
+            let _ = connection.kept.0.try_send(message);
             let what = format!("the message has {bytes} bytes, the buffer {capacity}");
             return Err(Failure::new(Status::TooSmall, what));
         }

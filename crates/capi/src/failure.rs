@@ -30,6 +30,9 @@ pub(crate) enum Status {
     OpRefused = 18,
     Unknown = 19,
     CipherRefused = 20,
+    OtherMode = 21,
+    NobodyListens = 22,
+    NoRoute = 23,
 }
 
 /// `apus_reason`, with what it means.
@@ -51,9 +54,11 @@ pub(crate) enum Reason {
     OutOfBounds = 12,
     TooLong = 13,
     KeyWithdrawn = 14,
+    Unsendable = 15,
+    EngineFailed = 16,
 }
 
-const REASONS: [(Reason, &CStr); 15] = [
+const REASONS: [(Reason, &CStr); 17] = [
     (Reason::None, c"none"),
     (Reason::Cancelled, c"it was cancelled"),
     (Reason::Deadline, c"its deadline passed"),
@@ -69,6 +74,8 @@ const REASONS: [(Reason, &CStr); 15] = [
     (Reason::OutOfBounds, c"the op reaches beyond the region's end"),
     (Reason::TooLong, c"the message is longer than the peer takes"),
     (Reason::KeyWithdrawn, c"the connection's key was withdrawn here"),
+    (Reason::Unsendable, c"a packet of the op could not be built: its memory changed its length"),
+    (Reason::EngineFailed, c"an engine of this host panicked"),
 ];
 
 /// Why a call failed.
@@ -114,7 +121,11 @@ impl From<ConnectError> for Failure {
             ConnectError::Exists => Status::Exists,
             ConnectError::Crossed => Status::Crossed,
             ConnectError::Incompatible(_) => Status::Incompatible,
-            ConnectError::Stopped => Status::Stopped,
+            ConnectError::OtherMode => Status::OtherMode,
+            ConnectError::NobodyListens => Status::NobodyListens,
+            ConnectError::NoRoute => Status::NoRoute,
+            ConnectError::Family { .. } => Status::Invalid,
+            ConnectError::Stopped | ConnectError::EngineFailed => Status::Stopped,
         };
         Self::new(status, error.to_string())
     }
@@ -125,6 +136,7 @@ impl From<SubmitError> for Failure {
         let status = match error {
             SubmitError::Full => Status::Full,
             SubmitError::TooLong { .. } => Status::TooLong,
+            SubmitError::AddressOverflow { .. } => Status::Invalid,
             SubmitError::Ended(_) => Status::Ended,
         };
         Self::new(status, error.to_string())
@@ -143,6 +155,8 @@ pub(crate) fn of_op(error: &OpError) -> (Status, Reason) {
         Cause::Cancelled => Reason::Cancelled,
         Cause::Deadline => Reason::Deadline,
         Cause::Withdrawn => Reason::Withdrawn,
+        Cause::Unsendable => Reason::Unsendable,
+        Cause::Ended(End::EngineFailed) => Reason::EngineFailed,
         Cause::Ended(End::ClosedHere) => Reason::ClosedHere,
         Cause::Ended(End::ClosedByPeer) => Reason::ClosedByPeer,
         Cause::Ended(End::Silent) => Reason::Silent,
@@ -246,6 +260,9 @@ mod tests {
             Status::OpRefused,
             Status::Unknown,
             Status::CipherRefused,
+            Status::OtherMode,
+            Status::NobodyListens,
+            Status::NoRoute,
         ];
         let reasons =
             REASONS.iter().map(|(reason, _)| (format!("REASON_{}", in_c(reason)), *reason as i32));

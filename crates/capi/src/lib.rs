@@ -17,3 +17,6 @@ mod queue;
 mod region;
 mod swift;
 mod wait;
+
+#[cfg(test)]
+mod tests;

@@ -24,10 +24,9 @@ fn submit__of_an_op_that_reaches_2_to_the_64_is_refused_and_below_it_is_taken() 
     let mut pair = pair();
     for address in [u64::MAX, u64::MAX - 9, 1 << 63] {
         let fits = address.checked_add(10).is_some();
-        for kind in [
-            OpKind::Write { region: REGION, address },
-            OpKind::Read { region: REGION, address },
-        ] {
+        for kind in
+            [OpKind::Write { region: REGION, address }, OpKind::Read { region: REGION, address }]
+        {
             let op = Op { kind, length: 10, user: 0 };
             let taken = pair.sides[0].endpoint.submit(pair.now, pair.flow, op);
             assert_eq!(taken.err(), (!fits).then_some(SubmitError::AddressOverflow), "{kind:?}");
@@ -60,9 +59,7 @@ fn take_back__leaves_the_packet_neither_in_flight_nor_lost_and_the_flow_goes_on(
     assert!(side.endpoint.cwnd(flow) >= cwnd, "nothing made the window smaller");
     assert_eq!(side.endpoint.ops_under_way(flow), Some(0), "the peer knows that op 0 is given up");
     let sent_of_op = |log: &[(Time, usize, apus_wire::Header)], op| {
-        let carries = |body: &Body| {
-            matches!(body, Body::Data(s) if s.op == OpId::new(op) && s.kind != SegmentKind::Cancel)
-        };
+        let carries = |body: &Body| matches!(body, Body::Data(s) if s.op == OpId::new(op) && s.kind != SegmentKind::Cancel);
         log.iter().filter(|(_, from, header)| *from == 0 && carries(&header.body)).count()
     };
     assert_eq!(sent_of_op(&pair.log, 0), 0);
@@ -104,7 +101,8 @@ fn refuse_answer__ends_the_peers_read_also_if_the_first_refusal_is_lost() {
         assert_eq!(ends, [Outcome::Rejected(RejectReason::OutOfBounds)]);
         let counters = pair.sides[1].endpoint.counters(flow).expect("open");
         assert_eq!((counters.timeouts, counters.timeout_losses), (0, 0));
-        let cancelled = |body: &Body| matches!(body, Body::Data(s) if s.kind == SegmentKind::Cancel);
+        let cancelled =
+            |body: &Body| matches!(body, Body::Data(s) if s.kind == SegmentKind::Cancel);
         let cancels = pair.log.iter().filter(|(_, from, h)| *from == 0 && cancelled(&h.body));
         assert_eq!(cancels.count(), 1, "it says that the refusal has arrived");
         assert_eq!(pair.sides[0].endpoint.in_flight(FlowId::new(0)), Some(0));

@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use apus_cc::Snapshot;
-use apus_transport::{FlowCounters, MAX_OP_BYTES, OpKind};
+use apus_transport::{FlowCounters, MAX_OP_BYTES, Op as Described, OpKind, SubmitError as Refused};
 use apus_units::Time;
 use apus_wire::RegionKey;
 use bytes::Bytes;
 
+use crate::containment::ContainedWaker;
 use crate::driver::Driver;
 use crate::engine::{Command, EngineShared};
 use crate::error::{End, SubmitError};
@@ -50,6 +51,30 @@ impl Shared {
     pub(crate) fn cancel(self: &Arc<Self>, ticket: u64) {
         // Also if the ring is full of ops: the one to be given up may be what keeps it so.
         self.engine.submit_surely(Command::Cancel { session: self.session, ticket });
+    }
+
+    /// How it ended; that its engine ended too if nobody says otherwise.
+    pub(crate) fn end(&self) -> End {
+        let engine = if self.engine.has_failed() { End::EngineFailed } else { End::Stopped };
+        self.ended.get().copied().unwrap_or(engine)
+    }
+
+    /// Whether a packet can express an op, and both sides take it.
+    fn check(&self, kind: OpKind, length: u64) -> Result<(), SubmitError> {
+        let op = Described { kind, length, user: 0 };
+        match op.check() {
+            Err(Refused::AddressOverflow) => {
+                let (OpKind::Write { address, .. } | OpKind::Read { address, .. }) = kind else {
+                    return Ok(());
+                };
+                Err(SubmitError::AddressOverflow { address, length })
+            }
+            Err(_) => Err(SubmitError::TooLong { limit: MAX_OP_BYTES }),
+            Ok(()) if kind == OpKind::Message && length > self.max_message => {
+                Err(SubmitError::TooLong { limit: self.max_message.min(MAX_OP_BYTES) })
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     fn take_room(&self, flow: usize) -> Result<(), SubmitError> {
@@ -176,19 +201,21 @@ impl Connection {
     /// Submits a request to flow `flow`; the result is a future of its end.
     ///
     /// # Errors
-    /// If too much is under way, the message is longer than the peer takes, or the connection has
-    /// ended. Nothing has happened then.
+    /// If too much is under way, the message is longer than the peer takes, address plus length reach 2^64,
+    /// or the connection has ended. Nothing has happened then.
     ///
     /// # Panics
     /// If there is no such flow.
     pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.hand_in(flow, request, Notify::One(sender))?;
-        Ok(Op { receiver, way: Arc::clone(&self.inner.way), ticket })
+        let way = Arc::clone(&self.inner.way);
+        Ok(Op { receiver, way, ticket, waker: ContainedWaker::default() })
     }
 
     /// Submits a request to flow `flow`; its end goes to `queue`, marked with `user`. The queue must
-    /// have room for every op that is under way with it; an end that finds no room is lost.
+    /// have room for every op that is under way with it; an end that finds no room is lost. A waker of the
+    /// queue that panics does the engine no harm; the channel, which is the application's, may then miss a wake.
     /// Returns a ticket for [`Connection::cancel`].
     ///
     /// # Errors
@@ -216,14 +243,7 @@ impl Connection {
         if let Some(&end) = shared.ended.get() {
             return Err(SubmitError::Ended(end));
         }
-        let length = request.buffers.len() as u64;
-        let limit = match request.kind {
-            OpKind::Message => shared.max_message,
-            OpKind::Write { .. } | OpKind::Read { .. } => MAX_OP_BYTES,
-        };
-        if length > limit {
-            return Err(SubmitError::TooLong { limit });
-        }
+        shared.check(request.kind, request.buffers.len() as u64)?;
         shared.take_room(flow)?;
         let ticket = shared.tickets.fetch_add(1, Ordering::Relaxed);
         let pending = Pending {
@@ -232,6 +252,7 @@ impl Connection {
             kind: request.kind,
             buffers: request.buffers,
             ticket,
+            started: false,
             deadline: request.deadline,
             taken: Time::ZERO,
             notify,
@@ -242,7 +263,9 @@ impl Connection {
                 // Nobody is to hear of an op that was not taken.
                 pending.notify = Notify::Nobody;
                 shared.in_flight[flow].fetch_sub(1, Ordering::AcqRel);
-                Err(SubmitError::Full)
+                // An engine that has stopped is about to say so of its connections.
+                let stopped = shared.engine.is_stopped();
+                Err(if stopped { SubmitError::Ended(shared.end()) } else { SubmitError::Full })
             }
             Err(_) => Err(SubmitError::Full),
         }
@@ -321,7 +344,7 @@ impl Connection {
     }
 
     fn end(&self) -> End {
-        self.ended().unwrap_or(End::Stopped)
+        self.inner.way.shared.end()
     }
 
     /// Closes it once its ops have ended, and waits for that. The peer's ops on it end where they are.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::containment::ContainedWaker;
 use crate::engine::Engine;
 
 /// Steps of an inline engine without anything to do after which its thread offers the core to others.
@@ -71,9 +72,10 @@ impl Driver {
     /// The next value of a channel; `None` if it is closed.
     pub(crate) async fn next<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
         let mut receive = pin!(channel.recv());
+        let mut waker = ContainedWaker::default();
         poll_fn(|context| {
             self.drive_for(context);
-            match receive.as_mut().poll(context) {
+            match receive.as_mut().poll(&mut Context::from_waker(waker.of(context.waker()))) {
                 Poll::Ready(value) => Poll::Ready(value.ok()),
                 Poll::Pending => Poll::Pending,
             }
@@ -84,9 +86,10 @@ impl Driver {
     /// A value; `None` if it will never come.
     pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         let mut receiver = pin!(receiver);
+        let mut waker = ContainedWaker::default();
         poll_fn(|context| {
             self.drive_for(context);
-            receiver.as_mut().poll(context)
+            receiver.as_mut().poll(&mut Context::from_waker(waker.of(context.waker())))
         })
         .await
         .ok()

@@ -23,8 +23,25 @@ pub enum StartError {
 pub enum ConnectError {
     /// The engine has as many connections as its configuration allows.
     TooMany,
-    /// The peer did not answer the handshake in time.
+    /// The peer did not answer the handshake in time: it does not run, has another key, or packets are lost.
+    /// Which it is a host tells nobody who proves no key; the peer's own application is told
+    /// ([`Host::dropped_handshake`](crate::Host::dropped_handshake)).
     NoAnswer,
+    /// As `NoAnswer`, and the peer's machine said that nothing listens at this port. Anybody on the way can
+    /// forge that, so the time for the handshake was waited out.
+    NobodyListens,
+    /// As `NoAnswer`, and the network said that it has no way to this address.
+    NoRoute,
+    /// As `NoAnswer`, and somebody at this address said, without proof, that one side is insecure and the other
+    /// has keys.
+    OtherMode,
+    /// The address is of another family (IPv4, IPv6) than the host's own.
+    Family {
+        /// The peer's address.
+        peer: SocketAddr,
+        /// The host's own.
+        own: SocketAddr,
+    },
     /// The peer answered that it does not want the connection.
     Refused,
     /// The peer has no room for another connection.
@@ -41,6 +58,31 @@ pub enum ConnectError {
     Incompatible(String),
     /// The engine has stopped.
     Stopped,
+    /// The engine failed: see [`End::EngineFailed`].
+    EngineFailed,
+}
+
+/// A handshake that a host dropped without telling its sender why, who proved no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DroppedHandshake {
+    /// Where it said to come from; nothing proves that.
+    pub from: SocketAddr,
+    /// What was wrong with it.
+    pub fault: HandshakeFault,
+}
+
+/// What was wrong with a handshake that was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeFault {
+    /// Its key is not in the ring.
+    UnknownKey,
+    /// It does not prove its key, or came too late.
+    Unproven,
+    /// It is insecure, and this host has keys.
+    Insecure,
+    /// It is under a key, and this host is insecure.
+    Sealed,
 }
 
 /// Why a connection ended.
@@ -60,6 +102,9 @@ pub enum End {
     KeyWithdrawn,
     /// The engine has stopped.
     Stopped,
+    /// The engine panicked, in application code that it ran (the memory of a region or of a read) or by a bug.
+    /// All its connections ended with it.
+    EngineFailed,
 }
 
 /// An op that was not taken: nothing of it has happened.
@@ -72,6 +117,13 @@ pub enum SubmitError {
     TooLong {
         /// The most bytes that an op of this kind may move.
         limit: u64,
+    },
+    /// A read or write whose address plus length is 2^64 or more.
+    AddressOverflow {
+        /// First byte within the region.
+        address: u64,
+        /// Bytes to move.
+        length: u64,
     },
     /// The connection has ended.
     Ended(End),
@@ -97,6 +149,8 @@ pub enum Cause {
     Deadline,
     /// The peer withdrew the region while the op was under way.
     Withdrawn,
+    /// A packet of it could not be built, as its memory changed its length after the submission.
+    Unsendable,
     /// Its connection ended.
     Ended(End),
 }
@@ -135,10 +189,30 @@ impl fmt::Display for ConnectError {
                 "the engine has as many connections as `session.max_sessions` allows; close one first",
             ),
             Self::NoAnswer => f.write_str(
-                "the peer did not answer; does it run at this address, and have the same key (or is it \
-                 insecure where this side is)?",
+                "no answer from the peer; check the address, that it is running, and that both sides use the \
+                 same key (a host logs attempts under another key, and does not answer them)",
             ),
-            Self::Refused => f.write_str("the peer refused the connection"),
+            Self::NobodyListens => f.write_str(
+                "no answer from the peer: its machine says that nothing listens at this port; check the \
+                 address, and that the peer is running",
+            ),
+            Self::NoRoute => f.write_str(
+                "no answer from the peer: the network says that it cannot reach this address; check the \
+                 address and the routes",
+            ),
+            Self::OtherMode => f.write_str(
+                "no session: one side is insecure and the other has keys (somebody at the peer's address \
+                 said so, without proof); give both the same key file",
+            ),
+            Self::Family { peer, own } => write!(
+                f,
+                "the peer's address {peer} and the host's own {own} are of two families; give both as IPv4, \
+                 or both as IPv6"
+            ),
+            Self::Refused => f.write_str(
+                "the peer refused the connection: its application closed it, or has as many to accept as \
+                 its `max_unaccepted` allows",
+            ),
             Self::PeerFull => f.write_str("the peer has no room for another connection"),
             Self::CipherRefused(cipher) => write!(
                 f,
@@ -155,11 +229,29 @@ impl fmt::Display for ConnectError {
             ),
             Self::Incompatible(what) => f.write_str(what),
             Self::Stopped => f.write_str("the engine has stopped"),
+            Self::EngineFailed => End::EngineFailed.fmt(f),
         }
     }
 }
 
 impl Error for ConnectError {}
+
+impl fmt::Display for HandshakeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownKey => "it is under a key that this host does not have",
+            Self::Unproven => "it does not prove its key, or came too late",
+            Self::Insecure => "it is insecure, and this host has keys",
+            Self::Sealed => "it is under a key, and this host is insecure",
+        })
+    }
+}
+
+impl fmt::Display for DroppedHandshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "handshake from {} dropped: {}", self.from, self.fault)
+    }
+}
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,9 +263,14 @@ impl fmt::Display for End {
             Self::Replaced => "the peer opened another connection in its place",
             Self::KeyWithdrawn => "its key was withdrawn here",
             Self::Stopped => "the engine has stopped",
+            Self::EngineFailed => {
+                "an engine of this host panicked; its connections ended; start another host"
+            }
         })
     }
 }
+
+impl Error for End {}
 
 impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,6 +281,10 @@ impl fmt::Display for SubmitError {
             Self::TooLong { limit } => {
                 write!(f, "an op of this kind moves at most {limit} bytes; split it")
             }
+            Self::AddressOverflow { address, length } => write!(
+                f,
+                "address {address} + {length} bytes reaches 2^64; address + length must be below that"
+            ),
             Self::Ended(end) => end.fmt(f),
         }
     }
@@ -197,6 +298,9 @@ impl fmt::Display for Cause {
             Self::Cancelled => f.write_str("it was cancelled"),
             Self::Deadline => f.write_str("its deadline passed"),
             Self::Withdrawn => f.write_str("the peer withdrew the region meanwhile"),
+            Self::Unsendable => {
+                f.write_str("a packet of it could not be built: its memory changed its length")
+            }
             Self::Ended(end) => end.fmt(f),
         }
     }

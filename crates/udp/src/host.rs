@@ -3,15 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::backlog::{Unaccepted, backlog};
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
 use crate::driver::Driver;
 use crate::engine::{Command, Engine, EngineShared, Siblings};
-use crate::error::{ConnectError, StartError};
+use crate::error::{ConnectError, DroppedHandshake, StartError};
 use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing};
@@ -24,9 +25,9 @@ const SPIN_OF_APPLICATIONS: Duration = Duration::from_micros(200);
 /// This process's end of the transport. Dropping it ends every connection.
 pub struct Host {
     engines: Vec<Arc<EngineShared>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     regions: Arc<Regions>,
-    accepted: async_channel::Receiver<Connection>,
+    accepted: async_channel::Receiver<Unaccepted>,
     driver: Driver,
     next: AtomicUsize,
     address: SocketAddr,
@@ -44,12 +45,12 @@ impl Host {
             Regions::new(config.engines).map_err(|e| StartError::System("open /dev/urandom", e))?,
         );
         let siblings = Arc::new(Siblings::default());
-        let (accept, accepted) = async_channel::bounded(config.max_unaccepted as usize);
+        let (backlog, accepted) = backlog(config.max_unaccepted);
         let mut address = config.bind;
         let mut engines = Vec::new();
         for index in 0..config.engines {
             let (siblings, regions) = (Arc::clone(&siblings), Arc::clone(&regions));
-            let engine = Engine::new(&config, index, address, siblings, regions, accept.clone())?;
+            let engine = Engine::new(&config, index, address, siblings, regions, backlog.clone())?;
             // Further engines share the port that the first one got.
             address = engine.local_addr();
             engines.push(engine);
@@ -63,7 +64,7 @@ impl Host {
         };
         let mut host = Self {
             engines: shared,
-            threads: Vec::new(),
+            threads: Mutex::default(),
             regions,
             accepted,
             driver: Driver::Threads { spin },
@@ -91,7 +92,7 @@ impl Host {
                 .name(format!("apus-{index}"))
                 .spawn(move || engine.run())
                 .map_err(|e| StartError::System("start a thread", e))?;
-            self.threads.push(thread);
+            self.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(())
     }
@@ -144,7 +145,7 @@ impl Host {
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
         let receiver = self.ask(peer, same_class(flows), key);
-        self.driver.wait(receiver).unwrap_or(Err(ConnectError::Stopped))
+        self.driver.wait(receiver).unwrap_or_else(|| Err(self.stopped()))
     }
 
     /// Connects to a peer by one flow for each of `classes`, which belongs to that traffic class (see
@@ -159,7 +160,7 @@ impl Host {
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
         let receiver = self.ask(peer, some(classes), key);
-        self.driver.wait(receiver).unwrap_or(Err(ConnectError::Stopped))
+        self.driver.wait(receiver).unwrap_or_else(|| Err(self.stopped()))
     }
 
     /// As [`Host::connect_classes`], for tasks of an async runtime.
@@ -173,7 +174,7 @@ impl Host {
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
         let receiver = self.ask(peer, some(classes), key);
-        self.driver.answer(receiver).await.unwrap_or(Err(ConnectError::Stopped))
+        self.driver.answer(receiver).await.unwrap_or_else(|| Err(self.stopped()))
     }
 
     /// As [`Host::connect_with`], for tasks of an async runtime.
@@ -187,14 +188,24 @@ impl Host {
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
         let receiver = self.ask(peer, same_class(flows), key);
-        self.driver.answer(receiver).await.unwrap_or(Err(ConnectError::Stopped))
+        self.driver.answer(receiver).await.unwrap_or_else(|| Err(self.stopped()))
     }
 
     fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Asked {
         let (reply, receiver) = oneshot::channel();
-        let engine = self.next.fetch_add(1, Ordering::Relaxed) % self.engines.len();
-        self.engines[engine].submit_surely(Command::Connect { peer, classes, key, reply });
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        // One that has failed asks nobody.
+        let in_turn = (0..self.engines.len()).map(|i| first.wrapping_add(i) % self.engines.len());
+        let engine = in_turn.clone().find(|&engine| !self.engines[engine].has_failed());
+        let engine = &self.engines[engine.unwrap_or(first % self.engines.len())];
+        engine.submit_surely(Command::Connect { peer, classes, key, reply });
         receiver
+    }
+
+    /// Why nothing comes any more.
+    fn stopped(&self) -> ConnectError {
+        let failed = self.engines.iter().any(|engine| engine.has_failed());
+        if failed { ConnectError::EngineFailed } else { ConnectError::Stopped }
     }
 
     /// Waits for the next connection that a peer has opened.
@@ -202,13 +213,14 @@ impl Host {
     /// # Errors
     /// If the engines have stopped.
     pub fn accept(&self) -> Result<Connection, ConnectError> {
-        self.driver.wait_channel(&self.accepted).ok_or(ConnectError::Stopped)
+        let next = self.driver.wait_channel(&self.accepted);
+        next.map(Unaccepted::accept).ok_or_else(|| self.stopped())
     }
 
     /// The next connection that a peer has opened, if there is one.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection> {
-        self.accepted.try_recv().ok()
+        self.accepted.try_recv().ok().map(Unaccepted::accept)
     }
 
     /// As [`Host::accept`], for tasks of an async runtime.
@@ -216,7 +228,8 @@ impl Host {
     /// # Errors
     /// As [`Host::accept`].
     pub async fn accept_async(&self) -> Result<Connection, ConnectError> {
-        self.driver.next(&self.accepted).await.ok_or(ConnectError::Stopped)
+        let next = self.driver.next(&self.accepted).await;
+        next.map(Unaccepted::accept).ok_or_else(|| self.stopped())
     }
 
     /// Takes another ring of keys in place of the one that it has; connections under keys of both go on,
@@ -235,6 +248,36 @@ impl Host {
         }
         self.driver.step();
         Ok(())
+    }
+
+    /// Takes the oldest note of a handshake that was dropped without telling its sender why, for a log. At most
+    /// 64 wait per engine, and 100 a second are noted, so that a flood cannot fill the log or the memory; the
+    /// counters of [`Host::stats`] have all.
+    pub fn dropped_handshake(&self) -> Option<DroppedHandshake> {
+        self.engines.iter().find_map(|engine| engine.dropped_handshake())
+    }
+
+    /// Ends every connection, which peers are told, and then every wait, as dropping the host does. May be called
+    /// from any thread; returns when it is done.
+    pub fn stop(&self) {
+        for engine in &self.engines {
+            engine.stop();
+        }
+        // Connections that nobody accepted know the engine, which knows them.
+        self.accepted.close();
+        while self.accepted.try_recv().is_ok() {}
+        if let Driver::Inline(_) = self.driver {
+            self.driver.step();
+        }
+        // A second caller waits for the first.
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // An engine may run application code that stops its host.
+            if thread.thread().id() != std::thread::current().id() {
+                // An engine that panicked has said so.
+                let _ = thread.join();
+            }
+        }
     }
 
     /// In inline mode: does what there is to do now, and returns at once, whether there was anything.
@@ -279,18 +322,6 @@ fn same_class(flows: u32) -> Vec<u8> {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        for engine in &self.engines {
-            engine.stop();
-        }
-        // Connections that nobody accepted know the engine, which knows them.
-        self.accepted.close();
-        while self.accepted.try_recv().is_ok() {}
-        if let Driver::Inline(_) = self.driver {
-            self.driver.step();
-        }
-        for thread in self.threads.drain(..) {
-            // An engine that panicked has said so.
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }

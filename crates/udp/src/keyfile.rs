@@ -9,6 +9,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
 use crate::session::{KeyError, KeyId, KeyRing, SharedKey};
 
 /// A file of a thousand keys is a tenth of this.
@@ -26,7 +28,9 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
     if mode & 0o077 != 0 {
         return Err(at(Kind::Readable(mode)));
     }
-    let mut text = String::new();
+    // Room for all of it: growing would leave copies of the secrets behind.
+    let room = metadata.len().min(MAX_FILE_BYTES) as usize + 1;
+    let mut text = Zeroizing::new(String::with_capacity(room));
     let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
     read.map_err(|error| at(Kind::Io("read", error)))?;
     KeyRing::parse(&text).map_err(|error| at(Kind::Key(error)))
@@ -39,23 +43,25 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
 pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
     let at =
         |what| move |error| KeyFileError { path: path.to_owned(), kind: Kind::Io(what, error) };
-    let mut secret = [0; 32];
-    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
+    let mut secret = Zeroizing::new([0; 32]);
+    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret[..]));
     random.map_err(at("be given a key from /dev/urandom"))?;
-    let key = SharedKey::new(secret);
-    let text = format!(
+    let key = SharedKey::new(*secret);
+    let about = format!(
         "# An Apus key. Every peer that has this file can open sessions: keep it from others.\n\
-         # Its public name is {}.\n{}\n",
-        key.id(),
-        key.to_line()
+         # Its public name is {}.\n",
+        key.id()
     );
+    let line = key.to_line();
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
         .map_err(at("be created"))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(at("be written"))?;
+    let parts = [about.as_bytes(), line.as_bytes(), b"\n"];
+    let written = parts.into_iter().try_for_each(|part| file.write_all(part));
+    written.and_then(|()| file.sync_all()).map_err(at("be written"))?;
     Ok(key.id())
 }
 

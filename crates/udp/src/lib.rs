@@ -7,10 +7,12 @@
 //! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes and reads of the other's
 //! [`Region`]s, two-sided messages) and wait for their ends, blocking or as futures of any runtime.
 
+mod backlog;
 mod capture;
 mod clock;
 mod config;
 mod connection;
+mod containment;
 mod driver;
 mod engine;
 mod error;
@@ -34,7 +36,10 @@ pub use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{CLASSES, Config, Mode};
 pub use connection::{Connection, Message, Request};
-pub use error::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};
+pub use error::{
+    Cause, ConnectError, DroppedHandshake, End, HandshakeFault, OpError, Refusal, StartError,
+    SubmitError,
+};
 pub use host::Host;
 pub use metrics::Metrics;
 pub use ops::{Completion, Done, Op, OpResult};

@@ -11,6 +11,7 @@ use apus_units::{Span, Time};
 use bytes::Bytes;
 
 use crate::connection::{Shared, Way};
+use crate::containment::{ContainedWaker, contain};
 use crate::error::{Cause, End, OpError};
 use crate::region::Memory;
 use crate::session::SessionId;
@@ -81,8 +82,8 @@ pub(crate) enum Notify {
     Nobody,
 }
 
-/// An op on its way to the engine, or under way there. If it is dropped before its end, it has not
-/// been sent, and says so.
+/// An op on its way to the engine, or under way there. One that is dropped before its end says that nothing
+/// of it was sent, unless the transport had it or an engine failed.
 pub(crate) struct Pending {
     pub(crate) shared: Arc<Shared>,
     /// Index of the flow within the connection.
@@ -90,6 +91,8 @@ pub(crate) struct Pending {
     pub(crate) kind: OpKind,
     pub(crate) buffers: Buffers,
     pub(crate) ticket: u64,
+    /// Whether the transport has it, so that the peer may have seen it.
+    pub(crate) started: bool,
     /// From its taking on.
     pub(crate) deadline: Option<std::time::Duration>,
     /// When the engine took it.
@@ -126,19 +129,22 @@ impl Pending {
         }
         self.shared.in_flight[self.flow].fetch_sub(1, Ordering::AcqRel);
         let buffers = std::mem::replace(&mut self.buffers, Buffers::Payload(Bytes::new()));
-        let result = result.map(|latency| {
-            let bytes = match buffers {
-                Buffers::Vec(bytes) => bytes,
-                // Dropping foreign memory gives it back before the completion is seen.
-                Buffers::Payload(_) | Buffers::Foreign(_) => Vec::new(),
-            };
-            Done { bytes, latency }
-        });
+        let bytes = match buffers {
+            Buffers::Vec(bytes) => bytes,
+            // Dropping the application's memory gives it back before the completion is seen.
+            given @ (Buffers::Payload(_) | Buffers::Foreign(_)) => {
+                contain(|| drop(given));
+                Vec::new()
+            }
+        };
+        let result = result.map(|latency| Done { bytes, latency });
         match notify {
             // Nobody may be waiting any more; the op is done all the same.
             Notify::One(sender) => drop(sender.send(result)),
-            // There is room for every op under way, unless the queue is gone.
-            Notify::Queue(sender, user) => drop(sender.try_send(Completion { user, result })),
+            // There is room for every op under way, unless the queue is gone. Its wakers are the application's.
+            Notify::Queue(sender, user) => {
+                contain(|| drop(sender.try_send(Completion { user, result })));
+            }
             Notify::Nobody => {}
         }
     }
@@ -146,8 +152,12 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let end = self.shared.ended.get().copied().unwrap_or(End::Stopped);
-        self.finish(Err(OpError::NotSent(Cause::Ended(end))));
+        // While a panic unwinds, the engine has not yet said that it failed.
+        let failed = self.shared.engine.has_failed() || std::thread::panicking();
+        let end = if failed { End::EngineFailed } else { self.shared.end() };
+        let cause = Cause::Ended(end);
+        let unknown = failed || self.started;
+        self.finish(Err(if unknown { OpError::Unknown(cause) } else { OpError::NotSent(cause) }));
     }
 }
 
@@ -156,6 +166,7 @@ pub struct Op {
     pub(crate) receiver: oneshot::Receiver<OpResult>,
     pub(crate) way: Arc<Way>,
     pub(crate) ticket: u64,
+    pub(crate) waker: ContainedWaker,
 }
 
 impl Op {
@@ -164,7 +175,8 @@ impl Op {
     /// # Errors
     /// How it failed; [`OpError::Unknown`] if the peer may have applied it.
     pub fn wait(self) -> OpResult {
-        self.way.driver.wait(self.receiver).unwrap_or_else(|| Err(stopped()))
+        let Self { receiver, way, .. } = self;
+        way.driver.wait(receiver).unwrap_or_else(|| Err(stopped(&way.shared)))
     }
 
     /// Asks the engine to give it up; it then ends with [`Cause::Cancelled`], unless it has ended.
@@ -173,8 +185,8 @@ impl Op {
     }
 }
 
-fn stopped() -> OpError {
-    OpError::Unknown(Cause::Ended(End::Stopped))
+fn stopped(shared: &Shared) -> OpError {
+    OpError::Unknown(Cause::Ended(shared.end()))
 }
 
 impl Future for Op {
@@ -182,7 +194,10 @@ impl Future for Op {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<OpResult> {
         self.way.driver.drive_for(context);
-        Pin::new(&mut self.receiver).poll(context).map(|r| r.unwrap_or_else(|_| Err(stopped())))
+        let Self { receiver, way, waker, .. } = &mut *self;
+        let mut context = Context::from_waker(waker.of(context.waker()));
+        let end = Pin::new(receiver).poll(&mut context);
+        end.map(|end| end.unwrap_or_else(|_| Err(stopped(&way.shared))))
     }
 }
 

@@ -8,7 +8,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use apus_units::prefetch_start;
 use apus_wire::{RegionKey, RejectReason};
 
-/// Bytes that a region is made of, or a read's answer goes to.
+use crate::containment::contain;
+
+/// Bytes that a region is made of, or that a read fills.
+///
+/// Engines call these functions. Both must return the same bytes each time, as many as at first. If the bytes
+/// become fewer, ops on those that are missing fail or are not stored. A panic ends the engine: all its
+/// connections end as [`End::EngineFailed`](crate::End::EngineFailed), and all its ops as unknown.
 pub trait Memory: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
@@ -60,8 +66,20 @@ pub(crate) struct Registered {
     length: u64,
     memory: RwLock<Box<dyn Memory>>,
     withdrawn: AtomicBool,
+    /// Answers from it that are under way are given up.
+    revoked: AtomicBool,
     /// One bit per engine that still sends from it.
     engines: AtomicU64,
+}
+
+impl Drop for Registered {
+    /// Whoever drops it last may be an engine.
+    fn drop(&mut self) {
+        let nothing: Box<dyn Memory> = Box::new(Vec::new());
+        let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let memory = std::mem::replace(memory, nothing);
+        contain(|| drop(memory));
+    }
 }
 
 impl Registered {
@@ -176,7 +194,8 @@ pub(crate) struct Regions {
     table: RwLock<Vec<Option<Arc<Registered>>>>,
     /// Raised when a region was withdrawn, so that engines look.
     pub(crate) withdrawals: AtomicU64,
-    engines: u32,
+    /// One bit per engine that has not ended.
+    engines: AtomicU64,
     random: File,
 }
 
@@ -185,7 +204,7 @@ impl Regions {
         Ok(Self {
             table: RwLock::new(Vec::new()),
             withdrawals: AtomicU64::new(0),
-            engines,
+            engines: AtomicU64::new(u64::MAX >> (64 - engines)),
             random: File::open("/dev/urandom")?,
         })
     }
@@ -209,7 +228,9 @@ impl Regions {
             length: memory.bytes().len() as u64,
             memory: RwLock::new(memory),
             withdrawn: AtomicBool::new(false),
-            engines: AtomicU64::new(u64::MAX >> (64 - self.engines)),
+            revoked: AtomicBool::new(false),
+            // Under the table's lock, as in `leave`: none is missed.
+            engines: AtomicU64::new(self.engines.load(Ordering::Acquire)),
         });
         table[place] = Some(Arc::clone(&registered));
         Ok(registered)
@@ -220,6 +241,34 @@ impl Regions {
         let place = key.get() as usize % PLACES;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         table.get(place)?.as_ref().filter(|region| region.key == key).cloned()
+    }
+
+    /// Engine `engine` has ended and uses no region any more.
+    pub(crate) fn leave(&self, engine: u32) {
+        let rest = !(1 << engine);
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        self.engines.fetch_and(rest, Ordering::AcqRel);
+        for place in table.iter_mut() {
+            place.take_if(|region| {
+                let last = region.engines.fetch_and(rest, Ordering::AcqRel) & rest == 0;
+                last && region.withdrawn.load(Ordering::Acquire)
+            });
+        }
+    }
+
+    /// Takes a withdrawn region that no engine uses out of the table.
+    fn forget(&self, key: RegionKey) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = table.get_mut(key.get() as usize % PLACES) {
+            place.take_if(|r| r.key == key && r.engines.load(Ordering::Acquire) == 0);
+        }
+    }
+
+    /// Regions that were revoked and are still in use.
+    pub(crate) fn revoked(&self) -> Vec<RegionKey> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let revoked = table.iter().flatten().filter(|r| r.revoked.load(Ordering::Acquire));
+        revoked.map(|region| region.key).collect()
     }
 
     /// Engine `engine` lets go of withdrawn regions of which it sends no bytes any more; returns
@@ -289,20 +338,26 @@ impl Region {
         Ok(Self { registered, regions: Arc::clone(regions) })
     }
 
-    /// The key by which peers name it. Whoever has the key and a connection has the access.
+    /// The key by which peers name it. Any peer with a connection to this host that knows the key has the
+    /// access, whichever session key it proved.
     #[must_use]
     pub fn key(&self) -> RegionKey {
         self.registered.key
     }
 
-    /// Looks at its bytes. Engines that want to write to the region wait meanwhile: be brief. An engine that
-    /// stores what came as one, up to 64 kB, is waited for.
+    /// Looks at its bytes, which stay as they are meanwhile. Peers go on reading them, but an engine that
+    /// receives a write to the region waits, and does nothing else while it waits: not even for other regions or
+    /// connections. So be brief, and never wait here for an op of the same host.
+    ///
+    /// A write of a peer is not atomic: its packets are stored one by one, or as many as came as one (up to
+    /// 64 kB), and this may see any of them without the others.
     pub fn read<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
         look(memory.bytes())
     }
 
-    /// Changes its bytes. Engines that want to use the region wait meanwhile: be brief.
+    /// Changes its bytes. An engine that receives a read or write of the region waits, as in [`Region::read`].
+    /// A read of a peer is not atomic either: each of its packets has the bytes of its own time.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
         change(memory.bytes_mut())
@@ -312,13 +367,28 @@ impl Region {
     pub fn withdraw(&self) {
         if !self.registered.withdrawn.swap(true, Ordering::AcqRel) {
             self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
+            if self.is_free() {
+                // All engines have ended before.
+                self.regions.forget(self.key());
+            }
         }
     }
 
-    /// Whether it was withdrawn and no engine uses its memory any more.
+    /// Withdraws it, and gives up answers to reads that are under way: these reads end at the peers as unknown,
+    /// because of the withdrawal. So a peer that does not take its answers cannot hold the memory.
+    pub fn revoke(&self) {
+        self.withdraw();
+        if !self.registered.revoked.swap(true, Ordering::AcqRel) {
+            self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether it was withdrawn and no engine uses its memory any more. Engines that sleep find out that a region
+    /// was withdrawn when they wake ([`Host::look`](crate::Host::look)).
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.registered.engines.load(Ordering::Acquire) == 0
+        self.registered.withdrawn.load(Ordering::Acquire)
+            && self.registered.engines.load(Ordering::Acquire) == 0
     }
 }
 

@@ -9,8 +9,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use apus_cc::registry::build;
+use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{
-    Access, Cause, Config, ConnectError, Connection, End, Host, Mode, OpError, Request,
+    Access, Cause, Config, ConnectError, Connection, End, HandshakeFault, Host, Mode, OpError,
+    Request,
 };
 use apus_units::Span;
 use support::hand::Hand;
@@ -183,4 +185,133 @@ fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connectio
         "a message",
         || matches!(there.try_receive(), Ok(Some(message)) if message.bytes[..] == [3]),
     );
+}
+
+#[test]
+fn of_peers_that_connect_at_once_those_are_connected_that_the_host_keeps() {
+    const ROOM: usize = 3;
+    let server = host({
+        let mut config = config(Mode::Inline);
+        config.max_unaccepted = ROOM as u32;
+        config
+    });
+    let clients: Vec<Host> = (0..10).map(|_| host(config(Mode::Inline))).collect();
+    let address = server.local_addr();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut asked: Vec<_> =
+        clients.iter().map(|client| Box::pin(client.connect_async(address, 1, None))).collect();
+    let mut answers: Vec<Option<_>> = clients.iter().map(|_| None).collect();
+    // The server takes all requests before the first of them is confirmed: no client is driven meanwhile.
+    drive(&[], "an answer for each", || {
+        for (asked, answer) in asked.iter_mut().zip(&mut answers) {
+            if answer.is_none()
+                && let Poll::Ready(ready) = asked.as_mut().poll(&mut context)
+            {
+                *answer = Some(ready);
+            }
+        }
+        while server.drive() {}
+        answers.iter().all(Option::is_some)
+    });
+    let (kept, refused): (Vec<_>, Vec<_>) = answers.into_iter().flatten().partition(Result::is_ok);
+    assert_eq!(kept.len(), ROOM);
+    assert!(refused.into_iter().all(|end| end.err() == Some(ConnectError::Refused)));
+    let accepted: Vec<Connection> = std::iter::from_fn(|| server.try_accept()).collect();
+    assert_eq!(accepted.len(), ROOM, "they are there once their peers are connected");
+    for connection in kept.into_iter().flatten() {
+        let message = submit(&connection, Request::message(vec![1]));
+        let mut message = pin!(message);
+        let mut end = None;
+        drive(&[&server], "a message arrives", || {
+            let Poll::Ready(ready) = message.as_mut().poll(&mut context) else { return false };
+            end = Some(ready);
+            true
+        });
+        end.expect("an end").expect("delivered");
+        assert_eq!(connection.ended(), None);
+    }
+    // Accepting made room.
+    let late = host(config(Mode::Inline));
+    let mut asked = pin!(late.connect_async(address, 1, None));
+    drive(&[&server], "a connection", || asked.as_mut().poll(&mut context).is_ready());
+}
+
+#[test]
+fn what_stands_in_the_way_of_a_connection_is_named_here_or_at_the_peer() {
+    let short = |keys: Option<KeyRing>| {
+        let mut config = config(HYBRID);
+        config.keys = keys.unwrap_or(config.keys);
+        config.session.handshake_timeout = Span::from_ms(500);
+        host(config)
+    };
+    let client = short(None);
+    let closed = std::net::UdpSocket::bind(support::any()).and_then(|s| s.local_addr());
+    let closed = closed.expect("a port that is free");
+    assert_eq!(client.connect(closed).err(), Some(ConnectError::NobodyListens));
+    let silent = std::net::UdpSocket::bind(support::any()).expect("a socket");
+    let address = silent.local_addr().expect("bound");
+    assert_eq!(client.connect(address).err(), Some(ConnectError::NoAnswer));
+    let own = client.local_addr();
+    let peer = "[::1]:48700".parse().expect("an address");
+    assert_eq!(client.connect(peer).err(), Some(ConnectError::Family { peer, own }));
+
+    let other = KeyRing::new([SharedKey::new([8; 32])]).expect("a key");
+    for (keys, end, fault) in [
+        (other, ConnectError::NoAnswer, HandshakeFault::UnknownKey),
+        (KeyRing::insecure(), ConnectError::OtherMode, HandshakeFault::Insecure),
+    ] {
+        let (server, stranger) = (short(None), short(Some(keys)));
+        assert_eq!(stranger.connect(server.local_addr()).err(), Some(end));
+        let dropped = server.dropped_handshake().expect("it was noted");
+        assert_eq!((dropped.from, dropped.fault), (stranger.local_addr(), fault));
+        assert!(dropped.to_string().contains(&stranger.local_addr().to_string()));
+    }
+}
+
+#[test]
+fn a_peer_that_takes_no_answers_holds_a_region_only_until_it_is_revoked() {
+    let (pair, [connection, _peer]) = Pair::connect(|config| window(config, "16"));
+    let region = pair.server.register(vec![7; 1 << 20], Access::Read).expect("memory");
+    let other = pair.server.register(vec![8; 100], Access::Read).expect("memory");
+    let sent = || pair.stats()[1].payload_sent.load(Ordering::Relaxed);
+    let read = submit(&connection, Request::read(region.key(), 0, 1 << 20));
+    drive(&[&pair.client, &pair.server], "the first answers", || sent() > 0);
+    // Nobody drives the client any more: it acknowledges nothing.
+    region.withdraw();
+    for _ in 0..1000 {
+        pair.server.drive();
+    }
+    assert!(!region.is_free(), "its bytes may have to go again");
+    region.revoke();
+    drive(&[&pair.server], "it is free", || region.is_free());
+    let end = pair.until(1, read);
+    assert_eq!(end.err(), Some(OpError::Unknown(Cause::Withdrawn)));
+    let read = submit(&connection, Request::read(other.key(), 0, 100));
+    assert_eq!(pair.until(1, read).expect("the connection goes on").bytes, [8; 100]);
+}
+
+#[test]
+fn a_region_is_free_once_its_host_is_gone_and_ends_are_errors() {
+    let server = host(config(HYBRID));
+    let region = server.register(vec![0; 10], Access::Read).expect("memory");
+    drop(server);
+    assert!(!region.is_free(), "it is not withdrawn");
+    region.withdraw();
+    assert!(region.is_free());
+    let error: Box<dyn std::error::Error> = End::Silent.into();
+    assert_eq!(error.to_string(), "the peer was silent for too long");
+}
+
+#[test]
+fn peers_go_on_reading_a_region_while_its_owner_looks_at_it() {
+    let (server, client) = (host(config(HYBRID)), host(config(HYBRID)));
+    let region = server.register(vec![3; 4096], Access::ReadWrite).expect("memory");
+    let connection = client.connect(server.local_addr()).expect("connect");
+    let _there = server.accept().expect("a connection");
+    region.read(|bytes| {
+        let read = submit(&connection, Request::read(region.key(), 0, 4096)).wait();
+        assert_eq!(read.expect("it is not held up").bytes, bytes);
+    });
+    submit(&connection, Request::write(region.key(), 0, vec![4])).wait().expect("done");
+    assert_eq!(region.read(|bytes| bytes[0]), 4);
 }

@@ -333,8 +333,8 @@ fn connect__to_nobody_or_with_another_key_fails() {
     assert_eq!(client.connect(address).err(), Some(ConnectError::NoAnswer));
     settings.keys = KeyRing::insecure();
     let insecure = host(settings);
-    assert_eq!(client.connect(insecure.local_addr()).err(), Some(ConnectError::NoAnswer));
-    assert_eq!(insecure.connect(client.local_addr()).err(), Some(ConnectError::NoAnswer));
+    assert_eq!(client.connect(insecure.local_addr()).err(), Some(ConnectError::OtherMode));
+    assert_eq!(insecure.connect(client.local_addr()).err(), Some(ConnectError::OtherMode));
 }
 
 #[test]

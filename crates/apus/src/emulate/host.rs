@@ -270,7 +270,7 @@ mod tests {
     fn a_host_whose_time_is_over_still_takes_what_its_peers_write() {
         let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let port = port.expect("a port that is free").port();
-        let key = SharedKey::new([11; 32]).to_line();
+        let key = SharedKey::new([11; 32]).to_line().to_string();
         let spec = AgentSpec {
             key,
             cipher: SessionConfig::default().cipher.name().to_owned(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use apus_sim::Watch;
 use apus_udp::{Bytes, Connection, RegionKey, Request, SubmitError, async_channel};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use super::record::{Record, Recorded};
 use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
+use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
 
 /// The ops to measure.
@@ -67,6 +69,8 @@ struct Results {
     p99_us: f64,
     /// Jain's index of the flows' ops.
     jain: f64,
+    /// Why the measurement ended before its time, if it did.
+    partial: Option<String>,
     fabric_p50_us: Option<f64>,
     fabric_p99_us: Option<f64>,
     endpoint_p50_us: Option<f64>,
@@ -99,16 +103,26 @@ impl Perf {
             }
             servers.push((connection, region));
         }
-        let results = self.measure(&host, &servers, dir.as_ref())?;
-        for (connection, _) in &servers {
-            connection.close();
+        let watch = interrupt::watch(Silence(None))?;
+        let (results, early) = self.measure(&host, &servers, dir.as_ref(), &watch)?;
+        if early.is_none() {
+            for (connection, _) in &servers {
+                connection.close();
+            }
         }
+        self.say(&results)?;
+        early.map_or(Ok(()), Err)
+    }
+
+    fn say(&self, results: &Results) -> Result<(), Failure> {
         if self.json {
-            return print(&(to_json(&results)? + "\n"));
+            return print(&(to_json(results)? + "\n"));
         }
+        let partial = results.partial.as_ref().map(|why| format!("partial results: {why}\n"));
         print(&format!(
-            "{} ops in {:.2} s: {:.0} per second, goodput {:.3} Gb/s, Jain {:.3}\n\
+            "{}{} ops in {:.2} s: {:.0} per second, goodput {:.3} Gb/s, Jain {:.3}\n\
              op: p50 {:.1}, p99 {:.1} us\n",
+            partial.unwrap_or_default(),
             results.ops,
             results.seconds,
             results.ops_per_second,
@@ -119,12 +133,15 @@ impl Perf {
         ))
     }
 
+    /// Measures until the time is over, somebody interrupts, or an op fails: what there is by then, and how
+    /// the command ends if that was too early.
     fn measure(
         &self,
         host: &apus_udp::Host,
         servers: &[(Connection, RegionKey)],
         dir: Option<&OutputDir>,
-    ) -> Result<Results, Failure> {
+        watch: &Watch,
+    ) -> Result<(Results, Option<Failure>), Failure> {
         let flows = self.flows as usize;
         let all = servers.len() * flows;
         let (queue, ends) = async_channel::bounded(all * self.outstanding);
@@ -152,10 +169,16 @@ impl Perf {
         let mut per_flow = vec![0u64; all];
         let mut latencies = Vec::new();
         let (from, mut shown) = (Instant::now(), Instant::now());
+        let mut failure = None;
         while from.elapsed() < self.duration {
+            if interrupt::interrupted(watch) {
+                failure = Some(Failure::Interrupted("interrupted".to_owned()));
+                break;
+            }
             let busy = host.drive();
-            if let Some(record) = &mut record {
-                record.sample()?;
+            if let Some(Err(error)) = record.as_mut().map(Record::sample) {
+                failure = Some(error);
+                break;
             }
             let Ok(end) = ends.try_recv() else {
                 if !busy {
@@ -163,13 +186,23 @@ impl Perf {
                 }
                 continue;
             };
-            let done = end.result.map_err(|error| Failure::Run(error.to_string()))?;
+            let done = match end.result {
+                Ok(done) => done,
+                Err(error) => {
+                    let (connection, _) = &servers[end.user as usize / flows];
+                    failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
+                    break;
+                }
+            };
             per_flow[end.user as usize] += 1;
             if let Some(record) = &mut record {
                 record.on_op(end.user as usize, self.size, done.latency);
             }
             latencies.push(done.latency.as_secs_f64() * 1e6);
-            submit(end.user as usize).map_err(failed)?;
+            if let Err(error) = submit(end.user as usize) {
+                failure = Some(failed(error));
+                break;
+            }
             if shown.elapsed() > Duration::from_millis(200) {
                 shown = Instant::now();
                 bar.set_position(from.elapsed().as_millis() as u64);
@@ -186,6 +219,9 @@ impl Perf {
         }
         let ops = latencies.len() as u64;
         if ops == 0 {
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
             let what =
                 "no op ended in the time given; give a longer --duration or a smaller --size";
             return Err(Failure::Run(what.to_owned()));
@@ -197,7 +233,11 @@ impl Perf {
         let stats = host.stats().next();
         let fabric = |share| stats.and_then(|s| s.fabric_rtt.quantile_us(share));
         let endpoint = |share| stats.and_then(|s| s.endpoint_delay.quantile_us(share));
-        Ok(Results {
+        let partial = failure.as_ref().map(|failure| match failure {
+            Failure::Input(why) | Failure::Run(why) | Failure::Interrupted(why) => why.clone(),
+            Failure::Checks => String::new(),
+        });
+        let results = Results {
             seconds,
             ops,
             ops_per_second: ops as f64 / seconds,
@@ -205,10 +245,12 @@ impl Perf {
             p50_us: of(0.5),
             p99_us: of(0.99),
             jain: sum * sum / (all as f64 * squares),
+            partial,
             fabric_p50_us: fabric(0.5),
             fabric_p99_us: fabric(0.99),
             endpoint_p50_us: endpoint(0.5),
             endpoint_p99_us: endpoint(0.99),
-        })
+        };
+        Ok((results, failure))
     }
 }

@@ -46,12 +46,15 @@ pub struct Record<'c> {
     samples: Vec<Sample>,
     /// Bytes of ops that ended, per flow: in all, and when the last sample was taken.
     delivered: Vec<(u64, u64)>,
+    /// Counters of each flow at the last sample, which stay when its connection ends.
+    counters: Vec<FlowCounters>,
 }
 
 impl<'c> Record<'c> {
     /// A record of these flows that begins now.
     pub fn new(flows: Vec<Recorded<'c>>, algorithm: &str, interval: Duration) -> Self {
         let delivered = vec![(0, 0); flows.len()];
+        let counters = vec![FlowCounters::default(); flows.len()];
         Self {
             flows,
             algorithm: algorithm.to_owned(),
@@ -61,6 +64,7 @@ impl<'c> Record<'c> {
             ops: Vec::new(),
             samples: Vec::new(),
             delivered,
+            counters,
         }
     }
 
@@ -81,7 +85,8 @@ impl<'c> Record<'c> {
         self.next = since + self.interval;
         for (index, flow) in self.flows.iter().enumerate() {
             let state = flow.connection.flow_state(flow.flow);
-            let (state, _) = state.map_err(|end| Failure::Run(end.to_string()))?;
+            let (state, counters) = state.map_err(|end| Failure::Run(end.to_string()))?;
+            self.counters[index] = counters;
             let (now, before) = self.delivered[index];
             self.delivered[index].1 = now;
             self.samples.push(Sample {
@@ -97,9 +102,11 @@ impl<'c> Record<'c> {
     /// Writes the tables into a directory.
     pub fn write(&self, dir: &OutputDir, kind: &str, size: usize) -> Result<(), Failure> {
         let seconds = self.from.elapsed().as_secs_f64();
-        let counters = self.flows.iter().map(|f| f.connection.flow_state(f.flow).map(|s| s.1));
-        let counters: Vec<FlowCounters> =
-            counters.collect::<Result<_, _>>().map_err(|end| Failure::Run(end.to_string()))?;
+        // Of a connection that has ended, as they were at its last sample.
+        let now = self.flows.iter().zip(&self.counters).map(|(flow, last)| {
+            flow.connection.flow_state(flow.flow).map_or(*last, |(_, counters)| counters)
+        });
+        let counters: Vec<FlowCounters> = now.collect();
         let write = || {
             dir.write_with(OPS.file, |out| self.write_ops(out, kind, size))?;
             dir.write_with(FLOWS.file, |out| self.write_flows(out, &counters, seconds))?;

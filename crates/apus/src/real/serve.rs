@@ -1,14 +1,26 @@
 //! `apus serve`: a peer for `apus ping` and `apus perf`.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use apus_udp::{Access, Connection, Host, Message, Request};
+use apus_udp::{Access, ConnectError, Connection, Host, Message, Request};
 use clap::Args;
 
 use super::{Common, PORT};
 use crate::failure::Failure;
 use crate::output::print;
+
+/// Time between two looks at handshakes that were dropped.
+const LOG_EVERY: Duration = Duration::from_millis(200);
+/// Time in which a fault of the same machine is logged once. deviation: no source; a peer tries a few times a
+/// second.
+const LOG_AGAIN: Duration = Duration::from_secs(10);
+/// Machines and faults that are remembered for that.
+const LOG_MACHINES: usize = 256;
 
 /// Answers `apus ping` and `apus perf`: returns messages, and has a region to write and read.
 #[derive(Args)]
@@ -26,7 +38,8 @@ pub struct Serve {
 impl Serve {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
-        let host = self.common.host(self.bind)?;
+        let host = Arc::new(self.common.host(self.bind)?);
+        let stopped = stop_on_interrupt(&host)?;
         let _metrics = self.common.metrics(&host)?;
         let region = host
             .register(vec![0; self.region], Access::ReadWrite)
@@ -34,17 +47,24 @@ impl Serve {
         print(&format!("listening on {}\n", host.local_addr()))?;
         let greeting = [region.key().get().to_be_bytes(), (self.region as u64).to_be_bytes()];
         let greeting = greeting.concat();
-        if self.common.is_inline() {
+        log_dropped(Arc::downgrade(&host))?;
+        let ended = if self.common.is_inline() {
             self.poll(&host, &greeting)
         } else {
             self.wait(&host, &greeting)
+        };
+        // Peers are told before the process ends.
+        host.stop();
+        match ended {
+            Err(Failure::Run(_)) if stopped.load(Ordering::Relaxed) => Ok(()),
+            ended => ended,
         }
     }
 
     /// With engines of their own: a thread for each peer, which sleeps while the peer is silent.
     fn wait(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         loop {
-            let next = host.accept().map_err(|error| Failure::Run(error.to_string()))?;
+            let next = host.accept().map_err(no_more)?;
             let Some(connection) = self.greet(next, greeting) else { continue };
             let answer = move || {
                 while let Ok(message) = connection.receive() {
@@ -62,7 +82,7 @@ impl Serve {
         loop {
             if connections.is_empty() {
                 // Nothing to answer: wait for a peer without using the core.
-                let first = host.accept().map_err(|error| Failure::Run(error.to_string()))?;
+                let first = host.accept().map_err(no_more)?;
                 connections.extend(self.greet(first, greeting));
             }
             let mut idle = !host.drive();
@@ -92,6 +112,46 @@ impl Serve {
         let told = connection.submit(Request::message(greeting.to_vec()));
         told.ok().map(|_| connection)
     }
+}
+
+fn no_more(error: ConnectError) -> Failure {
+    Failure::Run(error.to_string())
+}
+
+/// Stops the host on Ctrl-C, or when the process is asked to terminate: returns whether that was so.
+fn stop_on_interrupt(host: &Arc<Host>) -> Result<Arc<AtomicBool>, Failure> {
+    let (stopped, host) = (Arc::new(AtomicBool::new(false)), Arc::downgrade(host));
+    let flag = Arc::clone(&stopped);
+    ctrlc::set_handler(move || {
+        flag.store(true, Ordering::Relaxed);
+        if let Some(host) = host.upgrade() {
+            host.stop();
+        }
+    })
+    .map_err(|error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}")))?;
+    Ok(stopped)
+}
+
+/// Writes to standard error which handshakes were dropped, as long as the host is there: their senders are not
+/// told why.
+fn log_dropped(host: Weak<Host>) -> Result<(), Failure> {
+    let log = move || {
+        let mut logged: BTreeMap<(IpAddr, String), Instant> = BTreeMap::new();
+        while let Some(host) = host.upgrade() {
+            while let Some(dropped) = host.dropped_handshake() {
+                logged.retain(|_, at| at.elapsed() < LOG_AGAIN);
+                let fault = (dropped.from.ip(), dropped.fault.to_string());
+                if logged.len() < LOG_MACHINES && !logged.contains_key(&fault) {
+                    eprintln!("{dropped}");
+                    logged.insert(fault, Instant::now());
+                }
+            }
+            drop(host);
+            thread::sleep(LOG_EVERY);
+        }
+    };
+    let thread = thread::Builder::new().name("apus-log".to_owned()).spawn(log);
+    thread.map(drop).map_err(|error| Failure::Run(format!("a thread for the log: {error}")))
 }
 
 /// Returns a message. An answer that finds no room is not given: the peer has stopped listening.

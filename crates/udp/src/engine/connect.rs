@@ -10,7 +10,9 @@ use apus_units::{FlowId, Time};
 
 use super::path::{Path, first_mtu, full_packets};
 use super::siblings::Asked;
+use super::unanswered::Asking;
 use super::{Engine, Owner};
+use crate::backlog::Place;
 use crate::config::CLASSES;
 use crate::connection::{Connection as Handle, Message, Shared};
 use crate::error::{ConnectError, End};
@@ -44,8 +46,12 @@ pub(super) struct Connection {
     pub(super) under_way: u32,
     /// Who asked for it, until they know.
     pub(super) asked: Option<Asked>,
+    /// Whether anything listens at its address, while an answer is waited for.
+    pub(super) asking: Option<Asking>,
+    /// Its place among those that the application has not accepted, until it is connected.
+    place: Option<Place>,
     /// Whether it is to close when its ops have ended, and who waits for that.
-    closing: Option<Vec<oneshot::Sender<()>>>,
+    pub(super) closing: Option<Vec<oneshot::Sender<()>>>,
 }
 
 impl Engine {
@@ -62,6 +68,9 @@ impl Engine {
                 if let Some(connection) = self.connections.get_mut(session.index()) {
                     connection.asked =
                         Some(Asked::new(&self.siblings, (peer, self.index), key, reply));
+                    let first = now + self.config.session.retry;
+                    connection.asking = Some(Asking::new(first));
+                    self.next_probe = self.next_probe.min(first);
                 }
             }
             // Nobody may be waiting any more.
@@ -87,9 +96,7 @@ impl Engine {
             return Err(ConnectError::Incompatible(what));
         }
         if peer.is_ipv6() != self.shared.address.is_ipv6() {
-            let what =
-                format!("{peer} and the host's own {} are of two families", self.shared.address);
-            return Err(ConnectError::Incompatible(what));
+            return Err(ConnectError::Family { peer, own: self.shared.address });
         }
         let key = key.or_else(|| self.config.keys.ids().next()).ok_or(ConnectError::NoKey)?;
         self.take_asked(now, peer, Asked::is_unwanted);
@@ -175,6 +182,8 @@ impl Engine {
             path: None,
             under_way: 0,
             asked: None,
+            asking: None,
+            place: None,
             closing: None,
         };
         self.connections.insert(session.index(), connection);
@@ -203,15 +212,16 @@ impl Engine {
             Ok(hello) if hello.flows.len() <= self.config.max_flows as usize => hello,
             _ => return self.sessions.refuse(session),
         };
-        if self.accept.len() >= self.config.max_unaccepted as usize {
-            return self.sessions.refuse(session);
-        }
+        let Some(place) = self.backlog.reserve() else { return self.sessions.refuse(session) };
         let mtu = self.path_mtu(from.address);
         let flows = self.open_flows(hello.flows.len() as u32, first_mtu(mtu));
         let said = self.hello(mtu, &flows, &hello.classes).encode();
         let accepted = said.is_some_and(|said| self.sessions.accept(now, session, &said).is_ok());
         if accepted {
             self.insert(session, from, first_mtu(mtu), flows, hello.classes);
+            if let Some(connection) = self.connections.get_mut(session.index()) {
+                connection.place = Some(place);
+            }
         } else {
             flows.iter().for_each(|&flow| self.endpoint.release(now, flow));
             self.sessions.refuse(session);
@@ -245,6 +255,7 @@ impl Engine {
         let mtu = self.path_mtu(peer).min(u32::from(hello.max_mtu));
         if let Some(connection) = self.connections.get_mut(session.index()) {
             connection.path = Some(Path::new(now, mtu));
+            connection.asking = None;
         }
         self.apply_path(session);
         self.next_probe = now;
@@ -272,13 +283,14 @@ impl Engine {
         let (sender, messages) = async_channel::unbounded();
         connection.shared = Some(Arc::clone(&shared));
         connection.incoming = Some(sender);
-        let asked = connection.asked.take();
+        let (asked, place) = (connection.asked.take(), connection.place.take());
         let Some(driver) = driver else { return };
         let handle = Handle::new(shared, messages, driver);
         // If nobody takes it, dropping it closes it.
-        match asked {
-            Some(asked) => asked.tell(Ok(handle)),
-            None => drop(self.accept.try_send(handle)),
+        match (asked, place) {
+            (Some(asked), _) => asked.tell(Ok(handle)),
+            (None, Some(place)) => self.backlog.put(handle, place),
+            (None, None) => {}
         }
     }
 
@@ -296,6 +308,7 @@ impl Engine {
             && connection.session == session
             && let Some(asked) = connection.asked.take()
         {
+            let asking = connection.asking.take();
             asked.tell(Err(match reason {
                 SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
                 SessionEnd::PeerFull => ConnectError::PeerFull,
@@ -304,7 +317,8 @@ impl Engine {
                 }
                 SessionEnd::Crossed => ConnectError::Crossed,
                 SessionEnd::KeyWithdrawn => ConnectError::NoKey,
-                _ => ConnectError::NoAnswer,
+                SessionEnd::OtherMode => ConnectError::OtherMode,
+                _ => asking.map_or(ConnectError::NoAnswer, Asking::verdict),
             }));
         }
         let end = match reason {
@@ -374,6 +388,7 @@ impl Engine {
         if connection.shared.is_some() {
             add_connections(self, -1);
         }
+        self.refusals.forget(|flow, _| connection.flows.contains(&flow));
         for flow in connection.flows {
             self.owners[flow.index()] = None;
             self.endpoint.release(now, flow);
@@ -384,7 +399,7 @@ impl Engine {
     }
 }
 
-fn add_connections(engine: &Engine, change: i64) {
+pub(super) fn add_connections(engine: &Engine, change: i64) {
     let connections = &engine.shared.stats.connections;
     connections.fetch_add(change as u64, Ordering::Relaxed); // wraps for -1
 }

@@ -2,12 +2,14 @@
 //!
 //! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
 //! loop. What it calls lies in the files of this folder: `submit` (from applications), `poll` (of the
-//! socket) and `receive` (what came), `connect` (sessions that come and go) and `path` (their MTU), `places` (connections by index), `siblings` (other
-//! engines of the host), `send` (to the sockets), `departures` (when that left), `held_off` (whether timers
-//! may run), `shared` (what applications see of it).
+//! socket) and `receive` (what came), `connect` (sessions that come and go) and `path` (their MTU), `unanswered`
+//! (connections that do not come about), `places` (connections by index), `siblings` (other engines of the host),
+//! `send` (to the sockets), `unsendable` (packets that cannot be built), `departures` (when packets left),
+//! `held_off` (whether timers may run), `shared` (what applications see of it), `failure` (its end by a panic).
 
 mod connect;
 mod departures;
+mod failure;
 mod held_off;
 mod path;
 mod places;
@@ -17,10 +19,10 @@ mod send;
 mod shared;
 mod siblings;
 mod submit;
+mod unanswered;
+mod unsendable;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::mem;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -31,15 +33,16 @@ use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, OpId, Span, Time};
 use slab::Slab;
 
+use crate::backlog::Backlog;
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::config::{Config, Mode};
-use crate::connection::Connection as Handle;
+use crate::containment::contain;
 use crate::driver::Driver;
 use crate::error::{Cause, StartError};
 use crate::ops::{Deadline, Pending};
 use crate::region::{LastRegion, Regions};
-use crate::session::{SessionId, Sessions};
+use crate::session::{Randomness, SessionId, Sessions};
 use crate::stats::add;
 use crate::sys::{ReceiveBuffers, Socket};
 
@@ -51,6 +54,7 @@ use poll::Polled;
 use send::Outbox;
 pub(crate) use shared::{Command, EngineShared};
 pub(crate) use siblings::Siblings;
+use unsendable::Refusals;
 
 /// Batches of datagrams received per step at most, so that timers and sends have their turn.
 /// deviation: no source; 16 datagrams take some 10 us, 16 full aggregates 250 us.
@@ -123,7 +127,11 @@ pub(crate) struct Engine {
     /// When probes of paths are due.
     next_probe: Time,
     capture: Option<Capture>,
-    accept: async_channel::Sender<Handle>,
+    backlog: Backlog,
+    /// Reads of peers that were refused and that the peers may not know of.
+    refusals: Refusals,
+    /// When the next dropped handshake may be noted.
+    next_note: Time,
     spin: Duration,
     /// In inline mode, the engine itself as connections know it.
     inline: Option<Weak<Mutex<Self>>>,
@@ -136,7 +144,7 @@ impl Engine {
         address: SocketAddr,
         siblings: Arc<Siblings>,
         regions: Arc<Regions>,
-        accept: async_channel::Sender<Handle>,
+        backlog: Backlog,
     ) -> Result<Self, StartError> {
         let socket = Socket::open(address, config.socket_buffer, config.engines > 1)
             .map_err(|error| StartError::Bind(address, error))?;
@@ -147,11 +155,7 @@ impl Engine {
         let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
         let clock = Clock::new(config.nic_clock.as_deref())
             .map_err(|e| StartError::System("read the NIC's clock", e))?;
-        let mut seed = [0; 32];
-        File::open("/dev/urandom")
-            .and_then(|mut file| file.read_exact(&mut seed))
-            .map_err(|e| StartError::System("read /dev/urandom", e))?;
-        let sessions = Sessions::new(config.session, config.keys.clone(), seed)
+        let sessions = Sessions::new(config.session, config.keys.clone(), Randomness::System)
             .map_err(|what| StartError::Setting(what.to_owned()))?;
         let endpoint = Endpoint::new(EndpointConfig {
             max_payload: 1024,
@@ -187,7 +191,9 @@ impl Engine {
             next_probe: Time::MAX,
             departures: config.departure_timestamps.then(Departures::default),
             capture: config.capture.clone(),
-            accept,
+            backlog,
+            refusals: Refusals::new(),
+            next_note: Time::ZERO,
             spin: Duration::ZERO,
             inline: None,
         })
@@ -219,11 +225,17 @@ impl Engine {
         }
     }
 
-    /// Runs until it is stopped.
+    /// Runs until it is stopped, or panics.
     pub(crate) fn run(&mut self) {
+        if contain(|| self.work()).is_none() {
+            self.fail();
+        }
+    }
+
+    fn work(&mut self) {
         let mut idle_since = self.clock.now();
         while !self.shared.is_stopped() {
-            if self.step() {
+            if self.next_step() {
                 idle_since = self.clock.now();
                 continue;
             }
@@ -248,9 +260,21 @@ impl Engine {
         self.end_all();
     }
 
-    /// Does what there is to do now, and looks at the clock now and then; returns whether there was
-    /// anything.
+    /// Does what there is to do now; returns whether there was anything. A panic ends the engine, not the
+    /// caller, who may have nothing to do with it.
     pub(crate) fn step(&mut self) -> bool {
+        if self.shared.has_failed() {
+            self.shared.drain();
+            return false;
+        }
+        contain(|| self.next_step()).unwrap_or_else(|| {
+            self.fail();
+            false
+        })
+    }
+
+    /// One step, with a look at the clock now and then.
+    fn next_step(&mut self) -> bool {
         self.idle_steps += 1;
         self.do_step(self.idle_steps >= STEPS_PER_CLOCK_READ)
     }
@@ -305,10 +329,12 @@ impl Engine {
         self.clock.compare(now);
         self.end_late_ops(now);
         self.probe_paths(now);
+        self.repeat_refusals(now);
         let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
         if withdrawals != self.seen_withdrawals || now >= self.next_housekeeping {
             self.seen_withdrawals = withdrawals;
             self.last_region.forget();
+            self.refuse_revoked(now);
             let held = self.regions.let_go(self.index, |key| self.endpoint.answers_from(key));
             self.next_housekeeping = if held { now + HOUSEKEEPING } else { Time::MAX };
         }
@@ -327,6 +353,7 @@ impl Engine {
             .min(clocks)
             .min(self.next_housekeeping)
             .min(self.next_probe)
+            .min(self.refusals.next)
     }
 
     /// Sleeps until a datagram, a submission, or the next timer.
@@ -362,6 +389,10 @@ impl Engine {
         // Peers are told, as far as the socket takes it.
         self.send();
         self.complete();
+        self.leave_regions();
+        if self.inline.is_some() {
+            self.backlog.close();
+        }
         self.shared.drain();
     }
 }

@@ -144,7 +144,7 @@ impl Engine {
     fn probe_path(&mut self, now: Time, session: SessionId) {
         let wait = self.config.session.retry;
         let Some(connection) = self.connections.get_mut(session.index()) else { return };
-        let Some(path) = &mut connection.path else { return };
+        let Some(path) = &mut connection.path else { return self.probe_reach(now, session) };
         let timeouts = connection.flows.iter().filter_map(|&flow| self.endpoint.counters(flow));
         path.on_timeouts(now, timeouts.map(|counters| counters.timeouts).sum());
         let busy = connection.under_way > 0;

@@ -50,6 +50,10 @@ impl<T> Places<T> {
         self.slots.iter().flatten().map(|value| &**value)
     }
 
+    pub(super) fn into_values(self) -> impl Iterator<Item = T> {
+        self.slots.into_iter().flatten().map(|value| *value)
+    }
+
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten().map(|value| &mut **value)
     }
@@ -76,5 +80,7 @@ mod tests {
         assert_eq!(places.get_mut(0), Some(&mut 'B'));
         assert_eq!(places.remove(0), Some('B'));
         assert!(places.is_empty());
+        places.insert(2, 'd');
+        assert_eq!(places.into_values().collect::<String>(), "d");
     }
 }

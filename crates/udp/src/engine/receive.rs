@@ -100,7 +100,7 @@ impl Engine {
                 self.take_session_events(now);
             }
             Received::Dropped(Dropped::Stray) => self.on_stray(meta.from),
-            Received::Dropped(_) => {}
+            Received::Dropped(why) => self.note_dropped(now, meta.from, why),
         }
     }
 
@@ -208,6 +208,10 @@ impl Engine {
                 }
             }
             Admission::Yes | Admission::Reserved => {}
+        }
+        if segment.kind == SegmentKind::Cancel {
+            let (flow, op) = (header.flow, segment.op);
+            self.refusals.forget(|of, refused| (of, refused) == (flow, op));
         }
         // Looked up before: the last bytes of an answer end the op.
         let own_op = match segment.kind {

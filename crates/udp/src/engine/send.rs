@@ -226,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Seals a packet into a burst. One that cannot be sealed counts as lost on the way.
+    /// Seals a packet into a burst.
     fn put(&mut self, now: Time, transmit: &Transmit) {
         let owner = self.owners.get(transmit.flow.index()).copied().flatten();
         let Some(Owner { session, place, .. }) = owner else { return };
@@ -245,7 +245,7 @@ impl Engine {
         let start = header.encoded_len() + extension.encoded_len();
         let length = start + header.payload_len() + self.sessions.overhead();
         if length > DATAGRAM_BYTES {
-            return;
+            return self.on_unbuilt(now, transmit);
         }
         let tos = self.config.dscp[usize::from(class)] << 2 | ecn_bits(transmit.congestion.ecn);
         let segmentation = self.socket.segmentation && connection.segmentation;
@@ -291,6 +291,23 @@ impl Engine {
             }
         }
         self.outbox.forget_empty();
+        if !sealed {
+            self.on_unbuilt(now, transmit);
+        }
+    }
+
+    /// A packet could not be built. An acknowledgement or a refusal is made again when its packet comes again.
+    #[cold]
+    fn on_unbuilt(&mut self, now: Time, transmit: &Transmit) {
+        if let Body::Data(segment) = &transmit.header.body {
+            self.on_unsendable(now, transmit.flow, transmit.header.seq, segment);
+        }
+    }
+
+    /// Sends the sessions' own packets and nothing else.
+    pub(super) fn send_own(&mut self, now: Time) {
+        self.fill_own();
+        self.flush(now);
     }
 
     /// Seals a probe of the path, an IP packet of `length` bytes.
@@ -481,7 +498,7 @@ mod tests {
         let mut config = Config::new(address, KeyRing::insecure()).expect("defaults");
         config.mode = Mode::Inline;
         config.max_mtu = 1280; // no probes of the path
-        let settings = [("window", "64"), ("min_rto", "600s"), ("initial_rto", "600s")];
+        let settings = [("window", "64"), ("min_rto", "60s"), ("initial_rto", "60s")];
         config.set_algorithm(Some("constant"), &settings).expect("constant");
         Host::start(config).expect("a host")
     }

@@ -12,7 +12,7 @@ use concurrent_queue::ConcurrentQueue;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection::Connection;
-use crate::error::ConnectError;
+use crate::error::{ConnectError, DroppedHandshake};
 use crate::ops::Pending;
 use crate::session::{KeyId, KeyRing, SessionId};
 use crate::stats::Stats;
@@ -60,7 +60,13 @@ pub(crate) struct EngineShared {
     bell: OwnedFd,
     asleep: AtomicBool,
     stopped: AtomicBool,
+    failed: AtomicBool,
+    /// Handshakes that were dropped, for the application's log: the oldest few that it has not taken.
+    dropped: ConcurrentQueue<DroppedHandshake>,
 }
+
+/// Dropped handshakes that are kept for the application. deviation: no source; enough to tell peers apart.
+const DROPPED: usize = 64;
 
 impl EngineShared {
     pub(super) fn new(ring: usize, address: SocketAddr) -> io::Result<Self> {
@@ -72,6 +78,8 @@ impl EngineShared {
             bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
             asleep: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            dropped: ConcurrentQueue::bounded(DROPPED),
         })
     }
 
@@ -159,6 +167,27 @@ impl EngineShared {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.wake();
+    }
+
+    /// Notes a dropped handshake, unless many wait.
+    pub(super) fn note(&self, dropped: DroppedHandshake) {
+        let _ = self.dropped.push(dropped);
+    }
+
+    /// The oldest dropped handshake that was not taken.
+    pub(crate) fn dropped_handshake(&self) -> Option<DroppedHandshake> {
+        self.dropped.pop().ok()
+    }
+
+    /// Whether the engine panicked.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// The engine panicked, and runs no more.
+    pub(super) fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+        self.stop();
     }
 
     /// Drops what is in the rings of an engine that has stopped: whoever waits hears of it.

@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Hands an op to the transport; gives it back if it has to wait for older ones.
-    fn start(&mut self, now: Time, pending: Pending) -> Option<Pending> {
+    fn start(&mut self, now: Time, mut pending: Pending) -> Option<Pending> {
         let connection = self.connections.get_mut(pending.shared.session.index())?;
         let flow = connection.flows[pending.flow];
         let spanned = self.endpoint.ops_under_way(flow).unwrap_or(0);
@@ -89,8 +89,13 @@ impl Engine {
         let op = Op { kind: pending.kind, length, user: place as u64 };
         let op = match self.endpoint.submit(now, flow, op) {
             Ok(op) => op,
-            Err(Refused::NoFlow | Refused::TooManyOps | Refused::TooLong) => return None,
+            Err(Refused::NoFlow | Refused::TooManyOps) => return None,
+            Err(Refused::TooLong | Refused::AddressOverflow) => {
+                pending.end(Err(OpError::NotSent(Cause::Unsendable)));
+                return None;
+            }
         };
+        pending.started = true;
         connection.under_way += 1;
         // While ops are under way, their path is watched.
         self.next_probe = self.next_probe.min(now + self.config.session.retry);

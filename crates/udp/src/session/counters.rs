@@ -37,8 +37,10 @@ counters! {
     key_changes,
     /// Answers not sent because too many wait.
     replies_dropped,
-    /// Dropped: not a packet of this protocol, or not of this mode.
+    /// Dropped: not a packet of this protocol.
     dropped_malformed,
+    /// Dropped: a handshake of the other mode (insecure, or with keys).
+    dropped_other_mode,
     /// Dropped: for a session that is not known.
     dropped_unknown,
     /// Dropped: not from the session's address.
@@ -47,8 +49,12 @@ counters! {
     dropped_replay,
     /// Dropped: not authentic, or damaged.
     dropped_forged,
-    /// Dropped: a handshake that does not prove a key that is known.
+    /// Dropped: a handshake under a key that is not known.
+    dropped_unknown_key,
+    /// Dropped: a handshake that does not prove its key.
     dropped_unproven,
+    /// Dropped: a handshake for which the system gave no randomness.
+    dropped_no_randomness,
     /// Dropped: a handshake packet that proves a known key and fits no handshake in progress.
     dropped_stray,
     /// Dropped: no room for another session.
@@ -63,7 +69,10 @@ impl Counters {
             Dropped::Address => &mut self.dropped_address,
             Dropped::Replay => &mut self.dropped_replay,
             Dropped::Forged => &mut self.dropped_forged,
+            Dropped::OtherMode => &mut self.dropped_other_mode,
+            Dropped::UnknownKey => &mut self.dropped_unknown_key,
             Dropped::Unproven => &mut self.dropped_unproven,
+            Dropped::NoRandomness => &mut self.dropped_no_randomness,
             Dropped::Stray => &mut self.dropped_stray,
             Dropped::Full => &mut self.dropped_full,
         } += 1;

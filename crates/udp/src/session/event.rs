@@ -75,8 +75,11 @@ pub enum End {
     Restarted,
     /// The same address has opened a new session, as the same process.
     Replaced,
-    /// No handshake came about in time: nobody there, another key, or only one side is insecure.
+    /// No handshake came about in time: nobody there, or another key.
     NoAnswer,
+    /// As `NoAnswer`, and somebody said, without proof, that the peer is insecure and this side is not, or the
+    /// other way round.
+    OtherMode,
     /// The peer has no room for a session.
     PeerFull,
     /// The peer's application does not want the session.
@@ -97,10 +100,8 @@ impl fmt::Display for End {
             Self::Forgotten => "the peer does not know the session any more: it was restarted",
             Self::Restarted => "the peer was restarted and has opened a new session",
             Self::Replaced => "the peer has opened a new session in place of this one",
-            Self::NoAnswer => {
-                "no answer: nobody listens there, its key is another, \
-                 or only one side is in insecure mode"
-            }
+            Self::NoAnswer => "no answer: nobody listens there, or its key is another",
+            Self::OtherMode => "one side is in the insecure mode and the other has keys",
             Self::PeerFull => "the peer has no room for another session",
             Self::Refused => "the peer refuses the session",
             Self::CipherRefused => "the peer does not take the cipher that was proposed",
@@ -156,8 +157,10 @@ pub enum Received<'d> {
 /// Why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// Not a packet of this protocol, or of the other mode.
+    /// Not a packet of this protocol.
     Malformed,
+    /// A handshake of a peer that is insecure, where this side has keys, or the other way round.
+    OtherMode,
     /// For a session that is not known.
     UnknownSession,
     /// Not from the session's address.
@@ -166,8 +169,12 @@ pub enum Dropped {
     Replay,
     /// Not authentic, or damaged on the way.
     Forged,
-    /// A handshake that does not prove a known key.
+    /// A handshake under a key that is not in the ring.
+    UnknownKey,
+    /// A handshake that does not prove its key, or shows an old cookie.
     Unproven,
+    /// A handshake that would need an ephemeral key, and the system gave no randomness.
+    NoRandomness,
     /// A handshake packet that proves a known key and fits no handshake in progress.
     Stray,
     /// No room for another session.

@@ -50,9 +50,9 @@ impl Guard {
         renew_at: Time,
     ) -> Self {
         let (ours, theirs) = if initiator {
-            (secrets.initiator, secrets.responder)
+            (&secrets.initiator, &secrets.responder)
         } else {
-            (secrets.responder, secrets.initiator)
+            (&secrets.responder, &secrets.initiator)
         };
         let (sealer, opener) = (Sealer::new(cipher, ours), Opener::new(cipher, theirs));
         Self::Sealed { sealer, opener, renew_at }

@@ -1,7 +1,6 @@
 //! Opening sessions, from both sides. See the module's documentation for the messages.
 
 use apus_units::Time;
-use zeroize::Zeroizing;
 
 use super::cipher::Mode;
 use super::cookie::Cookie;
@@ -11,7 +10,7 @@ use super::noise::{NOISE_OVERHEAD, Noise, Prologue};
 use super::outgoing::Reply;
 use super::packet::{Handshake, Message, Refusal, proven};
 use super::peer::Peer;
-use super::state::{Doubt, Session, Stage, want};
+use super::state::{Session, Stage, want};
 use super::table::Sessions;
 
 /// Most bytes of an application's words in a handshake.
@@ -145,9 +144,16 @@ impl Sessions {
             return self.drop(Dropped::Malformed);
         };
         if packet.mode.is_sealed() != self.is_sealed() {
-            return self.drop(Dropped::Malformed);
+            if matches!(packet.message, Message::Hello) {
+                // No more than any packet of an unknown session is told, and shorter than what asks.
+                self.reply_unknown(now, from, packet.initiator, 0);
+            }
+            return self.drop(Dropped::OtherMode);
         }
-        if !self.keys.get(packet.key).is_some_and(|credential| proven(datagram, credential)) {
+        let Some(credential) = self.keys.get(packet.key) else {
+            return self.drop(Dropped::UnknownKey);
+        };
+        if !proven(datagram, credential) {
             return self.drop(Dropped::Unproven);
         }
         let done = match packet.message {
@@ -183,14 +189,14 @@ impl Sessions {
         cookie: Cookie,
     ) -> Result<(), Dropped> {
         let (instance, retry) = (self.instance, self.config.retry);
-        let entropy = Zeroizing::new(self.random.bytes());
+        let entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
         let credential: Credential = self.keys.get(packet.key).ok_or(Dropped::Stray)?.clone();
         let session = self.ours(from, packet)?;
         if !matches!(session.stage, Stage::Asking) {
             return Err(Dropped::Stray);
         }
         let prologue = prologue(packet, cookie);
-        let mut noise = Noise::initiator(&credential, &prologue, *entropy).ok_or(Dropped::Stray)?;
+        let mut noise = Noise::initiator(&credential, &prologue, entropy).ok_or(Dropped::Stray)?;
         let payload = payload(&instance, session.id, &session.hello);
         let message = noise.write(&payload).ok_or(Dropped::Stray)?;
         session.stage = Stage::Opening { noise, message, cookie };
@@ -221,9 +227,9 @@ impl Sessions {
             self.counters.failed += 1;
             return Ok(());
         }
-        let entropy = Zeroizing::new(self.random.bytes());
+        let entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
         let credential = self.keys.get(key).ok_or(Dropped::Unproven)?;
-        let mut noise = Noise::responder(credential, &prologue(packet, cookie), *entropy)
+        let mut noise = Noise::responder(credential, &prologue(packet, cookie), entropy)
             .ok_or(Dropped::Unproven)?;
         let text = noise.read(message).ok_or(Dropped::Unproven)?;
         let (instance, _, hello) = parse_payload(&text).ok_or(Dropped::Malformed)?;
@@ -282,8 +288,9 @@ impl Sessions {
             return Err(Dropped::Stray);
         }
         let Some(&id) = self.by_peer.get(&from) else { return Ok(()) };
-        let opening =
-            self.get(id).is_some_and(|s| matches!(s.stage, Stage::Asking | Stage::Opening { .. }));
+        let opening = self.get(id).is_some_and(|s| {
+            matches!(s.stage, Stage::Asking | Stage::Opening { .. } | Stage::Confirming)
+        });
         if opening && *instance > self.instance {
             return Err(Dropped::Stray);
         }
@@ -314,7 +321,8 @@ impl Sessions {
         session.instance = instance;
         session.remote = remote;
         session.hello = hello.into();
-        let stage = core::mem::replace(&mut session.stage, Stage::Connected);
+        let stage = core::mem::replace(&mut session.stage, Stage::Confirming);
+        session.tries = 0;
         if let Stage::Opening { noise, .. } = stage
             && let Some(secrets) = noise.finish()
         {
@@ -324,10 +332,10 @@ impl Sessions {
                 session.last_received = now;
             }
         }
-        self.connected(id);
-        // The responder waits for the first packet under the new keys.
-        let until = now.saturating_add(self.config.handshake_timeout);
-        self.ping(now, id, Doubt { until, reason: End::NoAnswer, tries: 0 });
+        // The responder waits for the first packet under the new keys, and its answer says that it keeps the
+        // session.
+        self.want(id, want::PING);
+        self.set_timer(id, now.saturating_add(self.config.retry));
         Ok(())
     }
 
@@ -353,11 +361,16 @@ impl Sessions {
         Ok(())
     }
 
-    /// The first packet of the initiator under the new keys has come: the session counts, and an older
-    /// one with the same address does not.
+    /// The first packet of the peer under the new keys has come: the session counts, and an older one with
+    /// the same address does not.
     pub(crate) fn confirm(&mut self, now: Time, id: SessionId) {
         let Some(session) = self.get_mut(id) else { return };
-        session.stage = Stage::Connected;
+        let stage = core::mem::replace(&mut session.stage, Stage::Connected);
+        if matches!(stage, Stage::Confirming) {
+            self.connected(id);
+            return self.set_timer(id, now.saturating_add(self.config.keepalive));
+        }
+        let Some(session) = self.get_mut(id) else { return };
         let (peer, asked, instance) =
             (session.peer, (session.peer, session.initiator), session.instance);
         self.pending.remove(&asked);

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 use aws_lc_rs::{constant_time, hmac};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Begins the line of a key; its number is the version of the format.
 const MARK: &str = "apus-key-1";
@@ -54,12 +54,18 @@ impl SharedKey {
         Self(secret)
     }
 
-    /// The line of a key file that says this key. Keep it from others.
+    /// Returns the line of a key file that says this key. Keep it from others. It is wiped when dropped.
     #[must_use]
-    pub fn to_line(&self) -> String {
-        let mut line = format!("{MARK} ");
+    pub fn to_line(&self) -> Zeroizing<String> {
+        // Room for all of it: growing would leave copies behind.
+        let mut line = Zeroizing::new(String::with_capacity(MARK.len() + 1 + 64));
+        line.push_str(MARK);
+        line.push(' ');
         for byte in self.0 {
-            line.push_str(&format!("{byte:02x}"));
+            for nibble in [byte >> 4, byte & 15] {
+                // A nibble is a hexadecimal digit.
+                line.extend(char::from_digit(u32::from(nibble), 16));
+            }
         }
         line
     }
@@ -79,9 +85,9 @@ impl SharedKey {
         &self.0
     }
 
-    fn derive(&self, label: &[u8]) -> [u8; 32] {
+    fn derive(&self, label: &[u8]) -> Zeroizing<[u8; 32]> {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), label);
-        let mut bytes = [0; 32];
+        let mut bytes = Zeroizing::new([0; 32]);
         bytes.copy_from_slice(tag.as_ref());
         bytes
     }
@@ -106,7 +112,7 @@ pub(crate) const MAC_BYTES: usize = 16;
 
 impl Credential {
     fn new(id: KeyId, secret: SharedKey) -> Self {
-        let mac = hmac::Key::new(hmac::HMAC_SHA256, &secret.derive(b"apus handshake mac"));
+        let mac = hmac::Key::new(hmac::HMAC_SHA256, &secret.derive(b"apus handshake mac")[..]);
         Self { id, secret, mac }
     }
 
@@ -200,13 +206,13 @@ fn secret_of(digits: &str) -> Option<SharedKey> {
     if digits.len() != 64 {
         return None;
     }
-    let mut secret = [0; 32];
+    let mut secret = Zeroizing::new([0; 32]);
     for (byte, pair) in secret.iter_mut().zip(digits.chunks_exact(2)) {
         let nibble = |digit: u8| char::from(digit).to_digit(16);
         // Two hexadecimal digits are below 256.
         *byte = (nibble(pair[0])? << 4 | nibble(pair[1])?) as u8;
     }
-    (secret != [0; 32]).then_some(SharedKey::new(secret))
+    (*secret != [0; 32]).then(|| SharedKey::new(*secret))
 }
 
 /// Why there is no ring of keys. Never says a secret.
@@ -252,7 +258,7 @@ mod tests {
         let text = format!("# the storage group\n\n  apus-key-1   {}\n", DIGITS.to_uppercase());
         let ring = KeyRing::parse(&text).unwrap();
         assert_eq!(ring.credentials[0].secret.bytes(), &secret);
-        assert_eq!(SharedKey::new(secret).to_line(), format!("apus-key-1 {DIGITS}"));
+        assert_eq!(*SharedKey::new(secret).to_line(), format!("apus-key-1 {DIGITS}"));
         assert!(!ring.is_insecure());
         assert!(KeyRing::insecure().is_insecure());
     }

@@ -35,16 +35,23 @@ impl Sessions {
         match session.stage {
             Stage::Connected => return self.on_silence(now, id),
             Stage::Closing => return self.remove(id),
-            _ if late => return self.end(id, End::NoAnswer),
+            _ if late => {
+                let other_mode = session.other_mode;
+                return self.end(id, if other_mode { End::OtherMode } else { End::NoAnswer });
+            }
             Stage::Offered { .. } | Stage::Answered { .. } => return,
             Stage::Opening { .. } if session.tries >= INIT_TRIES => {
                 session.stage = Stage::Asking;
                 session.tries = 0;
             }
-            Stage::Asking | Stage::Opening { .. } => {}
+            Stage::Asking | Stage::Opening { .. } | Stage::Confirming => {}
         }
         session.tries += 1;
-        let what = if matches!(session.stage, Stage::Asking) { want::HELLO } else { want::INIT };
+        let what = match session.stage {
+            Stage::Asking => want::HELLO,
+            Stage::Confirming => want::PING,
+            _ => want::INIT,
+        };
         let next = now.saturating_add(backoff(retry, session.tries));
         let next = next.min(session.since.saturating_add(timeout));
         self.want(id, what);
@@ -93,10 +100,16 @@ impl Sessions {
             return self.drop(Dropped::Malformed);
         };
         let until = now.saturating_add(self.config.suspect_timeout);
+        let other_mode = packet::unknown_is_sealed(datagram) != self.is_sealed();
         let id = self.by_peer.get(&from).copied();
         let Some(session) = id.and_then(|id| self.get_mut(id)) else {
             return self.drop(Dropped::UnknownSession);
         };
+        if matches!(session.stage, Stage::Asking) && session.id.get() == remote && other_mode {
+            // An answer to our Hello. Nothing ends by it, as anybody can say so.
+            session.other_mode = true;
+            return Received::Own;
+        }
         if !session.is_connected() || session.remote != remote {
             return self.drop(Dropped::UnknownSession);
         }

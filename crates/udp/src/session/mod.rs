@@ -13,8 +13,12 @@
 //!     | Init (proof, cookie, Noise 1)  ------------> |  key and return path proven: a session is
 //!     |                                              |  offered to the application
 //!     | <------------ Response (proof, Noise 2)      |  after `accept`
-//!     | ping, or data (sealed)         ------------> |  the session is connected
+//!     | ping (sealed)                  ------------> |  the session is connected
+//!     | <-------------- pong, or data (sealed)       |
+//! the session is connected                           |
 //! ```
+//!
+//! The initiator counts the session as connected only once the responder has shown that it keeps it.
 //!
 //! Every message says what the initiator proposes to guard the session's packets with: nothing but a
 //! checksum, or a [`Cipher`]. A responder takes those of [`Config::accept_ciphers`] and refuses others by
@@ -81,5 +85,6 @@ pub(crate) use guard::guard_bytes;
 pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
 pub use key::{KeyError, KeyId, KeyRing, MAX_KEYS, SharedKey};
 pub use peer::Peer;
+pub use random::{Randomness, Seeded};
 pub use table::Sessions;
 pub use traffic::Extended;

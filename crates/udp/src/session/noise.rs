@@ -3,14 +3,14 @@
 //! Why this pattern: who asks must show the shared key in the first message already (psk0), and a
 //! packet can be proven by an HMAC under that key before any Diffie-Hellman is computed, which
 //! patterns with public keys (IK, KK) cannot; fresh keys of both sides (NN) give forward secrecy;
-//! and identity is the key itself, so a server tells its peers apart by giving them different keys.
+//! and identity is the key itself.
 //! Who holds a key can pose as either end of it: give each pair its own where that matters.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
 use snow::{Builder, HandshakeState};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::cipher::Mode;
 use super::cookie::Cookie;
@@ -21,7 +21,8 @@ const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// Bytes that a Noise message adds to its payload: an ephemeral key and a tag.
 pub(crate) const NOISE_OVERHEAD: usize = 48;
 
-/// Two secrets: for what the initiator sends and for what the responder sends.
+/// Two secrets: for what the initiator sends and for what the responder sends. Wiped when dropped.
+#[derive(ZeroizeOnDrop)]
 pub(crate) struct Secrets {
     pub(crate) initiator: [u8; 32],
     pub(crate) responder: [u8; 32],
@@ -42,7 +43,7 @@ impl Noise {
     pub(crate) fn initiator(
         credential: &Credential,
         prologue: &Prologue,
-        entropy: [u8; 32],
+        entropy: Zeroizing<[u8; 32]>,
     ) -> Option<Self> {
         Self::build(credential, prologue, entropy, true)
     }
@@ -50,7 +51,7 @@ impl Noise {
     pub(crate) fn responder(
         credential: &Credential,
         prologue: &Prologue,
-        entropy: [u8; 32],
+        entropy: Zeroizing<[u8; 32]>,
     ) -> Option<Self> {
         Self::build(credential, prologue, entropy, false)
     }
@@ -59,11 +60,11 @@ impl Noise {
     fn build(
         credential: &Credential,
         prologue: &Prologue,
-        entropy: [u8; 32],
+        entropy: Zeroizing<[u8; 32]>,
         initiator: bool,
     ) -> Option<Self> {
         let params: NoiseParams = PATTERN.parse().ok()?;
-        let resolver = Box::new(Seeded { seed: Zeroizing::new(entropy) });
+        let resolver = Box::new(Seeded { seed: entropy });
         let mut text = Vec::with_capacity(48);
         text.extend_from_slice(b"apus session 1");
         text.push(prologue.mode.byte());
@@ -97,8 +98,11 @@ impl Noise {
     /// The secrets of the finished handshake.
     pub(crate) fn finish(mut self) -> Option<Secrets> {
         self.0.is_handshake_finished().then(|| {
-            let (initiator, responder) = self.0.dangerously_get_raw_split();
-            Secrets { initiator, responder }
+            let (mut initiator, mut responder) = self.0.dangerously_get_raw_split();
+            let secrets = Secrets { initiator, responder };
+            initiator.zeroize();
+            responder.zeroize();
+            secrets
         })
     }
 }
@@ -114,7 +118,7 @@ impl CryptoResolver for Seeded {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        DefaultResolver.resolve_dh(choice).map(|dh| Box::new(WipedDh(dh)) as _)
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
@@ -122,7 +126,83 @@ impl CryptoResolver for Seeded {
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        DefaultResolver.resolve_cipher(choice)
+        DefaultResolver.resolve_cipher(choice).map(|cipher| Box::new(WipedCipher(cipher)) as _)
+    }
+}
+
+/// Wipes its ephemeral private key when dropped, which the library does not.
+struct WipedDh(Box<dyn Dh>);
+
+impl Drop for WipedDh {
+    fn drop(&mut self) {
+        self.0.set(&[0; 32]);
+    }
+}
+
+impl Dh for WipedDh {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn pub_len(&self) -> usize {
+        self.0.pub_len()
+    }
+
+    fn priv_len(&self) -> usize {
+        self.0.priv_len()
+    }
+
+    fn set(&mut self, privkey: &[u8]) {
+        self.0.set(privkey);
+    }
+
+    fn generate(&mut self, rng: &mut dyn NoiseRandom) -> Result<(), snow::Error> {
+        self.0.generate(rng)
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        self.0.pubkey()
+    }
+
+    fn privkey(&self) -> &[u8] {
+        self.0.privkey()
+    }
+
+    fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
+        self.0.dh(pubkey, out)
+    }
+}
+
+/// Wipes its key when dropped, which the library does not.
+struct WipedCipher(Box<dyn Cipher>);
+
+impl Drop for WipedCipher {
+    fn drop(&mut self) {
+        self.0.set(&[0; 32]);
+    }
+}
+
+impl Cipher for WipedCipher {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn set(&mut self, key: &[u8; 32]) {
+        self.0.set(key);
+    }
+
+    fn encrypt(&self, nonce: u64, authtext: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
+        self.0.encrypt(nonce, authtext, plaintext, out)
+    }
+
+    fn decrypt(
+        &self,
+        nonce: u64,
+        authtext: &[u8],
+        ciphertext: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, snow::Error> {
+        self.0.decrypt(nonce, authtext, ciphertext, out)
     }
 }
 
@@ -131,11 +211,14 @@ struct Once(Option<Zeroizing<[u8; 32]>>);
 
 impl NoiseRandom for Once {
     fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
-        let seed = self.0.take().ok_or(snow::Error::Rng)?;
+        // Taking the value would leave a copy of it here.
+        let seed = self.0.as_ref().ok_or(snow::Error::Rng)?;
         if dest.len() != seed.len() {
             return Err(snow::Error::Rng);
         }
         dest.copy_from_slice(&seed[..]);
+        self.0.zeroize();
+        self.0 = None;
         Ok(())
     }
 }
@@ -223,6 +306,53 @@ mod tests {
         }
     }
 
+    /// The private keys that a Diffie-Hellman was given.
+    struct Noted(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Dh for Noted {
+        fn name(&self) -> &'static str {
+            "noted"
+        }
+        fn pub_len(&self) -> usize {
+            32
+        }
+        fn priv_len(&self) -> usize {
+            32
+        }
+        fn set(&mut self, privkey: &[u8]) {
+            *self.0.lock().unwrap() = privkey.to_vec();
+        }
+        fn generate(&mut self, _: &mut dyn NoiseRandom) -> Result<(), snow::Error> {
+            Err(snow::Error::Rng)
+        }
+        fn pubkey(&self) -> &[u8] {
+            &[]
+        }
+        fn privkey(&self) -> &[u8] {
+            &[]
+        }
+        fn dh(&self, _: &[u8], _: &mut [u8]) -> Result<(), snow::Error> {
+            Err(snow::Error::Dh)
+        }
+    }
+
+    #[test]
+    fn secrets_of_a_handshake_are_wiped_when_dropped() {
+        fn is_wiped<T: ZeroizeOnDrop>() {}
+        is_wiped::<Secrets>();
+        is_wiped::<SharedKey>();
+        let key = std::sync::Arc::default();
+        let mut dh = WipedDh(Box::new(Noted(std::sync::Arc::clone(&key))));
+        dh.set(&[7; 32]);
+        assert_eq!(*key.lock().unwrap(), [7; 32]);
+        drop(dh);
+        assert_eq!(*key.lock().unwrap(), [0; 32]);
+        let mut once = Once(Some(Zeroizing::new([5; 32])));
+        let mut bytes = [0; 32];
+        assert!(once.try_fill_bytes(&mut bytes).is_ok() && once.0.is_none());
+        assert!(once.try_fill_bytes(&mut bytes).is_err(), "an ephemeral key is drawn once");
+    }
+
     #[test]
     fn both_sides_must_agree_on_everything() {
         let ring = KeyRing::new([SharedKey::new([1; 32]), SharedKey::new([2; 32])]).unwrap();
@@ -235,9 +365,10 @@ mod tests {
         };
         let [aes, aegis] = Cipher::ALL.map(Mode::Sealed);
         let agreed = prologue(aes, 1, 2, 3);
-        let message = Noise::initiator(one, &agreed, [9; 32]).unwrap().write(b"hi").unwrap();
+        let seed = |byte| Zeroizing::new([byte; 32]);
+        let message = Noise::initiator(one, &agreed, seed(9)).unwrap().write(b"hi").unwrap();
         let reads = |credential, prologue: &Prologue| {
-            Noise::responder(credential, prologue, [8; 32]).unwrap().read(&message)
+            Noise::responder(credential, prologue, seed(8)).unwrap().read(&message)
         };
         assert_eq!(reads(one, &agreed).as_deref(), Some(&b"hi"[..]));
         assert_eq!(reads(two, &agreed), None);

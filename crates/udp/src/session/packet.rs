@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Two kinds have another shape: 0x45 Unknown (16 bytes: the first 4, then session and number of the
-//! packet whose session is not known, then 4 zeros), which nothing proves and whose mode is 1 whatever the
-//! cipher was; and 0x46 Control: 3 bytes
+//! packet whose session is not known, then 4 zeros), which nothing proves and whose mode is its sender's, 1 whatever
+//! the cipher; it answers a Hello of the other mode too, with the initiator's number and 0; and 0x46 Control: 3 bytes
 //! and 1 of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe), guarded as a data packet
 //! is. A probe goes on with zeros up to the length that it probes, its answer with 2 bytes: the probe's
 //! length in all.
@@ -210,6 +210,11 @@ pub(crate) fn parse_unknown(bytes: &[u8]) -> Option<(u32, u32)> {
         return None;
     };
     Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
+}
+
+/// Whether the sender of an Unknown has keys.
+pub(crate) fn unknown_is_sealed(bytes: &[u8]) -> bool {
+    bytes.get(3) == Some(&1)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) enum PacketKey {
 /// AES-256-GCM.
 pub(crate) struct Aes256Gcm {
     key: LessSafeKey,
-    iv: [u8; NONCE_LEN],
+    iv: Zeroizing<[u8; NONCE_LEN]>,
 }
 
 /// AEGIS-128X of degree 1, which is AEGIS-128L, for short payloads and of degree 4 for long ones. Each has
@@ -30,7 +30,7 @@ pub(crate) struct Aes256Gcm {
 pub(crate) struct Aegis128X {
     short: Zeroizing<[u8; 16]>,
     long: Zeroizing<[u8; 16]>,
-    iv: [u8; 16],
+    iv: Zeroizing<[u8; 16]>,
 }
 
 /// The initialisation vector with the packet's number mixed in (RFC 9001 §5.3): no nonce comes twice
@@ -45,7 +45,7 @@ fn nonce<const N: usize>(iv: &[u8; N], number: u64) -> [u8; N] {
 }
 
 impl PacketKey {
-    pub(crate) fn aes_256_gcm(key: &[u8; 32], iv: [u8; NONCE_LEN]) -> Self {
+    pub(crate) fn aes_256_gcm(key: &[u8; 32], iv: Zeroizing<[u8; NONCE_LEN]>) -> Self {
         let key = UnboundKey::new(&AES_256_GCM, key).expect("the key has 32 bytes");
         Self::Aes256Gcm(Aes256Gcm { key: LessSafeKey::new(key), iv })
     }
@@ -53,7 +53,7 @@ impl PacketKey {
     pub(crate) fn aegis_128x(
         short: Zeroizing<[u8; 16]>,
         long: Zeroizing<[u8; 16]>,
-        iv: [u8; 16],
+        iv: Zeroizing<[u8; 16]>,
     ) -> Self {
         Self::Aegis128X(Aegis128X { short, long, iv })
     }

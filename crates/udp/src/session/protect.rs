@@ -25,7 +25,7 @@ pub(crate) const fn epoch_of(number: u64) -> u64 {
 /// The last number that a session may use; 2^62 packets are 100,000 years at a million a second.
 pub(crate) const LAST_NUMBER: u64 = 1 << 62;
 
-/// The secret from which an epoch's key, and the next epoch's secret, are derived.
+/// The secret from which an epoch's key, and the next epoch's secret, are derived. Wiped when dropped.
 struct EpochSecret(Zeroizing<[u8; 32]>);
 
 /// HKDF's output length.
@@ -56,12 +56,12 @@ impl EpochSecret {
     fn key(&self, cipher: Cipher) -> PacketKey {
         match cipher {
             Cipher::Aes256Gcm => {
-                PacketKey::aes_256_gcm(&self.expand(b"apus key"), *self.expand(b"apus iv"))
+                PacketKey::aes_256_gcm(&self.expand(b"apus key"), self.expand(b"apus iv"))
             }
             Cipher::Aegis128X => PacketKey::aegis_128x(
                 self.expand(b"apus aegis-128l key"),
                 self.expand(b"apus aegis-128x4 key"),
-                *self.expand(b"apus aegis iv"),
+                self.expand(b"apus aegis iv"),
             ),
         }
     }
@@ -77,8 +77,8 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    pub(crate) fn new(cipher: Cipher, secret: [u8; 32]) -> Self {
-        let secret = EpochSecret(Zeroizing::new(secret));
+    pub(crate) fn new(cipher: Cipher, secret: &[u8; 32]) -> Self {
+        let secret = EpochSecret(Zeroizing::new(*secret));
         Self { cipher, key: secret.key(cipher), secret, epoch: 0, next: 0 }
     }
 
@@ -143,8 +143,8 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub(crate) fn new(cipher: Cipher, secret: [u8; 32]) -> Self {
-        let secret = EpochSecret(Zeroizing::new(secret));
+    pub(crate) fn new(cipher: Cipher, secret: &[u8; 32]) -> Self {
+        let secret = EpochSecret(Zeroizing::new(*secret));
         let next_secret = secret.next();
         let (present, next) = (secret.key(cipher), next_secret.key(cipher));
         Self { cipher, before: None, present, next, next_secret, epoch: 0 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn pair(cipher: Cipher) -> (Sealer, Opener) {
-        (Sealer::new(cipher, [5; 32]), Opener::new(cipher, [5; 32]))
+        (Sealer::new(cipher, &[5; 32]), Opener::new(cipher, &[5; 32]))
     }
 
     fn sealed_payload(sealer: &mut Sealer, payload: &[u8]) -> (u64, Vec<u8>) {

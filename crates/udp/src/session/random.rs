@@ -1,35 +1,76 @@
-//! All randomness of a session table, from one seed that the caller takes from the system.
+//! Where a session table takes its randomness from.
 
 use aws_lc_rs::hmac;
+use zeroize::Zeroizing;
 
-/// A generator: block n is HMAC-SHA256(seed, n). The construction is that of a PRF in counter mode
-/// (NIST SP 800-108, §4.1).
-pub(crate) struct Random {
+/// A source of random bytes.
+#[derive(Debug)]
+pub enum Randomness {
+    /// The system's generator (getrandom(2)), asked anew for each ephemeral key, cookie secret and number: what
+    /// is in memory at one time tells nothing of keys before or after.
+    System,
+    /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For tests that
+    /// are repeated; whoever knows the seed knows all keys.
+    Seeded(Seeded),
+}
+
+/// The state of [`Randomness::Seeded`].
+pub struct Seeded {
     key: hmac::Key,
     next: u64,
 }
 
-impl Random {
-    pub(crate) fn new(seed: &[u8; 32]) -> Self {
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, seed), next: 0 }
-    }
-
-    pub(crate) fn bytes(&mut self) -> [u8; 32] {
-        let block = hmac::sign(&self.key, &self.next.to_be_bytes());
-        self.next += 1;
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(block.as_ref());
-        bytes
-    }
-
-    pub(crate) fn u32(&mut self) -> u32 {
-        let [a, b, c, d, ..] = self.bytes();
-        u32::from_be_bytes([a, b, c, d])
+impl From<[u8; 32]> for Randomness {
+    fn from(seed: [u8; 32]) -> Self {
+        Self::Seeded(Seeded { key: hmac::Key::new(hmac::HMAC_SHA256, &seed), next: 0 })
     }
 }
 
-impl std::fmt::Debug for Random {
+impl Randomness {
+    /// The next 32 bytes; `None` if the system has none to give.
+    pub(crate) fn bytes(&mut self) -> Option<Zeroizing<[u8; 32]>> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        match self {
+            // Up to 256 bytes come whole and are not interrupted (getrandom(2)).
+            Self::System => {
+                let given =
+                    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+                given.ok().filter(|&given| given == bytes.len())?;
+            }
+            Self::Seeded(seeded) => {
+                let block = hmac::sign(&seeded.key, &seeded.next.to_be_bytes());
+                seeded.next += 1;
+                bytes.copy_from_slice(block.as_ref());
+            }
+        }
+        Some(bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        let bytes = self.bytes()?;
+        let [a, b, c, d, ..] = *bytes;
+        Some(u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+impl std::fmt::Debug for Seeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Random").field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Seeded").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_gives_other_bytes_each_time_and_a_seed_the_same_ones() {
+        let mut system = Randomness::System;
+        let drawn: Vec<_> = (0..3).map(|_| system.bytes().expect("randomness")).collect();
+        assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2] && drawn[0] != drawn[2]);
+        let [mut one, mut two] = [(); 2].map(|()| Randomness::from([7; 32]));
+        let first = one.bytes();
+        assert_eq!(first, two.bytes());
+        assert_ne!(first, one.bytes());
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Stage {
     Asking,
     /// Ours: has sent its Init, kept for sending again, and waits for the Response.
     Opening { noise: Noise, message: Vec<u8>, cookie: Cookie },
+    /// Ours: has its keys, and waits for the responder's first packet under them.
+    Confirming,
     /// The peer's: waits for our application.
     Offered { noise: Noise },
     /// The peer's: accepted, its Response kept; waits for the first packet under the new keys.
@@ -56,6 +58,8 @@ pub(crate) struct Session {
     /// What its initiator proposed, and a responder took.
     pub(crate) mode: Mode,
     pub(crate) stage: Stage,
+    /// Somebody at the peer's address said, without proof, that it is in the other mode.
+    pub(crate) other_mode: bool,
     /// Present from the Response on.
     pub(crate) guard: Option<Guard>,
     pub(crate) window: Accepted,
@@ -94,6 +98,7 @@ impl Session {
             key,
             mode,
             stage,
+            other_mode: false,
             guard: None,
             window: Accepted::default(),
             remote: 0,

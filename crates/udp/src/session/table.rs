@@ -12,7 +12,7 @@ use super::guard::{Guard, guard_bytes};
 use super::key::{KeyId, KeyRing};
 use super::outgoing::Reply;
 use super::peer::Peer;
-use super::random::Random;
+use super::random::Randomness;
 use super::state::{Session, Stage, want};
 
 struct Slot {
@@ -29,7 +29,7 @@ struct Slot {
 pub struct Sessions {
     pub(crate) config: Config,
     pub(crate) keys: KeyRing,
-    pub(crate) random: Random,
+    pub(crate) random: Randomness,
     pub(crate) baker: Baker,
     /// Tells this process from one that had the same address before.
     pub(crate) instance: [u8; 16],
@@ -49,17 +49,22 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// An empty table. `seed` must come from the system's randomness, fresh for each table: keys,
-    /// cookies and the process's identity are drawn from it.
+    /// An empty table. Ephemeral keys, the secret of cookies and the process's identity are drawn from
+    /// `randomness`: [`Randomness::System`], or a seed in tests.
     ///
     /// # Errors
-    /// What is wrong with the settings.
-    pub fn new(config: Config, keys: KeyRing, seed: [u8; 32]) -> Result<Self, &'static str> {
+    /// What is wrong with the settings; that the system gives no randomness.
+    pub fn new(
+        config: Config,
+        keys: KeyRing,
+        randomness: impl Into<Randomness>,
+    ) -> Result<Self, &'static str> {
         config.check()?;
-        let mut random = Random::new(&seed);
-        let baker = Baker::new(&random.bytes());
+        let mut random = randomness.into();
+        let mut draw = || random.bytes().ok_or("the system gives no randomness");
+        let baker = Baker::new(&*draw()?);
         let mut instance = [0; 16];
-        instance.copy_from_slice(&random.bytes()[..16]);
+        instance.copy_from_slice(&draw()?[..16]);
         Ok(Self {
             config,
             keys,
@@ -140,6 +145,11 @@ impl Sessions {
         }
     }
 
+    /// All sessions, those being opened or closed included.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = SessionId> + '_ {
+        self.all().map(|session| session.id)
+    }
+
     /// Whether a session is connected.
     #[must_use]
     pub fn is_connected(&self, id: SessionId) -> bool {
@@ -216,7 +226,7 @@ impl Sessions {
         self.slots.iter().filter_map(|slot| slot.session.as_deref())
     }
 
-    /// Puts a session into the table; `None` if it is full.
+    /// Puts a session into the table; `None` if it is full, or the system gives no randomness.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -227,12 +237,13 @@ impl Sessions {
     ) -> Option<SessionId> {
         let index = self.free.pop().or_else(|| {
             let index = self.slots.len() as u32; // at most MAX_SESSIONS
-            (index < self.config.max_sessions).then(|| {
-                // A random start, so that packets to a process before find no session.
-                let generation = self.random.u32();
-                self.slots.push(Slot { generation, session: None });
-                index
-            })
+            if index >= self.config.max_sessions {
+                return None;
+            }
+            // A random start, so that packets to a process before find no session.
+            let generation = self.random.u32()?;
+            self.slots.push(Slot { generation, session: None });
+            Some(index)
         })?;
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);

@@ -31,7 +31,7 @@ impl<'a> From<&'a Header> for Extended<'a> {
 /// What an authentic packet asks of the table, beyond being delivered.
 struct Opened {
     id: SessionId,
-    /// It is the first of a session that was answered.
+    /// It is the first of a session.
     confirms: bool,
 }
 
@@ -188,7 +188,7 @@ impl Sessions {
             Err(why) => return self.drop(why),
             Ok(opened) => opened,
         };
-        if opened.confirms {
+        if opened.confirms && command != Command::Close {
             self.confirm(now, opened.id);
         }
         match command {
@@ -235,8 +235,8 @@ impl Sessions {
         session.window.accept(number);
         session.last_received = now;
         session.doubt = None;
-        let opened =
-            Opened { id: session.id, confirms: matches!(session.stage, Stage::Answered { .. }) };
+        let confirms = matches!(session.stage, Stage::Answered { .. } | Stage::Confirming);
+        let opened = Opened { id: session.id, confirms };
         if matches!(session.stage, Stage::Closing) {
             return Err(Dropped::UnknownSession);
         }

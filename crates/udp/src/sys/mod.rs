@@ -7,11 +7,13 @@
 mod address;
 mod control;
 mod departures;
+mod reach;
 mod receive;
 mod send;
 mod socket;
 
 pub(crate) use departures::Departure;
+pub(crate) use reach::{Reach, Unreachable};
 pub(crate) use receive::{Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;
 pub(crate) use socket::{Socket, TTL};

@@ -12,7 +12,7 @@ fn hex<const N: usize>(digits: &str) -> [u8; N] {
 #[test]
 fn gcm_specification_test_case_16() {
     let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
-    let key = PacketKey::aes_256_gcm(&key, hex("cafebabefacedbaddecaf888"));
+    let key = PacketKey::aes_256_gcm(&key, Zeroizing::new(hex("cafebabefacedbaddecaf888")));
     let readable = hex::<20>("feedfacedeadbeeffeedfacedeadbeefabaddad2");
     let plain: [u8; 60] = hex(concat!(
         "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72",
@@ -40,7 +40,7 @@ fn gives(key: &PacketKey, readable: &[u8], plain: &[u8], sealed: &[u8], tag: &[u
 }
 
 fn aegis(short: [u8; 16], long: [u8; 16], iv: [u8; 16]) -> PacketKey {
-    PacketKey::aegis_128x(Zeroizing::new(short), Zeroizing::new(long), iv)
+    PacketKey::aegis_128x(Zeroizing::new(short), Zeroizing::new(long), Zeroizing::new(iv))
 }
 
 /// RFC 10032, App. A, AEGIS-128L, test vectors 1 to 5, with tags of 128 bits.
@@ -113,7 +113,7 @@ fn rfc_10032_aegis_128l_vectors_that_must_fail() {
 fn rfc_10032_aegis_128x4_vectors() {
     let ascending: [u8; 32] = core::array::from_fn(|i| i as u8);
     let long = Zeroizing::new(*ascending.first_chunk().unwrap());
-    let iv = ascending[16..].try_into().unwrap();
+    let iv = Zeroizing::new(*ascending[16..].first_chunk().unwrap());
     let key = Aegis128X { short: Zeroizing::new([0xee; 16]), long, iv };
     let tag = key.encrypt(Degree::Four, 0, b"", &mut []);
     assert_eq!(tag, hex("5bef762d0947c00455b97bb3af30dfa3"));

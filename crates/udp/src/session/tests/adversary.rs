@@ -168,10 +168,10 @@ fn floods_cost_no_memory() {
     let mut samples: Vec<Datagram> = world.seen.clone();
     samples.push(good);
     let before = held(&world.hosts[1]);
-    let mut random = random::Random::new(&[3; 32]);
+    let mut random = Randomness::from([3; 32]);
     let mut replies = 0;
     for n in 0..100_000usize {
-        let noise = random.bytes();
+        let noise = random.bytes().expect("a seed");
         let mut datagram = samples[noise[0] as usize % samples.len()].clone();
         match noise[1] % 4 {
             0 => datagram.bytes = noise.repeat(1 + noise[2] as usize % 40),

@@ -71,8 +71,11 @@ fn the_mode_byte_of_a_handshake_cannot_be_changed() {
                 if step == at {
                     datagram.bytes[3] = mode;
                     let dropped = world.deliver(&datagram);
-                    let odd = mode != 1;
-                    let expected = if odd { Dropped::Malformed } else { Dropped::Unproven };
+                    let expected = match mode {
+                        0 => Dropped::OtherMode,
+                        1 => Dropped::Unproven,
+                        _ => Dropped::Malformed,
+                    };
                     assert_eq!(dropped, Some(expected), "message {at}, mode {mode}");
                 } else {
                     assert_eq!(world.deliver(&datagram), None);

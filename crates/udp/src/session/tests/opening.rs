@@ -94,19 +94,102 @@ fn any_message_may_be_lost() {
 }
 
 #[test]
-fn nobody_there_another_key_or_another_mode_is_no_answer() {
+fn another_key_is_no_answer_another_mode_is_said_without_proof_and_neither_ends_the_wait() {
     let other = || KeyRing::new([SharedKey::new([1; 32])]).unwrap();
-    for (a, b) in [(ring(), other()), (KeyRing::insecure(), ring()), (ring(), KeyRing::insecure())]
-    {
+    let insecure = KeyRing::insecure;
+    for (a, b, end, told) in [
+        (ring(), other(), End::NoAnswer, 0),
+        (insecure(), ring(), End::OtherMode, 1),
+        (ring(), insecure(), End::OtherMode, 1),
+    ] {
         let mut world = World::with(a, b);
         let ours = world.connect(0, 1);
         world.run(4_999);
         assert!(world.hosts[0].events.is_empty());
         world.run(1);
-        assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
+        assert_eq!(world.hosts[0].ends(), [(ours, end)]);
         assert!(world.hosts[0].table.is_empty() && world.hosts[1].table.is_empty());
         assert!(world.hosts[1].events.is_empty());
+        // Each Hello is answered by at most one packet, which is shorter and says the mode.
+        let (hellos, answers): (Vec<_>, Vec<_>) =
+            world.seen.iter().partition(|d| d.from == world.address(0));
+        assert_eq!(answers.len(), hellos.len() * told);
+        assert!(
+            answers.iter().all(|d| d.bytes.len() == 16 && d.bytes.len() < hellos[0].bytes.len())
+        );
+        let counters = world.hosts[1].table.counters();
+        let dropped = [counters.dropped_unknown_key, counters.dropped_other_mode];
+        assert_eq!(dropped[told], hellos.len() as u64);
     }
+}
+
+#[test]
+fn a_word_of_the_other_mode_that_is_forged_neither_ends_nor_hinders_the_handshake() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    let (from, to) = (world.address(1), world.address(0));
+    let bytes = packet::write_unknown(false, ours.get(), 0).to_vec();
+    let forged = Datagram { from, to, bytes };
+    assert_eq!(world.deliver(&forged), None);
+    world.settle();
+    assert!(world.hosts[0].table.is_connected(ours));
+}
+
+#[test]
+fn the_initiator_is_connected_once_the_responder_has_shown_that_it_keeps_the_session() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    let mut kinds = Vec::new();
+    // Hello, Cookie, Init, Response.
+    for _ in 0..4 {
+        world.transmit();
+        let datagram = world.wire.pop_front().expect("the next of the handshake");
+        kinds.push(datagram.bytes[2]);
+        world.deliver(&datagram);
+    }
+    assert_eq!(kinds, [0x40, 0x41, 0x42, 0x43]);
+    assert!(!world.hosts[0].table.is_connected(ours) && world.hosts[0].events.is_empty());
+    // The ping is lost and goes again; its answer says that the session is kept.
+    world.run_cut(50);
+    assert!(!world.hosts[0].table.is_connected(ours));
+    world.run(1_000);
+    assert!(world.hosts[0].table.is_connected(ours));
+    assert!(matches!(world.hosts[0].events[..], [Event::Connected { .. }]));
+}
+
+#[test]
+fn a_responder_that_closes_instead_of_confirming_leaves_the_initiator_unconnected() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    for _ in 0..4 {
+        world.transmit();
+        let datagram = world.wire.pop_front().expect("the next of the handshake");
+        world.deliver(&datagram);
+    }
+    world.transmit();
+    let ping = world.wire.pop_front().expect("a ping");
+    world.deliver(&ping);
+    let theirs = world.hosts[1].session().expect("it was pinged");
+    let now = world.now;
+    world.hosts[1].table.close(now, theirs);
+    world.settle();
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Closed)]);
+    assert!(!world.hosts[0].events.iter().any(|e| matches!(e, Event::Connected { .. })));
+}
+
+#[test]
+fn a_responder_that_falls_silent_before_it_confirms_is_no_answer() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    for _ in 0..4 {
+        world.transmit();
+        let datagram = world.wire.pop_front().expect("the next of the handshake");
+        world.deliver(&datagram);
+    }
+    world.run_cut(4_999);
+    assert!(world.hosts[0].events.is_empty());
+    world.run_cut(1);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
 }
 
 #[test]

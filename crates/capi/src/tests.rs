@@ -1,0 +1,341 @@
+//! Calls that wait, from two sides at once.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::config::apus_config;
+use crate::connection::apus_connection;
+use crate::failure::Status;
+use crate::host::apus_host;
+use crate::queue::apus_queue;
+use crate::region::apus_region;
+use crate::wait::FOREVER;
+
+/// `apus_op`, as C sees it.
+#[repr(C)]
+struct Op {
+    flow: u32,
+    deadline_ns: u64,
+    queue: *const apus_queue,
+    user: u64,
+}
+
+impl Op {
+    fn to(queue: *const apus_queue) -> Self {
+        Self { flow: 0, deadline_ns: 0, queue, user: 1 }
+    }
+}
+
+/// `apus_completion`, as C sees it.
+#[repr(C)]
+#[derive(Default)]
+struct Completion {
+    user: u64,
+    status: i32,
+    reason: i32,
+    latency_ns: u64,
+}
+
+/// `apus_stats`, as C sees it.
+#[repr(C)]
+#[derive(Default)]
+struct Stats {
+    datagrams: [u64; 2],
+    payload_sent: u64,
+    others: [u64; 3],
+    delays: [f64; 4],
+}
+
+// The functions are private to Rust: these are the header's declarations.
+#[allow(improper_ctypes)] // to C, handles are opaque
+unsafe extern "C" {
+    fn apus_config_create_insecure(bind: *const c_char, config: *mut *mut apus_config) -> i32;
+    fn apus_config_set(config: *mut apus_config, name: *const c_char, value: *const c_char) -> i32;
+    fn apus_config_free(config: *mut apus_config);
+    fn apus_host_start(config: *const apus_config, host: *mut *mut apus_host) -> i32;
+    fn apus_host_address(host: *const apus_host) -> *const c_char;
+    fn apus_host_drive(host: *const apus_host) -> i32;
+    fn apus_host_stats(host: *const apus_host, stats: *mut Stats) -> i32;
+    fn apus_host_free(host: *mut apus_host);
+    fn apus_connect(
+        host: *const apus_host,
+        peer: *const c_char,
+        flows: u32,
+        timeout_ns: u64,
+        connection: *mut *mut apus_connection,
+    ) -> i32;
+    fn apus_accept(
+        host: *const apus_host,
+        timeout_ns: u64,
+        connection: *mut *mut apus_connection,
+    ) -> i32;
+    fn apus_close(connection: *const apus_connection) -> i32;
+    fn apus_connection_free(connection: *mut apus_connection);
+    fn apus_receive(
+        connection: *const apus_connection,
+        buffer: *mut c_void,
+        capacity: usize,
+        timeout_ns: u64,
+        length: *mut usize,
+        flow: *mut u32,
+    ) -> i32;
+    fn apus_region_register(
+        host: *const apus_host,
+        memory: *mut c_void,
+        length: usize,
+        access: i32,
+        region: *mut *mut apus_region,
+    ) -> i32;
+    fn apus_region_key(region: *const apus_region) -> u64;
+    fn apus_region_free(region: *mut apus_region);
+    fn apus_queue_create(
+        host: *const apus_host,
+        capacity: usize,
+        queue: *mut *mut apus_queue,
+    ) -> i32;
+    fn apus_poll(
+        queue: *const apus_queue,
+        completions: *mut Completion,
+        most: usize,
+        timeout_ns: u64,
+        count: *mut usize,
+    ) -> i32;
+    fn apus_queue_free(queue: *mut apus_queue);
+    fn apus_write(
+        connection: *const apus_connection,
+        op: *const Op,
+        region: u64,
+        address: u64,
+        bytes: *const c_void,
+        length: usize,
+        ticket: *mut u64,
+    ) -> i32;
+    fn apus_read(
+        connection: *const apus_connection,
+        op: *const Op,
+        region: u64,
+        address: u64,
+        buffer: *mut c_void,
+        length: usize,
+        ticket: *mut u64,
+    ) -> i32;
+    fn apus_send(
+        connection: *const apus_connection,
+        op: *const Op,
+        bytes: *const c_void,
+        length: usize,
+        ticket: *mut u64,
+    ) -> i32;
+}
+
+/// Long against anything on a loopback interface.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A pointer that another thread uses.
+struct Shared<T>(*mut T);
+
+// SAFETY: all functions but those that free may be called from any thread.
+unsafe impl<T> Send for Shared<T> {}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+impl<T> Shared<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+fn ok(status: i32) {
+    assert_eq!(status, Status::Ok as i32);
+}
+
+/// A host with settings.
+fn host(settings: &[(&CStr, &CStr)]) -> *mut apus_host {
+    let (mut config, mut host) = (null_mut(), null_mut());
+    // SAFETY: texts, and room for what is made.
+    unsafe {
+        ok(apus_config_create_insecure(c"127.0.0.1:0".as_ptr(), &raw mut config));
+        for (name, value) in settings {
+            ok(apus_config_set(config, name.as_ptr(), value.as_ptr()));
+        }
+        ok(apus_host_start(config, &raw mut host));
+        apus_config_free(config);
+    }
+    host
+}
+
+fn connect(client: *mut apus_host, server: *mut apus_host) -> [*mut apus_connection; 2] {
+    let (mut here, mut there) = (null_mut(), null_mut());
+    // SAFETY: handles, and room for what is made.
+    unsafe {
+        let address = apus_host_address(server);
+        ok(apus_connect(client, address, 1, FOREVER, &raw mut here));
+        ok(apus_accept(server, FOREVER, &raw mut there));
+    }
+    [here, there]
+}
+
+/// Runs in a thread of its own what must not wait for ever.
+fn ends<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || tell.send(run()));
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it does not end: {what}"))
+}
+
+fn receive(connection: *mut apus_connection, capacity: usize, timeout_ns: u64) -> (i32, usize) {
+    let (mut buffer, mut length) = (vec![0u8; capacity], 0);
+    let bytes = buffer.as_mut_ptr().cast::<c_void>();
+    // SAFETY: a handle, a buffer of that capacity, and room for a number.
+    let status = unsafe {
+        apus_receive(connection, bytes, capacity, timeout_ns, &raw mut length, null_mut())
+    };
+    (status, length)
+}
+
+#[test]
+fn a_call_that_receives_does_not_wait_for_another_one() {
+    let (client, server) = (host(&[]), host(&[]));
+    let [here, there] = connect(client, server);
+    let shared = Shared(here);
+    let (begin, begun) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    let waiting = shared.clone();
+    thread::spawn(move || {
+        begin.send(()).expect("somebody listens");
+        tell.send(receive(waiting.get(), 100, FOREVER))
+    });
+    begun.recv().expect("it begins");
+    let polling = shared.clone();
+    // Whenever the other call begins to wait: these do not wait with it.
+    ends("a call with a timeout of 0", move || {
+        for _ in 0..200 {
+            assert_eq!(receive(polling.get(), 100, 0).0, Status::Timeout as i32);
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let mut queue = null_mut();
+    // SAFETY: handles, an op, bytes that outlive it, and room for what is made.
+    unsafe {
+        ok(apus_queue_create(server, 4, &raw mut queue));
+        let op = Op::to(queue);
+        ok(apus_send(there, &raw const op, [5u8; 10].as_ptr().cast(), 10, null_mut()));
+        let mut ended = [Completion::default()];
+        let mut count = 0;
+        ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
+    }
+    let received = told.recv_timeout(PATIENCE).expect("the message");
+    assert_eq!(received, (Status::Ok as i32, 10));
+    // SAFETY: handles, used by nobody else any more.
+    unsafe {
+        apus_queue_free(queue);
+        apus_connection_free(here);
+        apus_connection_free(there);
+        apus_host_free(client);
+        apus_host_free(server);
+    }
+}
+
+#[test]
+fn a_message_that_does_not_fit_stays_for_a_call_that_waits_already() {
+    let (client, server) = (host(&[]), host(&[]));
+    let [here, there] = connect(client, server);
+    let mut queue = null_mut();
+    // SAFETY: handles, an op, bytes that outlive it, and room for what is made.
+    unsafe {
+        ok(apus_queue_create(server, 4, &raw mut queue));
+        let op = Op::to(queue);
+        ok(apus_send(there, &raw const op, [5u8; 10].as_ptr().cast(), 10, null_mut()));
+        let mut ended = [Completion::default()];
+        let mut count = 0;
+        ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
+    }
+    assert_eq!(receive(here, 3, FOREVER), (Status::TooSmall as i32, 10));
+    assert_eq!(receive(here, 9, FOREVER), (Status::TooSmall as i32, 10));
+    let shared = Shared(here);
+    let received = ends("a call that takes it", move || receive(shared.get(), 10, FOREVER));
+    assert_eq!(received, (Status::Ok as i32, 10));
+    // SAFETY: handles, used by nobody else any more.
+    unsafe {
+        apus_queue_free(queue);
+        apus_connection_free(here);
+        apus_connection_free(there);
+        apus_host_free(client);
+        apus_host_free(server);
+    }
+}
+
+#[test]
+fn an_address_beyond_2_to_the_64_is_invalid() {
+    let (client, server) = (host(&[]), host(&[]));
+    let [here, there] = connect(client, server);
+    let mut queue = null_mut();
+    let mut buffer = [0u8; 10];
+    // SAFETY: handles, an op, memory that outlives it, and room for what is made.
+    unsafe {
+        ok(apus_queue_create(client, 1, &raw mut queue));
+        let op = Op::to(queue);
+        let bytes = buffer.as_mut_ptr().cast();
+        // More often than the queue has room: what is refused gives its place back.
+        for _ in 0..3 {
+            let status = [
+                apus_write(here, &raw const op, 1, u64::MAX - 8, bytes, 10, null_mut()),
+                apus_read(here, &raw const op, 1, u64::MAX - 8, bytes, 10, null_mut()),
+            ];
+            assert_eq!(status, [Status::Invalid as i32; 2]);
+        }
+        ok(apus_close(here));
+        apus_queue_free(queue);
+        apus_connection_free(here);
+        apus_connection_free(there);
+        apus_host_free(client);
+        apus_host_free(server);
+    }
+}
+
+#[test]
+fn freeing_a_region_ends_though_a_peer_takes_no_answers() {
+    let patient = [(c"idle_timeout", c"3600s")];
+    let (server, client) = (host(&patient), host(&[(c"mode", c"inline"), patient[0]]));
+    let [here, there] = connect(client, server);
+    let mut memory = vec![7u8; 8 << 20];
+    let mut target = vec![0u8; 8 << 20];
+    let (mut region, mut queue) = (null_mut(), null_mut());
+    // SAFETY: handles, memory that outlives what uses it, and room for what is made.
+    unsafe {
+        let bytes = memory.as_mut_ptr().cast();
+        ok(apus_region_register(server, bytes, memory.len(), 1, &raw mut region));
+        ok(apus_queue_create(client, 1, &raw mut queue));
+        let op = Op::to(queue);
+        let (key, into) = (apus_region_key(region), target.as_mut_ptr().cast());
+        ok(apus_read(here, &raw const op, key, 0, into, target.len(), null_mut()));
+        let sent = || {
+            let mut stats = Stats::default();
+            ok(apus_host_stats(server, &raw mut stats));
+            stats.payload_sent
+        };
+        while sent() == 0 {
+            ok(apus_host_drive(client));
+        }
+        // Nobody drives the client any more: it acknowledges nothing.
+        let region = Shared(region);
+        ends("the free", move || apus_region_free(region.get()));
+        memory.fill(0);
+        let mut ended = [Completion::default()];
+        let mut count = 0;
+        ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
+        let Completion { status, reason, .. } = ended[0];
+        assert_eq!((status, reason), (Status::Unknown as i32, 3), "it was withdrawn");
+        apus_queue_free(queue);
+        apus_connection_free(here);
+        apus_connection_free(there);
+        apus_host_free(client);
+        apus_host_free(server);
+    }
+}
