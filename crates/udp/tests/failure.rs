@@ -259,7 +259,6 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
         last.wait().expect("the engine goes on");
         connection.close();
         assert_eq!(connection.ended(), Some(End::ClosedHere));
-        drop(accepting);
     }
 }
 

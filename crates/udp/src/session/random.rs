@@ -11,7 +11,7 @@ pub enum Randomness {
     System,
     /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For tests that
     /// are repeated; whoever knows the seed knows all keys.
-    Seeded(Seeded),
+    Seeded(Box<Seeded>),
 }
 
 /// The state of [`Randomness::Seeded`].
@@ -22,7 +22,8 @@ pub struct Seeded {
 
 impl From<[u8; 32]> for Randomness {
     fn from(seed: [u8; 32]) -> Self {
-        Self::Seeded(Seeded { key: hmac::Key::new(hmac::HMAC_SHA256, &seed), next: 0 })
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &seed);
+        Self::Seeded(Box::new(Seeded { key, next: 0 }))
     }
 }
 

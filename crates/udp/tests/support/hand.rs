@@ -28,10 +28,15 @@ impl Hand {
         Self { front, back, client: None }
     }
 
+    /// Where clients find it.
+    pub fn address(&self) -> SocketAddr {
+        self.front.local_addr().expect("bound")
+    }
+
     /// Has a client connect to the server over it, with that many flows; both are inline. What the client sends once it
     /// is connected stays here.
     pub fn connect(&mut self, client: &Host, server: &Host, flows: u32) -> Connection {
-        let address = self.front.local_addr().expect("bound");
+        let address = self.address();
         let mut context = Context::from_waker(Waker::noop());
         let mut connecting = pin!(client.connect_async(address, flows, None));
         for _ in 0..TOO_MANY {
@@ -72,21 +77,37 @@ impl Hand {
         }
     }
 
-    /// Hands the server datagrams as one aggregate: all but the last are as long as the first. Whether the kernel
+    /// What the server has sent.
+    pub fn take_back(&self) -> Vec<Vec<u8>> {
+        let mut buffer = vec![0; 65_536];
+        let next = || self.back.recv(&mut buffer).ok().map(|length| buffer[..length].to_vec());
+        std::iter::from_fn(next).collect()
+    }
+
+    /// Hands the client what the server has sent before.
+    pub fn give_back(&self, datagrams: &[Vec<u8>]) {
+        let client = self.client.expect("a client that has sent something");
+        for datagram in datagrams {
+            self.front.send_to(datagram, client).expect("sent");
+        }
+    }
+
+    /// Hands the client datagrams as one aggregate: all but the last are as long as the first. Whether the kernel
     /// does that.
-    pub fn hand_on_together(&self, datagrams: &[Vec<u8>]) -> bool {
+    pub fn give_back_together(&self, datagrams: &[Vec<u8>]) -> bool {
         let length = datagrams.first().map_or(0, Vec::len) as i32;
         // SAFETY: the value is valid for the size of an int.
         #[expect(unsafe_code, reason = "the standard library does not have this option")]
         let set = unsafe {
             libc::setsockopt(
-                self.back.as_raw_fd(),
+                self.front.as_raw_fd(),
                 libc::SOL_UDP,
                 libc::UDP_SEGMENT,
                 (&raw const length).cast(),
                 size_of::<i32>() as libc::socklen_t,
             )
         };
-        set == 0 && self.back.send(&datagrams.concat()).is_ok()
+        let client = self.client.expect("a client that has sent something");
+        set == 0 && self.front.send_to(&datagrams.concat(), client).is_ok()
     }
 }
