@@ -227,6 +227,7 @@ function bytes(size) {
 function slowdownChart(recording) {
   const bins = recording.slowdown;
   if (bins.length === 0) return;
+  const unfinished = bins.reduce((sum, bin) => sum + bin.unfinished, 0);
   panel("Slowdown by op size", [], box => {
     const points = { show: true, size: 7 };
     const series = [["median", "p50"], ["95 %", "p95"], ["99 %", "p99"]].map(([name, key], i) => ({
@@ -234,7 +235,7 @@ function slowdownChart(recording) {
     const labels = ticks => ticks.map(t => Number.isInteger(t) && bins[t] ? (bins[t].up_to ? "≤" : "") + bytes(bins[t].size) : "");
     chart(box, { x: bins.map((_, i) => i), lines: series, xLabel: "op size", yLabel: "slowdown",
       scales: { x: { time: false, range: [-0.5, bins.length - 0.5] }, y: { range: (_, low, high) => [Math.min(1, low), high * 1.05 + 0.1] } },
-      axes: [{ label: `op size (${bins.reduce((sum, bin) => sum + bin.ops, 0)} ops)`, labelSize: 22, size: 40, values: (_, ticks) => labels(ticks),
+      axes: [{ label: `op size (${bins.reduce((sum, bin) => sum + bin.ops, 0)} ops${unfinished ? `, ${unfinished} of them unfinished` : ""})`, labelSize: 22, size: 40, values: (_, ticks) => labels(ticks),
         splits: () => bins.map((_, i) => i).filter(i => i % Math.ceil(bins.length / 9) === 0) },
         { label: "slowdown", labelSize: 22, size: 62 }] });
   });
@@ -321,11 +322,11 @@ function checks() {
   const cell = (text, className) => element("td", { textContent: text, className: className || "" });
   const rows = all.map(one => element("tr", {}, cell(one.name),
     cell(one.paper === null ? "–" : number(one.paper) + unit(one), "number"),
-    cell(one.measured === null ? "not measured" : number(one.measured) + unit(one), "number"),
+    cell(one.censored ? (one.lower === null ? "censored" : `≥ ${number(one.lower)}${unit(one)} (censored)`) : one.measured === null ? "not measured" : number(one.measured) + unit(one), "number"),
     cell(one.spread && one.spread[0] < one.spread[1] ? `${number(one.spread[0])} … ${number(one.spread[1])}` : "", "number"),
     cell(band(one), "number"),
     cell(verdict(one), one.verdict === "pass" ? "pass" : "fail"),
-    cell(one.source || ""), cell(one.differs || one.why || "", "why")));
+    cell(one.source || ""), cell(one.censored || one.differs || one.why || "", "why")));
   const head = ["", "paper", "ours (median)", "over the seeds", "accepted", "", "source", "why it differs or may differ"];
   $("checks").append(element("table", {}, element("thead", {}, element("tr", {}, ...head.map(text => element("th", { textContent: text })))),
     element("tbody", {}, ...rows)));

@@ -185,18 +185,18 @@ impl Bench {
         let (fastest, slowest) = (runs[0].0, runs[runs.len() - 1].0);
         let middle = runs.len() / 2;
         let (cpu_s, summary) = runs.swap_remove(middle);
-        let cost = summary.cost;
+        let (work, cost) = (summary.work, summary.cost);
         Ok(Case {
             name: name.to_owned(),
             cpu_s,
             cpu_s_min: fastest,
             cpu_s_max: slowest,
             wall_s: cost.wall_s,
-            packet_hops: cost.packet_hops,
-            events: cost.events,
+            packet_hops: work.packet_hops,
+            events: work.events,
             data_packets_delivered: summary.measured.data_packets_delivered,
-            packet_hops_per_cpu_s: cost.packet_hops as f64 / cpu_s,
-            events_per_cpu_s: cost.events as f64 / cpu_s,
+            packet_hops_per_cpu_s: work.packet_hops as f64 / cpu_s,
+            events_per_cpu_s: work.events as f64 / cpu_s,
             peak_mb: peak_mb(),
             threads: cost.threads,
             runs: self.repeat,

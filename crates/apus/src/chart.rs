@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
+use apus_sim::bounds::Bounds;
+
 use crate::svg::{self, COLOURS, ValueAxis, escape};
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};
-use crate::text::number;
+use crate::text::{bounds, number};
 
 const PANEL_WIDTH: f64 = 420.0;
 const PANEL_HEIGHT: f64 = 280.0;
@@ -82,12 +84,13 @@ fn panel(
     (x, y): (f64, f64),
     heading: &str,
     axis: &Axis,
-    series: &[Vec<(usize, Option<f64>)>],
+    series: &[Vec<(usize, Option<Bounds>)>],
 ) {
     let [left, top, right, bottom] = MARGIN;
     let (x0, x1) = (x + left, x + PANEL_WIDTH - right);
     let (y0, y1) = (y + PANEL_HEIGHT - bottom, y + top);
-    let most = series.iter().flatten().filter_map(|(_, value)| *value).fold(0.0, f64::max);
+    let ends = series.iter().flatten().filter_map(|(_, value)| *value);
+    let most = ends.map(|value| value.value().unwrap_or(value.lower)).fold(0.0, f64::max);
     let values = ValueAxis::new(most, y0, y1);
     let places = axis.values.len();
     let at_x = |place: usize| x0 + (x1 - x0) * (place as f64 + 0.5) / places as f64;
@@ -118,7 +121,7 @@ fn panel(
     }
     for (index, points) in series.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
-        let known = points.iter().filter_map(|&(place, value)| Some((place, value?)));
+        let known = points.iter().filter_map(|&(place, value)| Some((place, value?.value()?)));
         let path: Vec<String> = known
             .clone()
             .map(|(place, value)| format!("{:.1},{:.1}", at_x(place), at_y(value)))
@@ -137,6 +140,18 @@ fn panel(
                 at_y(value),
                 escape(&axis.values[place]),
                 number(value)
+            );
+        }
+        // An arrow upwards from the lower bound of what is censored.
+        let open = points.iter().filter_map(|&(place, value)| Some((place, value?)));
+        for (place, value) in open.filter(|(_, value)| value.value().is_none()) {
+            let (x, y) = (at_x(place), at_y(value.lower));
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x:.1} {y:.1}v-14m-4 5l4 -5l4 5\" fill=\"none\" stroke=\"{colour}\" \
+                 stroke-width=\"2\"><title>{}: {}; ops had not ended</title></path>",
+                escape(&axis.values[place]),
+                escape(&bounds(value))
             );
         }
     }

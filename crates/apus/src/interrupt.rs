@@ -2,9 +2,9 @@
 
 use std::process::exit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use apus_sim::Watch;
+use apus_sim::{Tell, Watch};
 use apus_units::Span;
 
 use crate::failure::{Failure, INTERRUPTED};
@@ -12,6 +12,9 @@ use crate::failure::{Failure, INTERRUPTED};
 /// The watchdog's span unless another one is given: ten times the longest pace that a window of
 /// 0.001 packets and an RTT of 100 us make.
 pub const DEFAULT_SILENCE: &str = "1s";
+
+/// Most warnings of a command, however many runs it has.
+const TOLD: usize = 20;
 
 /// Reads `--watchdog`.
 pub fn read_silence(text: &str) -> Result<Silence, String> {
@@ -40,7 +43,13 @@ pub fn watch(silence: Silence) -> Result<Watch, Failure> {
         }
     })
     .map_err(|error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}")))?;
-    Ok(Watch { stop, silence: silence.0 })
+    let told = AtomicUsize::new(0);
+    let tell = move |run: &str, what: &str| match told.fetch_add(1, Ordering::Relaxed) {
+        0..TOLD => eprintln!("warning: {run}: {what}"),
+        TOLD => eprintln!("warning: further flows without progress are only in the results"),
+        _ => {}
+    };
+    Ok(Watch { stop, silence: silence.0, tell: Some(Tell(Arc::new(tell))) })
 }
 
 /// Whether somebody has asked for the end.

@@ -198,7 +198,9 @@ fn cdf(points: &Cdf) -> Value {
 /// Slowdown by op size: exact sizes if they are few, else powers of two.
 fn slowdown(recording: &Recording) -> Value {
     let measured = || recording.ops.iter().filter(|op| op.submitted >= recording.warmup);
-    let mut sizes: Vec<u64> = measured().map(|op| op.size).collect();
+    let open = || recording.open_ops.iter().filter(|op| op.submitted >= recording.warmup);
+    let ended = measured().map(|op| op.size);
+    let mut sizes: Vec<u64> = ended.chain(open().map(|op| op.size)).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let few = sizes.len() <= 16;
@@ -207,14 +209,19 @@ fn slowdown(recording: &Recording) -> Value {
     for op in measured() {
         bins.entry(bin(op.size)).or_default().push(recording.slowdown(op));
     }
+    for op in open() {
+        // Above all others, and no number: `short` leaves it out.
+        bins.entry(bin(op.size)).or_default().push(f64::INFINITY);
+    }
     let row = |(size, mut values): (u64, Vec<f64>)| -> Value {
         values.sort_unstable_by(f64::total_cmp);
+        let unfinished = values.iter().filter(|value| value.is_infinite()).count();
         let rank = |percent: usize| {
             let place = (values.len() * percent).div_ceil(100).max(1) - 1;
             short(values[place])
         };
         json!({
-            "size": size, "ops": values.len(), "up_to": !few,
+            "size": size, "ops": values.len(), "unfinished": unfinished, "up_to": !few,
             "p50": rank(50), "p95": rank(95), "p99": rank(99),
         })
     };

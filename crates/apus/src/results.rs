@@ -4,14 +4,14 @@ use apus_sim::columns::SCHEMA_VERSION;
 use apus_sim::experiment::{CheckResult, Shown};
 use apus_sim::import::hpcc;
 use apus_sim::scenario::Scenario;
-use apus_sim::summary::Summary;
+use apus_sim::summary::{Cost, Summary};
 use serde::Serialize;
 
 use crate::output::OutputDir;
 use crate::report::Report;
 use crate::tables;
 
-/// What `apus run --json` prints and summary.json holds.
+/// What summary.json holds.
 #[derive(Serialize)]
 pub struct Runs<T> {
     schema_version: u32,
@@ -19,11 +19,59 @@ pub struct Runs<T> {
     pub runs: Vec<T>,
 }
 
+/// What `apus run --json` prints.
+#[derive(Serialize)]
+pub struct RunsWithCost<'a> {
+    #[serde(flatten)]
+    runs: &'a Runs<Summary>,
+    cost: Vec<RunCost<'a>>,
+}
+
+impl<'a> RunsWithCost<'a> {
+    /// These runs, and what they took.
+    pub fn new(runs: &'a Runs<Summary>) -> Self {
+        Self { runs, cost: RunCost::of(runs.runs.iter()) }
+    }
+}
+
 impl<T> Runs<T> {
     /// These.
     pub fn new(runs: Vec<T>) -> Self {
         Self { schema_version: SCHEMA_VERSION, runs }
     }
+}
+
+/// What a run took of the machine: cost.json, and `cost` of `apus run --json`.
+#[derive(Serialize)]
+pub struct RunCost<'a> {
+    name: &'a str,
+    seed: u64,
+    #[serde(flatten)]
+    cost: Cost,
+}
+
+impl<'a> RunCost<'a> {
+    /// Of these runs.
+    pub fn of(runs: impl Iterator<Item = &'a Summary>) -> Vec<Self> {
+        runs.map(|run| Self { name: &run.name, seed: run.seed, cost: run.cost }).collect()
+    }
+}
+
+/// What cost.json holds.
+#[derive(Serialize)]
+struct Costs<'a> {
+    schema_version: u32,
+    cost: Vec<RunCost<'a>>,
+}
+
+/// Writes cost.json.
+pub fn keep_cost<'a>(
+    dir: &OutputDir,
+    runs: impl Iterator<Item = &'a Summary>,
+) -> Result<(), String> {
+    let costs = Costs { schema_version: SCHEMA_VERSION, cost: RunCost::of(runs) };
+    let json = serde_json::to_string_pretty(&costs).map_err(|error| error.to_string())?;
+    dir.write("cost.json", &(json + "\n"))
 }
 
 /// Writes the numbers, tables and charts of a scenario's runs; `json` is what summary.json holds.

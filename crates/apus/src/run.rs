@@ -14,7 +14,7 @@ use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::reproduce::tables::tables;
-use crate::results::{Runs, keep};
+use crate::results::{Runs, RunsWithCost, keep, keep_cost};
 use crate::{input, library, text};
 
 /// Runs a scenario and prints its results.
@@ -102,15 +102,16 @@ impl Run {
         // If results cannot be kept they are printed all the same, and the other way round.
         let kept_in = out.map_or(Ok(()), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
+            keep_cost(&dir, all.iter().copied())?;
             keep(&dir, &scenario, &all, &json, (&[], &[]))
         });
         if self.json {
-            print(&json)?;
+            print(&(to_json(&RunsWithCost::new(&runs))? + "\n"))?;
         } else {
             if !scenario.quick.is_empty() {
                 print(&format!("quick: {}\n\n", scenario.quick.join("; ")))?;
             }
-            let texts: Vec<String> = runs.runs.iter().map(text::summary).collect();
+            let texts: Vec<String> = runs.runs.iter().map(with_cost).collect();
             print(&texts.join("\n"))?;
         }
         kept_in.map_err(Failure::Run)?;
@@ -166,6 +167,11 @@ impl Run {
             threads / side_by_side,
         )
     }
+}
+
+/// A run in words, with what it took of the machine.
+fn with_cost(run: &Summary) -> String {
+    text::summary(run) + &text::cost(&run.cost)
 }
 
 /// What is left of an interrupted command.

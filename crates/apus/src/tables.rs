@@ -83,21 +83,35 @@ fn ops(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             if is_measured(recording, op) { "measured" } else { "startup" },
         )?;
     }
+    for op in &recording.open_ops {
+        let flow = &recording.flows[op.flow as usize];
+        let phase = if op.submitted >= recording.warmup { "measured" } else { "startup" };
+        let (from, to, kind) = (flow.from, flow.to, flow.kind_name());
+        let (size, submitted) = (op.size, us(op.submitted));
+        writeln!(out, "{},,{from},{to},{kind},{size},{submitted},,,,unfinished,{phase}", op.flow)?;
+    }
     Ok(())
 }
 
 fn flows(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let seconds = measured_seconds(recording);
     let mut ops = vec![(0_u64, 0.0); recording.flows.len()];
+    let mut open = vec![(0_u64, f64::NAN); recording.flows.len()];
+    for op in recording.open_ops.iter().filter(|op| op.submitted >= recording.warmup) {
+        let (count, oldest) = &mut open[op.flow as usize];
+        *count += 1;
+        *oldest = oldest.max(op.age.as_us_f64());
+    }
     for op in recording.ops.iter().filter(|op| is_measured(recording, op)) {
         let (count, sum) = &mut ops[op.flow as usize];
         *count += 1;
         *sum += recording.slowdown(op);
     }
-    for (index, (flow, (ops, slowdowns))) in recording.flows.iter().zip(ops).enumerate() {
+    let flows = recording.flows.iter().zip(ops).zip(open).enumerate();
+    for (index, ((flow, (ops, slowdowns)), (unfinished, oldest))) in flows {
         writeln!(
             out,
-            "{index},{},{},{},{},{},{},{},{},{},{},{},{},{},{ops},{}",
+            "{index},{},{},{},{},{},{},{},{},{},{},{},{},{},{ops},{unfinished},{},{}",
             flow.from,
             flow.to,
             flow.algorithm,
@@ -111,6 +125,7 @@ fn flows(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             Number(if flow.rtt.count > 0 { flow.rtt.max.as_us_f64() } else { f64::NAN }),
             Number(flow.ideal.base_rtt.as_us_f64()),
             Number(flow.ideal.line_rate.as_gbps_f64()),
+            Number(oldest),
             Number(slowdowns / ops as f64),
         )?;
     }

@@ -4,9 +4,10 @@ pub mod losses;
 
 use std::fmt::Write;
 
-use apus_sim::distribution::DistributionSummary;
+use apus_sim::bounds::Bounds;
+use apus_sim::distribution::{Bound, DistributionSummary};
 use apus_sim::measure::WorkloadSummary;
-use apus_sim::summary::{PhaseSummary, PortSummary, Summary};
+use apus_sim::summary::{Cost, PhaseSummary, PortSummary, Summary};
 
 /// A number to four significant digits.
 pub fn number(value: f64) -> String {
@@ -76,6 +77,7 @@ pub fn summary(summary: &Summary) -> String {
         row("queue", queue(port, startup.seconds > 0.0)),
         row("fairness", fairness(summary)),
         row("measured", phase(measured)),
+        row("drain", drain(summary)),
     ];
     if startup.seconds > 0.0 {
         rows.push(row("start-up", phase(startup)));
@@ -101,15 +103,6 @@ pub fn summary(summary: &Summary) -> String {
             packets.dropped_at_nic
         ),
     ));
-    let cost = &summary.cost;
-    rows.push(row(
-        "run",
-        format!(
-            "{} s of real time, {} million packet-hops/s",
-            number(cost.wall_s),
-            number(cost.packet_hops as f64 / cost.wall_s.max(1e-9) / 1e6)
-        ),
-    ));
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}, seed {}", summary.name, summary.seed);
@@ -117,11 +110,27 @@ pub fn summary(summary: &Summary) -> String {
         let reached = number(summary.simulated_s * 1e3);
         let _ = writeln!(text, "  ENDED EARLY after {reached} ms of simulated time: {why}");
     }
+    for flow in summary.stalled.flows.iter().take(STALLED) {
+        let _ = writeln!(text, "  NO PROGRESS: {flow}");
+    }
+    let more = summary.stalled.noticed.saturating_sub(STALLED as u64);
+    if more > 0 {
+        let _ = writeln!(text, "  NO PROGRESS: {more} more flows; see `stalled` in summary.json");
+    }
     text.push_str(&columns(&rows, "  "));
     for warning in summary.offered.warnings() {
         let _ = writeln!(text, "  WARNING: {warning}");
     }
     text
+}
+
+/// Flows without progress that a summary names.
+const STALLED: usize = 5;
+
+/// What a run took of the machine, in a line.
+pub fn cost(cost: &Cost) -> String {
+    let (wall, hops) = (number(cost.wall_s), number(cost.packet_hops_per_s / 1e6));
+    columns(&[row("run", format!("{wall} s of real time, {hops} million packet-hops/s"))], "  ")
 }
 
 fn row(name: &str, value: String) -> Vec<String> {
@@ -140,33 +149,97 @@ fn queue(port: &PortSummary, warmup: bool) -> String {
 }
 
 fn distribution(d: &DistributionSummary) -> String {
-    let (Some(mean), Some(p50), Some(p99), Some(p99_9), Some(max)) =
-        (d.mean, d.p50, d.p99, d.p99_9, d.max)
-    else {
+    let (Some(mean), Some(p50), Some(p99), Some(p99_9), Some(max)) = (
+        stat(d, d.mean, |b| b.mean),
+        stat(d, d.p50, |b| b.p50),
+        stat(d, d.p99, |b| b.p99),
+        stat(d, d.p99_9, |b| b.p99_9),
+        stat(d, d.max, |b| b.max),
+    ) else {
         return "nothing measured".to_owned();
     };
     // Of hosts that take no time, for example.
-    if max == 0.0 {
+    if d.max == Some(0.0) {
         return "0 us throughout".to_owned();
     }
+    let unfinished = unfinished(d);
     format!(
-        "mean {} us, median {} us, p99 {} us, p99.9 {} us, max {} us",
-        number(mean),
-        number(p50),
-        number(p99),
-        number(p99_9),
-        number(max)
+        "mean {mean} us, median {p50} us, p99 {p99} us, p99.9 {p99_9} us, max {max} us{unfinished}"
     )
 }
 
-fn of_workload(workload: &WorkloadSummary) -> String {
-    let late = workload
-        .late
-        .map_or_else(String::new, |late| format!(" ({} % of them late)", number(late * 100.0)));
-    let slowdown = match (workload.slowdown.p50, workload.slowdown.p99) {
-        (Some(p50), Some(p99)) => {
-            format!("; slowdown: median {}, p99 {}", number(p50), number(p99))
+/// A number of a distribution, `known` unless it is censored.
+fn stat(
+    d: &DistributionSummary,
+    known: Option<f64>,
+    of: fn(&Bound) -> Option<f64>,
+) -> Option<String> {
+    if let Some(value) = known {
+        return Some(number(value));
+    }
+    let open = d.open.as_ref()?;
+    let upper = of(&open.upper).unwrap_or(f64::INFINITY);
+    Some(bounds(Bounds { lower: of(&open.lower)?, upper }))
+}
+
+/// A number, or its bounds if it is censored: ">= 28.9", "28.9 .. 31.2".
+pub fn bounds(bounds: Bounds) -> String {
+    match bounds.value() {
+        Some(value) => number(value),
+        None if bounds.upper.is_finite() => {
+            format!("{} .. {}", number(bounds.lower), number(bounds.upper))
         }
+        None => format!(">= {}", number(bounds.lower)),
+    }
+}
+
+/// How many ops of a distribution had not ended; empty if all had.
+fn unfinished(d: &DistributionSummary) -> String {
+    let Some(open) = d.open.as_ref().filter(|open| open.unfinished > 0) else {
+        return String::new();
+    };
+    format!(
+        "; {} of {} ops had not ended, the oldest of them after {} us",
+        open.unfinished,
+        open.lower.count,
+        number(open.oldest_unfinished_us)
+    )
+}
+
+/// How long the run went on after the measured phase, and what ended that.
+fn drain(summary: &Summary) -> String {
+    let drain = &summary.drain;
+    let took = number(drain.seconds * 1e3);
+    let ended = match drain.ended_by {
+        "limit" => "its limit",
+        "stuck" => "the watchdog, as no packet was delivered any more",
+        "interrupted" => "an interruption",
+        _ if summary.measured.unfinished_ops > 0 => {
+            "the end of all ops but those of workloads of which none ended in the measured phase"
+        }
+        _ => "the end of all ops",
+    };
+    let startup = match summary.startup.unfinished_ops {
+        0 => String::new(),
+        ops => format!(
+            "; {ops} ops of the warm-up had not ended, the oldest of them after {} us",
+            number(summary.startup.oldest_unfinished_us)
+        ),
+    };
+    format!("{took} ms after the measured phase, until {ended}{startup}")
+}
+
+fn of_workload(workload: &WorkloadSummary) -> String {
+    let late = match (workload.late_lower, workload.late_upper) {
+        (Some(lower), Some(upper)) => {
+            let percent = Bounds { lower, upper }.map(|share| share * 100.0);
+            format!(" ({} % of them late)", bounds(percent))
+        }
+        _ => String::new(),
+    };
+    let of = &workload.slowdown;
+    let slowdown = match (stat(of, of.p50, |b| b.p50), stat(of, of.p99, |b| b.p99)) {
+        (Some(p50), Some(p99)) => format!("; slowdown: median {p50}, p99 {p99}"),
         _ => String::new(),
     };
     format!(

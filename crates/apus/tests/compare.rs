@@ -90,7 +90,11 @@ fn results_are_written_and_found_again() {
     assert!(text.contains("workload writes size 10kB..100kB slowdown p99"), "{text}");
     let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).expect("file");
     let (csv, page) = (read("compare.csv"), read("report.html"));
-    assert!(csv.starts_with("metric,unit,algorithm,median,min,max\ngoodput_gbps,Gb/s,swift,"));
+    assert!(
+        csv.starts_with(
+            "metric,unit,algorithm,median,lower,upper,min,max\ngoodput_gbps,Gb/s,swift,"
+        )
+    );
     assert!(page.contains("<table>") && page.contains("<svg") && !page.contains("http-equiv"));
     let runs = || fs::read_dir(folder.join("out/runs")).expect("runs").count();
     let before = runs();

@@ -138,14 +138,14 @@ fn tables_are_what_the_reference_says() {
     }
     let summary = fs::read_to_string(folder.join("out/summary.json")).expect("summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
-    assert_eq!(summary["schema_version"], 1);
+    assert_eq!(summary["schema_version"], 2);
     let run = &summary["runs"][0];
     let goodput = run["goodput_gbps"].as_f64().expect("number");
     let near = |sum: f64, whole: f64| (sum / whole - 1.0).abs() < 1e-3;
     assert!(near(sums[&("flows.csv", "goodput_gbps")], goodput), "{sums:?}");
     let sent = run["measured"]["data_packets_sent"].as_f64().expect("number");
     assert!(near(sums[&("flows.csv", "packets_sent")], sent), "{sums:?}");
-    let hops = run["cost"]["packet_hops"].as_f64().expect("number");
+    let hops = run["work"]["packet_hops"].as_f64().expect("number");
     assert!(near(sums[&("ports.csv", "sent_packets")], hops), "{sums:?}");
 }
 

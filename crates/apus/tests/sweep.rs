@@ -91,8 +91,8 @@ fn the_product_of_all_values_is_run_and_shown() {
 
     let svg = fs::read_to_string(folder.join("out/sweep.svg")).expect("chart");
     assert!(svg.starts_with("<svg xmlns") && svg.trim_end().ends_with("</svg>"));
-    // Six metrics with a line for each of the three sizes.
-    assert_eq!(svg.matches("<polyline").count(), 18);
+    // Seven metrics with a line for each of the three sizes.
+    assert_eq!(svg.matches("<polyline").count(), 21);
     assert!(svg.contains("workload.size = 64kB") && svg.contains("fabric_rtt_us.p99 [us]"));
 }
 

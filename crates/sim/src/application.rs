@@ -73,7 +73,8 @@ struct State {
     /// How long ops of an open loop waited for room, by number: those under way that did.
     #[expect(clippy::box_collection, reason = "a word in each of a million sources, not three")]
     waits: Option<Box<BTreeMap<u32, Span>>>,
-    /// When the last op was submitted, on the host's clock.
+    /// Of rounds: when the last op was submitted, on the host's clock; [`Time::MAX`] while none waits
+    /// for its answer.
     submitted_at: Time,
 }
 
@@ -140,7 +141,7 @@ impl Application {
             self.pending.push(Reverse((at, index)));
         }
         let Source { flow, stop, kind, feed, .. } = source;
-        let (waits, submitted_at) = (None, Time::ZERO);
+        let (waits, submitted_at) = (None, Time::MAX);
         self.states.push(State {
             flow,
             stop,
@@ -249,6 +250,7 @@ impl Application {
             completed_at: local,
             outcome: Outcome::Done,
         };
+        state.submitted_at = Time::MAX;
         if let Some(group) = self.groups.get_mut(&group) {
             group.unanswered = group.unanswered.saturating_sub(1);
             if group.unanswered == 0 {
@@ -262,6 +264,61 @@ impl Application {
             }
         }
         Some(completion)
+    }
+
+    /// Gives an open loop ops that come after all that it had.
+    pub(crate) fn extend(&mut self, source: usize, more: Vec<OpArrival>) {
+        let state = &mut self.states[source];
+        let (Feed::Open(arrivals), Some(first)) = (&mut state.feed, more.first()) else { return };
+        let idle = (state.submitted + state.owed) as usize == arrivals.len();
+        if idle && first.at < state.stop {
+            self.pending.push(Reverse((first.at, source)));
+        }
+        *arrivals = arrivals.iter().copied().chain(more).collect();
+    }
+
+    /// The flow of a source.
+    pub(crate) fn flow_of(&self, source: usize) -> FlowId {
+        self.states[source].flow
+    }
+
+    /// How many sources there are.
+    pub(crate) fn sources(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Calls `visit` with the flow, the size and the age of each op of a source that has not ended, at
+    /// the true time `now`, `local` on the host's clock. Those of an open loop that wait for room are
+    /// among them.
+    pub(crate) fn open_ops(
+        &self,
+        source: usize,
+        (now, local): (Time, Time),
+        endpoint: &Endpoint,
+        mut visit: impl FnMut(FlowId, u64, Span),
+    ) {
+        let state = &self.states[source];
+        let mut submitted = |wait: &dyn Fn(&Op) -> Span| {
+            for (op, at) in endpoint.open_ops(state.flow) {
+                visit(state.flow, op.length, local.since(at).saturating_add(wait(op)));
+            }
+        };
+        match &state.feed {
+            Feed::Closed { .. } => submitted(&|_| Span::ZERO),
+            Feed::Open(arrivals) => {
+                let waits = state.waits.as_deref();
+                let waited = |op: &Op| waits?.get(&((op.user >> 32) as u32)).copied();
+                submitted(&|op| waited(op).unwrap_or(Span::ZERO));
+                let first = state.submitted as usize;
+                for arrival in &arrivals[first..first + state.owed as usize] {
+                    visit(state.flow, arrival.size.get(), now.since(arrival.at));
+                }
+            }
+            Feed::Ask { answer, .. } if state.submitted_at < Time::MAX => {
+                visit(state.flow, answer.get(), local.since(state.submitted_at));
+            }
+            Feed::Ask { .. } | Feed::Answer { .. } => {}
+        }
     }
 
     /// Submits what a source owes, as far as its flow takes it.

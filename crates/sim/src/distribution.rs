@@ -1,7 +1,9 @@
 //! What a set of values is summed up by.
 
+use apus_units::Span;
 use serde::Serialize;
 
+use crate::bounds::Bounds;
 use crate::metrics::Distribution;
 
 /// A distribution in the unit that its name says. `null` where nothing was measured.
@@ -27,6 +29,48 @@ pub struct DistributionSummary {
     pub p99_9: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
+    /// What is known of ops that had not ended; only of distributions over ops. A number above is
+    /// `null` if it is censored: if the two bounds that these ops set differ by more than 1 %.
+    #[serde(flatten)]
+    pub open: Option<OpenEnd>,
+}
+
+/// The part of a distribution over ops that is known by bounds only.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenEnd {
+    /// Ops that had not ended when the run was over.
+    pub unfinished: u64,
+    /// Age of the oldest of them; 0 if there are none.
+    pub oldest_unfinished_us: f64,
+    /// Each number if all of them had ended then.
+    pub lower: Bound,
+    /// Each number if they never end; `null` is unbounded.
+    pub upper: Bound,
+}
+
+/// The numbers of a distribution with ops that have not ended, counted with one of their bounds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Bound {
+    /// Ops, ended or not.
+    pub count: u64,
+    /// Bound of the mean.
+    pub mean: Option<f64>,
+    /// Bound of the minimum.
+    pub min: Option<f64>,
+    /// Bound of the 1st percentile.
+    pub p1: Option<f64>,
+    /// Bound of the 10th percentile.
+    pub p10: Option<f64>,
+    /// Bound of the median.
+    pub p50: Option<f64>,
+    /// Bound of the 90th percentile.
+    pub p90: Option<f64>,
+    /// Bound of the 99th percentile.
+    pub p99: Option<f64>,
+    /// Bound of the 99.9th percentile.
+    pub p99_9: Option<f64>,
+    /// Bound of the maximum.
+    pub max: Option<f64>,
 }
 
 impl DistributionSummary {
@@ -49,12 +93,58 @@ impl DistributionSummary {
             p99: rank(99.0),
             p99_9: rank(99.9),
             max: values.last().copied(),
+            open: None,
         }
+    }
+
+    /// Of ops that took `ended`, and of others that have not ended: `unfinished` is what these would
+    /// have taken had they ended now, and `oldest` the age of the oldest.
+    pub(crate) fn of_ops(
+        ended: &Distribution,
+        unfinished: Option<&Distribution>,
+        oldest: Span,
+    ) -> Self {
+        let with = |lower: Bound, upper: Bound, count| {
+            let one = |lower: Option<f64>, upper: Option<f64>| {
+                Bounds { lower: lower?, upper: upper.unwrap_or(f64::INFINITY) }.value()
+            };
+            Self {
+                count: ended.count(),
+                mean: one(lower.mean, upper.mean),
+                min: one(lower.min, upper.min),
+                p1: one(lower.p1, upper.p1),
+                p10: one(lower.p10, upper.p10),
+                p50: one(lower.p50, upper.p50),
+                p90: one(lower.p90, upper.p90),
+                p99: one(lower.p99, upper.p99),
+                p99_9: one(lower.p99_9, upper.p99_9),
+                max: one(lower.max, upper.max),
+                open: Some(OpenEnd {
+                    unfinished: count,
+                    oldest_unfinished_us: oldest.as_us_f64(),
+                    lower,
+                    upper,
+                }),
+            }
+        };
+        let Some(unfinished) = unfinished else {
+            return with(Bound::of(ended), Bound::of(ended), 0);
+        };
+        let mut all = ended.clone();
+        all.add(unfinished);
+        let count = unfinished.count();
+        with(Bound::of(&all), Bound::without_end(ended, count), count)
+    }
+
+    /// Ops that had not ended; 0 if this is not over ops.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.unfinished)
     }
 }
 
-impl From<&Distribution> for DistributionSummary {
-    fn from(d: &Distribution) -> Self {
+impl Bound {
+    fn of(d: &Distribution) -> Self {
         Self {
             count: d.count(),
             mean: d.mean(),
@@ -67,6 +157,33 @@ impl From<&Distribution> for DistributionSummary {
             p99_9: d.percentile(99.9),
             max: d.max(),
         }
+    }
+
+    /// Of `ended` and of `more` values above all others.
+    fn without_end(ended: &Distribution, more: u64) -> Self {
+        let count = ended.count() + more;
+        // By the rank that the histogram itself takes.
+        let rank = |percent: f64| ((percent / 100.0 * count as f64).ceil() as u64).max(1);
+        let at = |percent| ended.of_rank(rank(percent));
+        Self {
+            count,
+            mean: None,
+            min: ended.min(),
+            p1: at(1.0),
+            p10: at(10.0),
+            p50: at(50.0),
+            p90: at(90.0),
+            p99: at(99.0),
+            p99_9: at(99.9),
+            max: None,
+        }
+    }
+}
+
+impl From<&Distribution> for DistributionSummary {
+    fn from(d: &Distribution) -> Self {
+        let Bound { count, mean, min, p1, p10, p50, p90, p99, p99_9, max } = Bound::of(d);
+        Self { count, mean, min, p1, p10, p50, p90, p99, p99_9, max, open: None }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::application::Application;
 use crate::clock::HostClocks;
 use crate::engine::Engine;
 use crate::host_model::HostModel;
+use crate::plan::OpArrival;
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
 use crate::world::World;
@@ -176,6 +177,18 @@ impl Host {
     /// Schedules the first wake-up.
     pub(crate) fn start(&mut self, world: &mut World) {
         self.schedule(Time::ZERO, world);
+    }
+
+    /// Gives an open loop of its application ops that come later.
+    pub(crate) fn extend(
+        &mut self,
+        now: Time,
+        source: usize,
+        more: Vec<OpArrival>,
+        world: &mut World,
+    ) {
+        self.application.extend(source, more);
+        self.schedule(now, world);
     }
 
     /// The host's wake-up event.

@@ -6,6 +6,7 @@
 //! machine.
 
 mod application;
+pub mod bounds;
 mod build;
 mod calendar;
 mod clock;
@@ -23,6 +24,7 @@ pub mod losses;
 pub mod measure;
 mod metrics;
 pub mod offered;
+mod op_times;
 mod pace;
 mod packets;
 mod parallel;
@@ -39,6 +41,7 @@ mod service;
 mod simulation;
 pub mod sizes;
 pub mod slowdown;
+pub mod stalls;
 pub mod summary;
 mod team;
 mod watch;
@@ -49,4 +52,4 @@ pub use build::PlanError;
 pub use clock::Clock;
 pub use packets::PacketSizes;
 pub use simulation::{Progress, RunError, Simulation};
-pub use watch::Watch;
+pub use watch::{Tell, Watch};

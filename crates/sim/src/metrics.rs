@@ -131,6 +131,16 @@ impl Distribution {
         (self.count > 0).then_some(self.min as f64 * 1e-6)
     }
 
+    /// The `rank`-th smallest value, counted from 1; `None` if there are fewer.
+    pub(crate) fn of_rank(&self, rank: u64) -> Option<f64> {
+        let mut below = 0;
+        let place = self.histogram.iter_recorded().find(|step| {
+            below += step.count_since_last_iteration();
+            below >= rank
+        })?;
+        Some(self.in_unit(place.value_iterated_to()).min(self.max as f64 * 1e-6))
+    }
+
     /// The value that `percent` of all values do not exceed.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         // The histogram answers with the end of a bucket, which may lie beyond the largest value.
@@ -267,8 +277,6 @@ pub(crate) struct Metrics {
     pub(crate) connections: Vec<Connection>,
     rtts: Rtts,
     pub(crate) nic_rx_delay: Distribution,
-    pub(crate) op_latency: Distribution,
-    warmup_end: Time,
     in_warmup: bool,
 }
 
@@ -281,8 +289,6 @@ impl Metrics {
             connections: vec![Connection::default(); connections],
             rtts: Rtts::new(),
             nic_rx_delay: Distribution::of_times(),
-            op_latency: Distribution::of_times(),
-            warmup_end,
             in_warmup: warmup_end > Time::ZERO,
         }
     }
@@ -298,7 +304,6 @@ impl Metrics {
         }
         self.rtts.add(&other.rtts);
         self.nic_rx_delay.add(&other.nic_rx_delay);
-        self.op_latency.add(&other.op_latency);
     }
 
     /// The warm-up is over: what was counted so far is the start-up's.
@@ -371,15 +376,11 @@ impl Metrics {
         }
     }
 
-    /// An op completed at the true time `now`; its own times are of its host's clock.
-    pub(crate) fn on_completion(&mut self, now: Time, completion: &Completion) {
+    /// An op completed.
+    pub(crate) fn on_completion(&mut self, completion: &Completion) {
         self.warm.ops += 1;
         if completion.outcome != Outcome::Done {
             self.warm.ops_failed += 1;
-        }
-        let latency = completion.completed_at.since(completion.submitted_at);
-        if now.saturating_sub(latency) >= self.warmup_end {
-            self.op_latency.record(latency);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A part of the network with its hosts: what one thread simulates. A sequential run has one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use apus_cc::Telemetry;
 use apus_fabric::{FabricEvent, Outcome, RouteId, Transit};
@@ -11,6 +12,7 @@ use crate::build::{PlanError, build_network, make_hosts};
 use crate::calendar::Calendar;
 use crate::host::Host;
 use crate::metrics::Metrics;
+use crate::op_times::{Groups, OpTimes};
 use crate::pace::Pace;
 use crate::parallel::{Exchange, Message, PanicAlarm, Parcel};
 use crate::partition::Partition;
@@ -71,6 +73,7 @@ impl Part {
             pending,
             entities,
             metrics: Metrics::new(plan.connections.len(), Time::ZERO + plan.warmup),
+            op_times: Box::new(OpTimes::new(plan, Arc::new([]), &Groups::default())),
             sizes: plan.sizes,
             ack_class: plan.ack_class,
             credits: plan.credits.is_some(),

@@ -1,5 +1,6 @@
 //! What to simulate, as plain data: what a scenario says once it is read and checked.
 
+use std::fmt;
 use std::sync::Arc;
 
 use apus_cc::expresspass::CreditLimit;
@@ -44,6 +45,10 @@ pub struct Plan {
     pub duration: Span,
     /// Measurements count from here.
     pub warmup: Span,
+    /// What open loops go on with after the end, while the run drains; `None`: with nothing.
+    pub further: Option<Arc<dyn FurtherOps>>,
+    /// How much longer the run may go on so that ops submitted in the measured phase can end.
+    pub drain: Span,
     /// Measure each connection's rate over intervals of this length.
     pub sample_interval: Option<Span>,
     /// Compare rates with the fair share from this long after each change of the set of active
@@ -152,6 +157,17 @@ pub struct OpArrival {
     /// Its payload.
     pub size: Bytes,
 }
+
+/// Ops of open loops that come after the end of a run, for its drain.
+pub trait FurtherOps: fmt::Debug + Send + Sync {
+    /// Begins at the end of the run, whose connections these are. Each call of the function gives the ops
+    /// that come before a time and after those given before, each with the connection that submits it; in
+    /// order of time for each connection.
+    fn begin(&self, connections: &[ConnectionPlan]) -> NextOps;
+}
+
+/// See [`FurtherOps::begin`].
+pub type NextOps = Box<dyn FnMut(Time) -> Vec<(u32, OpArrival)>>;
 
 /// Something that happens to a link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]

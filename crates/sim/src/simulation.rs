@@ -21,11 +21,15 @@ use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::record::{Record, Recorder, Sampler};
 use crate::reroutes::Reroutes;
+use crate::stalls::Stalls;
 use crate::summary::{Cost, Summary};
 use crate::team::Team;
 use crate::watch::{Watch, Watcher};
+use drain::DrainEnd;
 
 mod checks;
+mod drain;
+mod further;
 mod stops;
 mod sum_up;
 
@@ -73,6 +77,7 @@ pub struct Simulation {
     group_queues: Option<GroupQueues>,
     series: Option<SeriesSampler>,
     offered: OfferedLoad,
+    stalls: Stalls,
     /// Of a run with credits, if its data queues are bounded.
     data_bounds: Option<DataBounds>,
     plan: Plan,
@@ -141,6 +146,7 @@ impl Simulation {
             group_queues: None,
             series,
             offered,
+            stalls: Stalls::new(plan),
             data_bounds,
             plan: own,
             watch: Watch::default(),
@@ -193,7 +199,7 @@ impl Simulation {
         let mut team = Team::new(self.partition.parts(), self.lookahead)
             .map_err(|error| RunError(format!("the system starts no thread: {error}")))?;
         let mut watcher = Watcher::new(self.watch.clone());
-        let mut stopped = self.run_phase(warmup, &mut team, &mut watcher, progress);
+        let mut stopped = self.run_phase(name, warmup, &mut team, &mut watcher, progress);
         let warmup = self.now();
         let ports_at_warmup = self.port_counters(warmup);
         if let Some(sampler) = &mut self.sampler {
@@ -222,24 +228,16 @@ impl Simulation {
             |port, class| self.network_of(port).class_counters(port, class, warmup),
         );
         if stopped.is_none() {
-            stopped = self.run_phase(end, &mut team, &mut watcher, progress);
+            stopped = self.run_phase(name, end, &mut team, &mut watcher, progress);
         }
+        // Everything but the times of ops is measured up to here.
         let end = self.now();
         self.plan.warmup = warmup.since(Time::ZERO);
         self.plan.duration = end.since(Time::ZERO);
         let counters = self.check_conservation()?;
-        let hops: u64 = self.port_counters(end).iter().map(|c| c.sent.packets).sum();
-        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash));
-        let cost = Cost {
-            wall_s: started.elapsed().as_secs_f64(),
-            events: self.parts.iter().map(|part| part.handled.events).sum(),
-            packet_hops: hops,
-            threads: self.partition.parts(),
-            event_hash: format!("{hash:016x}"),
-        };
         let ports_at_end = self.port_counters(end);
         let mut recording = self.sampler.take().map(|sampler| {
-            sampler.finish(&self.plan, &mut self.parts, &ports_at_warmup, &ports_at_end)
+            sampler.finish(&self.plan, &self.parts, &ports_at_warmup, &ports_at_end)
         });
         let (first, others) = self.parts.split_at_mut(1);
         for part in others {
@@ -249,19 +247,32 @@ impl Simulation {
                 ours.add(theirs);
             }
         }
-        let mut summary = self.sum_up(name, &ports_at_warmup, &counters, cost);
+        let mut summary = self.sum_up(name, &ports_at_warmup, &counters);
         self.check_credits(&mut summary)?;
         summary.losses = self.losses(&counters)?;
         summary.notes.extend(summary.offered.warnings());
+        if let Some(recording) = &mut recording {
+            let rtts = self.parts[0].world.metrics.rtts();
+            recording.fabric_rtt = rtts.fabric().cdf();
+            recording.end_to_end_rtt = rtts.end_to_end().cdf();
+        }
+        let interrupted = stopped.is_some();
+        let drained = self.drain((name, end), interrupted, &mut team, &mut watcher, progress);
+        if drained.ended_by == DrainEnd::Interrupted && stopped.is_none() {
+            stopped.clone_from(&drained.why);
+        }
         summary.interrupted = stopped.is_some();
         summary.stop_reason = stopped;
-        if let Some(recording) = &mut recording {
-            let metrics = &self.parts[0].world.metrics;
-            recording.fabric_rtt = metrics.rtts().fabric().cdf();
-            recording.end_to_end_rtt = metrics.rtts().end_to_end().cdf();
-            recording.op_latency = metrics.op_latency.cdf();
-        }
-        if let Some(recording) = recording {
+        summary.drain = drained.summary(end);
+        summary.stalled = self.stalls.summary();
+        self.check_conservation()?;
+        self.sum_up_ops(&mut summary);
+        summary.work = self.work();
+        let wall_s = started.elapsed().as_secs_f64();
+        summary.cost = Cost::of(&summary.work, wall_s, self.partition.parts());
+        if let Some(mut recording) = recording {
+            recording.op_latency = self.parts[0].world.op_times.all.cdf();
+            recording.add_ops(&mut self.parts);
             summary.notes.extend(recording.notes.iter().cloned());
             summary.recording = Some(Arc::new(recording));
         }
@@ -276,6 +287,7 @@ impl Simulation {
     /// Runs all events before `end`, stopping on the way for samples. Says why if it ends sooner.
     fn run_phase(
         &mut self,
+        name: &str,
         end: Time,
         team: &mut Team,
         watcher: &mut Watcher,
@@ -291,6 +303,7 @@ impl Simulation {
             self.sample_parts(at);
             self.change_links(at);
             self.reroutes.apply(at, &mut self.parts);
+            self.look_for_stalls(at, name);
             if self.fair_share.next_sample() != Some(at) {
                 continue;
             }
@@ -318,9 +331,9 @@ impl Simulation {
         while self.now() < end {
             self.run_step(next_multiple(self.now(), step).min(end), team);
             let (now, first) = (self.now(), &self.parts[0]);
-            let simulated = now.since(Time::ZERO);
+            let simulated = now.since(Time::ZERO).min(duration);
             progress(Progress { simulated, duration, events: first.handled.events });
-            let stopped = watcher.check(now, &self.parts);
+            let stopped = watcher.check(now, &self.parts, &self.plan);
             if stopped.is_some() {
                 return stopped;
             }

@@ -13,6 +13,7 @@ use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, Workloa
 use crate::metrics::Counts;
 use crate::offered::OfferedLoad;
 use crate::record::Recording;
+use crate::stalls::StallSummary;
 
 /// One egress port.
 #[derive(Clone, Debug, Serialize)]
@@ -71,6 +72,10 @@ pub struct PhaseSummary {
     pub loss_rate: f64,
     /// Ops that completed.
     pub ops: u64,
+    /// Ops submitted in the phase that had not ended when the run was over, its drain included.
+    pub unfinished_ops: u64,
+    /// Age of the oldest of them; 0 if there are none.
+    pub oldest_unfinished_us: f64,
 }
 
 impl PhaseSummary {
@@ -84,6 +89,8 @@ impl PhaseSummary {
             drops,
             loss_rate: if offered == 0 { 0.0 } else { drops as f64 / offered as f64 },
             ops: counts.ops,
+            unfinished_ops: 0,
+            oldest_unfinished_us: 0.0,
         }
     }
 }
@@ -168,7 +175,14 @@ pub struct Summary {
     pub losses: Losses,
     /// Faults of links and flows that changed their path, in the order in which they began.
     pub faults: Vec<FaultRecord>,
-    /// What it took.
+    /// What followed the measured phase.
+    pub drain: DrainSummary,
+    /// Flows that made no progress for a time.
+    pub stalled: StallSummary,
+    /// What the simulator did.
+    pub work: Work,
+    /// What the run took of the machine; written apart, so that equal runs have equal summaries.
+    #[serde(skip)]
     pub cost: Cost,
     /// Warnings, and what was left out of the tables, in sentences.
     pub notes: Vec<String>,
@@ -177,17 +191,51 @@ pub struct Summary {
     pub recording: Option<Arc<Recording>>,
 }
 
-/// What a run took.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cost {
-    /// Real seconds.
-    pub wall_s: f64,
+/// How the run went on after the measured phase, so that the ops submitted in it could end.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DrainSummary {
+    /// Simulated seconds that it took.
+    pub seconds: f64,
+    /// The most that it may take.
+    pub limit_s: f64,
+    /// What ended it: `complete`, `limit`, `stuck` or `interrupted`.
+    pub ended_by: &'static str,
+}
+
+/// What the simulator did: the same on every machine and for every number of threads.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Work {
     /// Events of the queue.
     pub events: u64,
     /// Packets times links they crossed.
     pub packet_hops: u64,
+    /// Hash of all events: when each entity had one.
+    pub event_hash: String,
+}
+
+/// What a run took of the machine.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Cost {
+    /// Real seconds.
+    pub wall_s: f64,
     /// Threads that took part.
     pub threads: u32,
-    /// Hash of all events: when each entity had one. Equal for every number of threads.
-    pub event_hash: String,
+    /// Events per real second.
+    pub events_per_s: f64,
+    /// Packet-hops per real second.
+    pub packet_hops_per_s: f64,
+}
+
+impl Cost {
+    /// The cost of `work` that took `wall_s` seconds.
+    #[must_use]
+    pub fn of(work: &Work, wall_s: f64, threads: u32) -> Self {
+        let per_s = |count: u64| count as f64 / wall_s.max(1e-9);
+        Self {
+            wall_s,
+            threads,
+            events_per_s: per_s(work.events),
+            packet_hops_per_s: per_s(work.packet_hops),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What ends a run before its time: somebody who has seen enough, or a run without progress.
 
-use std::fmt::Write;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,6 +8,8 @@ use apus_units::{Bytes, FlowId, Span, Time};
 
 use crate::host::Host;
 use crate::part::Part;
+use crate::plan::Plan;
+use crate::stalls::reason;
 
 /// Who may end a run, asked at every step of its progress. Clones share the flag.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,21 @@ pub struct Watch {
     /// Ends the run when no packet has been delivered for this long in simulated time while ops are
     /// under way; `None`: never.
     pub silence: Option<Span>,
+    /// Hears of flows without progress while the run goes on, of a few of each run.
+    pub tell: Option<Tell>,
+}
+
+/// What hears a sentence: the name of a run, and what there is to say of it.
+#[derive(Clone)]
+pub struct Tell(pub Arc<Hear>);
+
+/// See [`Tell`].
+pub type Hear = dyn Fn(&str, &str) + Send + Sync;
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
 }
 
 /// The state of a [`Watch`] in the course of a run.
@@ -35,9 +52,14 @@ impl Watcher {
         Self { watch, delivered: 0, since: Time::ZERO }
     }
 
+    /// Whether somebody has asked for the end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.watch.stop.load(Ordering::Relaxed)
+    }
+
     /// Why the run ends at `now`, if it does. Results do not depend on how often this is asked, but
     /// the time of the end does: ask at steps that the plan alone decides.
-    pub(crate) fn check(&mut self, now: Time, parts: &[Part]) -> Option<String> {
+    pub(crate) fn check(&mut self, now: Time, parts: &[Part], plan: &Plan) -> Option<String> {
         if self.watch.stop.load(Ordering::Relaxed) {
             return Some("interrupted".to_owned());
         }
@@ -49,30 +71,32 @@ impl Watcher {
         if self.watch.silence.is_some_and(|limit| silent >= limit) {
             // Without ops under way, silence is what the scenario asks for; look again later.
             self.since = now;
-            return report(now, silent, parts);
+            return report(now, silent, parts, plan);
         }
         None
     }
 }
 
 /// Names who waits for what; `None` if nobody waits.
-fn report(now: Time, silent: Span, parts: &[Part]) -> Option<String> {
-    let mut waiting: Vec<(u64, String)> = Vec::new();
+fn report(now: Time, silent: Span, parts: &[Part], plan: &Plan) -> Option<String> {
+    let mut waiting: Vec<(u64, String, &Host, FlowId)> = Vec::new();
     for host in parts.iter().flat_map(|part| &part.hosts) {
         for index in 0..host.flows.len() {
-            waiting.extend(describe(now, host, FlowId::new(index as u32)));
+            let id = FlowId::new(index as u32);
+            waiting
+                .extend(describe(now, host, id).map(|(timeouts, text)| (timeouts, text, host, id)));
         }
     }
     if waiting.is_empty() {
         return None;
     }
     // Those that tried most come first; the sort is stable, so that ties stay in order.
-    waiting.sort_by_key(|(timeouts, _)| std::cmp::Reverse(*timeouts));
+    waiting.sort_by_key(|(timeouts, ..)| std::cmp::Reverse(*timeouts));
     let mut text = format!("no packet was delivered for {silent} while ops are under way");
     let count = waiting.len();
-    for (_, flow) in waiting.into_iter().take(NAMED_FLOWS) {
+    for (_, flow, host, id) in waiting.into_iter().take(NAMED_FLOWS) {
         // Writing to a String cannot fail.
-        let _ = write!(text, "; {flow}");
+        let _ = write!(text, "; {flow}: {}", reason(now, parts, plan, host, id));
     }
     if count > NAMED_FLOWS {
         let _ = write!(text, "; and {} more", count - NAMED_FLOWS);

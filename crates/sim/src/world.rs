@@ -11,6 +11,7 @@ use crate::credits;
 use crate::host::HostFlow;
 use crate::measure::WorkloadMetrics;
 use crate::metrics::Metrics;
+use crate::op_times::OpTimes;
 use crate::packets::PacketSizes;
 use crate::queue::EventQueue;
 use crate::record::Recorder;
@@ -126,6 +127,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     /// Ports whose links have packets that may go on in other parts of the network, or will have.
     pub(crate) to_hand_over: Vec<PortId>,
+    /// Measures what ops take.
+    pub(crate) op_times: Box<OpTimes>,
     /// Measures workloads that have a name, if any has.
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,
     /// Notes what becomes of ops and packets, if the run is recorded.
@@ -146,7 +149,8 @@ impl World {
 
     /// An op of `connection` completed at the true time `now`.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
-        self.metrics.on_completion(now, completion);
+        self.metrics.on_completion(completion);
+        self.op_times.on_completion(now, connection, completion);
         if let Some(workloads) = &mut self.workloads {
             workloads.on_completion(now, connection, completion);
         }

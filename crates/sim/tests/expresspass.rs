@@ -119,6 +119,6 @@ fn what_no_credit_called_for_adds_to_the_bound() {
 #[test]
 fn runs_with_credits_are_the_same_for_any_number_of_threads() {
     let text = long_flows(8, "{ name = \"expresspass\" }");
-    let hash = |threads| run(&text, threads).cost.event_hash;
+    let hash = |threads| run(&text, threads).work.event_hash;
     assert_eq!(hash(1), hash(3));
 }

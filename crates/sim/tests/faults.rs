@@ -122,7 +122,7 @@ fn faults_are_the_same_on_any_number_of_threads() {
                   until = \"1.3ms\"\n";
     let results = [1, 2, 4].map(|threads| {
         let summary = run(faults, threads);
-        (summary.cost.event_hash, summary.packets.dropped, summary.packets.delivered)
+        (summary.work.event_hash, summary.packets.dropped, summary.packets.delivered)
     });
     assert!(results[0].1 > 0);
     assert_eq!(results[0], results[1]);

@@ -59,7 +59,9 @@ fn the_next_round_begins_when_the_last_answer_has_arrived() {
     let connections: Vec<_> = (1..4)
         .map(|worker| ConnectionPlan { load: load.clone(), ..connection(WIDE, 0, worker, 1) })
         .collect();
-    let summary = run(&plan(star(4), connections, Span::from_us(100)));
+    let mut plan = plan(star(4), connections, Span::from_us(100));
+    plan.drain = Span::from_us(100);
+    let summary = run(&plan);
     let latency = summary.op_latency_us;
     // A request of 164 B (13.12 ns) and an answer of 1064 B, each over two links; the request's
     // acknowledgement leaves the worker before the answer.
@@ -86,7 +88,7 @@ fn open_loops_and_rounds_are_the_same_on_any_number_of_threads() {
             let simulation = Simulation::with_threads(&plan, threads).expect("plan");
             let summary = simulation.run("test", &mut |_| {}).expect("run");
             assert!(summary.measured.ops > 10, "{}", summary.measured.ops);
-            (summary.cost.event_hash.clone(), format!("{:?}", summary.op_latency_us))
+            (summary.work.event_hash.clone(), format!("{:?}", summary.op_latency_us))
         })
         .into();
     assert_eq!(summaries[0], summaries[1]);

@@ -22,7 +22,9 @@ fn completion_ps(packets: u64, links: u64, rate: Rate, delay: Span) -> u64 {
 fn check_completion(topology: Topology, to: u32, links: u64, rate: Rate, delay: Span) {
     for packets in [1, 2, 7, 40] {
         let op = connection(("constant", &[("window", "100")]), 0, to, packets * 1000);
-        let summary = run(&plan(topology.clone(), vec![op], Span::from_ms(1)));
+        let mut plan = plan(topology.clone(), vec![op], Span::from_ms(1));
+        plan.drain = Span::from_ms(1);
+        let summary = run(&plan);
         let expected = completion_ps(packets, links, rate, delay) as f64 * 1e-6;
         let latency = summary.op_latency_us;
         assert!(latency.count > 0);

@@ -52,7 +52,8 @@ fn ops_by_hand() {
 
 #[test]
 fn samples_add_up_to_what_was_delivered() {
-    let plan = one_flow();
+    let mut plan = one_flow();
+    plan.drain = plan.duration;
     let record = Record { interval: Span::from_us(50), ..Record::of_duration(plan.duration) };
     let (summary, recording) = recorded(&plan, record);
     assert_eq!(recording.times.len(), 20);

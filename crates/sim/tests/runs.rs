@@ -96,8 +96,8 @@ fn all_kinds_of_port_give_the_same_run() {
         let mut class = run(&plan);
         assert!(buffer > 60_000 || fifo.packets.dropped > 0, "the small buffer must overflow");
         // One more event per packet: that is the point.
-        class.cost.events = fifo.cost.events;
-        class.cost.event_hash.clone_from(&fifo.cost.event_hash);
+        class.work.events = fifo.work.events;
+        class.work.event_hash.clone_from(&fifo.work.event_hash);
         assert_eq!(fingerprint(&fifo), fingerprint(&class));
     }
 }

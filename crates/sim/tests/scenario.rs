@@ -242,7 +242,7 @@ fn wrong_scenarios_are_refused_with_line_and_remedy() {
     assert!(count >= 100, "only {count} wrong scenarios");
 }
 
-/// The list of metrics is what a summary holds: all its numbers but the seed and the cost.
+/// The list of metrics is what a summary holds: all its numbers but the seed and the work.
 #[test]
 fn metrics_are_the_numbers_of_a_summary() {
     fn numbers(value: &serde_json::Value, path: &str, into: &mut Vec<String>) {
@@ -274,7 +274,7 @@ fn metrics_are_the_numbers_of_a_summary() {
     let run = Simulation::new(&plan).expect("plan").run("metrics", &mut |_| {}).expect("run");
     let mut found = Vec::new();
     numbers(&serde_json::to_value(run).expect("json"), "", &mut found);
-    found.retain(|path| path != "seed" && !path.starts_with("cost."));
+    found.retain(|path| path != "seed" && !path.starts_with("work."));
     found.sort();
     let mut listed = METRICS.to_vec();
     listed.sort_unstable();

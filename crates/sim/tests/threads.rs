@@ -28,10 +28,10 @@ fn check(plan: &Plan) {
         format!("{:?}", summary.recording.expect("recorded"))
     };
     let tables = recorded(1);
-    assert!(alone.cost.events > 10_000, "too little happens to tell: {} events", alone.cost.events);
+    assert!(alone.work.events > 10_000, "too little happens to tell: {} events", alone.work.events);
     let windows = Simulation::new(plan).expect("plan").in_windows();
     let windows = windows.run("test", &mut |_| {}).expect("run");
-    assert_eq!(windows.cost.event_hash, alone.cost.event_hash, "window by window");
+    assert_eq!(windows.work.event_hash, alone.work.event_hash, "window by window");
     assert_eq!(fingerprint(&windows), fingerprint(&alone), "window by window");
     for threads in [2, 3, 8] {
         let mut simulation = Simulation::with_threads(plan, threads).expect("plan");
@@ -40,7 +40,7 @@ fn check(plan: &Plan) {
         }
         let together = simulation.run("test", &mut |_| {}).expect("run");
         assert_eq!(together.cost.threads, threads.min(plan.topology.hosts));
-        assert_eq!(together.cost.event_hash, alone.cost.event_hash, "{threads} threads");
+        assert_eq!(together.work.event_hash, alone.work.event_hash, "{threads} threads");
         assert_eq!(fingerprint(&together), fingerprint(&alone), "{threads} threads");
         assert!(recorded(threads) == tables, "the tables of {threads} threads differ");
     }
@@ -67,6 +67,7 @@ fn crowd(buffer: u64, algorithm: (&str, &[(&str, &str)])) -> Plan {
     connections.retain(|c| c.from != c.to);
     let mut plan = plan(fat_tree(buffer), connections, Span::from_us(400));
     plan.warmup = Span::from_us(120);
+    plan.drain = Span::from_us(300);
     plan.sample_interval = Some(Span::from_us(40));
     plan.fair_share_after = Some(Span::from_us(40));
     plan
@@ -113,9 +114,9 @@ fn strict_priorities() {
         plan.least_ports = PortKind::Class;
         let mut general = run(&plan);
         // These have service events.
-        let cost = run(&Plan { least_ports: PortKind::Strict, ..plan.clone() }).cost;
-        general.cost.events = cost.events;
-        general.cost.event_hash = cost.event_hash;
+        let work = run(&Plan { least_ports: PortKind::Strict, ..plan.clone() }).work;
+        general.work.events = work.events;
+        general.work.event_hash = work.event_hash;
         assert_eq!(fingerprint(&general), strict, "the general kind");
     }
 }

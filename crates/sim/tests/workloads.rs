@@ -161,7 +161,7 @@ fn built_in_sizes_mix_with_other_workloads_in_classes_of_their_own() {
     let results: Vec<_> = [1, 3]
         .map(|threads| {
             let simulation = Simulation::with_threads(&plan, threads).expect("plan");
-            simulation.run("mix", &mut |_| {}).expect("run").cost.event_hash
+            simulation.run("mix", &mut |_| {}).expect("run").work.event_hash
         })
         .into();
     assert_eq!(results[0], results[1]);

@@ -20,7 +20,7 @@ use apus_units::{FlowId, OpId, Time};
 use apus_wire::{Header, Reject};
 
 use crate::config::EndpointConfig;
-use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Waiting};
+use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, Outcome, SubmitError};
 use crate::wheel::TimingWheel;
 
@@ -266,6 +266,18 @@ impl Endpoint {
     #[must_use]
     pub fn waiting(&self, now: Time, id: FlowId) -> Option<Waiting> {
         self.flows.get(id.index()).and_then(|flow| flow.waiting(now))
+    }
+
+    /// How long a flow with ops under way has heard nothing of its peer; `None` if it has none.
+    #[must_use]
+    pub fn silence(&self, id: FlowId) -> Option<Silence> {
+        self.flows.get(id.index()).and_then(Flow::silence)
+    }
+
+    /// The ops of a flow that were submitted here and have not ended, the oldest first, each with the
+    /// time of its submission.
+    pub fn open_ops(&self, id: FlowId) -> impl Iterator<Item = (&Op, Time)> {
+        self.flows.get(id.index()).into_iter().flat_map(|flow| flow.send.open_ops())
     }
 
     /// Ops of a flow that were submitted here and have not ended.

@@ -72,6 +72,21 @@ pub struct Waiting {
     pub next_packet: Option<Time>,
     /// When its retransmission timeout expires.
     pub timeout: Option<Time>,
+    /// It has data to send and no credit for it.
+    pub needs_credit: bool,
+}
+
+/// How long a flow with ops under way has heard nothing of its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// Since when: the last acknowledgement, or the first packet or op after it that waits for one.
+    pub since: Time,
+    /// Retransmission timeouts since then.
+    pub timeouts_in_a_row: u32,
+    /// The retransmission timeout as it is now.
+    pub rto: Span,
+    /// Time between packets while the window is paced.
+    pub gap: Span,
 }
 
 /// One flow of an endpoint: seven cache lines. The order is that in which packets need the parts: data
@@ -238,7 +253,17 @@ impl Flow {
             in_flight: self.send.in_flight,
             next_packet,
             timeout: self.timeout_at(),
+            needs_credit: self.algorithm.allowance().pacing == Pacing::Credits
+                && self.send.has_data()
+                && !self.has_credit(),
         })
+    }
+
+    /// How long it has heard nothing of its peer, if it has ops under way.
+    pub(crate) fn silence(&self) -> Option<Silence> {
+        let (since, timeouts_in_a_row) = self.send.silence()?;
+        let gap = self.algorithm.snapshot().pacing_delay.unwrap_or(Span::ZERO);
+        Some(Silence { since, timeouts_in_a_row, rto: self.algorithm.rto(), gap })
     }
 
     /// The earliest time at which the flow, in this state of readiness, wants to be looked at.

@@ -129,6 +129,11 @@ impl SendSide {
         self.ops.queue.len()
     }
 
+    /// Ops that have not ended, the oldest first, each with the time of its submission.
+    pub(crate) fn open_ops(&self) -> impl Iterator<Item = (&Op, Time)> {
+        self.ops.queue.iter().filter(|op| op.is_live()).map(|op| (&op.op, op.submitted_at))
+    }
+
     pub(crate) fn submit(&mut self, now: Time, op: Op) -> OpId {
         let number = self.ops.next();
         let id = OpId::new(number);

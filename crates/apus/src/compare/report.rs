@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::table::{Contestant, Metrics, Spread, heading};
 use crate::svg::{COLOURS, escape};
-use crate::text::{columns, number};
+use crate::text::{bounds, columns, number};
 
 /// Everything that a comparison found.
 pub(super) struct Report<'a> {
@@ -44,7 +44,7 @@ impl Report<'_> {
         lines[0].extend(self.contestants.iter().map(|one| one.label.clone()));
         for (name, values) in self.rows() {
             let mut line = vec![self.heading(name)];
-            line.extend(values.iter().map(|v| v.map_or("-".to_owned(), |v| number(v.median))));
+            line.extend(values.iter().map(|v| v.map_or("-".to_owned(), |v| bounds(v.median))));
             lines.push(line);
         }
         let mut text = format!("{}\n\n{}", self.caption(), columns(&lines, ""));
@@ -63,8 +63,7 @@ impl Report<'_> {
             let metrics: Map<String, Value> = rows
                 .iter()
                 .map(|(name, values)| {
-                    let value = values[index]
-                        .map(|v| json!({ "median": v.median, "min": v.min, "max": v.max }));
+                    let value = values[index].map(Spread::json);
                     ((*name).to_owned(), json!(value))
                 })
                 .collect();
@@ -86,12 +85,16 @@ impl Report<'_> {
 
     /// One line per metric and algorithm.
     pub(super) fn csv(&self) -> String {
-        let mut text = "metric,unit,algorithm,median,min,max\n".to_owned();
+        let mut text = "metric,unit,algorithm,median,lower,upper,min,max\n".to_owned();
         for (name, values) in self.rows() {
             for (one, value) in self.contestants.iter().zip(values) {
                 let Some(Spread { median, min, max }) = value else { continue };
                 let (unit, label) = (unit_of(name), &one.label);
-                let _ = writeln!(text, "{name},{unit},{label},{median},{min},{max}");
+                let cell = |x: f64| if x.is_finite() { x.to_string() } else { String::new() };
+                let known = median.value().map_or_else(String::new, cell);
+                let (lower, upper) = (cell(median.lower), cell(median.upper));
+                let (min, max) = (cell(min), cell(max));
+                let _ = writeln!(text, "{name},{unit},{label},{known},{lower},{upper},{min},{max}");
             }
         }
         text
@@ -123,11 +126,11 @@ impl Report<'_> {
                 page += &match value {
                     Some(Spread { median, min, max }) if min < max => format!(
                         "<td>{} ({} … {})</td>",
-                        number(*median),
+                        escape(&bounds(*median)),
                         number(*min),
-                        number(*max)
+                        if max.is_finite() { number(*max) } else { "unbounded".to_owned() }
                     ),
-                    Some(value) => format!("<td>{}</td>", number(value.median)),
+                    Some(value) => format!("<td>{}</td>", escape(&bounds(value.median))),
                     None => "<td>-</td>".to_owned(),
                 };
             }
@@ -150,7 +153,7 @@ impl Report<'_> {
         const WIDTH: f64 = 420.0;
         const LEFT: f64 = 110.0;
         const ROW: f64 = 24.0;
-        let most = values.iter().flatten().map(|v| v.max).fold(0.0, f64::max);
+        let most = values.iter().flatten().map(Spread::shown_end).fold(0.0, f64::max);
         if most <= 0.0 {
             return String::new();
         }
@@ -166,7 +169,8 @@ impl Report<'_> {
             let y = 24.0 + ROW * index as f64;
             let colour = COLOURS[index % COLOURS.len()];
             let _ = write!(svg, "<text x=\"4\" y=\"{}\">{}</text>", y + 14.0, escape(&one.label));
-            let Some(Spread { median, min, max }) = value else { continue };
+            let Some(value) = value else { continue };
+            let (median, min, max) = (value.median.lower, value.min, value.shown_end());
             let at = |value: f64| LEFT + value * scale;
             let _ = writeln!(
                 svg,
@@ -174,13 +178,13 @@ impl Report<'_> {
                  <line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{}\" y2=\"{}\" stroke=\"black\"/>\
                  <text x=\"{:.1}\" y=\"{}\">{}</text>",
                 median * scale,
-                at(*min),
-                at(*max),
+                at(min),
+                at(max),
                 y + 8.0,
                 y + 8.0,
-                at(*max) + 5.0,
+                at(max) + 5.0,
                 y + 13.0,
-                number(*median)
+                escape(&bounds(value.median))
             );
         }
         svg + "</svg></figure>\n"

@@ -1,10 +1,9 @@
 //! What a comparison shows of each algorithm.
 
+use apus_sim::bounds::Bounds;
 use apus_sim::scenario::{METRICS, Scenario, Setup, unit_of};
 use apus_units::suggestion;
-use serde_json::Value;
-
-use crate::sweep::table::{median, metric};
+use serde_json::{Value, json};
 
 /// An algorithm and its runs.
 pub(super) struct Contestant {
@@ -17,10 +16,11 @@ pub(super) struct Contestant {
     pub(super) summaries: Vec<Option<Value>>,
 }
 
-/// Median, smallest and largest value over the seeds.
+/// Median, smallest and largest value over the seeds. Of a seed that is censored the lower bound counts
+/// for the smallest, and the upper one for the largest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
-    pub(super) median: f64,
+    pub(super) median: Bounds,
     pub(super) min: f64,
     pub(super) max: f64,
 }
@@ -29,15 +29,35 @@ impl Contestant {
     /// A metric over the seeds that measured it.
     pub(super) fn spread(&self, name: &str) -> Option<Spread> {
         let done = self.summaries.iter().flatten();
-        let values: Vec<f64> = done.filter_map(|summary| metric(summary, name)).collect();
-        let min = values.iter().copied().min_by(f64::total_cmp)?;
-        let max = values.iter().copied().max_by(f64::total_cmp)?;
-        median(values).map(|median| Spread { median, min, max })
+        let values = done.filter_map(|summary| Bounds::of_metric(summary, name));
+        let values: Vec<Bounds> = values.collect();
+        let min = values.iter().map(|value| value.lower).min_by(f64::total_cmp)?;
+        let max = values.iter().map(|value| value.upper).max_by(f64::total_cmp)?;
+        Bounds::median(&values).map(|median| Spread { median, min, max })
+    }
+}
+
+impl Spread {
+    /// `median` is `null` if it is censored; then `lower` and `upper` are its bounds.
+    pub(super) fn json(self) -> Value {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        json!({
+            "median": self.median.value(),
+            "lower": finite(self.median.lower),
+            "upper": finite(self.median.upper),
+            "min": finite(self.min),
+            "max": finite(self.max),
+        })
+    }
+
+    /// The largest value that a chart can show.
+    pub(super) fn shown_end(&self) -> f64 {
+        if self.max.is_finite() { self.max } else { self.median.lower }
     }
 }
 
 /// Of what a comparison shows for every scenario.
-const COMMON: [&str; 13] = [
+const COMMON: [&str; 14] = [
     "goodput_gbps",
     "busiest_port.utilisation",
     "loss_rate",
@@ -49,6 +69,7 @@ const COMMON: [&str; 13] = [
     "op_latency_us.p50",
     "op_latency_us.p99",
     "op_latency_us.p99_9",
+    "op_latency_us.unfinished",
     "jain",
     "fair_share_deviation",
 ];

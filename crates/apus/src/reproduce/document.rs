@@ -11,7 +11,7 @@ use apus_sim::scenario::{Override, Scenario};
 
 use super::figure;
 use super::result::ExperimentResult;
-use super::tables::{band, is_apart};
+use super::tables::{band, is_apart, not_known};
 use crate::output::{create_folder, write_file};
 use crate::text::number;
 
@@ -303,7 +303,7 @@ fn cells(shown: &Shown) -> [String; 4] {
     [
         cell(&shown.name),
         shown.paper.map_or_else(String::new, value),
-        shown.measured.map_or_else(|| "not measured".to_owned(), value),
+        shown.measured.map_or_else(|| cell(&not_known(shown)), value),
         spread,
     ]
 }
@@ -318,7 +318,10 @@ fn differences(result: &ExperimentResult) -> String {
             Verdict::Stale => Some("passes now, though its scenario says `differs`".to_owned()),
             Verdict::Fail => {
                 let why = why.as_deref().unwrap_or("its scenario gives no reason");
-                Some(format!("fails; it may differ because: {why}"))
+                Some(match &check.shown.censored {
+                    Some(open) => format!("fails, as it is censored: {open}"),
+                    None => format!("fails; it may differ because: {why}"),
+                })
             }
             Verdict::Pass if is_apart(*paper, *measured) => why.clone(),
             Verdict::Pass => None,

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::output::{OutputDir, print, to_json};
-use crate::results::{Runs, keep};
+use crate::results::{Runs, keep, keep_cost};
 use document::Document;
 use pool::{Finished, Pool};
 use result::ExperimentResult;
@@ -58,6 +58,22 @@ struct Results {
     /// How many checks have each verdict.
     counts: Counts,
     results: Vec<ExperimentResult>,
+    /// What the experiments took of the machine, apart from what they yield.
+    cost: Vec<ExperimentCost>,
+}
+
+/// What an experiment took.
+#[derive(Serialize)]
+struct ExperimentCost {
+    id: String,
+    /// Real time of all its runs together, whatever ran beside them.
+    wall_s: f64,
+}
+
+impl ExperimentCost {
+    fn of(result: &ExperimentResult) -> Self {
+        Self { id: result.id.clone(), wall_s: result.wall_s }
+    }
 }
 
 /// An experiment to be run.
@@ -102,7 +118,8 @@ impl Reproduce {
             wrote = report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
         }
         let good = results.iter().all(|result| result.status == "pass");
-        let results = Results { counts: Counts::of(&results), results };
+        let cost = results.iter().map(ExperimentCost::of).collect();
+        let results = Results { counts: Counts::of(&results), results, cost };
         if self.json {
             print(&(to_json(&results)? + "\n"))?;
         } else {
@@ -215,6 +232,7 @@ fn keep_results(
     experiment: &Experiment,
 ) -> Result<(), Failure> {
     let all: Vec<&Summary> = experiment.summaries.iter().flatten().collect();
+    keep_cost(dir, all.iter().copied()).map_err(Failure::Run)?;
     let json = to_json(&Runs::new(all))? + "\n";
     let first: Vec<_> = experiment.summaries.iter().filter_map(|seeds| seeds.first()).collect();
     let numbers = (&experiment.checks[..], &experiment.shown[..]);

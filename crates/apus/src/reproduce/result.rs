@@ -10,6 +10,7 @@ pub(super) struct ExperimentResult {
     /// "pass", "fail", "error", or "interrupted": of what was finished then.
     pub(super) status: &'static str,
     /// Real time of all its runs together, whatever ran beside them.
+    #[serde(skip)]
     pub(super) wall_s: f64,
     pub(super) checks: Vec<CheckResult>,
     /// Numbers without a band.

@@ -1,9 +1,10 @@
 //! Checks as tables for the terminal.
 
+use apus_sim::bounds::Bounds;
 use apus_sim::experiment::{CheckResult, Shown, Verdict};
 
 use super::result::ExperimentResult;
-use crate::text::{columns, number};
+use crate::text::{bounds, columns, number};
 
 /// Beyond this share of the paper's number a difference is worth a word.
 const VISIBLE: f64 = 0.1;
@@ -55,7 +56,10 @@ fn difference(check: &CheckResult) -> String {
         (Verdict::Stale, _) => {
             format!("  {name} FAILS: this check passes now: remove `differs`\n")
         }
-        (Verdict::Fail, _) => format!("  {name} FAILS; it may differ because: {why}\n"),
+        (Verdict::Fail, _) => match &check.shown.censored {
+            Some(open) => format!("  {name} FAILS: it is censored: {open}\n"),
+            None => format!("  {name} FAILS; it may differ because: {why}\n"),
+        },
         (Verdict::Pass, true) => format!("  {name} differs: {why}\n"),
         (Verdict::Pass, false) => String::new(),
     }
@@ -92,10 +96,24 @@ fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
             format!("{}{unit} ({} .. {})", number(value), number(low), number(high))
         }
         (Some(value), _) => number(value) + &unit,
-        (None, _) => "not measured".to_owned(),
+        (None, _) => not_known(shown),
     };
     let name = shown.name.clone();
     vec![name, paper, ours, band, verdict.to_owned(), shown.source.clone()]
+}
+
+/// What is said of a number that is not known: its bounds if it is censored.
+pub(super) fn not_known(shown: &Shown) -> String {
+    if shown.censored.is_none() {
+        return "not measured".to_owned();
+    }
+    let lower = shown.lower.unwrap_or(f64::NEG_INFINITY);
+    let upper = shown.upper.unwrap_or(f64::INFINITY);
+    if lower.is_infinite() && upper.is_infinite() {
+        return "censored".to_owned();
+    }
+    let unit = if shown.unit.is_empty() { String::new() } else { format!(" {}", shown.unit) };
+    bounds(Bounds { lower, upper }) + &unit + " (censored)"
 }
 
 pub(super) fn band(shown: &Shown) -> String {

@@ -1,5 +1,6 @@
 //! The results of a sweep as tables: one row per run in the file, medians over seeds for people.
 
+use apus_sim::bounds::Bounds;
 use apus_sim::scenario::{METRICS, unit_of};
 use serde_json::Value;
 
@@ -7,12 +8,13 @@ use super::grid::{Axis, Point};
 use crate::text;
 
 /// What tables and chart show unless `--metric` says otherwise.
-pub const DEFAULT_METRICS: [&str; 6] = [
+pub const DEFAULT_METRICS: [&str; 7] = [
     "goodput_gbps",
     "loss_rate",
     "fabric_rtt_us.p50",
     "fabric_rtt_us.p99",
     "op_latency_us.p99",
+    "op_latency_us.unfinished",
     "jain",
 ];
 
@@ -24,13 +26,8 @@ pub struct Done {
     pub summary: Option<Value>,
 }
 
-/// The number that a summary has for a metric.
-pub fn metric(summary: &Value, name: &str) -> Option<f64> {
-    let path = format!("/{}", name.replace('.', "/"));
-    summary.pointer(&path)?.as_f64()
-}
-
-/// Every finished run with every metric, as CSV; empty cells where nothing was measured.
+/// Every finished run with every metric, as CSV; empty cells where nothing was measured, or where a
+/// number is censored: the columns `lower` and `upper` of its distribution then have its bounds.
 pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
     let keys = axes.iter().map(|axis| quote(&axis.key));
     let header: Vec<String> = keys
@@ -43,7 +40,8 @@ pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
         let mut cells: Vec<String> = run.point.values.iter().map(|value| quote(value)).collect();
         cells.push(quote(run.point.variant.as_deref().unwrap_or_default()));
         cells.push(run.point.setup.seed().to_string());
-        let number = |name| metric(summary, name).map_or_else(String::new, |x| x.to_string());
+        let known = |name| Bounds::of_metric(summary, name).and_then(Bounds::value);
+        let number = |name| known(name).map_or_else(String::new, |x| x.to_string());
         cells.extend(METRICS.iter().map(|name| number(name)));
         text += &(cells.join(",") + "\n");
     }
@@ -65,7 +63,7 @@ pub struct Row {
     /// The variant.
     pub variant: Option<String>,
     /// The medians, in the order of the metrics asked for.
-    pub medians: Vec<Option<f64>>,
+    pub medians: Vec<Option<Bounds>>,
 }
 
 /// Medians over the seeds of each setting, in the order of the runs.
@@ -77,24 +75,14 @@ pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
     let row = |group: &[Done]| {
         let median_of = |name: &String| {
             let summaries = group.iter().filter_map(|run| run.summary.as_ref());
-            median(summaries.filter_map(|summary| metric(summary, name)).collect())
+            let values = summaries.filter_map(|summary| Bounds::of_metric(summary, name));
+            Bounds::median(&values.collect::<Vec<_>>())
         };
         let Point { values, variant, .. } = &group[0].point;
         let medians = metrics.iter().map(median_of).collect();
         Row { values: values.clone(), variant: variant.clone(), medians }
     };
     groups.map(row).collect()
-}
-
-/// The median; the mean of the middle two of an even number.
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
 }
 
 /// The heading of a metric, with its unit.
@@ -116,21 +104,9 @@ pub fn terminal(axes: &[Axis], rows: &[Row], metrics: &[String]) -> String {
     for row in rows {
         let mut cells = row.values.clone();
         cells.extend(row.variant.clone());
-        let shown = |x: &Option<f64>| x.map_or_else(|| "-".to_owned(), text::number);
+        let shown = |x: &Option<Bounds>| x.map_or_else(|| "-".to_owned(), text::bounds);
         cells.extend(row.medians.iter().map(shown));
         lines.push(cells);
     }
     text::columns(&lines, "")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn medians_are_in_the_middle() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
-    }
 }

@@ -1,5 +1,6 @@
 //! What `apus tune` answers: two values, the curves they were read from, and why.
 
+use apus_sim::bounds::Bounds;
 use apus_sim::scenario::Setup;
 use apus_units::Span;
 use serde_json::{Map, Value, json};
@@ -8,11 +9,11 @@ use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};
-use crate::text::{columns, number};
+use crate::text::{bounds, columns, number};
 
 const P50: usize = 1;
 const P99: usize = 2;
-const LOSS: usize = 4;
+const LOSS: usize = 5;
 /// Goodput that varies by less than this over all targets does not depend on them.
 const FLAT: f64 = 0.98;
 
@@ -79,7 +80,7 @@ impl Report<'_> {
             let keeps = if curve.keeps(sample, self.keep / 100.0) { "yes" } else { "no" };
             let mark = if Some(sample.value) == curve.found { "yes <-" } else { keeps };
             let mut row = vec![sample.value.to_string(), mark.to_owned()];
-            row.extend(sample.medians.iter().map(|x| x.map_or("-".to_owned(), number)));
+            row.extend(sample.medians.iter().map(|x| x.map_or("-".to_owned(), bounds)));
             rows.push(row);
         }
         columns(&rows, "")
@@ -108,7 +109,7 @@ impl Report<'_> {
             )];
         };
         let mut reasons = Vec::new();
-        let least = curve.samples.iter().filter_map(|s| s.medians[GOODPUT]).fold(best, f64::min);
+        let least = curve.samples.iter().filter_map(|s| s.known(GOODPUT)).fold(best, f64::min);
         let below = curve.samples.iter().rev().find(|sample| sample.value < found);
         if least >= FLAT * best {
             reasons.push(format!(
@@ -181,7 +182,7 @@ impl Report<'_> {
             let samples = curve.samples.iter().map(|sample| {
                 let medians = METRICS.iter().zip(&sample.medians);
                 let medians: Map<String, Value> =
-                    medians.map(|(name, x)| ((*name).to_owned(), json!(x))).collect();
+                    medians.map(|(name, x)| ((*name).to_owned(), median_json(*x))).collect();
                 json!({
                     "value_us": sample.value.as_us_f64(),
                     "keeps": curve.keeps(sample, self.keep / 100.0),
@@ -232,7 +233,14 @@ impl Report<'_> {
 }
 
 fn median_text(sample: &Sample, index: usize) -> String {
-    sample.medians[index].map_or_else(|| "-".to_owned(), number)
+    sample.medians[index].map_or_else(|| "-".to_owned(), bounds)
+}
+
+/// A number, or its bounds if it is censored.
+fn median_json(median: Option<Bounds>) -> Value {
+    let Some(median) = median else { return Value::Null };
+    let upper = median.upper.is_finite().then_some(median.upper);
+    median.value().map_or_else(|| json!({ "lower": median.lower, "upper": upper }), Value::from)
 }
 
 fn shown(value: Option<Span>) -> String {
@@ -241,20 +249,20 @@ fn shown(value: Option<Span>) -> String {
 
 /// Why the next smaller value is too small.
 fn why_not(below: &Sample, best: f64, unloaded_us: f64) -> String {
-    let share = below.medians[GOODPUT].unwrap_or(0.0) / best * 100.0;
+    let share = below.known(GOODPUT).unwrap_or(0.0) / best * 100.0;
     format!(
         "Below it, at {}, goodput is {} % of the best: windows are cut before the queue (median {} us) \
          can cover what hosts and bursts leave idle.",
         below.value,
         number(share),
-        below.medians[P50].map_or("-".to_owned(), |p50| number(p50 - unloaded_us))
+        below.known(P50).map_or("-".to_owned(), |p50| number(p50 - unloaded_us))
     )
 }
 
 /// What the chosen value costs.
 fn cost(chosen: &Sample, best: f64, unloaded_us: f64) -> String {
-    let share = chosen.medians[GOODPUT].unwrap_or(0.0) / best * 100.0;
-    let queueing = chosen.medians[P50].map_or(0.0, |p50| p50 - unloaded_us);
+    let share = chosen.known(GOODPUT).unwrap_or(0.0) / best * 100.0;
+    let queueing = chosen.known(P50).map_or(0.0, |p50| p50 - unloaded_us);
     format!(
         "At {} goodput is {} % of the best with a median fabric RTT of {} us, {} us of it queueing, \
          p99 {} us, loss {} %.",
@@ -263,13 +271,13 @@ fn cost(chosen: &Sample, best: f64, unloaded_us: f64) -> String {
         median_text(chosen, P50),
         number(queueing),
         median_text(chosen, P99),
-        chosen.medians[LOSS].map_or("-".to_owned(), |loss| number(loss * 100.0))
+        chosen.known(LOSS).map_or("-".to_owned(), |loss| number(loss * 100.0))
     )
 }
 
 /// What twice as much would buy.
 fn price_of_more(chosen: &Sample, double: &Sample) -> String {
-    let of = |sample: &Sample, index: usize| sample.medians[index].unwrap_or(0.0);
+    let of = |sample: &Sample, index: usize| sample.known(index).unwrap_or(0.0);
     let gain = (of(double, GOODPUT) / of(chosen, GOODPUT) - 1.0) * 100.0;
     format!(
         "At {} goodput is {} % higher and the p99 of the fabric RTT {} times as long.",

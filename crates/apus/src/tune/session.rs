@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use apus_sim::Watch;
+use apus_sim::bounds::Bounds;
 use apus_sim::scenario::Setup;
 use apus_units::Span;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use super::search::{self, Next};
 use crate::batch::{self, Job};
 use crate::failure::Failure;
 use crate::store::Store;
-use crate::sweep::table::{median, metric};
 
 /// What all measurements of a call share.
 pub(super) struct Session<'a> {
@@ -60,13 +60,15 @@ impl Session<'_> {
         }
         let summaries = self.run(&setups, parameter, values)?;
         for summary in &summaries {
-            let min = metric(summary, "fabric_rtt_us.min").unwrap_or(f64::INFINITY);
-            self.unloaded_us = self.unloaded_us.min(min);
+            let min = Bounds::of_metric(summary, "fabric_rtt_us.min").and_then(Bounds::value);
+            self.unloaded_us = self.unloaded_us.min(min.unwrap_or(f64::INFINITY));
         }
         let of_value = summaries.chunks(self.seeds as usize).zip(values);
         let samples = of_value.map(|(summaries, value)| {
-            let median =
-                |name: &&str| median(summaries.iter().filter_map(|s| metric(s, name)).collect());
+            let median = |name: &&str| {
+                let values = summaries.iter().filter_map(|s| Bounds::of_metric(s, name));
+                Bounds::median(&values.collect::<Vec<_>>())
+            };
             Sample { value: *value, medians: METRICS.iter().map(median).collect() }
         });
         Ok(samples.collect())

@@ -17,11 +17,20 @@ pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
 
 /// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
 /// when one is added.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Every file of results.
-pub const TABLES: &[Table] =
-    &[summary::SUMMARY, OPS, FLOWS, PORTS, FAULTS, SAMPLES, SAMPLE_PERCENTILES, PORT_SAMPLES];
+pub const TABLES: &[Table] = &[
+    summary::SUMMARY,
+    summary::COST,
+    OPS,
+    FLOWS,
+    PORTS,
+    FAULTS,
+    SAMPLES,
+    SAMPLE_PERCENTILES,
+    PORT_SAMPLES,
+];
 
 /// All names, each once.
 #[must_use]
@@ -94,6 +103,7 @@ This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints
 |---|---|
 | `effective.toml` | the scenario with every default resolved; it runs as it is |
 | `summary.json` | the numbers of each run, and what was left out of its tables (`notes`) |
+| `cost.json` | real time, threads and events per second of each run; apart, so that equal runs have equal summaries |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
 | `faults.csv` | one row per fault of a link and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
@@ -112,9 +122,16 @@ Words that mean one thing everywhere:
 * **Wire bytes** are everything that occupies a link, preamble and gap included. **Throughput** is
   wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; bytes that
   arrive again never count.
-* The **measured phase** runs from the end of the warm-up to the end of the run. Totals are of the
-  measured phase unless they say otherwise; samples and ops are of the whole run, and `phase` says
-  which part an op belongs to.
+* The **measured phase** runs from the end of the warm-up to `duration`. Totals are of the measured
+  phase unless they say otherwise; samples and ops are of the whole run, and `phase` says which
+  part an op belongs to.
+* In the **drain** after it the load goes on until every op that was submitted in the measured phase
+  has ended, or for `drain` at most. It counts for nothing but the latencies of these ops. Open
+  loops go on with the flows that they have; a trace has no more than its messages. Workloads of which no op ended within the measured phase, like long flows, are not waited for.
+* An op that has not ended by then is **unfinished**. Its latency is at least its age, so every
+  latency and slowdown has two bounds: `lower` with the ages, `upper` with infinity. A number whose
+  bounds differ by more than 1 % is **censored**: it is `null` in JSON, empty in CSV, `>=` its lower
+  bound in text, and a check of it fails. Mean and maximum are censored by a single unfinished op.
 * **Ideal completion time** of an op: the base RTT of its pair of hosts, and its payload with the
   headers of its packets at the rate of the slowest link of the path. The **base RTT** is a full data
   packet there and an acknowledgement back, each hop storing and forwarding, that meet no other

@@ -17,8 +17,10 @@ const THROUGHPUT: &str = "wire bytes of the workload's data packets that reached
 const GOODPUT: &str =
     "payload bytes of the workload delivered once * 8 / length of the measured phase";
 const LATE: &str = "ops that failed or took longer than the workload's `deadline` / all; null \
-                    without a deadline";
-const ITS_OPS: &str = "over its ops submitted after the warm-up";
+                    without a deadline, or if `late_lower` and `late_upper` differ by over 1 %";
+const ITS_OPS: &str = "over its ops submitted in the measured phase";
+const LOWER: &str = "the same if the unfinished ops had ended with the run";
+const UPPER: &str = "the same if the unfinished ops never end; null is unbounded";
 const ITS_ACKS: &str = "over its acknowledgements of the measured phase";
 const GROUP_THROUGHPUT: &str =
     "wire bytes that the group's ports sent * 8 / length of the measured phase";
@@ -145,7 +147,7 @@ pub(super) const PARTS: &[Column] = &[
     number("workload.<name>.ops", "", "ops of the workload that completed", "sum over its flows"),
     number("workload.<name>.ops_per_s", "1/s", "`ops` / length of the measured phase", "-"),
     number("workload.<name>.ops_failed", "", "`ops` that did not succeed", "sum over its flows"),
-    number("workload.<name>.late", "", LATE, "over its ops submitted after the warm-up"),
+    number("workload.<name>.late", "", LATE, ITS_OPS),
     number(
         "workload.<name>.data_packets_sent",
         "",
@@ -170,8 +172,48 @@ pub(super) const PARTS: &[Column] = &[
         "a flow's goodput / the mean over the workload's flows",
         "over its flows, measured phase",
     ),
+    number(
+        "workload.<name>.late_lower",
+        "",
+        "the same if every unfinished op that is not late yet is in time",
+        ITS_OPS,
+    ),
+    number("workload.<name>.late_upper", "", "the same if every unfinished op is late", ITS_OPS),
     number("workload.<name>.op_latency_us.<stat>", "us", "as `op_latency_us`", ITS_OPS),
-    number("workload.<name>.slowdown.<stat>", "", "latency / ideal completion time", ITS_OPS),
+    number(
+        "workload.<name>.op_latency_us.unfinished",
+        "",
+        "as `op_latency_us.unfinished`, of the workload",
+        ITS_OPS,
+    ),
+    number(
+        "workload.<name>.op_latency_us.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        ITS_OPS,
+    ),
+    number("workload.<name>.op_latency_us.lower.<stat>", "us", LOWER, ITS_OPS),
+    number("workload.<name>.op_latency_us.upper.<stat>", "us", UPPER, ITS_OPS),
+    number(
+        "workload.<name>.slowdown.<stat>",
+        "",
+        "latency / ideal completion time; null if it is censored, as `op_latency_us`",
+        ITS_OPS,
+    ),
+    number(
+        "workload.<name>.slowdown.unfinished",
+        "",
+        "as `op_latency_us.unfinished`, of the workload",
+        ITS_OPS,
+    ),
+    number(
+        "workload.<name>.slowdown.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        ITS_OPS,
+    ),
+    number("workload.<name>.slowdown.lower.<stat>", "", LOWER, ITS_OPS),
+    number("workload.<name>.slowdown.upper.<stat>", "", UPPER, ITS_OPS),
     number("workload.<name>.fabric_rtt_us.<stat>", "us", "as `fabric_rtt_us`", ITS_ACKS),
     number("workload.<name>.end_to_end_rtt_us.<stat>", "us", "as `end_to_end_rtt_us`", ITS_ACKS),
     number("workload.<name>.endpoint_delay_us.<stat>", "us", "as `endpoint_delay_us`", ITS_ACKS),
@@ -217,4 +259,32 @@ pub(super) const PARTS: &[Column] = &[
         "as `slowdown`, of ops in the range `n` (from 0) of `sizes` in `[measure]`",
         ITS_OPS,
     ),
+    number(
+        "workload.<name>.size.<n>.op_latency_us.unfinished",
+        "",
+        "as `op_latency_us.unfinished`, of that range",
+        ITS_OPS,
+    ),
+    number(
+        "workload.<name>.size.<n>.op_latency_us.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        ITS_OPS,
+    ),
+    number("workload.<name>.size.<n>.op_latency_us.lower.<stat>", "us", LOWER, ITS_OPS),
+    number("workload.<name>.size.<n>.op_latency_us.upper.<stat>", "us", UPPER, ITS_OPS),
+    number(
+        "workload.<name>.size.<n>.slowdown.unfinished",
+        "",
+        "as `op_latency_us.unfinished`, of that range",
+        ITS_OPS,
+    ),
+    number(
+        "workload.<name>.size.<n>.slowdown.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        ITS_OPS,
+    ),
+    number("workload.<name>.size.<n>.slowdown.lower.<stat>", "", LOWER, ITS_OPS),
+    number("workload.<name>.size.<n>.slowdown.upper.<stat>", "", UPPER, ITS_OPS),
 ];

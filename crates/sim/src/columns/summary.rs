@@ -7,7 +7,7 @@ use super::table::{Column, Table, joined, number};
 /// Numbers of a run.
 pub(super) const SUMMARY: Table = Table {
     file: "summary.json",
-    row: "`{ \"schema_version\": 1, \"runs\": [...] }`, one object per run (variant); a name with dots \
+    row: "`{ \"schema_version\": 2, \"runs\": [...] }`, one object per run (variant); a name with dots \
           is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` is what was not \
           measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
           `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run, \
@@ -17,6 +17,22 @@ pub(super) const SUMMARY: Table = Table {
         &joined::<{ RUN.len() + LOSSES.len() }>(RUN, LOSSES),
         PARTS,
     ),
+};
+
+/// What runs took of the machine.
+pub(super) const COST: Table = Table {
+    file: "cost.json",
+    row: "`{ \"schema_version\": 2, \"cost\": [...] }`, one object per run in the order of \
+          summary.json. These numbers differ from run to run and from machine to machine; those of \
+          summary.json do not. `apus run --json` prints them as `cost` beside `runs`.",
+    columns: &[
+        number("name", "", "the scenario, and its variant", "-"),
+        number("seed", "", "what fixes everything random", "-"),
+        number("wall_s", "s", "real time that the run took", "-"),
+        number("threads", "", "threads that took part", "-"),
+        number("events_per_s", "1/s", "`work.events` / `wall_s`", "-"),
+        number("packet_hops_per_s", "1/s", "`work.packet_hops` / `wall_s`", "-"),
+    ],
 };
 
 /// Numbers of the run as a whole.
@@ -128,7 +144,32 @@ const RUN: &[Column] = &[
     number(
         "op_latency_us.<stat>",
         "us",
-        "submission to completion, of ops submitted after the warm-up",
+        "submission to completion, of ops submitted in the measured phase; null if it is censored: \
+         if the bounds that unfinished ops set differ by more than 1 %",
+        "over ops of the measured phase",
+    ),
+    number(
+        "op_latency_us.unfinished",
+        "",
+        "ops submitted in the measured phase that had not ended after the drain",
+        "sum over flows",
+    ),
+    number(
+        "op_latency_us.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        "maximum over flows",
+    ),
+    number(
+        "op_latency_us.lower.<stat>",
+        "us",
+        "the same if the unfinished ops had ended with the run; `count` is of all ops",
+        "over ops of the measured phase",
+    ),
+    number(
+        "op_latency_us.upper.<stat>",
+        "us",
+        "the same if the unfinished ops never end; null is unbounded",
         "over ops of the measured phase",
     ),
     number(
@@ -246,6 +287,18 @@ const RUN: &[Column] = &[
         "all switch ports together",
     ),
     number("startup.ops", "", "warm-up: ops that completed", "sum over flows"),
+    number(
+        "startup.unfinished_ops",
+        "",
+        "ops submitted in the warm-up that had not ended after the drain; no distribution has them",
+        "sum over flows",
+    ),
+    number(
+        "startup.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        "maximum over flows",
+    ),
     number("measured.seconds", "s", "measured phase: simulated length of the phase", "-"),
     number(
         "measured.data_packets_sent",
@@ -285,6 +338,48 @@ const RUN: &[Column] = &[
     ),
     number("measured.ops", "", "measured phase: ops that completed", "sum over flows"),
     number(
+        "measured.unfinished_ops",
+        "",
+        "ops submitted in the measured phase that had not ended after the drain",
+        "sum over flows",
+    ),
+    number(
+        "measured.oldest_unfinished_us",
+        "us",
+        "age of the oldest of them; 0 if there are none",
+        "maximum over flows",
+    ),
+    number(
+        "drain.seconds",
+        "s",
+        "simulated time after the measured phase, until its ops had ended",
+        "-",
+    ),
+    number("drain.limit_s", "s", "the most that it may take: `drain` in the scenario", "-"),
+    number(
+        "drain.ended_by",
+        "",
+        "complete: no op was left that is waited for; limit: `drain` was over; stuck: no packet was \
+         delivered any more; interrupted",
+        "-",
+    ),
+    number(
+        "stalled.noticed",
+        "",
+        "flows of which the peer acknowledged nothing for longer than 4 retransmission timeouts with \
+         their pace's gaps, or over 4 timeouts in a row; one timeout is enough if a link on their way is down. Looked for some \
+         30 times a run",
+        "over the whole run and its drain",
+    ),
+    number("stalled.at_end", "", "those of them that never went on", "at the end of the drain"),
+    number(
+        "stalled.flows",
+        "",
+        "the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the \
+         end), with so many `ops` under way, and the `reason` as far as it is known",
+        "-",
+    ),
+    number(
         "packets.sent",
         "",
         "packets that hosts handed to the fabric, and signals that switches made",
@@ -321,12 +416,10 @@ const RUN: &[Column] = &[
         "name of the switch port that sent most wire bytes in the measured phase",
         "-",
     ),
-    number("cost.wall_s", "s", "real time that the run took", "-"),
-    number("cost.events", "", "events of the simulator", "sum over the run"),
-    number("cost.packet_hops", "", "packets times links that they crossed", "sum over the run"),
-    number("cost.threads", "", "threads that took part", "-"),
+    number("work.events", "", "events of the simulator", "sum over the run"),
+    number("work.packet_hops", "", "packets times links that they crossed", "sum over the run"),
     number(
-        "cost.event_hash",
+        "work.event_hash",
         "",
         "hash of when each entity had an event: equal for any number of threads",
         "-",

@@ -25,11 +25,13 @@ const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
 /// Ops in order of completion.
 pub const OPS: Table = Table {
     file: "ops.csv",
-    row: "One row per op that ended, in order of completion, start-up included. An answer of a \
-          round counts as an op, from its request's submission to its last byte.",
+    row: "One row per op that was submitted before the end of the measured phase: those that \
+          ended in order of completion, then those that had not ended after the drain in order of \
+          submission. An answer of a round counts as an op, from its request's submission to its \
+          last byte.",
     columns: &[
         FLOW,
-        column("op", "", "its number within the flow", "identifies it"),
+        column("op", "", "its number within the flow; empty if it had not ended", "identifies it"),
         FROM_HOST,
         TO_HOST,
         column("kind", "", "write, read or message", "-"),
@@ -61,7 +63,8 @@ pub const OPS: Table = Table {
         column(
             "outcome",
             "",
-            "done; failed: nothing was sent; unknown: parts may have been applied",
+            "done; failed: nothing was sent; unknown: parts may have been applied; unfinished: it had \
+             not ended",
             "-",
         ),
         column("phase", "", "measured if it was submitted after the warm-up, else startup", "-"),
@@ -140,14 +143,26 @@ pub const FLOWS: Table = Table {
         column(
             "ops",
             "",
-            "ops that completed, of those that ops.csv holds",
+            "ops submitted in the measured phase that ended, of those that ops.csv holds",
             "count over the measured phase",
+        ),
+        column(
+            "unfinished_ops",
+            "",
+            "the same that had not ended after the drain",
+            "count over the measured phase",
+        ),
+        column(
+            "oldest_unfinished_us",
+            "us",
+            "age of the oldest of them; empty if there are none",
+            "maximum over the measured phase",
         ),
         column(
             "mean_slowdown",
             "",
             "slowdown as in ops.csv",
-            "mean over the flow's measured ops that ops.csv holds",
+            "mean over the flow's measured ops that ended and that ops.csv holds",
         ),
     ],
 };

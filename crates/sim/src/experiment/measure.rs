@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::bounds::Bounds;
 use crate::scenario::{Check, Reduce, Relative, Run};
 
 /// A number of an experiment: the median over the seeds, and its spread.
@@ -18,8 +19,14 @@ pub struct Shown {
     pub value: Option<f64>,
     /// The publication's number.
     pub paper: Option<f64>,
-    /// Median over the seeds; `None` if a run did not measure it.
+    /// Median over the seeds; `None` if a run did not measure it, or if it is censored.
     pub measured: Option<f64>,
+    /// Why it is censored, if it is: ops that had not ended, so that only bounds are known.
+    pub censored: Option<String>,
+    /// If it is censored, it is at least this.
+    pub lower: Option<f64>,
+    /// If it is censored, it is at most this; `None` is unbounded.
+    pub upper: Option<f64>,
     /// Unit of all numbers here.
     pub unit: String,
     /// Least accepted value.
@@ -58,9 +65,16 @@ struct Data<'a> {
 impl Data<'_> {
     fn measure(&self, check: &Check, name: String, runs: &[usize]) -> Shown {
         let seeds = self.json.first().map_or(0, Vec::len);
-        let values: Option<Vec<f64>> =
+        let bounds: Option<Vec<Bounds>> =
             (0..seeds).map(|seed| self.of_seed(check, runs, seed)).collect();
+        let bounds = bounds.unwrap_or_default();
+        let median = Bounds::median(&bounds);
+        let measured = median.and_then(Bounds::value);
+        let open = median.filter(|_| measured.is_none());
+        // The spread of a median that is known may reach to seeds that are not.
+        let values: Option<Vec<f64>> = bounds.into_iter().map(Bounds::value).collect();
         let values = values.unwrap_or_default();
+        let finite = |value: f64| value.is_finite().then_some(value);
         let one = if let [run] = runs { Some(&self.runs[*run]) } else { None };
         Shown {
             name,
@@ -68,7 +82,10 @@ impl Data<'_> {
             variant: one.and_then(|run| run.variant.clone()),
             value: one.and_then(|run| run.value),
             paper: check.paper,
-            measured: median(&values),
+            measured,
+            censored: open.map(|_| self.why_censored(check, runs)),
+            lower: open.and_then(|open| finite(open.lower)),
+            upper: open.and_then(|open| finite(open.upper)),
             unit: check.unit.clone(),
             low: check.low,
             high: check.high,
@@ -79,8 +96,8 @@ impl Data<'_> {
     }
 
     /// The value of a check in the runs with one seed.
-    fn of_seed(&self, check: &Check, runs: &[usize], seed: usize) -> Option<f64> {
-        let values: Option<Vec<f64>> = runs
+    fn of_seed(&self, check: &Check, runs: &[usize], seed: usize) -> Option<Bounds> {
+        let values: Option<Vec<Bounds>> = runs
             .iter()
             .map(|&run| {
                 let place = check.runs.iter().position(|own| *own == run);
@@ -88,44 +105,96 @@ impl Data<'_> {
                 let Some(relative) = &check.relative else { return Some(value) };
                 let base = match relative {
                     Relative::Largest => {
-                        let all: Option<Vec<f64>> = (0..self.runs.len())
+                        let all: Option<Vec<Bounds>> = (0..self.runs.len())
                             .map(|run| self.metric(run, seed, &check.metric))
                             .collect();
-                        largest(&all?)?
+                        of_each(&all?, largest)?
                     }
-                    Relative::Value => self.runs[run].value?,
+                    Relative::Value => Bounds::exact(self.runs[run].value?),
                     Relative::Own { metric } => self.metric(run, seed, metric)?,
                     Relative::Runs { runs, metric } => {
                         let own = place.and_then(|place| runs.get(place));
                         self.metric(*own.or(runs.first())?, seed, metric)?
                     }
                 };
-                let ratio = value / base;
-                ratio.is_finite().then_some(ratio)
+                let ratio = value.over(base);
+                (ratio.lower.is_finite() && !ratio.upper.is_nan()).then_some(ratio)
             })
             .collect();
         let values = values?;
         let reduced = match check.reduce {
             None => values.first().copied(),
-            Some(Reduce::Min) => smallest(&values),
-            Some(Reduce::Max) => largest(&values),
-            Some(Reduce::Mean) => Some(values.iter().sum::<f64>() / values.len() as f64),
-            Some(Reduce::Median) => median(&values),
-            Some(Reduce::Exponent) => {
-                let points =
-                    runs.iter().zip(&values).map(|(&run, y)| Some((self.runs[run].value?, *y)));
-                exponent(&points.collect::<Option<Vec<_>>>()?)
+            Some(Reduce::Min) => of_each(&values, smallest),
+            Some(Reduce::Max) => of_each(&values, largest),
+            Some(Reduce::Mean) => {
+                of_each(&values, |all| Some(all.iter().sum::<f64>() / all.len() as f64))
             }
-            Some(Reduce::Rise) => least_rise(&values),
+            Some(Reduce::Median) => Bounds::median(&values),
+            Some(Reduce::Exponent) => of_known(&values, |values| {
+                let points =
+                    runs.iter().zip(values).map(|(&run, y)| Some((self.runs[run].value?, *y)));
+                exponent(&points.collect::<Option<Vec<_>>>()?)
+            }),
+            Some(Reduce::Rise) => of_known(&values, least_rise),
         };
-        reduced.map(|value| check.in_unit(value))
+        reduced.map(|bounds| bounds.map(|value| check.in_unit(value)))
     }
 
     /// A number of a summary, by its path.
-    fn metric(&self, run: usize, seed: usize, path: &str) -> Option<f64> {
-        let summary = self.json.get(run)?.get(seed)?;
-        path.split('.').try_fold(summary, |value, key| value.get(key))?.as_f64()
+    fn metric(&self, run: usize, seed: usize, path: &str) -> Option<Bounds> {
+        Bounds::of_metric(self.json.get(run)?.get(seed)?, path)
     }
+
+    /// How many ops had not ended in the first run that leaves the metric of a check open.
+    fn why_censored(&self, check: &Check, runs: &[usize]) -> String {
+        let mut paths = vec![&check.metric];
+        if let Some(Relative::Own { metric } | Relative::Runs { metric, .. }) = &check.relative {
+            paths.push(metric);
+        }
+        let all = (0..self.runs.len()).filter(|run| runs.contains(run) || check.relative.is_some());
+        for (run, path) in all.flat_map(|run| paths.iter().map(move |path| (run, path))) {
+            for summary in self.json.get(run).into_iter().flatten() {
+                let bounds = Bounds::of_metric(summary, path);
+                if bounds.is_some_and(|bounds| bounds.value().is_none()) {
+                    return describe_unfinished(summary, path);
+                }
+            }
+        }
+        "ops had not ended".to_owned()
+    }
+}
+
+/// The same function of the lower and of the upper bounds; it must not fall where they rise.
+fn of_each(values: &[Bounds], of: impl Fn(&[f64]) -> Option<f64>) -> Option<Bounds> {
+    let all = |bound: fn(&Bounds) -> f64| values.iter().map(bound).collect::<Vec<f64>>();
+    Some(Bounds { lower: of(&all(|b| b.lower))?, upper: of(&all(|b| b.upper))? })
+}
+
+/// A function of numbers that are known; of others nothing is.
+fn of_known(values: &[Bounds], of: impl Fn(&[f64]) -> Option<f64>) -> Option<Bounds> {
+    let known: Option<Vec<f64>> = values.iter().map(|bounds| bounds.value()).collect();
+    match known {
+        Some(known) => of(&known).map(Bounds::exact),
+        None => Some(Bounds { lower: f64::NEG_INFINITY, upper: f64::INFINITY }),
+    }
+}
+
+/// "12 of 4000 ops had not ended, the oldest of them after 19000.0 us", of the distribution that `path` is in.
+#[must_use]
+pub fn describe_unfinished(summary: &Value, path: &str) -> String {
+    let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+    let parent = if parent.ends_with("_us") || parent.ends_with("slowdown") {
+        parent.to_owned()
+    } else {
+        format!("{parent}.op_latency_us")
+    };
+    let of = |name: &str| {
+        let path = format!("{parent}.{name}");
+        Bounds::of_metric(summary, &path).map_or(0.0, |bounds| bounds.lower)
+    };
+    let (open, all) = (of("unfinished"), of("lower.count"));
+    let oldest = of("oldest_unfinished_us");
+    format!("{open} of {all} ops had not ended, the oldest of them after {oldest:.1} us")
 }
 
 /// The least ratio of a value to the one before it. What follows a zero is a million times as large,
@@ -145,18 +214,6 @@ fn largest(values: &[f64]) -> Option<f64> {
     values.iter().copied().max_by(f64::total_cmp)
 }
 
-/// The median; the mean of the middle two of an even number.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-    }
-}
-
 /// The exponent b of y = a x^b through `points`, by least squares over the logarithms; `None` if they
 /// do not have two different, positive x, or not all y are positive.
 fn exponent(points: &[(f64, f64)]) -> Option<f64> {
@@ -173,7 +230,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{exponent, least_rise, median};
+    use super::{exponent, least_rise};
 
     /// 3 sqrt(x) has the exponent 1/2; by hand, (1, 1), (2, 1), (4, 4) lie around x^1.
     #[test]
@@ -194,12 +251,5 @@ mod tests {
         assert_eq!(least_rise(&[0.0, 0.0, 1.0]), Some(1.0));
         assert_eq!(least_rise(&[0.0, 1.0]), Some(1e6));
         assert_eq!(least_rise(&[1.0]), None);
-    }
-
-    #[test]
-    fn median_of_even_and_odd_numbers() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
     }
 }

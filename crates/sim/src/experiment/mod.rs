@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use serde_json::Value;
 
-pub use measure::Shown;
+pub use measure::{Shown, describe_unfinished};
 pub use runner::{Step, run_all, run_each};
 pub use verdict::{CheckResult, FULL_SEEDS, Verdict};
 

@@ -91,6 +91,9 @@ mod tests {
             value: None,
             paper: None,
             measured,
+            censored: None,
+            lower: None,
+            upper: None,
             unit: String::new(),
             low: Some(1.0),
             high: Some(2.0),
@@ -121,6 +124,17 @@ mod tests {
         assert_eq!(verdicts(&[Some(1.5), Some(2.0)], true, FULL_SEEDS), [s, s]);
         assert_eq!(verdicts(&[Some(1.5), Some(2.0)], true, 1), [p, p]);
         assert!(d.is_as_stated() && !s.is_as_stated());
+    }
+
+    /// A lower bound within the band says nothing of the number, and `differs` excuses nothing.
+    #[test]
+    fn a_censored_number_fails() {
+        let mut open = shown(None);
+        (open.censored, open.lower) = (Some("1 of 2 ops had not ended".to_owned()), Some(1.5));
+        let reason = "the testbed is another".to_owned();
+        for differs in [None, Some(&reason)] {
+            assert_eq!(judge(vec![open.clone()], differs, FULL_SEEDS)[0].verdict, Verdict::Fail);
+        }
     }
 
     #[test]

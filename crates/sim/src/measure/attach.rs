@@ -6,12 +6,14 @@ use apus_fabric::{Network, RouteError};
 use apus_wire::Header;
 
 use super::workload::{Member, WorkloadMetrics};
+use crate::op_times::{Groups, OpTimes};
 use crate::part::Part;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
 impl WorkloadMetrics {
-    /// Gives every part of the network its accumulators, if any workload has a name.
+    /// Gives every part of the network the accumulators of its ops' times, and those of named
+    /// workloads, if there are any.
     ///
     /// # Errors
     /// If the hosts of a connection cannot reach each other.
@@ -20,7 +22,11 @@ impl WorkloadMetrics {
         network: &mut Network<Header>,
         parts: &mut [Part],
     ) -> Result<(), RouteError> {
+        let groups = Groups::of(plan);
         if plan.measures.workloads.is_empty() {
+            for part in parts {
+                *part.world.op_times = OpTimes::new(plan, Arc::new([]), &groups);
+            }
             return Ok(());
         }
         let members = plan.connections.iter().enumerate().map(|(index, connection)| {
@@ -29,6 +35,7 @@ impl WorkloadMetrics {
         });
         let members: Arc<[Member]> = members.collect::<Result<_, _>>()?;
         for part in parts {
+            *part.world.op_times = OpTimes::new(plan, Arc::clone(&members), &groups);
             part.world.workloads = Some(Box::new(Self::new(plan, Arc::clone(&members))));
         }
         Ok(())

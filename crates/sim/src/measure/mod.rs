@@ -24,6 +24,6 @@ pub(crate) use ports::PortWindows;
 pub use ports::{ClassSummary, PortGroupSummary};
 pub use series::SettleSummary;
 pub(crate) use series::{Look, SeriesSampler};
-pub(crate) use workload::WorkloadMetrics;
-pub(crate) use workload_summary::summarize;
+pub(crate) use workload::{Member, WorkloadMetrics};
 pub use workload_summary::{SizeSummary, WorkloadSummary};
+pub(crate) use workload_summary::{note_times, summarize};

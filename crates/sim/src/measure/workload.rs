@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use apus_cc::Snapshot;
 use apus_transport::{Completion, Handled, Outcome};
-use apus_units::{Span, Time};
+use apus_units::Time;
 use apus_wire::Body;
 
-use super::plan::{SizeRange, Which};
+use super::plan::Which;
 use crate::metrics::Distribution;
-use crate::packets::PacketSizes;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
 /// What is known of a connection, by its number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Member {
+pub(crate) struct Member {
     /// Index of its workload, if that has a name.
-    pub(super) workload: Option<u32>,
-    pub(super) ideal: Ideal,
+    pub(crate) workload: Option<u32>,
+    pub(crate) ideal: Ideal,
 }
 
 /// Accumulators of all named workloads, over the measured phase.
@@ -26,23 +25,18 @@ pub(super) struct Member {
 pub(crate) struct WorkloadMetrics {
     pub(super) members: Arc<[Member]>,
     pub(super) tallies: Vec<Tally>,
-    sizes: Vec<SizeRange>,
-    packets: PacketSizes,
-    warmup_end: Time,
     in_warmup: bool,
 }
 
 /// What one workload has done.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pub(super) deadline: Option<Span>,
     /// Wire bytes of data packets that reached a stack.
     pub(super) wire_bytes: u64,
     pub(super) acks_sent: u64,
     pub(super) data_packets_sent: u64,
     pub(super) ops: u64,
     pub(super) ops_failed: u64,
-    pub(super) ops_late: u64,
     /// When the first and the last op of the whole run were done.
     done: Option<(Time, Time)>,
     /// Acknowledgements that showed both windows, and those that showed the endpoint's as smaller.
@@ -55,30 +49,12 @@ pub(super) struct Tally {
     pub(super) cwnd: Distribution,
     pub(super) fabric_cwnd: Distribution,
     pub(super) endpoint_cwnd: Distribution,
-    pub(super) op_latency: Distribution,
-    pub(super) slowdown: Distribution,
-    pub(super) by_size: Vec<OfSize>,
-}
-
-/// Ops of one range of sizes.
-#[derive(Clone, Debug)]
-pub(super) struct OfSize {
-    pub(super) op_latency: Distribution,
-    pub(super) slowdown: Distribution,
 }
 
 impl WorkloadMetrics {
     pub(super) fn new(plan: &Plan, members: Arc<[Member]>) -> Self {
-        let measures = &plan.measures;
-        let tally = |deadline| Tally::new(deadline, measures.sizes.len());
-        Self {
-            members,
-            tallies: measures.workloads.iter().map(|named| tally(named.deadline)).collect(),
-            sizes: measures.sizes.clone(),
-            packets: plan.sizes,
-            warmup_end: Time::ZERO + plan.warmup,
-            in_warmup: !plan.warmup.is_zero(),
-        }
+        let tallies = plan.measures.workloads.iter().map(|_| Tally::new());
+        Self { members, tallies: tallies.collect(), in_warmup: !plan.warmup.is_zero() }
     }
 
     #[inline]
@@ -129,34 +105,16 @@ impl WorkloadMetrics {
         }
     }
 
-    /// An op completed at the true time `now`; its own times are of its host's clock.
+    /// An op completed at the true time `now`.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
-        let Member { workload: Some(own), ideal } = self.members[connection as usize] else {
-            return;
-        };
+        let Some(own) = self.members[connection as usize].workload else { return };
         let done = completion.outcome == Outcome::Done;
         if done {
             self.tallies[own as usize].on_done(now, now);
         }
-        let (packets, size) = (self.packets, completion.submitted.length);
-        let latency = completion.completed_at.since(completion.submitted_at);
-        let counts = now.saturating_sub(latency) >= self.warmup_end;
-        let range = self.sizes.iter().position(|range| range.holds(size));
         let Some(tally) = self.tally(connection) else { return };
         tally.ops += 1;
         tally.ops_failed += u64::from(!done);
-        if !counts {
-            return;
-        }
-        tally.op_latency.record(latency);
-        let late = !done || tally.deadline.is_some_and(|deadline| latency > deadline);
-        tally.ops_late += u64::from(late);
-        let slowdown = ideal.slowdown(latency, size, packets);
-        tally.slowdown.record_number(slowdown);
-        if let Some(of_size) = range.and_then(|range| tally.by_size.get_mut(range)) {
-            of_size.op_latency.record(latency);
-            of_size.slowdown.record_number(slowdown);
-        }
     }
 
     /// When an op of a workload was done, in the warm-up or after it; `None` if none was.
@@ -174,18 +132,14 @@ impl WorkloadMetrics {
 }
 
 impl Tally {
-    fn new(deadline: Option<Span>, sizes: usize) -> Self {
-        let (time, window, ratio) =
-            (Distribution::of_times, Distribution::of_windows, Distribution::of_ratios);
-        let by_size = vec![OfSize { op_latency: time(), slowdown: ratio() }; sizes];
+    fn new() -> Self {
+        let (time, window) = (Distribution::of_times, Distribution::of_windows);
         Self {
-            deadline,
             wire_bytes: 0,
             acks_sent: 0,
             data_packets_sent: 0,
             ops: 0,
             ops_failed: 0,
-            ops_late: 0,
             done: None,
             both_windows: 0,
             endpoint_limited: 0,
@@ -196,9 +150,6 @@ impl Tally {
             cwnd: window(),
             fabric_cwnd: window(),
             endpoint_cwnd: window(),
-            op_latency: time(),
-            slowdown: ratio(),
-            by_size,
         }
     }
 
@@ -232,7 +183,6 @@ impl Tally {
         self.data_packets_sent += other.data_packets_sent;
         self.ops += other.ops;
         self.ops_failed += other.ops_failed;
-        self.ops_late += other.ops_late;
         if let Some((first, last)) = other.done {
             self.on_done(first, last);
         }
@@ -245,11 +195,5 @@ impl Tally {
         self.cwnd.add(&other.cwnd);
         self.fabric_cwnd.add(&other.fabric_cwnd);
         self.endpoint_cwnd.add(&other.endpoint_cwnd);
-        self.op_latency.add(&other.op_latency);
-        self.slowdown.add(&other.slowdown);
-        for (of_size, more) in self.by_size.iter_mut().zip(&other.by_size) {
-            of_size.op_latency.add(&more.op_latency);
-            of_size.slowdown.add(&more.slowdown);
-        }
     }
 }

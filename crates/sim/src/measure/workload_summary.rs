@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::plan::NamedWorkload;
 use super::workload::{Tally, WorkloadMetrics};
+use crate::bounds::Bounds;
 use crate::distribution::{DistributionSummary, jain};
 use crate::metrics::{Connection, Distribution};
+use crate::op_times::OpTimes;
 use crate::plan::Plan;
 
 /// One named workload, over the measured phase.
@@ -23,9 +25,13 @@ pub struct WorkloadSummary {
     pub ops_per_s: f64,
     /// Ops that completed without success.
     pub ops_failed: u64,
-    /// Ops that failed or took longer than the workload's deadline, over those that count in
-    /// `op_latency_us`; `null` without a deadline or ops.
+    /// Ops that failed or took longer than the workload's deadline, over those submitted in the
+    /// measured phase; `null` without a deadline or ops, or if the bounds differ by more than 1 %.
     pub late: Option<f64>,
+    /// The same if every op that had not ended, and was not late yet, was in time.
+    pub late_lower: Option<f64>,
+    /// The same if every op that had not ended was late.
+    pub late_upper: Option<f64>,
     /// Data packets that hosts sent, retransmissions included.
     pub data_packets_sent: u64,
     /// Acknowledgements that hosts sent.
@@ -87,32 +93,52 @@ pub(crate) fn summarize(
     named.enumerate().map(summary).collect()
 }
 
+/// Adds to the summaries of named workloads what their ops took.
+pub(crate) fn note_times(
+    workloads: &mut BTreeMap<String, WorkloadSummary>,
+    plan: &Plan,
+    times: &OpTimes,
+) {
+    for (named, times) in plan.measures.workloads.iter().zip(&times.named) {
+        let Some(summary) = workloads.get_mut(&named.name) else { continue };
+        summary.op_latency_us = times.latency.summary();
+        summary.slowdown = times.slowdown.summary();
+        let by_size = times.by_size.iter().enumerate().map(|(index, of_size)| {
+            let op_latency_us = of_size.latency.summary();
+            let slowdown = of_size.slowdown.summary();
+            (index.to_string(), SizeSummary { op_latency_us, slowdown })
+        });
+        summary.size = by_size.collect();
+        if let Some((lower, upper)) = times.late() {
+            summary.late = Bounds { lower, upper }.value();
+            (summary.late_lower, summary.late_upper) = (Some(lower), Some(upper));
+        }
+    }
+}
+
 impl Tally {
     /// `bytes` is what each connection delivered.
     fn summary(&self, bytes: &[f64], seconds: f64) -> WorkloadSummary {
         let per_second = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let distribution = DistributionSummary::from;
-        let by_size = self.by_size.iter().enumerate().map(|(index, of_size)| {
-            let summary = SizeSummary {
-                op_latency_us: distribution(&of_size.op_latency),
-                slowdown: distribution(&of_size.slowdown),
-            };
-            (index.to_string(), summary)
-        });
+        // Times of ops are known when the last of them has ended: `note_times`.
+        let later = || DistributionSummary::of_values(Vec::new());
         WorkloadSummary {
             throughput_gbps: per_second(self.wire_bytes as f64 * 8e-9),
             goodput_gbps: per_second(bytes.iter().sum::<f64>() * 8e-9),
             ops: self.ops,
             ops_per_s: per_second(self.ops as f64),
             ops_failed: self.ops_failed,
-            late: self.deadline.and_then(|_| share(self.ops_late, self.op_latency.count())),
+            late: None,
+            late_lower: None,
+            late_upper: None,
             data_packets_sent: self.data_packets_sent,
             acks_sent: self.acks_sent,
             jain: jain(bytes),
             flow_share: distribution(&shares(bytes)),
-            op_latency_us: distribution(&self.op_latency),
-            slowdown: distribution(&self.slowdown),
+            op_latency_us: later(),
+            slowdown: later(),
             fabric_rtt_us: distribution(&self.fabric_rtt),
             end_to_end_rtt_us: distribution(&self.end_to_end_rtt),
             endpoint_delay_us: distribution(&self.endpoint_delay),
@@ -121,7 +147,7 @@ impl Tally {
             fabric_cwnd_packets: distribution(&self.fabric_cwnd),
             endpoint_cwnd_packets: distribution(&self.endpoint_cwnd),
             endpoint_limited: share(self.endpoint_limited, self.both_windows),
-            size: by_size.collect(),
+            size: BTreeMap::new(),
         }
     }
 }

@@ -74,11 +74,7 @@ impl OpRecord {
     /// What it did, in a word.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
-        match self.kind {
-            OpKind::Write { .. } => "write",
-            OpKind::Read { .. } => "read",
-            OpKind::Message => "message",
-        }
+        kind_name(self.kind)
     }
 
     /// How it ended, in a word.
@@ -93,6 +89,28 @@ impl OpRecord {
     }
 }
 
+/// What an op does, in a word.
+fn kind_name(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Write { .. } => "write",
+        OpKind::Read { .. } => "read",
+        OpKind::Message => "message",
+    }
+}
+
+/// An op that had not ended when the run was over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OpenOpRecord {
+    /// Its connection.
+    pub flow: u32,
+    /// Payload bytes.
+    pub size: u64,
+    /// When it was submitted, or came if it waited for room.
+    pub submitted: Time,
+    /// How long ago that was.
+    pub age: Span,
+}
+
 /// A connection over the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRecord {
@@ -100,6 +118,8 @@ pub struct FlowRecord {
     pub from: HostId,
     /// Its peer.
     pub to: HostId,
+    /// What its ops do.
+    pub kind: OpKind,
     /// Its algorithm.
     pub algorithm: &'static str,
     /// What the pair could do at best, in the direction of the data.
@@ -116,6 +136,14 @@ pub struct FlowRecord {
     pub timeouts: u64,
     /// Fabric RTT samples of the measured phase.
     pub rtt: RttSum,
+}
+
+impl FlowRecord {
+    /// What its ops do, in a word.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        kind_name(self.kind)
+    }
 }
 
 /// Fabric RTTs of a flow.
@@ -285,6 +313,8 @@ pub struct Recording {
     pub sizes: crate::packets::PacketSizes,
     /// Ops in order of completion.
     pub ops: Vec<OpRecord>,
+    /// Ops that had not ended, in order of submission.
+    pub open_ops: Vec<OpenOpRecord>,
     /// All connections.
     pub flows: Vec<FlowRecord>,
     /// Hosts, then switches.

@@ -1,9 +1,9 @@
 //! What each part of the network notes as it happens.
 
 use apus_transport::{Completion, Handled};
-use apus_units::Time;
+use apus_units::{Span, Time};
 
-use super::{OpRecord, RttSum};
+use super::{OpRecord, OpenOpRecord, RttSum};
 
 /// The hooks of the packet path.
 #[derive(Debug)]
@@ -11,6 +11,10 @@ pub(crate) struct Recorder {
     limit: u64,
     pub(super) ops: Vec<OpRecord>,
     pub(super) ops_seen: u64,
+    pub(super) open: Vec<OpenOpRecord>,
+    pub(super) open_seen: u64,
+    /// Ops that were submitted from here on are left out.
+    measured_end: Time,
     /// When the last of `ops` completed.
     latest: Time,
     /// By connection.
@@ -20,7 +24,16 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(connections: usize, limit: u64) -> Self {
         let (latest, rtts) = (Time::ZERO, vec![RttSum::default(); connections]);
-        Self { limit, ops: Vec::new(), ops_seen: 0, latest, rtts }
+        Self {
+            limit,
+            ops: Vec::new(),
+            ops_seen: 0,
+            open: Vec::new(),
+            open_seen: 0,
+            measured_end: Time::MAX,
+            latest,
+            rtts,
+        }
     }
 
     /// The warm-up is over.
@@ -28,10 +41,30 @@ impl Recorder {
         self.rtts.fill(RttSum::default());
     }
 
+    /// The measured phase is over: of what is submitted from now on nothing is noted.
+    pub(crate) fn end_measured(&mut self, now: Time) {
+        self.measured_end = now;
+    }
+
+    /// An op that was submitted at the true time `now - age` has not ended at the end of the run.
+    pub(crate) fn on_unfinished(&mut self, now: Time, flow: u32, size: u64, age: Span) {
+        let submitted = now.saturating_sub(age);
+        if submitted >= self.measured_end {
+            return;
+        }
+        self.open_seen += 1;
+        self.open.push(OpenOpRecord { flow, size, submitted, age });
+        // The oldest are kept; which of them all parts together keep is decided later.
+        if self.open.len() as u64 >= self.limit.saturating_mul(2).max(1) {
+            self.open.sort_unstable_by_key(|op| (op.submitted, op.flow, op.size));
+            self.open.truncate(self.limit as usize);
+        }
+    }
+
     /// An acknowledgement may have brought an RTT.
     pub(crate) fn on_handled(&mut self, connection: u32, handled: &Handled) {
         if let Handled::Ack(Some(sample)) = handled {
-            let sum = &mut self.rtts[connection as usize];
+            let Some(sum) = self.rtts.get_mut(connection as usize) else { return };
             sum.count += 1;
             sum.sum_ps += sample.fabric_rtt.as_ps();
             sum.max = sum.max.max(sample.fabric_rtt);
@@ -40,6 +73,11 @@ impl Recorder {
 
     /// An op completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
+        let latency = completion.completed_at.since(completion.submitted_at);
+        let submitted = now.saturating_sub(latency);
+        if submitted >= self.measured_end {
+            return;
+        }
         self.ops_seen += 1;
         // Hosts take turns, so ops do not come in order of time; which of them are the first is
         // decided when all parts are put together.
@@ -47,13 +85,12 @@ impl Recorder {
             return;
         }
         self.latest = self.latest.max(now);
-        let latency = completion.completed_at.since(completion.submitted_at);
         self.ops.push(OpRecord {
             flow: connection,
             op: completion.op.get(),
             kind: completion.submitted.kind,
             size: completion.submitted.length,
-            submitted: now.saturating_sub(latency),
+            submitted,
             completed: now,
             outcome: completion.outcome,
         });

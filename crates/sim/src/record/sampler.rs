@@ -7,8 +7,8 @@ use apus_units::{FlowId, PortId, Span, Time};
 use super::ports::{choose_ports, nodes, port_records};
 use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
-    BAND, Band, Cdf, FlowRecord, FlowSample, OpRecord, PortRecord, PortSample, Quantity, Record,
-    Recording, RttSum,
+    BAND, Band, Cdf, FlowRecord, FlowSample, OpRecord, OpenOpRecord, PortRecord, PortSample,
+    Quantity, Record, Recording, RttSum,
 };
 use crate::build::PlanError;
 use crate::losses::{Causes, drops_at};
@@ -176,11 +176,11 @@ impl Sampler {
     pub(crate) fn finish(
         mut self,
         plan: &Plan,
-        parts: &mut [Part],
+        parts: &[Part],
         before: &[PortCounters],
         after: &[PortCounters],
     ) -> Recording {
-        let (ops, rtts) = self.collect_ops(parts);
+        let rtts = collect_rtts(parts, self.seats.len());
         let network = &parts[0].world.network;
         let nodes = nodes(network, plan.topology.switches.len());
         let mut ports = port_records(network, plan.duration - plan.warmup, before, after);
@@ -193,6 +193,7 @@ impl Sampler {
             FlowRecord {
                 from: connection.from,
                 to: connection.to,
+                kind: connection.kind,
                 algorithm: connection.algorithm.info().name,
                 ideal: self.ideals[index],
                 delivered: delivered(parts, index),
@@ -211,7 +212,8 @@ impl Sampler {
             warmup: Time::ZERO + plan.warmup,
             duration: plan.duration,
             sizes: plan.sizes,
-            ops,
+            ops: Vec::new(),
+            open_ops: Vec::new(),
             flows,
             nodes,
             ports,
@@ -227,32 +229,6 @@ impl Sampler {
             faults: crate::faults::of_plan(plan, &parts[0].world.network),
             notes: self.notes,
         }
-    }
-
-    /// All parts' ops in order of completion, and RTTs by connection.
-    fn collect_ops(&mut self, parts: &mut [Part]) -> (Vec<OpRecord>, Vec<RttSum>) {
-        let mut ops = Vec::new();
-        let mut rtts = vec![RttSum::default(); self.seats.len()];
-        let mut seen = 0;
-        for recorder in parts.iter_mut().filter_map(|part| part.world.recorder.take()) {
-            seen += recorder.ops_seen;
-            ops.extend(recorder.ops);
-            for (sum, more) in rtts.iter_mut().zip(recorder.rtts) {
-                sum.count += more.count;
-                sum.sum_ps += more.sum_ps;
-                sum.max = sum.max.max(more.max);
-            }
-        }
-        ops.sort_by_key(|op: &OpRecord| (op.completed, op.flow, op.op));
-        ops.truncate(self.record.ops as usize);
-        if (ops.len() as u64) < seen {
-            self.notes.push(format!(
-                "ops.csv holds the first {} of the {seen} ops that completed (more with `ops` in \
-                 `[record]`)",
-                ops.len()
-            ));
-        }
-        (ops, rtts)
     }
 
     /// Keeps the samples of the ports that carried most.
@@ -274,6 +250,60 @@ impl Sampler {
             *samples = order.iter().map(|&place| samples[place]).collect();
         }
     }
+}
+
+impl Recording {
+    /// Adds the ops of all parts, in order of completion, and then those that have not ended, in order of
+    /// submission.
+    pub(crate) fn add_ops(&mut self, parts: &mut [Part]) {
+        let (mut ops, mut open) = (Vec::new(), Vec::new());
+        let (mut seen, mut seen_open) = (0, 0);
+        for recorder in parts.iter_mut().filter_map(|part| part.world.recorder.take()) {
+            seen += recorder.ops_seen;
+            seen_open += recorder.open_seen;
+            ops.extend(recorder.ops);
+            open.extend(recorder.open);
+        }
+        ops.sort_by_key(|op: &OpRecord| (op.completed, op.flow, op.op));
+        let most = self.record.ops as usize;
+        ops.truncate(most);
+        if (ops.len() as u64) < seen {
+            self.notes.push(format!(
+                "ops.csv holds the first {} of the {seen} ops that completed (more with `ops` in \
+                 `[record]`)",
+                ops.len()
+            ));
+        }
+        open.sort_by_key(|op: &OpenOpRecord| (op.submitted, op.flow, op.size));
+        open.truncate(most);
+        if (open.len() as u64) < seen_open {
+            self.notes.push(format!(
+                "ops.csv holds the {} oldest of the {seen_open} ops that had not ended (more with \
+                 `ops` in `[record]`)",
+                open.len()
+            ));
+        }
+        if seen_open > 0 {
+            self.notes.push(format!(
+                "{seen_open} ops had not ended: ops.csv lists them as unfinished, fct.txt leaves them \
+                 out"
+            ));
+        }
+        (self.ops, self.open_ops) = (ops, open);
+    }
+}
+
+/// RTTs by connection.
+fn collect_rtts(parts: &[Part], connections: usize) -> Vec<RttSum> {
+    let mut rtts = vec![RttSum::default(); connections];
+    for recorder in parts.iter().filter_map(|part| part.world.recorder.as_ref()) {
+        for (sum, more) in rtts.iter_mut().zip(&recorder.rtts) {
+            sum.count += more.count;
+            sum.sum_ps += more.sum_ps;
+            sum.max = sum.max.max(more.max);
+        }
+    }
+    rtts
 }
 
 fn band(all: &[FlowSample], quantity: Quantity, values: &mut Vec<f64>) -> Band {

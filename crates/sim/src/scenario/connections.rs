@@ -1,5 +1,7 @@
 //! From workloads to connections; the only place where a scenario draws random numbers.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use apus_transport::OpKind;
@@ -11,16 +13,26 @@ use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
 use super::workload::{Demand, Workload};
 use crate::offered;
-use crate::plan::{ConnectionPlan, Load, OpArrival};
+use crate::plan::{ConnectionPlan, FurtherOps, Load, NextOps, OpArrival};
 use crate::random::{Purpose, Stream};
 
-/// The connections of all workloads, in their order, and which belong to which.
-pub(super) fn expand(setup: &Setup) -> (Vec<ConnectionPlan>, Vec<offered::Demand>) {
+/// The connections of all workloads, in their order.
+pub(super) struct Expanded {
+    pub(super) connections: Vec<ConnectionPlan>,
+    /// Which belong to which workload.
+    pub(super) demands: Vec<offered::Demand>,
+    /// What open loops go on with after the end of the run.
+    pub(super) further: Option<Arc<dyn FurtherOps>>,
+}
+
+/// Draws the connections of all workloads.
+pub(super) fn expand(setup: &Setup) -> Expanded {
     let most: u64 = setup.workloads.iter().map(Workload::connections).sum();
     // There are at most a million, as the reader has checked.
     let mut connections = Vec::with_capacity(most as usize);
     let mut demands = Vec::new();
     let measured = setup.named_workloads();
+    let mut further = Vec::new();
     for (index, workload) in setup.workloads.iter().enumerate() {
         let first = connections.len();
         let random = Stream::new(setup.seed, Purpose::Workload, index as u64);
@@ -42,8 +54,13 @@ pub(super) fn expand(setup: &Setup) -> (Vec<ConnectionPlan>, Vec<offered::Demand
         match &workload.demand {
             Demand::Closed(loops) => closed(workload, loops, &template, random, &mut connections),
             Demand::Poisson(poisson) => {
-                let arrivals = draw(setup, workload, poisson, index);
+                let mut senders = senders(setup, workload, poisson, index);
+                let end = instant(workload.stop.unwrap_or(setup.duration).min(setup.duration));
+                let arrivals = draw(poisson, &mut senders, end);
+                let first = connections.len();
                 open(poisson, arrivals, &template, &mut connections);
+                let (poisson, connections) = (poisson.clone(), first..connections.len());
+                further.push(Continued { poisson, senders, connections, stop: template.stop });
             }
             Demand::Rounds(rounds) => {
                 connections.extend(rounds.workers.iter().map(|&worker| ConnectionPlan {
@@ -77,7 +94,8 @@ pub(super) fn expand(setup: &Setup) -> (Vec<ConnectionPlan>, Vec<offered::Demand
             open: open_interval(workload, setup.duration),
         });
     }
-    (connections, demands)
+    let further = (!further.is_empty()).then(|| Arc::new(AllContinued(further)) as _);
+    Expanded { connections, demands, further }
 }
 
 /// When the ops of an open loop arrive; `None` for a closed loop.
@@ -119,41 +137,104 @@ fn closed(
     }
 }
 
+/// A sender of an open loop, and how far it is drawn.
+#[derive(Clone, Debug)]
+struct Sender {
+    from: u32,
+    random: Stream,
+    mean: Span,
+    /// When its next op comes.
+    next: Time,
+}
+
+/// An open loop that goes on after the end of the run, while it drains.
+#[derive(Debug)]
+struct Continued {
+    poisson: Poisson,
+    senders: Vec<Sender>,
+    /// Its connections among all.
+    connections: Range<usize>,
+    stop: Time,
+}
+
+/// All open loops of a run.
+#[derive(Debug)]
+struct AllContinued(Vec<Continued>);
+
+impl FurtherOps for AllContinued {
+    fn begin(&self, connections: &[ConnectionPlan]) -> NextOps {
+        let mut loops: Vec<_> = self.0.iter().map(|one| one.begin(connections)).collect();
+        Box::new(move |until| loops.iter_mut().flat_map(|next| next(until)).collect())
+    }
+}
+
+impl Continued {
+    /// Ops go to the connections of their pair in turn; if it has none, to those of their sender. None is
+    /// opened any more, also where each op had its own.
+    fn begin(&self, connections: &[ConnectionPlan]) -> NextOps {
+        let mut of_pair: BTreeMap<(u32, u32), (usize, Vec<u32>)> = BTreeMap::new();
+        let mut of_sender: BTreeMap<u32, (usize, Vec<u32>)> = BTreeMap::new();
+        for (index, connection) in connections[self.connections.clone()].iter().enumerate() {
+            // There are fewer than 2^32.
+            let index = (self.connections.start + index) as u32;
+            let (from, to) = (connection.from.get(), connection.to.get());
+            of_pair.entry((from, to)).or_default().1.push(index);
+            of_sender.entry(from).or_default().1.push(index);
+        }
+        let (poisson, mut senders, stop) = (self.poisson.clone(), self.senders.clone(), self.stop);
+        Box::new(move |until| {
+            let mut drawn = draw(&poisson, &mut senders, until.min(stop));
+            drawn.sort_unstable();
+            let place = |(arrival, from, to): Drawn| {
+                let own = of_pair.get_mut(&(from, to));
+                let (turn, own) = own.or_else(|| of_sender.get_mut(&from))?;
+                *turn += 1;
+                Some((own[*turn % own.len()], arrival))
+            };
+            drawn.into_iter().filter_map(place).collect()
+        })
+    }
+}
+
 /// One op of an open loop.
 type Drawn = (OpArrival, u32, u32);
 
-/// Draws the ops of an open loop, sender by sender: each has a stream of its own.
-fn draw(setup: &Setup, workload: &Workload, poisson: &Poisson, index: usize) -> Vec<Drawn> {
+/// The senders of an open loop, each with a stream of its own.
+fn senders(setup: &Setup, workload: &Workload, poisson: &Poisson, index: usize) -> Vec<Sender> {
     let rates = setup.topology.host_rates();
-    let end = instant(workload.stop.unwrap_or(setup.duration).min(setup.duration));
-    let mut drawn = Vec::new();
-    for &from in poisson.senders() {
+    let sender = |&from: &u32| {
         let entity = (index as u64 + 1) << 32 | u64::from(from);
         let mut random = Stream::new(setup.seed, Purpose::Workload, entity);
         let mean = Span::from_ps_f64(poisson.gap_s(from, &rates) * 1e12);
-        let mut at = instant(workload.start);
-        loop {
-            at = at.saturating_add(mean.mul_f64(random.exponential()));
-            if at >= end {
-                break;
-            }
+        let next = instant(workload.start).saturating_add(mean.mul_f64(random.exponential()));
+        Sender { from, random, mean, next }
+    };
+    poisson.senders().iter().map(sender).collect()
+}
+
+/// Draws the ops of an open loop that come before `end`, sender by sender.
+fn draw(poisson: &Poisson, senders: &mut [Sender], end: Time) -> Vec<Drawn> {
+    let mut drawn = Vec::new();
+    for Sender { from, random, mean, next } in senders {
+        while *next < end {
             let to = match &poisson.pairs {
                 Pairs::To { receiver, .. } => *receiver,
                 Pairs::Random(hosts) => {
                     // One of the others: the last takes the place of the sender itself.
                     let drawn = hosts[random.below(hosts.len() as u64 - 1) as usize];
-                    if drawn == from { hosts[hosts.len() - 1] } else { drawn }
+                    if drawn == *from { hosts[hosts.len() - 1] } else { drawn }
                 }
                 Pairs::OtherRacks(hosts, racks) => loop {
                     // There is one: the reader made sure of two racks.
                     let drawn = hosts[random.below(hosts.len() as u64) as usize];
-                    if racks[drawn as usize] != racks[from as usize] {
+                    if racks[drawn as usize] != racks[*from as usize] {
                         break drawn;
                     }
                 },
             };
             let size = poisson.sizes.draw(random.uniform());
-            drawn.push((OpArrival { at, size }, from, to));
+            drawn.push((OpArrival { at: *next, size }, *from, to));
+            *next = next.saturating_add(mean.mul_f64(random.exponential()));
         }
     }
     drawn

@@ -32,6 +32,7 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
     writeln!(out, "# The effective configuration of a run: every default resolved.")?;
     writeln!(out, "name = \"{}\"", setup.name)?;
     writeln!(out, "duration = \"{}\"\nwarmup = \"{}\"", setup.duration, setup.warmup)?;
+    writeln!(out, "drain = \"{}\"", setup.drain)?;
     writeln!(out, "seed = {}", setup.seed)?;
     write_topology(out, setup)?;
     let sizes = setup.sizes;

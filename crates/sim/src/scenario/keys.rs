@@ -10,6 +10,7 @@ use super::tree::Table;
 pub(super) const KEYS: &[&str] = &[
     "duration",
     "warmup",
+    "drain",
     "seed",
     "topology",
     "packets",

@@ -14,7 +14,8 @@
 //! as can be found are reported at once.
 //!
 //! # The run
-//! * `duration`, `warmup` (0s), `seed` (1), and `name` (the file's), `title`, `source`: what it
+//! * `duration`, `warmup` (0s), `drain` (`duration` less `warmup`: how much longer the run may go on,
+//!   under the same load, until the ops submitted after the warm-up have ended), `seed` (1), and `name` (the file's), `title`, `source`: what it
 //!   shows, and the publication that says so.
 //! * `[topology]`: `kind` with its counts, see [`TOPOLOGIES`]; of the hosts' links `rate`, `delay`
 //!   (one way) and `buffer` (per switch port, or "unlimited"). The other links are alike but for what

@@ -31,6 +31,7 @@ pub(super) fn read_run(
     let root = Section::new(table, "", place, problems);
     let duration = read_duration(&root);
     let warmup = read_warmup(&root, duration);
+    let drain = read_drain(&root, duration, warmup);
     let seed = read_seed(&root);
     let sizes = read_packets(root.section("packets"));
     let packet = sizes.map_or(1, |s| u64::from((s.payload + s.header).max(s.control)));
@@ -98,6 +99,7 @@ pub(super) fn read_run(
         name,
         duration,
         warmup: warmup?,
+        drain: drain?,
         seed: seed?,
         topology,
         sizes: sizes?,
@@ -130,6 +132,14 @@ fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
         root.check(warmup < duration, "warmup", message);
     }
     Some(warmup)
+}
+
+/// By default as long as the measured phase.
+fn read_drain(root: &Section<'_>, duration: Option<Span>, warmup: Option<Span>) -> Option<Span> {
+    if root.node("drain").is_none() {
+        return Some(duration?.saturating_sub(warmup?));
+    }
+    root.get("drain")
 }
 
 fn read_seed(root: &Section<'_>) -> Option<u64> {

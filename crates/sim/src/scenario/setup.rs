@@ -21,6 +21,7 @@ pub struct Setup {
     pub(super) name: String,
     pub(super) duration: Span,
     pub(super) warmup: Span,
+    pub(super) drain: Span,
     pub(super) seed: u64,
     pub(super) topology: TopologySpec,
     pub(super) sizes: PacketSizes,

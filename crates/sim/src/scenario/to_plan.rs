@@ -4,7 +4,7 @@ use apus_cc::expresspass::CreditLimit;
 use apus_fabric::{PortKind, TopologyError};
 use apus_units::ClassId;
 
-use super::connections;
+use super::connections::{self, Expanded};
 use super::fault::FaultSpec;
 use super::halves;
 use super::measure::Measure;
@@ -42,7 +42,7 @@ impl Setup {
             }
             topology = topology.with_pausable_ports();
         }
-        let (connections, demands) = connections::expand(self);
+        let Expanded { connections, demands, further } = connections::expand(self);
         Ok(Plan {
             credits,
             pfc: self.topology.pfc.clone(),
@@ -58,6 +58,8 @@ impl Setup {
             demands,
             duration: self.duration,
             warmup: self.warmup,
+            further,
+            drain: self.drain,
             sample_interval: self.measure.fair_share.map(|share| share.interval),
             fair_share_after: self.measure.fair_share.map(|share| share.after),
             measures: self.measures(),

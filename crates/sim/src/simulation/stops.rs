@@ -5,6 +5,7 @@ use apus_units::Time;
 use super::Simulation;
 use crate::measure::{GroupQueues, Look, PortWindows, SeriesSampler};
 use crate::record::Sampler;
+use crate::watch::Tell;
 
 impl Simulation {
     /// When the run stops next, for samples or for a link or a path that changes.
@@ -16,7 +17,31 @@ impl Simulation {
         let series = self.series.as_ref().map(SeriesSampler::next);
         let parts = queues.into_iter().chain(series).filter(|at| *at < Time::MAX);
         let others = recorded.into_iter().chain(changes).chain(window).chain(parts);
-        self.fair_share.next_sample().into_iter().chain(others).min()
+        let stalls = Some(self.stalls.next());
+        self.fair_share.next_sample().into_iter().chain(others).chain(stalls).min()
+    }
+
+    /// When a link or a path changes next.
+    pub(super) fn next_change(&self) -> Option<Time> {
+        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
+        changes.chain(Some(self.stalls.next())).min()
+    }
+
+    /// Looks for stalled flows, if that is due at `now`.
+    pub(super) fn look_for_stalls(&mut self, now: Time, name: &str) {
+        if self.stalls.next() == now {
+            self.look_for_stalls_now(now, name);
+        }
+    }
+
+    /// Looks for stalled flows.
+    pub(super) fn look_for_stalls_now(&mut self, now: Time, name: &str) {
+        let tell = |text: &str| {
+            if let Some(Tell(tell)) = &self.watch.tell {
+                tell(name, text);
+            }
+        };
+        self.stalls.look(now, &self.parts, &self.plan, &tell);
     }
 
     /// Ends the window of the measured ports that is due at `now`.

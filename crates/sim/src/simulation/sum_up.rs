@@ -11,7 +11,8 @@ use crate::distribution::{DistributionSummary, jain};
 use crate::faults;
 use crate::losses::Losses;
 use crate::measure::{self, PortWindows};
-use crate::summary::{Conservation, Cost, PhaseSummary, PortSummary, Summary};
+use crate::stalls::StallSummary;
+use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
 
 impl Simulation {
     /// Sums up the run from what ports had counted `before`, at the end of the warm-up, and since.
@@ -20,7 +21,6 @@ impl Simulation {
         name: &str,
         before: &[PortCounters],
         counters: &Counters,
-        cost: Cost,
     ) -> Summary {
         let plan = &self.plan;
         let network = &self.parts[0].world.network;
@@ -94,7 +94,8 @@ impl Simulation {
             endpoint_delay_us: DistributionSummary::from(&metrics.rtts().endpoint()),
             nic_rx_delay_us: DistributionSummary::from(&metrics.nic_rx_delay),
             credits: CreditSummary::new(&metrics.warm.credits),
-            op_latency_us: DistributionSummary::from(&metrics.op_latency),
+            // Known when the last op has ended.
+            op_latency_us: DistributionSummary::of_values(Vec::new()),
             jain: jain(&rates),
             fair_share_deviation: self.fair_share.worst(),
             fair_share_jain: self.fair_share.lowest_jain(),
@@ -116,12 +117,44 @@ impl Simulation {
                 in_flight: counters.in_flight(),
                 dropped_at_nic: metrics.nic_drops,
             },
-            cost,
             offered: self.offered.clone(),
             losses: Losses::default(),
             faults: faults::of_plan(plan, network),
+            drain: DrainSummary::default(),
+            stalled: StallSummary::default(),
+            work: Work::default(),
+            cost: Cost::default(),
             notes: Vec::new(),
             recording: None,
+        }
+    }
+}
+
+impl Simulation {
+    /// Adds what is known when the last op has ended, or will be waited for no longer.
+    pub(super) fn sum_up_ops(&mut self, summary: &mut Summary) {
+        let (first, others) = self.parts.split_at_mut(1);
+        let times = &mut first[0].world.op_times;
+        for part in others {
+            times.add(&part.world.op_times);
+        }
+        summary.op_latency_us = times.all.summary();
+        for (phase, open) in
+            [(&mut summary.startup, times.startup), (&mut summary.measured, times.measured)]
+        {
+            phase.unfinished_ops = open.ops;
+            phase.oldest_unfinished_us = open.oldest.as_us_f64();
+        }
+        measure::note_times(&mut summary.workload, &self.plan, times);
+    }
+
+    /// What the simulator has done so far.
+    pub(super) fn work(&self) -> Work {
+        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash));
+        Work {
+            events: self.parts.iter().map(|part| part.handled.events).sum(),
+            packet_hops: self.port_counters(self.now()).iter().map(|c| c.sent.packets).sum(),
+            event_hash: format!("{hash:016x}"),
         }
     }
 }

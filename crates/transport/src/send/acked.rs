@@ -249,8 +249,13 @@ impl SendSide {
         }
         self.set_loss_floor(end);
         self.progress_at = now;
+        let heard_at = self.heard_at;
         let rare = self.rare();
         rare.timeouts += 1;
+        if rare.silent_since != heard_at {
+            (rare.silent_since, rare.silent_timeouts) = (heard_at, 0);
+        }
+        rare.silent_timeouts = rare.silent_timeouts.saturating_add(1);
         rare.timeout_losses += u64::from(before);
         if recovery == Recovery::GoBackN {
             self.begin_again();
@@ -266,6 +271,21 @@ impl SendSide {
         if range.request {
             self.rare().requests_in_flight -= 1;
         }
+    }
+
+    /// Since when the peer has been silent while ops are under way, and how many timeouts have expired
+    /// since; `None` if no ops are under way.
+    pub(crate) fn silence(&self) -> Option<(Time, u32)> {
+        let (oldest, submitted_at) = self.open_ops().next()?;
+        let owed = self.in_flight > 0 || self.reads_waiting() > 0 || self.retransmits() > 0;
+        if !owed {
+            // Nothing that was sent is missing: it waits to send since it could have.
+            let started = oldest.length > 0 && self.last_sent_bytes > 0;
+            let sent_at = if started { self.last_sent_at } else { submitted_at };
+            return Some((self.heard_at.max(sent_at).max(submitted_at), 0));
+        }
+        let rare = self.rare.as_deref().filter(|rare| rare.silent_since == self.heard_at);
+        Some((self.heard_at, rare.map_or(0, |rare| rare.silent_timeouts)))
     }
 
     /// Since when the peer has been silent, if it owes us anything.

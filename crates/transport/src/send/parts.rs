@@ -65,4 +65,7 @@ pub(super) struct Rare {
     pub(super) fast_losses: u64,
     pub(super) timeout_losses: u64,
     pub(super) timeouts: u64,
+    /// Timeouts since the peer was last heard of, which was then.
+    pub(super) silent_timeouts: u32,
+    pub(super) silent_since: Time,
 }

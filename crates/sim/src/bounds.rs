@@ -1,0 +1,143 @@
+//! A number that is only known to lie between two bounds, because some ops had not ended.
+
+use serde_json::Value;
+
+/// Bounds that differ by at most this share count as one number. deviation: no source; below what
+/// anybody reads from a percentile, and above the 0.1 % to which percentiles are resolved.
+const CLOSE: f64 = 0.01;
+
+/// A number between two bounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// It is at least this.
+    pub lower: f64,
+    /// It is at most this; infinite if nothing bounds it.
+    pub upper: f64,
+}
+
+impl Bounds {
+    /// A number that is known.
+    #[must_use]
+    pub const fn exact(value: f64) -> Self {
+        Self { lower: value, upper: value }
+    }
+
+    /// The number, if the bounds are close enough to be one; it is then the upper one, so that ops
+    /// that have not ended never make a result look better. `None`: the number is censored.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        let close = self.lower == self.upper
+            || self.upper.is_finite() && self.upper - self.lower <= CLOSE * self.upper.abs();
+        close.then_some(self.upper)
+    }
+
+    /// The number that a summary has at `path`, as "`op_latency_us.p99`"; `None` if it was not measured.
+    #[must_use]
+    pub fn of_metric(summary: &Value, path: &str) -> Option<Self> {
+        let mut words: Vec<&str> = path.split('.').collect();
+        let last = words.pop()?;
+        let parent = words.iter().try_fold(summary, |value, key| value.get(key))?;
+        if let Some(value) = parent.get(last)?.as_f64() {
+            return Some(Self::exact(value));
+        }
+        let bound = |side: &str| match parent.get(side) {
+            Some(of_side) => of_side.get(last)?.as_f64(),
+            None => parent.get(format!("{last}_{side}"))?.as_f64(),
+        };
+        Some(Self { lower: bound("lower")?, upper: bound("upper").unwrap_or(f64::INFINITY) })
+    }
+
+    /// The median of several: that of the lower and that of the upper bounds.
+    #[must_use]
+    pub fn median(values: &[Self]) -> Option<Self> {
+        let of = |bound: fn(&Self) -> f64| median(values.iter().map(bound).collect());
+        Some(Self { lower: of(|b| b.lower)?, upper: of(|b| b.upper)? })
+    }
+
+    /// This number over another one; both are at least 0.
+    #[must_use]
+    pub fn over(self, base: Self) -> Self {
+        if self.lower == self.upper && base.lower == base.upper {
+            return Self::exact(self.lower / base.lower);
+        }
+        Self { lower: self.lower / base.upper, upper: self.upper / base.lower }
+    }
+
+    /// The same function, which never falls, of both bounds.
+    #[must_use]
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
+        Self { lower: rising(self.lower), upper: rising(self.upper) }
+    }
+}
+
+/// The median; the mean of the middle two of an even number.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Bounds;
+
+    #[test]
+    fn bounds_within_one_percent_are_one_number_and_it_is_the_upper_one() {
+        let value = |lower, upper| Bounds { lower, upper }.value();
+        assert_eq!(value(5.0, 5.0), Some(5.0));
+        assert_eq!(value(99.0, 100.0), Some(100.0));
+        assert_eq!(value(98.9, 100.0), None);
+        assert_eq!(value(5.0, f64::INFINITY), None);
+        assert_eq!(value(0.0, 0.0), Some(0.0));
+    }
+
+    #[test]
+    fn a_censored_number_is_read_with_its_bounds() {
+        let summary = json!({
+            "goodput": 3.0,
+            "late": null, "late_lower": 0.25, "late_upper": 0.5,
+            "latency": {
+                "p50": 2.0, "p99": null, "max": null, "mean": null,
+                "lower": { "p50": 2.0, "p99": 7.0, "max": 9.0, "mean": null },
+                "upper": { "p50": 2.0, "p99": 8.0, "max": null, "mean": null },
+            },
+        });
+        let of = |path| Bounds::of_metric(&summary, path).map(|b| (b.lower, b.upper));
+        assert_eq!(of("goodput"), Some((3.0, 3.0)));
+        assert_eq!(of("late"), Some((0.25, 0.5)));
+        assert_eq!(of("latency.p50"), Some((2.0, 2.0)));
+        assert_eq!(of("latency.p99"), Some((7.0, 8.0)));
+        assert_eq!(of("latency.max"), Some((9.0, f64::INFINITY)));
+        assert_eq!(of("latency.mean"), None);
+        assert_eq!(of("latency.p10"), None);
+        assert_eq!(of("nothing.p50"), None);
+    }
+
+    #[test]
+    fn median_of_even_and_odd_numbers() {
+        assert_eq!(super::median(vec![]), None);
+        assert_eq!(super::median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(super::median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    /// One of three seeds is unbounded: the median is not. Two of three: it is.
+    #[test]
+    fn a_median_is_censored_only_if_the_middle_is() {
+        let (known, open) = (Bounds::exact(4.0), Bounds { lower: 9.0, upper: f64::INFINITY });
+        let of = |values: &[Bounds]| Bounds::median(values).and_then(Bounds::value);
+        assert_eq!(of(&[Bounds::exact(2.0), open, known]), Some(4.0));
+        assert_eq!(of(&[open, open, known]), None);
+        assert_eq!(Bounds::median(&[]), None);
+        let ratio = open.over(Bounds::exact(3.0));
+        assert_eq!((ratio.lower, ratio.upper), (3.0, f64::INFINITY));
+        let ratio = known.over(open);
+        assert_eq!((ratio.lower, ratio.upper), (0.0, 4.0 / 9.0));
+    }
+}

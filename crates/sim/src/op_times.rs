@@ -1,0 +1,299 @@
+//! How long ops took, and how long those have waited that had not ended.
+//!
+//! An op counts if it was submitted within the measured phase, whenever it ends. One that has not
+//! ended when the run is over takes at least its age: it enters every distribution with two bounds,
+//! its age and infinity.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apus_transport::{Completion, Outcome};
+use apus_units::{Span, Time};
+
+use crate::distribution::DistributionSummary;
+use crate::measure::{Member, NamedWorkload, SizeRange};
+use crate::metrics::Distribution;
+use crate::packets::PacketSizes;
+use crate::plan::{ConnectionPlan, Load, Plan};
+
+/// Latencies or slowdowns of some ops.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    ended: Distribution,
+    /// The same of ops that have not ended, as if they ended now.
+    unfinished: Option<Box<Distribution>>,
+    /// Age of the oldest of them.
+    oldest: Span,
+    empty: fn() -> Distribution,
+}
+
+impl Times {
+    fn new(empty: fn() -> Distribution) -> Self {
+        Self { ended: empty(), unfinished: None, oldest: Span::ZERO, empty }
+    }
+
+    /// An op of this age has not ended; its value is at least what `record` notes.
+    fn note_unfinished(&mut self, age: Span, record: impl FnOnce(&mut Distribution)) {
+        record(self.unfinished.get_or_insert_with(|| Box::new((self.empty)())));
+        self.oldest = self.oldest.max(age);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.ended.add(&other.ended);
+        if let Some(more) = &other.unfinished {
+            self.unfinished.get_or_insert_with(|| Box::new((self.empty)())).add(more);
+        }
+        self.oldest = self.oldest.max(other.oldest);
+    }
+
+    pub(crate) fn summary(&self) -> DistributionSummary {
+        DistributionSummary::of_ops(&self.ended, self.unfinished.as_deref(), self.oldest)
+    }
+
+    /// Points of the distribution function, which does not reach 1 if ops have not ended.
+    pub(crate) fn cdf(&self) -> Vec<(f64, f64)> {
+        let ended = self.ended.count() as f64;
+        let open = self.unfinished.as_ref().map_or(0, |unfinished| unfinished.count());
+        let points = self.ended.cdf().into_iter();
+        points.map(|(value, share)| (value, share * ended / (ended + open as f64))).collect()
+    }
+}
+
+/// Ops of one range of sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct OfSize {
+    pub(crate) latency: Times,
+    pub(crate) slowdown: Times,
+}
+
+/// Ops of one named workload.
+#[derive(Debug)]
+pub(crate) struct NamedTimes {
+    deadline: Option<Span>,
+    pub(crate) latency: Times,
+    pub(crate) slowdown: Times,
+    pub(crate) by_size: Vec<OfSize>,
+    /// Ops that failed or took longer than the deadline.
+    late: u64,
+    /// Ops that have not ended: those that are late already, and those that may still be in time.
+    late_unfinished: u64,
+    undecided: u64,
+}
+
+impl NamedTimes {
+    fn new(deadline: Option<Span>, sizes: usize) -> Self {
+        let (latency, slowdown) =
+            (Times::new(Distribution::of_times), Times::new(Distribution::of_ratios));
+        let of_size = OfSize { latency: latency.clone(), slowdown: slowdown.clone() };
+        Self {
+            deadline,
+            latency,
+            slowdown,
+            by_size: vec![of_size; sizes],
+            late: 0,
+            late_unfinished: 0,
+            undecided: 0,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.latency.add(&other.latency);
+        self.slowdown.add(&other.slowdown);
+        for (own, more) in self.by_size.iter_mut().zip(&other.by_size) {
+            own.latency.add(&more.latency);
+            own.slowdown.add(&more.slowdown);
+        }
+        self.late += other.late;
+        self.late_unfinished += other.late_unfinished;
+        self.undecided += other.undecided;
+    }
+
+    /// The least and the largest share of ops that are late; `None` without a deadline or ops.
+    pub(crate) fn late(&self) -> Option<(f64, f64)> {
+        self.deadline?;
+        let late = self.late + self.late_unfinished;
+        let all = self.latency.ended.count() + self.late_unfinished + self.undecided;
+        let share = |late: u64| late as f64 / all as f64;
+        (all > 0).then(|| (share(late), share(late + self.undecided)))
+    }
+}
+
+/// Ops that had not ended when the run was over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unfinished {
+    pub(crate) ops: u64,
+    pub(crate) oldest: Span,
+}
+
+impl Unfinished {
+    fn note(&mut self, age: Span) {
+        self.ops += 1;
+        self.oldest = self.oldest.max(age);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.ops += other.ops;
+        self.oldest = self.oldest.max(other.oldest);
+    }
+}
+
+/// All that is measured of the time that ops take, in a part of the network.
+#[derive(Debug)]
+pub(crate) struct OpTimes {
+    /// By connection; empty if no workload has a name.
+    members: Arc<[Member]>,
+    /// By connection: those with ops of one kind are one group.
+    groups: Arc<[u32]>,
+    sizes: Vec<SizeRange>,
+    packets: PacketSizes,
+    warmup_end: Time,
+    /// Ops submitted from here on do not count.
+    measured_end: Time,
+    pub(crate) all: Times,
+    pub(crate) named: Vec<NamedTimes>,
+    /// By group: whether an op ended within the measured phase.
+    ending: Vec<bool>,
+    /// Of the warm-up, and of the measured phase.
+    pub(crate) startup: Unfinished,
+    pub(crate) measured: Unfinished,
+}
+
+impl OpTimes {
+    /// `members` is empty if no workload has a name.
+    pub(crate) fn new(plan: &Plan, members: Arc<[Member]>, groups: &Groups) -> Self {
+        let measures = &plan.measures;
+        let named = |named: &NamedWorkload| NamedTimes::new(named.deadline, measures.sizes.len());
+        Self {
+            members,
+            groups: Arc::clone(&groups.of),
+            sizes: measures.sizes.clone(),
+            packets: plan.sizes,
+            warmup_end: Time::ZERO + plan.warmup,
+            measured_end: Time::MAX,
+            all: Times::new(Distribution::of_times),
+            named: measures.workloads.iter().map(named).collect(),
+            ending: vec![false; groups.count],
+            startup: Unfinished::default(),
+            measured: Unfinished::default(),
+        }
+    }
+
+    /// The measured phase is over: what is submitted from now on does not count.
+    pub(crate) fn end_measured(&mut self, now: Time) {
+        self.measured_end = now;
+    }
+
+    /// Whether ops that were submitted then count.
+    pub(crate) fn counts(&self, submitted: Time) -> bool {
+        self.warmup_end <= submitted && submitted < self.measured_end
+    }
+
+    /// An op completed at the true time `now`; its own times are of its host's clock.
+    pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
+        let latency = completion.completed_at.since(completion.submitted_at);
+        if self.measured_end == Time::MAX && now >= self.warmup_end {
+            self.ending[self.groups[connection as usize] as usize] = true;
+        }
+        if !self.counts(now.saturating_sub(latency)) {
+            return;
+        }
+        self.all.ended.record(latency);
+        let size = completion.submitted.length;
+        let range = self.sizes.iter().position(|range| range.holds(size));
+        let Some((named, member)) = self.named(connection) else { return };
+        let late = completion.outcome != Outcome::Done
+            || named.deadline.is_some_and(|deadline| latency > deadline);
+        named.late += u64::from(late);
+        let slowdown = member.0.slowdown(latency, size, member.1);
+        named.latency.ended.record(latency);
+        named.slowdown.ended.record_number(slowdown);
+        if let Some(of_size) = range.and_then(|range| named.by_size.get_mut(range)) {
+            of_size.latency.ended.record(latency);
+            of_size.slowdown.ended.record_number(slowdown);
+        }
+    }
+
+    /// An op that was submitted at the true time `now - age` has not ended at the end of the run.
+    pub(crate) fn on_unfinished(&mut self, now: Time, connection: u32, size: u64, age: Span) {
+        let submitted = now.saturating_sub(age);
+        if submitted < self.warmup_end {
+            self.startup.note(age);
+        }
+        if !self.counts(submitted) {
+            return;
+        }
+        self.measured.note(age);
+        self.all.note_unfinished(age, |ages| ages.record(age));
+        let range = self.sizes.iter().position(|range| range.holds(size));
+        let Some((named, member)) = self.named(connection) else { return };
+        match named.deadline {
+            Some(deadline) if age > deadline => named.late_unfinished += 1,
+            _ => named.undecided += 1,
+        }
+        let slowdown = member.0.slowdown(age, size, member.1);
+        let note = |latency: &mut Times, slowdowns: &mut Times| {
+            latency.note_unfinished(age, |ages| ages.record(age));
+            slowdowns.note_unfinished(age, |least| least.record_number(slowdown));
+        };
+        note(&mut named.latency, &mut named.slowdown);
+        if let Some(of_size) = range.and_then(|range| named.by_size.get_mut(range)) {
+            note(&mut of_size.latency, &mut of_size.slowdown);
+        }
+    }
+
+    /// The workload of a connection, if it has a name, and what its slowdowns are computed from.
+    fn named(
+        &mut self,
+        connection: u32,
+    ) -> Option<(&mut NamedTimes, (crate::slowdown::Ideal, PacketSizes))> {
+        let Member { workload, ideal } = *self.members.get(connection as usize)?;
+        Some((&mut self.named[workload? as usize], (ideal, self.packets)))
+    }
+
+    /// Adds what another part of the network has measured; the order does not matter.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.all.add(&other.all);
+        for (named, more) in self.named.iter_mut().zip(&other.named) {
+            named.add(more);
+        }
+        self.startup.add(&other.startup);
+        self.measured.add(&other.measured);
+    }
+
+    /// By group of connections: whether an op ended within the measured phase.
+    pub(crate) fn ending(&self) -> &[bool] {
+        &self.ending
+    }
+
+    /// The group of a connection.
+    pub(crate) fn group(&self, connection: u32) -> Option<usize> {
+        self.groups.get(connection as usize).map(|&group| group as usize)
+    }
+}
+
+/// Connections whose ops are of one kind: of one workload, and with closed loops of one size. If none
+/// of a group's ops ends in the measured phase, none can be expected to soon.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// By connection.
+    of: Arc<[u32]>,
+    count: usize,
+}
+
+impl Groups {
+    /// The groups of a plan's connections.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let mut known = BTreeMap::new();
+        let group = |connection: &ConnectionPlan| {
+            let load = match connection.load {
+                Load::Closed { size, outstanding } => (0, size.get(), outstanding),
+                Load::Open(_) => (1, 0, 0),
+                Load::Round { group, .. } => (2, 0, group),
+            };
+            let next = known.len() as u32;
+            *known.entry((connection.workload, load)).or_insert(next)
+        };
+        let of: Arc<[u32]> = plan.connections.iter().map(group).collect();
+        Self { of, count: known.len() }
+    }
+}

@@ -1,0 +1,231 @@
+//! After the measured phase: the run goes on until the ops of the measured phase have ended.
+//!
+//! Load goes on as before, so that these ops meet what they would have met. Nothing is counted any
+//! more but the times of these ops. Groups of connections of which no op ended within the measured
+//! phase are not waited for: long flows, whose ops end long after the run.
+
+use apus_units::{Span, Time};
+
+use super::Simulation;
+use crate::Progress;
+use crate::host::Host;
+use crate::summary::DrainSummary;
+use crate::team::Team;
+use crate::watch::Watcher;
+
+/// The drain stops this often, relative to its length so far, to see whether ops are left.
+/// deviation: no source; at most an eighth is simulated in vain.
+const STOPS_PER_LENGTH: u64 = 8;
+/// The first stop comes after so many windows. deviation: no source; some RTTs.
+const FIRST_STOP_WINDOWS: u64 = 16;
+/// The first stop comes no sooner than this part of the measured phase. deviation: no source.
+const FIRST_STOP_SHARE: u64 = 1_000;
+
+/// What ended the drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DrainEnd {
+    /// Every op that is waited for has ended.
+    Complete,
+    /// It has taken as long as it may.
+    Limit,
+    /// No packet was delivered for as long as the watchdog allows.
+    Stuck,
+    /// Somebody ended the run, before the drain or in it.
+    Interrupted,
+}
+
+/// How the drain went.
+pub(super) struct Drained {
+    pub(super) ended_by: DrainEnd,
+    /// Why it is stuck or was interrupted.
+    pub(super) why: Option<String>,
+    limit: Span,
+    until: Time,
+}
+
+impl Drained {
+    pub(super) fn summary(&self, measured_end: Time) -> DrainSummary {
+        let ended_by = match self.ended_by {
+            DrainEnd::Complete => "complete",
+            DrainEnd::Limit => "limit",
+            DrainEnd::Stuck => "stuck",
+            DrainEnd::Interrupted => "interrupted",
+        };
+        DrainSummary {
+            seconds: self.until.since(measured_end).as_secs_f64(),
+            limit_s: self.limit.as_secs_f64(),
+            ended_by,
+        }
+    }
+}
+
+/// A source of ops: part, host of the part, source of the host.
+#[derive(Clone, Copy, Default)]
+struct Cursor {
+    part: usize,
+    host: usize,
+    source: usize,
+}
+
+impl Simulation {
+    /// Lets the ops of the measured phase, which has ended at `end`, end too. Then notes those that
+    /// have not.
+    pub(super) fn drain(
+        &mut self,
+        (name, end): (&str, Time),
+        interrupted: bool,
+        team: &mut Team,
+        watcher: &mut Watcher,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Drained {
+        for part in &mut self.parts {
+            part.world.op_times.end_measured(end);
+            // It has been summed up.
+            part.world.workloads = None;
+            if let Some(recorder) = &mut part.world.recorder {
+                recorder.end_measured(end);
+            }
+        }
+        let limit = self.plan.drain;
+        let mut drained = Drained { ended_by: DrainEnd::Interrupted, why: None, limit, until: end };
+        if !interrupted {
+            self.run_drain(&mut drained, (name, end), team, watcher, progress);
+        }
+        drained.until = self.now();
+        self.look_for_stalls_now(drained.until, name);
+        self.note_unfinished();
+        drained
+    }
+
+    fn run_drain(
+        &mut self,
+        drained: &mut Drained,
+        (name, end): (&str, Time),
+        team: &mut Team,
+        watcher: &mut Watcher,
+        progress: &mut dyn FnMut(Progress),
+    ) {
+        let waited = self.waited_groups();
+        let last = end.saturating_add(drained.limit);
+        let measured = end.since(Time::ZERO + self.plan.warmup);
+        let window = self.parts[0].world.network.smallest_delay();
+        let first =
+            (window * FIRST_STOP_WINDOWS).max(measured / FIRST_STOP_SHARE).max(Span::from_ps(1));
+        let mut cursor = Cursor::default();
+        let mut further = None;
+        loop {
+            if !self.is_waited_for(&mut cursor, &waited) {
+                drained.ended_by = DrainEnd::Complete;
+                return;
+            }
+            let now = self.now();
+            if now >= last {
+                drained.ended_by = DrainEnd::Limit;
+                return;
+            }
+            if now == end {
+                further = self.begin_further();
+            }
+            let step = first.max(now.since(end) / STOPS_PER_LENGTH);
+            let next = now.saturating_add(step).min(last);
+            if let Some(further) = &mut further {
+                self.extend_loops(further, next);
+            }
+            let stopped = self.run_changes(name, next, team, watcher, progress);
+            if let Some(why) = stopped {
+                let stuck = !watcher.is_interrupted();
+                drained.ended_by = if stuck { DrainEnd::Stuck } else { DrainEnd::Interrupted };
+                drained.why = Some(why);
+                return;
+            }
+        }
+    }
+
+    /// Runs all events before `end`, stopping on the way for links and paths that change.
+    fn run_changes(
+        &mut self,
+        name: &str,
+        end: Time,
+        team: &mut Team,
+        watcher: &mut Watcher,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Option<String> {
+        while let Some(at) = self.next_change().filter(|&at| at <= end) {
+            let stopped = self.run_until(at, team, watcher, progress);
+            if stopped.is_some() {
+                return stopped;
+            }
+            self.change_links(at);
+            self.reroutes.apply(at, &mut self.parts);
+            self.look_for_stalls(at, name);
+        }
+        self.run_until(end, team, watcher, progress)
+    }
+
+    /// By group of connections: whether an op ended within the measured phase, in any part.
+    fn waited_groups(&self) -> Vec<bool> {
+        let mut waited = self.parts[0].world.op_times.ending().to_vec();
+        for part in &self.parts[1..] {
+            for (all, one) in waited.iter_mut().zip(part.world.op_times.ending()) {
+                *all |= one;
+            }
+        }
+        waited
+    }
+
+    /// Whether an op of the measured phase that is waited for has not ended. `cursor` is at the first
+    /// source that may have one, and moves on over those that have none: those that are added do not count.
+    fn is_waited_for(&self, cursor: &mut Cursor, waited: &[bool]) -> bool {
+        while let Some(part) = self.parts.get(cursor.part) {
+            while let Some(host) = part.hosts.get(cursor.host) {
+                while cursor.source < host.application.sources() {
+                    let mut found = false;
+                    self.open_ops(host, cursor.source, |connection, _, age| {
+                        let times = &part.world.op_times;
+                        let group = times.group(connection);
+                        found |= times.counts(part.world.now.saturating_sub(age))
+                            && group.is_some_and(|group| waited[group]);
+                    });
+                    if found {
+                        return true;
+                    }
+                    cursor.source += 1;
+                }
+                *cursor = Cursor { host: cursor.host + 1, source: 0, ..*cursor };
+            }
+            *cursor = Cursor { part: cursor.part + 1, ..Cursor::default() };
+        }
+        false
+    }
+
+    /// Calls `visit` with the connection, the size and the age of each op of a source that has not ended.
+    fn open_ops(&self, host: &Host, source: usize, mut visit: impl FnMut(u32, u64, Span)) {
+        let now = self.now();
+        let times = (now, host.clocks.host.read(now));
+        host.application.open_ops(source, times, &host.endpoint, |flow, size, age| {
+            visit(host.flows[flow.index()].connection, size, age);
+        });
+    }
+
+    /// Notes every op that has not ended.
+    fn note_unfinished(&mut self) {
+        let now = self.now();
+        for index in 0..self.parts.len() {
+            let mut open = Vec::new();
+            for host in &self.parts[index].hosts {
+                for source in 0..host.application.sources() {
+                    self.open_ops(host, source, |connection, size, age| {
+                        open.push((connection, size, age));
+                    });
+                }
+            }
+            let world = &mut self.parts[index].world;
+            for (connection, size, age) in open {
+                world.op_times.on_unfinished(now, connection, size, age);
+                if let Some(recorder) = &mut world.recorder {
+                    recorder.on_unfinished(now, connection, size, age);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Open loops go on while a run drains: their ops are given to their hosts a stretch of time ahead.
+
+use std::collections::BTreeMap;
+
+use apus_units::Time;
+
+use super::Simulation;
+use crate::plan::{NextOps, OpArrival};
+
+/// Where the source of a connection's ops is: part, host of the part, source of the host.
+type Seat = (u32, u32, u32);
+
+/// The ops of open loops that are still to come.
+pub(super) struct Further {
+    next: NextOps,
+    /// By connection.
+    seats: Vec<Seat>,
+}
+
+impl Simulation {
+    /// The ops that come from here on, if there are open loops.
+    pub(super) fn begin_further(&self) -> Option<Further> {
+        let next = self.plan.further.as_ref()?.begin(&self.plan.connections);
+        let mut seats = vec![(0, 0, 0); self.plan.connections.len()];
+        for (part, in_part) in (0..).zip(&self.parts) {
+            for (place, host) in (0..).zip(&in_part.hosts) {
+                for source in 0..host.application.sources() {
+                    let flow = host.application.flow_of(source);
+                    let connection = host.flows[flow.index()].connection as usize;
+                    // An answering source is at the other end, and no open loop.
+                    if self.plan.connections[connection].from == host.id {
+                        seats[connection] = (part, place, source as u32);
+                    }
+                }
+            }
+        }
+        Some(Further { next, seats })
+    }
+
+    /// Gives hosts the ops that come before `until`.
+    pub(super) fn extend_loops(&mut self, further: &mut Further, until: Time) {
+        let mut of_source: BTreeMap<Seat, Vec<OpArrival>> = BTreeMap::new();
+        for (connection, arrival) in (further.next)(until) {
+            of_source.entry(further.seats[connection as usize]).or_default().push(arrival);
+        }
+        let now = self.now();
+        for ((part, host, source), more) in of_source {
+            let part = &mut self.parts[part as usize];
+            part.hosts[host as usize].extend(now, source as usize, more, &mut part.world);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Flows without progress: which, since when and why. They are looked for at times that the plan alone
+//! decides, so that results do not depend on who looks.
+
+use std::collections::BTreeMap;
+
+use apus_transport::Silence;
+use apus_units::{FlowId, HostId, PortId, Span, Time};
+use serde::Serialize;
+
+use crate::host::Host;
+use crate::part::Part;
+use crate::plan::{FaultKind, Plan};
+
+/// A flow is stalled if its peer has acknowledged nothing for longer than so many of its current
+/// retransmission timeouts with the gaps of its pace, or over so many timeouts in a row; one timeout is
+/// enough if a link on its way is down.
+/// deviation: no source; RFC 9293 §3.8.3 gives notice of a connection after 3 retransmissions.
+pub const STALLED_RTOS: u32 = 4;
+
+/// How often a run looks for stalled flows, at most and at least, and how many looks at a flow it may
+/// cost in all. deviation: no source; 20 million looks take a second.
+const MOST_LOOKS: u64 = 32;
+const LEAST_LOOKS: u64 = 4;
+const ALL_LOOKS: u64 = 20_000_000;
+
+/// Most flows that results name.
+const NAMED: usize = 16;
+/// Most flows that are told of while the run goes on.
+const TOLD: usize = 5;
+
+/// A flow that made no progress for a time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StalledFlow {
+    /// The connection.
+    pub flow: u32,
+    /// The host that waits.
+    pub host: u32,
+    /// Its peer.
+    pub peer: u32,
+    /// Since when the peer has acknowledged nothing.
+    pub since_us: f64,
+    /// When it was seen to go on; `null` if it never was.
+    pub until_us: Option<f64>,
+    /// Ops that it had under way when it was noticed.
+    pub ops: usize,
+    /// Why, as far as it is known.
+    pub reason: String,
+}
+
+/// Flows that made no progress for a time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct StallSummary {
+    /// How many.
+    pub noticed: u64,
+    /// How many of them were stalled when the run was over, its drain included.
+    pub at_end: u64,
+    /// The first of them, in order of discovery.
+    pub flows: Vec<StalledFlow>,
+}
+
+/// Looks for stalled flows in the course of a run.
+pub(crate) struct Stalls {
+    every: Span,
+    next: Time,
+    known: BTreeMap<(HostId, FlowId), Known>,
+    flows: Vec<StalledFlow>,
+    told: usize,
+}
+
+/// What is known of a flow that was stalled at some time.
+struct Known {
+    /// Whether it still is.
+    stalled: bool,
+    /// When it had last made progress, on its host's clock: while that is so, it is stalled.
+    since: Time,
+    /// Its place among the flows that are named.
+    place: Option<usize>,
+}
+
+impl Stalls {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let flows = (plan.connections.len() as u64).max(1);
+        let looks = (ALL_LOOKS / flows).clamp(LEAST_LOOKS, MOST_LOOKS);
+        let every = (plan.duration / looks).max(Span::from_ps(1));
+        let next = Time::ZERO.saturating_add(every);
+        Self { every, next, known: BTreeMap::new(), flows: Vec::new(), told: 0 }
+    }
+
+    /// When to look next.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Looks at all flows; `tell` hears of each that is found for the first time, but not of all if they
+    /// are many.
+    pub(crate) fn look(&mut self, now: Time, parts: &[Part], plan: &Plan, tell: &dyn Fn(&str)) {
+        if now >= self.next {
+            self.next = now.saturating_add(self.every);
+        }
+        self.known.values_mut().for_each(|known| known.stalled = false);
+        let before = self.known.len();
+        let broken = down(now, plan).next().is_some();
+        for part in parts {
+            for host in &part.hosts {
+                let local = host.clocks.host.read(now);
+                for index in 0..host.flows.len() {
+                    let id = FlowId::new(index as u32);
+                    let Some(silence) = host.endpoint.silence(id) else { continue };
+                    let cut = || {
+                        broken
+                            && local.since(silence.since) > silence.rto
+                            && broken_link(now, parts, plan, host, id).is_some()
+                    };
+                    if self.is_still(host.id, id, &silence) || is_stalled(&silence, local) || cut()
+                    {
+                        self.note((now, local), parts, plan, (host, id), &silence, tell);
+                    }
+                }
+            }
+        }
+        for known in self.known.values() {
+            let Some(flow) = known.place.map(|place| &mut self.flows[place]) else { continue };
+            let ended = Some(now.since(Time::ZERO).as_us_f64());
+            flow.until_us = if known.stalled { None } else { flow.until_us.or(ended) };
+        }
+        if before <= TOLD && self.known.len() > TOLD && self.told == TOLD {
+            self.told += 1;
+            tell("more flows make no progress; the results count them");
+        }
+    }
+
+    /// Whether a flow was stalled at the last look, and has made no progress since.
+    fn is_still(&self, host: HostId, flow: FlowId, silence: &Silence) -> bool {
+        let known = self.known.get(&(host, flow));
+        known.is_some_and(|known| known.since == silence.since)
+    }
+
+    fn note(
+        &mut self,
+        (now, local): (Time, Time),
+        parts: &[Part],
+        plan: &Plan,
+        (host, id): (&Host, FlowId),
+        silence: &Silence,
+        tell: &dyn Fn(&str),
+    ) {
+        let key = (host.id, id);
+        if let Some(known) = self.known.get_mut(&key) {
+            (known.stalled, known.since) = (true, silence.since);
+            return;
+        }
+        let place = self.flows.len();
+        let named = place < NAMED;
+        let place = named.then_some(place);
+        self.known.insert(key, Known { stalled: true, since: silence.since, place });
+        if !named {
+            return;
+        }
+        let flow = &host.flows[id.index()];
+        let since = now.saturating_sub(local.since(silence.since));
+        let stalled = StalledFlow {
+            flow: flow.connection,
+            host: host.id.get(),
+            peer: flow.peer.get(),
+            since_us: since.since(Time::ZERO).as_us_f64(),
+            until_us: None,
+            ops: host.endpoint.ops_under_way(id).unwrap_or(0),
+            reason: reason(now, parts, plan, host, id),
+        };
+        if self.told < TOLD {
+            self.told += 1;
+            tell(&stalled.to_string());
+        }
+        self.flows.push(stalled);
+    }
+
+    pub(crate) fn summary(&self) -> StallSummary {
+        StallSummary {
+            noticed: self.known.len() as u64,
+            at_end: self.known.values().filter(|known| known.stalled).count() as u64,
+            flows: self.flows.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for StalledFlow {
+    /// "flow 3 (host 1 -> host 2): no progress since 300 us, 1 ops under way: the link h1 -> switch 0 is
+    /// down since 300us".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { flow, host, peer, since_us, until_us, ops, reason } = self;
+        write!(f, "flow {flow} (host {host} -> host {peer}): no progress from {since_us:.1} us")?;
+        if let Some(until) = until_us {
+            write!(f, " to {until:.1} us at most")?;
+        } else {
+            f.write_str(" on")?;
+        }
+        write!(f, ", {ops} ops under way: {reason}")
+    }
+}
+
+fn is_stalled(silence: &Silence, local: Time) -> bool {
+    let patience = silence.rto.saturating_add(silence.gap) * u64::from(STALLED_RTOS);
+    silence.timeouts_in_a_row >= STALLED_RTOS || local.since(silence.since) > patience
+}
+
+/// Why a flow with ops under way makes no progress, as far as it is known.
+pub(crate) fn reason(now: Time, parts: &[Part], plan: &Plan, host: &Host, id: FlowId) -> String {
+    if let Some((name, since)) = broken_link(now, parts, plan, host, id) {
+        let since = since.since(Time::ZERO);
+        return format!("the link {name} is down since {since}");
+    }
+    let local = host.clocks.host.read(now);
+    let timeouts = host.endpoint.silence(id).map_or(0, |silence| silence.timeouts_in_a_row);
+    let Some(waiting) = host.endpoint.waiting(local, id) else { return "unknown".to_owned() };
+    match (waiting.needs_credit, timeouts, waiting.next_packet) {
+        (true, ..) => "it waits for credits".to_owned(),
+        (_, 1.., Some(at)) if at > local => format!(
+            "{timeouts} timeouts in a row, and the next packet waits {:.1} us for its pace",
+            at.since(local).as_us_f64()
+        ),
+        (_, 1.., _) => format!("{timeouts} timeouts in a row without an acknowledgement"),
+        (_, 0, Some(at)) if at > local => {
+            format!("the next packet waits {:.1} us for its pace", at.since(local).as_us_f64())
+        }
+        (_, 0, Some(_)) => "its packets wait for the NIC".to_owned(),
+        (_, 0, None) => "nothing of what is in flight was acknowledged".to_owned(),
+    }
+}
+
+/// The ports whose links are down, and since when.
+fn down(now: Time, plan: &Plan) -> impl Iterator<Item = (PortId, Time)> {
+    let faults = plan.faults.iter().filter(|fault| fault.kind == FaultKind::Down);
+    let faults = faults.filter(move |fault| fault.at <= now && now < fault.until);
+    faults.map(|fault| (fault.port, fault.at))
+}
+
+/// The first link on a flow's way there or back that is down, and since when.
+fn broken_link(
+    now: Time,
+    parts: &[Part],
+    plan: &Plan,
+    host: &Host,
+    id: FlowId,
+) -> Option<(String, Time)> {
+    let is_down = |port: PortId| down(now, plan).find(|(other, _)| *other == port);
+    let part_of =
+        |id: HostId| parts.iter().find(|part| part.hosts.iter().any(|host| host.id == id));
+    let flow = &host.flows[id.index()];
+    let there = part_of(host.id)?.world.network.route_ports(flow.route);
+    let far = part_of(flow.peer)?;
+    let peer = far.hosts.iter().find(|host| host.id == flow.peer)?;
+    let back = peer.flows.iter().find(|other| other.connection == flow.connection)?;
+    let back = far.world.network.route_ports(back.route);
+    let (port, since) = there.into_iter().chain(back).find_map(is_down)?;
+    Some((far.world.network.port_name(port), since))
+}
