@@ -195,6 +195,8 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
 
 #[cfg(test)]
 mod tests {
+    use apus_cc::Origin;
+
     use super::*;
 
     fn scenarios(quick: bool) -> Vec<Scenario> {
@@ -216,6 +218,33 @@ mod tests {
             assert_eq!(!scenario.checks.is_empty(), experiment, "{name}");
             assert!(scenario.source.is_some() || !experiment, "{name}");
         }
+    }
+
+    /// Reproductions state their parameters: a rule that derives a parameter from the network changes
+    /// none of them.
+    #[test]
+    fn experiments_run_with_explicit_or_default_parameters() {
+        let mut derived = Vec::new();
+        for (scenario, name) in scenarios(false).iter().zip(names()) {
+            if !experiments().any(|known| known == name) {
+                continue;
+            }
+            let all = scenario.runs.iter().flat_map(|run| run.setup.algorithms());
+            for (label, config) in all {
+                for parameter in config.parameters() {
+                    let info = config.info().parameters.iter().find(|p| p.name == parameter.name);
+                    let default = info.and_then(|info| info.default_in(config.profile()));
+                    let value = &parameter.value;
+                    if let Origin::Derived(_) = parameter.origin
+                        && default.is_some_and(|default| default.value != value)
+                    {
+                        derived.push(format!("{name}: {label} {} {value}", parameter.name));
+                    }
+                }
+            }
+        }
+        derived.dedup();
+        assert!(derived.is_empty(), "{derived:#?}");
     }
 
     /// Every scenario file is listed here, and every listed file is one.

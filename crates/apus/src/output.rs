@@ -55,7 +55,7 @@ impl OutputDir {
                 Some(variant) if scenario.runs.len() > 1 => format!("effective-{variant}.toml"),
                 _ => "effective.toml".to_owned(),
             };
-            self.write(&name, &run.setup.to_toml())?;
+            self.write(&name, &run.setup.to_annotated_toml())?;
         }
         Ok(())
     }

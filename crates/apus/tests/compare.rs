@@ -120,3 +120,116 @@ fn what_cannot_be_compared_is_refused() {
     let stderr = String::from_utf8_lossy(&apus(&folder, &metric).stderr).into_owned();
     assert!(stderr.contains("did you mean `jain`?"), "{stderr}");
 }
+
+/// Four links of 5 us at 100 Gb/s: an unloaded RTT of 20.679 04 us.
+const FABRIC: &str = r#"
+duration = "3ms"
+warmup = "1ms"
+topology = { kind = "star", hosts = 5, rate = "100Gbps", delay = "5us", buffer = "4MB" }
+algorithm = { name = "swift", base_target = "20us" }
+[[workload]]
+name = "writes"
+kind = "incast"
+size = "64kB"
+"#;
+
+/// The named entry of a list of JSON objects.
+#[track_caller]
+fn entry<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
+    let list = list.as_array().expect("list");
+    list.iter().find(|one| one[key] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn the_files_own_parameters_give_the_same_numbers_by_run_and_compare() {
+    let folder = folder("own");
+    fs::write(folder.join("mine.toml"), FABRIC).expect("file");
+    let compare = |set: &str| {
+        let arguments = [
+            "compare",
+            "mine.toml",
+            "--algorithms",
+            "swift",
+            "--seeds",
+            "1",
+            "--json",
+            "--set",
+            set,
+        ];
+        let json = json(&apus(&folder, &arguments));
+        json["algorithms"][0].clone()
+    };
+    let compared = compare("seed=1");
+    let run = json(&apus(&folder, &["run", "mine.toml", "--json"]))["runs"][0].clone();
+    for (name, pointer) in [
+        ("goodput_gbps", "/goodput_gbps"),
+        ("fabric_rtt_us.p99", "/fabric_rtt_us/p99"),
+        ("op_latency_us.p50", "/op_latency_us/p50"),
+        ("jain", "/jain"),
+    ] {
+        let (a, b) = (&compared["metrics"][name]["median"], run.pointer(pointer));
+        assert!(a.is_number(), "{name}");
+        assert_eq!(a.as_f64(), b.and_then(Value::as_f64), "{name}");
+    }
+    let target = entry(&compared["parameters"], "name", "base_target");
+    assert_eq!((&target["value"], &target["origin"]), (&"20us".into(), &"set".into()));
+    // A parameter of the file decides: with another one the numbers differ.
+    let other = compare("swift.base_target=60us");
+    assert_ne!(other["metrics"]["fabric_rtt_us.p50"], compared["metrics"]["fabric_rtt_us.p50"]);
+}
+
+#[test]
+fn parameters_follow_from_the_network_in_run_and_compare_alike() {
+    let folder = folder("derived");
+    fs::write(folder.join("mine.toml"), FABRIC).expect("file");
+    let arguments = [
+        "compare",
+        "mine.toml",
+        "--algorithms",
+        "swift,hpcc,dcqcn",
+        "--seeds",
+        "1",
+        "--set",
+        "dcqcn.k_min=7kB",
+    ];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    let line = |words: &[&str]| {
+        let found = text.lines().find(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found.is_some(), "{words:?} are not in {text}");
+    };
+    line(&["hpcc", "base_rtt", "20679.04ns", "derived: the unloaded RTT", "HPCC §"]);
+    line(&["swift", "base_target", "20us", "set by you"]);
+    // 200 kB at 40 Gb/s.
+    line(&["dcqcn", "k_max", "500kB", "derived:"]);
+    line(&["dcqcn", "k_min", "7kB", "set by you"]);
+    let run =
+        apus(&folder, &["run", "mine.toml", "--out", "out", "--set", "algorithm={name=\"hpcc\"}"]);
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let effective = fs::read_to_string(folder.join("out/effective.toml")).expect("file");
+    let line = effective.lines().find(|line| line.starts_with("base_rtt")).expect("base_rtt");
+    assert!(line.starts_with("base_rtt = \"20679.04ns\" # derived: the unloaded RTT"), "{line}");
+}
+
+#[test]
+fn several_of_one_name_are_chosen_by_label() {
+    let folder = folder("labels");
+    let text = FABRIC.replace(
+        "algorithm = { name = \"swift\", base_target = \"20us\" }",
+        "algorithm = { near = { name = \"swift\", base_target = \"20us\" }, \
+         far = { name = \"swift\", base_target = \"40us\" } }",
+    );
+    let workload = |label: &str| {
+        format!("algorithm = \"{label}\"\n[[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n")
+    };
+    let text = text + &workload("near") + "algorithm = \"far\"\n";
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let output = apus(&folder, &["compare", "mine.toml", "--algorithms", "swift"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("choose one by its label (near, far)"), "{stderr}");
+    let arguments = ["compare", "mine.toml", "--algorithms", "near,far", "--seeds", "1", "--json"];
+    let compared = json(&apus(&folder, &arguments));
+    for (index, value) in [(0, "20us"), (1, "40us")] {
+        let parameters = &compared["algorithms"][index]["parameters"];
+        assert_eq!(entry(parameters, "name", "base_target")["value"], value);
+    }
+}

@@ -16,6 +16,7 @@ pub mod constant;
 pub mod cubic;
 pub mod dcqcn;
 pub mod dctcp;
+mod derivation;
 pub mod dx;
 mod event;
 pub mod expresspass;
@@ -36,7 +37,9 @@ pub mod swift;
 mod switch;
 mod telemetry;
 pub mod timely;
+mod tunable;
 
+pub use derivation::{Derivation, NetworkInfo, Origin, Parameter};
 pub use event::{
     AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, PacketSizeEvent, SendInfo,
     SignalEvent, TimeoutEvent,
@@ -55,3 +58,4 @@ pub use switch::{
     ClassView, Given, PortView, Signal, SwitchAlgorithm, SwitchHalf, SwitchInfo, Verdict,
 };
 pub use telemetry::{HopTelemetry, MAX_TELEMETRY_HOPS, Telemetry};
+pub use tunable::{Range, Tunable, TunedSetting};

@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 
 use crate::expresspass::CreditLimit;
 use crate::{
-    AlgorithmInfo, FlowInfo, ReceiverAlgorithm, Sender, SettingError, Settings, SwitchAlgorithm,
-    SwitchInfo,
+    AlgorithmInfo, Derivation, FlowInfo, ReceiverAlgorithm, Sender, SettingError, Settings,
+    SwitchAlgorithm, SwitchInfo, Tunable,
 };
 
 /// A sender half that the table can build by name.
@@ -14,6 +14,10 @@ pub trait Registered: Sender + Sized {
     type Params;
     /// Its name, profiles and parameters.
     const INFO: AlgorithmInfo;
+    /// Rules that set parameters from the network, in the order in which they apply.
+    const DERIVED: &'static [Derivation] = &[];
+    /// What a search for its best operating point varies, one entry per profile at most.
+    const TUNED: &'static [Tunable] = &[];
 
     /// Reads its parameters, and says which ones are without effect.
     ///

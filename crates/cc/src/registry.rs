@@ -12,10 +12,10 @@ use apus_units::{Span, Time, suggestion};
 
 use crate::expresspass::CreditLimit;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
-    LossEvent, PacketSizeEvent, ReceiverAlgorithm, Registered, SendInfo, Sender, SenderControl,
-    SettingError, Settings, SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm,
-    SwitchInfo, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, Derivation,
+    FlowInfo, LossEvent, NetworkInfo, Origin, PacketSizeEvent, Parameter, ReceiverAlgorithm,
+    Registered, SendInfo, Sender, SenderControl, SettingError, Settings, SignalEvent, Snapshot,
+    StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent, Tunable,
 };
 
 /// Every algorithm of the table.
@@ -35,15 +35,56 @@ pub fn build(
     profile: Option<&str>,
     settings: &[(&str, &str)],
 ) -> Result<AlgorithmConfig, SettingError> {
-    let Some(index) = TABLE.iter().position(|info| info.name == name) else {
+    build_for(name, profile, settings, None)
+}
+
+/// The same for a network: parameters that depend on it and that `settings` does not set follow from
+/// the algorithm's rules ([`derivations`]) instead of the profile's defaults.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_for(
+    name: &str,
+    profile: Option<&str>,
+    settings: &[(&str, &str)],
+    network: Option<&NetworkInfo>,
+) -> Result<AlgorithmConfig, SettingError> {
+    let Some(index) = position(name) else {
         let hint = suggestion(name, TABLE.iter().map(|info| info.name));
         return Err(SettingError::of_name(format!("there is no algorithm `{name}`{hint}")));
     };
     let info = &TABLE[index];
     let mut settings = Settings::read(info, profile, settings)?;
+    if let Some(network) = network {
+        settings.derive(DERIVED[index], network)?;
+    }
     let params = SharedParams::read(index, &mut settings)?;
-    let (profile, effective) = (settings.profile(), settings.effective());
-    Ok(AlgorithmConfig(Arc::new(Shared { params, info, profile, effective })))
+    let (profile, parameters) = (settings.profile(), settings.parameters());
+    let network = network.copied();
+    Ok(AlgorithmConfig(Arc::new(Shared { params, info, profile, parameters, network })))
+}
+
+fn position(name: &str) -> Option<usize> {
+    TABLE.iter().position(|info| info.name == name)
+}
+
+/// The rules by which an algorithm's parameters follow from the network; none if there is no such
+/// algorithm.
+#[must_use]
+pub fn derivations(name: &str) -> &'static [Derivation] {
+    position(name).map_or(&[], |index| DERIVED[index])
+}
+
+/// What a search varies of an algorithm in a profile.
+#[must_use]
+pub fn tunable(name: &str, profile: &str) -> Option<&'static Tunable> {
+    tunables(name).iter().find(|tunable| tunable.profiles.contains(&profile))
+}
+
+/// What a search varies of an algorithm, by profile.
+#[must_use]
+pub fn tunables(name: &str) -> &'static [Tunable] {
+    position(name).map_or(&[], |index| TUNED[index])
 }
 
 /// An algorithm with its parameters, from which senders of flows are made. Cheap to clone.
@@ -56,7 +97,8 @@ struct Shared {
     params: SharedParams,
     info: &'static AlgorithmInfo,
     profile: &'static str,
-    effective: Vec<(&'static str, String)>,
+    parameters: Vec<Parameter>,
+    network: Option<NetworkInfo>,
 }
 
 impl AlgorithmConfig {
@@ -111,7 +153,37 @@ impl AlgorithmConfig {
     /// Every parameter in force with its value, in a form that [`build`] reads back.
     #[must_use]
     pub fn effective(&self) -> Vec<(&'static str, String)> {
-        self.0.effective.clone()
+        self.parameters().iter().map(|one| (one.name, one.value.clone())).collect()
+    }
+
+    /// Every parameter in force, with its value and where that comes from.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.0.parameters
+    }
+
+    /// The network from which parameters were derived, if any was needed.
+    #[must_use]
+    pub fn network(&self) -> Option<&NetworkInfo> {
+        self.0.network.as_ref()
+    }
+
+    /// The same with `changes`: what else the user set stays, except the parameters of `dropped`, and
+    /// what was derived is derived again.
+    ///
+    /// # Errors
+    /// As [`build`].
+    pub fn changed(
+        &self,
+        changes: &[(&str, &str)],
+        dropped: &[&str],
+    ) -> Result<Self, SettingError> {
+        let set = self.parameters().iter().filter(|one| matches!(one.origin, Origin::Set));
+        let kept = set.map(|one| (one.name, one.value.as_str())).filter(|(name, _)| {
+            !dropped.contains(name) && changes.iter().all(|(changed, _)| changed != name)
+        });
+        let settings: Vec<(&str, &str)> = kept.chain(changes.iter().copied()).collect();
+        build_for(self.info().name, Some(self.profile()), &settings, self.network())
     }
 }
 
@@ -124,6 +196,8 @@ macro_rules! algorithms {
         }
 
         const TABLE: &[AlgorithmInfo] = &[$(<$sender as Registered>::INFO),+];
+        const DERIVED: &[&[Derivation]] = &[$(<$sender as Registered>::DERIVED),+];
+        const TUNED: &[&[Tunable]] = &[$(<$sender as Registered>::TUNED),+];
 
         #[derive(Clone, Debug)]
         enum SharedParams {

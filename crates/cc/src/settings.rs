@@ -11,6 +11,8 @@ use apus_units::{Bytes, ParseQuantityError, Rate, Span, suggestion};
 
 use crate::rtt;
 
+use crate::{Derivation, NetworkInfo, Origin, Parameter};
+
 /// What an algorithm is and which parameters it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct AlgorithmInfo {
@@ -254,7 +256,13 @@ pub struct Settings {
 struct Entry {
     name: &'static str,
     value: Value,
-    explicit: bool,
+    origin: Origin,
+}
+
+impl Entry {
+    fn is_set(&self) -> bool {
+        matches!(self.origin, Origin::Set)
+    }
 }
 
 impl Settings {
@@ -279,7 +287,7 @@ impl Settings {
         for info in algorithm.parameters {
             if let Some(default) = info.default_in(profile) {
                 let value = info.read(default.value)?;
-                entries.push(Entry { name: info.name, value, explicit: false });
+                entries.push(Entry { name: info.name, value, origin: Origin::Default });
             }
         }
         let mut read = Self { algorithm, profile, entries };
@@ -306,11 +314,41 @@ impl Settings {
             );
             return Err(SettingError::at(name, message));
         };
-        if entry.explicit {
+        if entry.is_set() {
             return Err(SettingError::at(name, format!("`{name}` is set twice")));
         }
-        *entry = Entry { name: info.name, value, explicit: true };
+        *entry = Entry { name: info.name, value, origin: Origin::Set };
         Ok(())
+    }
+
+    /// Sets what the user did not set by `rules`, in their order, as far as they hold in the profile.
+    ///
+    /// # Errors
+    /// If a rule gives a value of the wrong kind, which is a mistake in the algorithm's code.
+    pub fn derive(
+        &mut self,
+        rules: &'static [Derivation],
+        network: &NetworkInfo,
+    ) -> Result<(), SettingError> {
+        for rule in rules.iter().filter(|rule| rule.profiles.contains(&self.profile)) {
+            if self.is_set(rule.parameter) {
+                continue;
+            }
+            let text = (rule.value)(network, self);
+            let info = self.algorithm.parameters.iter().find(|info| info.name == rule.parameter);
+            let Some(info) = info else { continue };
+            let value = info.read(&text)?;
+            for entry in self.entries.iter_mut().filter(|entry| entry.name == rule.parameter) {
+                *entry = Entry { name: entry.name, value, origin: Origin::Derived(rule) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the user set a parameter.
+    #[must_use]
+    pub fn is_set(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name && entry.is_set())
     }
 
     /// States that `names` have no effect because of `reason`.
@@ -318,7 +356,7 @@ impl Settings {
     /// # Errors
     /// If the user set one of them: a setting without effect is a mistake.
     pub fn without_effect(&mut self, names: &[&str], reason: &str) -> Result<(), SettingError> {
-        if let Some(entry) = self.entries.iter().find(|e| e.explicit && names.contains(&e.name)) {
+        if let Some(entry) = self.entries.iter().find(|e| e.is_set() && names.contains(&e.name)) {
             let message = format!("`{}` has no effect {reason}; remove one of them", entry.name);
             return Err(SettingError::at(entry.name, message));
         }
@@ -332,10 +370,15 @@ impl Settings {
         self.profile
     }
 
-    /// Every parameter that has an effect and its value, as it would be written in a file.
+    /// Every parameter that has an effect, with its value and where that comes from.
     #[must_use]
-    pub fn effective(&self) -> Vec<(&'static str, String)> {
-        self.entries.iter().map(|entry| (entry.name, entry.value.to_string())).collect()
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let parameter = |entry: &Entry| Parameter {
+            name: entry.name,
+            value: entry.value.to_string(),
+            origin: entry.origin,
+        };
+        self.entries.iter().map(parameter).collect()
     }
 
     fn value(&self, name: &str) -> Value {

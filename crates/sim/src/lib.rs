@@ -20,6 +20,7 @@ pub mod faults;
 mod host;
 pub mod host_model;
 pub mod import;
+mod longest_path;
 pub mod losses;
 pub mod measure;
 mod metrics;

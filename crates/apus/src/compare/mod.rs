@@ -1,15 +1,15 @@
 //! `apus compare`: one scenario under many algorithms, side by side.
 
+mod field;
 mod report;
 mod table;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use apus_cc::registry::algorithms;
 use apus_sim::scenario::{Options, Scenario, Setup};
-use apus_units::suggestion;
 use clap::Args;
+use field::Changes;
 use table::{Contestant, Metrics};
 
 use crate::batch::{self, Job};
@@ -21,17 +21,21 @@ use crate::store::Store;
 
 /// Runs one scenario under several algorithms and puts their results side by side.
 ///
-/// Each algorithm gets all of the scenario's traffic, with its own defaults, and switches that do what
-/// it needs. DIR gets compare.json, compare.csv and report.html; finished runs are kept in DIR/runs,
-/// so that the same command again runs only what is missing.
+/// Each algorithm carries all of the scenario's traffic, with switches that do what it needs. The
+/// parameters that the scenario sets hold for the algorithm of that name; parameters that depend on
+/// the network follow from it, by each algorithm's own rule. DIR gets compare.json, compare.csv and
+/// report.html; finished runs are kept in DIR/runs, so that the same command again runs only what is
+/// missing.
 #[derive(Args)]
 pub struct Compare {
     /// A scenario file, or the name of a scenario of the library.
     file: String,
-    /// The algorithms, each with a profile if it is not the default one: `swift,dctcp:gcn`.
+    /// Algorithms by name, each with a profile if it is not the default one (`swift,dctcp:gcn`), or by
+    /// their label in the scenario.
     #[arg(long, value_name = "NAME[:PROFILE],...", required = true, value_delimiter = ',')]
     algorithms: Vec<String>,
-    /// Changes a setting of all runs: `--set duration=50ms`. May be given several times.
+    /// Change a setting of all runs (`--set duration=50ms`), or a parameter of one algorithm of the
+    /// comparison (`--set hpcc.base_rtt=13us`). May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Compares on this variant of the scenario.
@@ -61,9 +65,12 @@ pub struct Compare {
 impl Compare {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
-        let scenario = self.open()?;
+        let changes = Changes::new(&self.set, &self.algorithms);
+        let scenario = self.open(&changes)?;
         let setup = &scenario.runs[0].setup;
-        let mut contestants = self.contestants(setup)?;
+        let contestants =
+            field::contestants(setup, &self.algorithms, &changes, self.seeds as usize);
+        let mut contestants = contestants.map_err(Failure::Input)?;
         let metrics =
             Metrics::of(&contestants[0].setup, &scenario, &self.metric).map_err(Failure::Input)?;
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
@@ -91,9 +98,9 @@ impl Compare {
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
-    fn open(&self) -> Result<Scenario, Failure> {
-        let options =
-            Options { set: self.set.clone(), variant: self.variant.clone(), ..Options::default() };
+    fn open(&self, changes: &Changes<'_>) -> Result<Scenario, Failure> {
+        let set = changes.scenario.clone();
+        let options = Options { set, variant: self.variant.clone(), ..Options::default() };
         let scenario = library::open(&self.file, &options)?;
         if scenario.runs.len() == 1 {
             return Ok(scenario);
@@ -105,33 +112,6 @@ impl Compare {
             self.file,
             names.join(", ")
         )))
-    }
-
-    /// The scenario's run under each algorithm.
-    fn contestants(&self, setup: &Setup) -> Result<Vec<Contestant>, Failure> {
-        let mut contestants: Vec<Contestant> = Vec::new();
-        for label in &self.algorithms {
-            let fail = |why: &str| Err(Failure::Input(format!("--algorithms {label}: {why}")));
-            let (name, profile) = match label.split_once(':') {
-                Some((name, profile)) => (name, Some(profile)),
-                None => (label.as_str(), None),
-            };
-            if !algorithms().iter().any(|info| info.name == name) {
-                let hint = suggestion(name, algorithms().iter().map(|info| info.name));
-                return fail(&format!("there is no algorithm `{name}`{hint}"));
-            }
-            if contestants.iter().any(|other| other.label == *label) {
-                return fail("is there twice; remove one");
-            }
-            match setup.under(name, profile) {
-                Ok((setup, notes)) => {
-                    let summaries = vec![None; self.seeds as usize];
-                    contestants.push(Contestant { label: label.clone(), setup, notes, summaries });
-                }
-                Err(why) => return fail(&why),
-            }
-        }
-        Ok(contestants)
     }
 
     /// Runs every algorithm with every seed; returns what went wrong.

@@ -54,7 +54,27 @@ impl Report<'_> {
                 let _ = writeln!(text, "{}: {note}", one.label);
             }
         }
+        let lines = self.parameters();
+        if !lines.is_empty() {
+            text += "\nparameters other than defaults\n";
+            text += &columns(&lines, "  ");
+        }
         text
+    }
+
+    /// The parameters that are not defaults: algorithm, name, value, and where the value comes from.
+    fn parameters(&self) -> Vec<Vec<String>> {
+        let line = |one: &Contestant| {
+            let label = one.label.clone();
+            one.shown().into_iter().map(move |shown| {
+                let origin = match shown.rule {
+                    Some((rule, source)) => format!("derived: {rule} ({source})"),
+                    None => "set by you".to_owned(),
+                };
+                vec![label.clone(), shown.name, shown.value, origin]
+            })
+        };
+        self.contestants.iter().flat_map(line).collect()
     }
 
     pub(super) fn json(&self) -> Value {
@@ -71,6 +91,7 @@ impl Report<'_> {
             json!({
                 "algorithm": one.label,
                 "changes": one.notes,
+                "parameters": one.parameters_json(),
                 "complete_runs": complete,
                 "metrics": metrics,
             })
@@ -141,6 +162,15 @@ impl Report<'_> {
             for note in &one.notes {
                 let _ = writeln!(page, "<p>{}: {}</p>", escape(&one.label), escape(note));
             }
+        }
+        let lines = self.parameters();
+        if !lines.is_empty() {
+            page += "<h2>Parameters other than defaults</h2>\n<table>";
+            for line in &lines {
+                let cells = line.iter().map(|cell| format!("<td>{}</td>", escape(cell)));
+                let _ = writeln!(page, "<tr>{}</tr>", cells.collect::<String>());
+            }
+            page += "</table>\n";
         }
         for (name, values) in &rows {
             page += &self.bars(name, values);

@@ -1,7 +1,7 @@
 //! What a comparison shows of each algorithm.
 
 use apus_sim::bounds::Bounds;
-use apus_sim::scenario::{METRICS, Scenario, Setup, unit_of};
+use apus_sim::scenario::{METRICS, MarkingRule, Scenario, Setup, unit_of};
 use apus_units::suggestion;
 use serde_json::{Value, json};
 
@@ -10,8 +10,10 @@ pub(super) struct Contestant {
     /// As the command named it.
     pub(super) label: String,
     pub(super) setup: Setup,
-    /// What its switches do differently from the scenario's.
+    /// What differs from the scenario besides the algorithm.
     pub(super) notes: Vec<String>,
+    /// The marking threshold that the comparison sets.
+    pub(super) marking: Option<MarkingRule>,
     /// By seed; `None` if the run did not end.
     pub(super) summaries: Vec<Option<Value>>,
 }

@@ -11,10 +11,10 @@ use super::switch::BoltPort;
 use super::table;
 use crate::swift::Swift;
 use crate::{
-    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
-    TimeoutEvent,
+    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, Derivation, FlowInfo,
+    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender,
+    SettingError, Settings, SignalEvent, Snapshot, StateError, StateOverride, SwitchAlgorithm,
+    SwitchInfo, TimeoutEvent, Tunable,
 };
 
 /// Timeouts in a row after which the window falls to its minimum, as in Swift (Alg. 1 l. 17).
@@ -65,6 +65,8 @@ impl Registered for Bolt {
         ],
         parameters: table::TABLE,
     };
+    const DERIVED: &'static [Derivation] = table::DERIVED;
+    const TUNED: &'static [Tunable] = table::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

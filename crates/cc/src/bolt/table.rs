@@ -2,9 +2,16 @@
 //!
 //! `Bolt ns-3` is the authors' simulator, serhatarslan-hub/bolt_cc_ns3.
 
+use alloc::format;
+use alloc::string::String;
+
+use apus_units::Span;
+
 use crate::bounds;
 use crate::rtt;
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, row};
+use crate::swift::{BASE_TARGET_RULE, BASE_TARGET_SOURCE, base_target};
+use crate::{Derivation, NetworkInfo, Range, Settings, Tunable, TunedSetting};
 
 /// As the paper has it.
 pub(super) const PAPER: &str = "paper";
@@ -197,3 +204,38 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
     rtt::initial_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
 ];
+
+/// The fallback's target per switch, which is no parameter (Swift's `paper` profile).
+const FALLBACK_HOP_SCALE: Span = Span::from_us(1);
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "initial_cwnd",
+        profiles: &[PAPER, CODE],
+        rule: "1 BDP, within min_cwnd and max_cwnd",
+        source: "Bolt §5.1.1: flows start at one BDP",
+        value: initial_cwnd,
+    },
+    Derivation {
+        parameter: "fallback_base_target",
+        profiles: &[PAPER, CODE],
+        rule: BASE_TARGET_RULE,
+        source: BASE_TARGET_SOURCE,
+        value: |network, _| base_target(network, network.fabric_rtt, FALLBACK_HOP_SCALE),
+    },
+];
+
+fn initial_cwnd(network: &NetworkInfo, settings: &Settings) -> String {
+    let (least, most) = (settings.number("min_cwnd").max(1.0), settings.number("max_cwnd"));
+    format!("{}", network.bdp_packets().max(least).min(most))
+}
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("cc_threshold"),
+    profiles: &[PAPER, CODE],
+    range: "1 packet to half a BDP, at least 4 packets",
+    source: "Bolt §3.1: CC_THRESH sets the queue that is allowed (deviation: no range is given)",
+    bounds: |network| Range::Packets(1.0, (0.5 * network.bdp_packets()).max(4.0)),
+}];

@@ -8,7 +8,7 @@ use super::params::{self, Params};
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, ProfileInfo,
     Registered, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError,
-    StateOverride, TimeoutEvent,
+    StateOverride, TimeoutEvent, Tunable,
 };
 
 /// A sender that keeps its window or rate whatever happens.
@@ -30,6 +30,7 @@ impl Registered for Constant {
         ],
         parameters: params::TABLE,
     };
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

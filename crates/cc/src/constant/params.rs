@@ -4,7 +4,7 @@ use apus_units::Rate;
 
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
-use crate::{Allowance, Pacing};
+use crate::{Allowance, Pacing, Range, Tunable, TunedSetting};
 
 /// The profile of a window.
 pub(super) const CONSTANT: &str = "constant";
@@ -42,6 +42,15 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[both("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
     rtt::initial_rto(&[both("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
 ];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("window"),
+    profiles: &[CONSTANT],
+    range: "1 packet to 2 BDP",
+    source: "deviation: no paper; below 1 BDP a flow alone idles the link, above it queues",
+    bounds: |network| Range::Packets(1.0, (2.0 * network.bdp_packets()).max(2.0)),
+}];
 
 /// The parameters of a constant window or rate.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use super::params::{self, Params};
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
     PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent, Tunable,
 };
 
 /// Smallest slow-start threshold, and smallest window after a loss, in packets (RFC 9438 Fig. 5).
@@ -65,6 +65,7 @@ impl Registered for Cubic {
         profiles: &[ProfileInfo { name: params::RFC9438, doc: "as RFC 9438 has it" }],
         parameters: params::TABLE,
     };
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

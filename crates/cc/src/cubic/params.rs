@@ -5,6 +5,7 @@ use crate::rtt::{self, RtoRule};
 use crate::settings::{
     ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
 };
+use crate::{Range, Tunable, TunedSetting};
 
 /// CUBIC as its RFC has it.
 pub(super) const RFC9438: &str = "rfc9438";
@@ -60,6 +61,16 @@ pub(super) const TABLE: &[ParamInfo] = &[
     )]),
     rtt::initial_rto(&[default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
 ];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("beta"),
+    profiles: &[RFC9438],
+    range: "0.5 to 0.9",
+    source: "RFC 9438 §4.6: beta_cubic trades convergence for utilisation; 0.5 is Reno's (RFC 5681), and \
+             deviation: 0.9 as far above 0.7 again",
+    bounds: |_| Range::Number(0.5, 0.9),
+}];
 
 /// The parameters of CUBIC.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,10 +8,10 @@ use super::params::{self, Params};
 use super::receiver::NotificationPoint;
 use super::switch::RampMarker;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, Ecn, FlowInfo, LossEvent,
-    Pacing, PacketSizeEvent, ProfileInfo, ReceiverAlgorithm, Registered, RttEstimator, SendInfo,
-    Sender, SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm,
-    SwitchInfo, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, Derivation, Ecn, FlowInfo,
+    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, ReceiverAlgorithm, Registered, RttEstimator,
+    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm,
+    SwitchInfo, TimeoutEvent, Tunable,
 };
 
 /// From this part of the line's rate on a flow counts as recovered: the halving of the distance to
@@ -52,6 +52,8 @@ impl Registered for Dcqcn {
         profiles: &[ProfileInfo { name: params::PAPER, doc: "§3.1 with the values of §5" }],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

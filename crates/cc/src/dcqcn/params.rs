@@ -1,10 +1,14 @@
 //! The parameters of DCQCN, each with its source.
 
+use alloc::format;
+use alloc::string::String;
+
 use apus_units::{Bytes, Rate, Span};
 
 use super::switch::Ramp;
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use crate::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// DCQCN as its paper has it.
 pub(super) const PAPER: &str = "paper";
@@ -92,6 +96,51 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[default("1ms", "deviation: DCQCN relies on PFC; as Swift's")]),
     rtt::initial_rto(&[default("1ms", "deviation: DCQCN relies on PFC; as Swift's")]),
 ];
+
+/// The rate for which DCQCN §5 gives its thresholds.
+const PAPER_RATE: f64 = 40e9;
+/// Why thresholds grow with the rate.
+const SCALING: &str = "deviation: DCQCN §5, Fig. 14 gives it for 40 Gb/s and no rule; HPCC §5.1 scales both thresholds with \
+     the link's rate (unverified)";
+
+fn scaled(network: &NetworkInfo, bytes: f64) -> Bytes {
+    Bytes::new((bytes * network.line_rate.as_bps() as f64 / PAPER_RATE + 0.5) as u64)
+}
+
+fn k_min(network: &NetworkInfo, settings: &Settings) -> String {
+    let k_min = scaled(network, 5_000.0);
+    let set = settings.is_set("k_max");
+    format!("{}", if set { k_min.min(settings.size("k_max")) } else { k_min })
+}
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "k_min",
+        profiles: &[PAPER],
+        rule: "5kB * line rate / 40Gbps, at most k_max",
+        source: SCALING,
+        value: k_min,
+    },
+    Derivation {
+        parameter: "k_max",
+        profiles: &[PAPER],
+        rule: "200kB * line rate / 40Gbps, at least k_min",
+        source: SCALING,
+        value: |network, settings| {
+            format!("{}", scaled(network, 200_000.0).max(settings.size("k_min")))
+        },
+    },
+];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("k_max"),
+    profiles: &[PAPER],
+    range: "40kB to 400kB * line rate / 40Gbps",
+    source: "DCQCN §5: K_max of 40 and 200 KB at 40 Gb/s (unverified; deviation: up to twice as much)",
+    bounds: |network| Range::Size(scaled(network, 40_000.0), scaled(network, 400_000.0)),
+}];
 
 /// The parameters of DCQCN.
 #[derive(Clone, Debug, PartialEq)]

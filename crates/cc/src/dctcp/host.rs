@@ -6,9 +6,9 @@ use apus_units::{PacketNumber, Span};
 
 use super::params::{self, Params};
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Ecn, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Derivation, Ecn, FlowInfo, LossEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent, Tunable,
 };
 
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
@@ -55,6 +55,8 @@ impl Registered for Dctcp {
         ],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

@@ -5,4 +5,4 @@ mod params;
 pub mod switch;
 
 pub use host::Dctcp;
-pub use params::Params;
+pub use params::{MARKING_RULE, MARKING_SOURCE, Params, marking_threshold};

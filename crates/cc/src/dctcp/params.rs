@@ -1,8 +1,12 @@
 //! The parameters of DCTCP, each with its source.
 
+use apus_units::Bytes;
+
 use crate::bounds;
+use crate::derivation::{self, MAX_CWND_RULE, MAX_CWND_SOURCE};
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, SettingError, Settings, number, require};
+use crate::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// DCTCP as its RFC has it.
 pub(super) const RFC8257: &str = "rfc8257";
@@ -65,6 +69,52 @@ pub(super) const TABLE: &[ParamInfo] = &[
     )]),
     rtt::initial_rto(&[both("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
 ];
+
+/// The rules for the parameters that depend on the network. The marking threshold belongs to the
+/// switches: [`marking_threshold`].
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "max_cwnd",
+    profiles: &[RFC8257, GCN],
+    rule: MAX_CWND_RULE,
+    source: MAX_CWND_SOURCE,
+    value: derivation::max_cwnd,
+}];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::MarkingThreshold,
+    profiles: &[RFC8257, GCN],
+    range: "C * RTT / 7, at least 2 packets, to the larger of C * RTT and twice the rule's threshold",
+    source: "Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: K is DCTCP's only parameter at switches; eq. 13 \
+             is its lower bound (deviation: no upper one is given; at C * RTT a queue doubles the RTT)",
+    bounds: |network| {
+        let bdp = network.path_rate.bytes_in(network.base_rtt).get();
+        let low = (bdp / BDP_PARTS).max(2 * network.packet.get());
+        let high = bdp.max(2 * marking_threshold(network).get()).max(low);
+        Range::Size(Bytes::new(low), Bytes::new(high))
+    },
+}];
+
+/// Marks begin at a seventh of the bandwidth-delay product (DCTCP eq. 13).
+const BDP_PARTS: u64 = 7;
+/// Wire bytes of the packets in which DCTCP's paper counts thresholds.
+const ETHERNET_PACKET: u64 = 1538;
+
+/// The rule of [`marking_threshold`] in words.
+pub const MARKING_RULE: &str =
+    "the larger of C * RTT / 7 and 65 packets of 1538 B, 20 up to 1 Gb/s";
+/// Its source.
+pub const MARKING_SOURCE: &str = "Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: eq. 13, and K = 20 at 1 Gb/s and 65 at 10 Gb/s for the \
+     bursts of hosts (deviation: 65 above 10 Gb/s too)";
+
+/// The queue length from which switches mark packets for DCTCP: enough to keep the slowest link of the
+/// longest path busy, and for the bursts of hosts.
+#[must_use]
+pub fn marking_threshold(network: &NetworkInfo) -> Bytes {
+    let bdp = network.path_rate.bytes_in(network.base_rtt).get();
+    let burst = if network.path_rate.as_bps() <= 1_000_000_000 { 20 } else { 65 };
+    Bytes::new((bdp / BDP_PARTS).max(burst * ETHERNET_PACKET))
+}
 
 /// The parameters of DCTCP.
 #[derive(Clone, Debug, PartialEq)]

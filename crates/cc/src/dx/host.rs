@@ -8,7 +8,7 @@ use super::params::{self, Params};
 use crate::{
     AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
     PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent, Tunable,
 };
 
 /// The sender half of DX. DX measures the one-way delay between NICs against its smallest value; here
@@ -44,6 +44,7 @@ impl Registered for Dx {
         profiles: &[ProfileInfo { name: params::PAPER, doc: "§4 of the paper" }],
         parameters: params::TABLE,
     };
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

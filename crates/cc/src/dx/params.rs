@@ -7,6 +7,7 @@ use crate::rtt::{self, RtoRule};
 use crate::settings::{
     ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
 };
+use crate::{Range, Tunable, TunedSetting};
 
 /// DX as its paper has it.
 pub(super) const PAPER: &str = "paper";
@@ -65,6 +66,18 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "deviation: DX runs in a TCP; as Swift's, so that runs compare",
     )]),
 ];
+
+/// The smallest headroom: the error of DX's measurements (§3).
+const HEADROOM: Span = Span::from_us(1);
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("headroom"),
+    profiles: &[PAPER],
+    range: "1us to the larger of 10us and half the unloaded RTT of the longest path",
+    source: "deviation: DX has no parameter for the queue that it leaves; this is ours",
+    bounds: |network| Range::Time(HEADROOM, network.base_rtt.mul_f64(0.5).max(Span::from_us(10))),
+}];
 
 /// The parameters of DX.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,10 @@ use apus_units::{Span, Time};
 use super::params::{self, CreditLimit, Params, Stop};
 use super::receiver::ExpressPassReceiver;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, FlowInfo,
-    LossEvent, Pacing, ProfileInfo, ReceiverAlgorithm, Registered, RttEstimator, SendInfo, Sender,
-    SenderControl, SettingError, Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, Backlog, CongestionHeader, CreditEvent, Derivation,
+    FlowInfo, LossEvent, Pacing, ProfileInfo, ReceiverAlgorithm, Registered, RttEstimator,
+    SendInfo, Sender, SenderControl, SettingError, Settings, Snapshot, StateError, StateOverride,
+    TimeoutEvent, Tunable,
 };
 
 /// Where a sender stands.
@@ -55,6 +56,8 @@ impl Registered for ExpressPass {
         ],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

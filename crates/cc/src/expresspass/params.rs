@@ -1,9 +1,12 @@
 //! The parameters of ExpressPass, each with its source.
 
+use alloc::format;
+
 use apus_units::Span;
 
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use crate::{Derivation, Range, Tunable, TunedSetting};
 
 /// The feedback control of the paper.
 pub(super) const PAPER: &str = "paper";
@@ -134,6 +137,33 @@ pub(super) const TABLE: &[ParamInfo] = &[
     )]),
     rtt::initial_rto(&[both("100ms", "deviation: as min_rto, for the same reason")]),
 ];
+
+/// The default of `request_timeout`.
+const REQUEST_TIMEOUT: Span = Span::from_ms(10);
+/// The most flows whose credits one link is expected to pass in turn.
+const FLOWS: f64 = 2048.0;
+
+/// The rules for the parameters that depend on the network. All others are relative to the line's rate.
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "request_timeout",
+    profiles: &[PAPER, CODE],
+    rule: "the larger of 10ms and twice the time of 2048 full packets on the slowest link of the longest path",
+    source: "deviation: no rule is published; it must be above the gap between the credits of a flow",
+    value: |network, _| {
+        let gap = network.path_rate.serialization_time(network.packet).mul_f64(FLOWS);
+        format!("{}", gap.mul_f64(2.0).max(REQUEST_TIMEOUT))
+    },
+}];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("alpha"),
+    profiles: &[PAPER, CODE],
+    range: "1/32 to 1",
+    source: "unverified: ExpressPass §6.1 trades the convergence time for wasted credits by it, from 1/2 to \
+             1/32",
+    bounds: |_| Range::Factor(1.0 / 32.0, 1.0),
+}];
 
 /// Which feedback control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use apus_units::{PacketNumber, Rate, Span};
 use super::params::{self, Params};
 use super::switch::TelemetryStamp;
 use crate::{
-    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, HopTelemetry,
-    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender,
-    SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo,
-    Telemetry, TimeoutEvent,
+    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, Derivation, FlowInfo,
+    HopTelemetry, LossEvent, Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator,
+    SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm,
+    SwitchInfo, Telemetry, TimeoutEvent, Tunable,
 };
 
 /// The sender half of HPCC. Windows are in wire bytes, as telemetry is.
@@ -45,6 +45,8 @@ impl Registered for Hpcc {
         ],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

@@ -1,9 +1,13 @@
 //! The parameters of HPCC, each with its source.
 
+use alloc::format;
+use alloc::string::String;
+
 use apus_units::{Rate, Span};
 
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// HPCC as its paper has it.
 pub(super) const PAPER: &str = "paper";
@@ -68,6 +72,44 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
     rtt::initial_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
 ];
+
+/// Flows that are expected to share a link, in the rule for W_AI.
+/// deviation: the paper leaves N open; its 80 B at T = 13 us, 100 Gb/s and eta = 0.95 are those of 100.
+const EXPECTED_FLOWS: f64 = 100.0;
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_rtt",
+        profiles: &[PAPER, BOLT],
+        rule: "the unloaded RTT of the longest path",
+        source: "HPCC §3.2, §5.1: T is the network's largest base RTT",
+        value: |network, _| format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "additive_rate",
+        profiles: &[PAPER],
+        rule: "line rate * (1 - eta) / 100",
+        source: "HPCC §3.3: W_AI = W_init * (1 - eta) / N (unverified), with N = 100, which its §5.1 uses \
+                 (deviation: the paper does not name N)",
+        value: additive_rate,
+    },
+];
+
+fn additive_rate(network: &NetworkInfo, settings: &Settings) -> String {
+    let spare = network.line_rate.as_bps() as f64 * (1.0 - settings.number("eta"));
+    format!("{}", Rate::from_bps((spare / EXPECTED_FLOWS + 0.5) as u64))
+}
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("eta"),
+    profiles: &[PAPER, BOLT],
+    range: "0.85 to 0.99",
+    source: "HPCC §3.2: eta is the utilisation given up for headroom (deviation: the paper uses 0.95 and \
+             varies it in no figure)",
+    bounds: |_| Range::Number(0.85, 0.99),
+}];
 
 /// The parameters of HPCC.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,9 +9,9 @@ use super::params::{self, Params};
 use super::switch::PhantomQueue;
 use crate::dctcp::Dctcp;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Derivation, FlowInfo, LossEvent, Pacing,
     PacketSizeEvent, ProfileInfo, Registered, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent, Tunable,
 };
 
 /// The sender half of HULL.
@@ -36,6 +36,8 @@ impl Registered for Hull {
         profiles: &[ProfileInfo { name: params::PAPER, doc: "with the paper's constants" }],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

@@ -4,8 +4,10 @@ use apus_units::{Bytes, Span};
 
 use crate::bounds;
 use crate::dctcp;
+use crate::derivation::{self, MAX_CWND_RULE, MAX_CWND_SOURCE};
 use crate::rtt;
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use crate::{Derivation, Range, Tunable, TunedSetting};
 
 /// HULL as in its paper.
 pub(super) const PAPER: &str = "paper";
@@ -89,6 +91,25 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[paper("1ms", "deviation: as DCTCP's, so that runs compare")]),
     rtt::initial_rto(&[paper("1ms", "deviation: as DCTCP's, so that runs compare")]),
 ];
+
+/// The rules for the parameters that depend on the network. `threshold_per_gbps` scales with each
+/// link by itself.
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "max_cwnd",
+    profiles: &[PAPER],
+    rule: MAX_CWND_RULE,
+    source: MAX_CWND_SOURCE,
+    value: derivation::max_cwnd,
+}];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("gamma"),
+    profiles: &[PAPER],
+    range: "0.8 to 0.99",
+    source: "HULL §3.1: gamma trades bandwidth for latency (unverified: the range of its §6)",
+    bounds: |_| Range::Number(0.8, 0.99),
+}];
 
 /// What a phantom queue needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]

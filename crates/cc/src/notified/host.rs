@@ -11,9 +11,9 @@ use super::switch::QueueReport;
 use crate::bolt::BoltFields;
 use crate::swift::Swift;
 use crate::{
-    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, SignalEvent, Snapshot, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, Derivation, FlowInfo,
+    LossEvent, Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender,
+    SettingError, Settings, SignalEvent, Snapshot, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
 };
 
 /// Packets over which the load is observed: an arrival is a whole packet, so that a load between two
@@ -76,6 +76,7 @@ impl Registered for Notified {
         profiles: &[ProfileInfo { name: params::STUDY, doc: "Bolt Fig. 2: Swift's reaction" }],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

@@ -1,9 +1,11 @@
 //! The parameters, each with its source.
 
+use alloc::format;
 use alloc::sync::Arc;
 
 use apus_units::Span;
 
+use crate::Derivation;
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
 use crate::swift::{Config, Params as SwiftParams};
@@ -81,6 +83,24 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::rto_multiplier(&[default("2", "deviation: Bolt gives none for its study; as Swift's")]),
     rtt::min_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
     rtt::initial_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
+];
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_rtt",
+        profiles: &[STUDY],
+        rule: "the unloaded RTT of the longest path",
+        source: "Bolt §2.1.1, footnote 1: the RTT without queues",
+        value: |network, _| format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "initial_cwnd",
+        profiles: &[STUDY],
+        rule: "1 BDP",
+        source: "Bolt §5.1.1: flows start at one BDP",
+        value: |network, _| format!("{}", network.bdp_packets().max(1.0)),
+    },
 ];
 
 /// From when the delay counts.

@@ -8,9 +8,10 @@ use super::header::RcpFields;
 use super::params::{self, Params};
 use super::switch::RcpPort;
 use crate::{
-    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent,
-    Pacing, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError, Settings,
-    Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    AckEvent, AlgorithmFields, AlgorithmInfo, Allowance, CongestionHeader, Derivation, FlowInfo,
+    LossEvent, Pacing, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, SwitchAlgorithm, SwitchInfo, TimeoutEvent,
+    Tunable,
 };
 
 /// The sender half of RCP.
@@ -34,6 +35,8 @@ impl Registered for Rcp {
         profiles: &[ProfileInfo { name: params::PAPER, doc: "with the constants of ns-2" }],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

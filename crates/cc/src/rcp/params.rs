@@ -1,9 +1,12 @@
 //! The parameters of RCP, each with its source.
 
+use alloc::format;
+
 use apus_units::Span;
 
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use crate::{Derivation, Range, Tunable, TunedSetting};
 
 /// RCP as in its papers, with the constants of its authors' simulator.
 pub(super) const PAPER: &str = "paper";
@@ -56,6 +59,25 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[paper("1ms", "deviation: RCP gives none; as DCTCP's, so that runs compare")]),
     rtt::initial_rto(&[paper("1ms", "deviation: as min_rto, for the same reason")]),
 ];
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "initial_rtt",
+    profiles: &[PAPER],
+    rule: "the unloaded RTT of the longest path",
+    source: "deviation: no rule is published; d_0 is the average RTT of the flows (RCP's control equation), \
+             which without queues is at most this",
+    value: |network, _| format!("{}", network.base_rtt),
+}];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("alpha"),
+    profiles: &[PAPER],
+    range: "0.1 to 1",
+    source: "deviation: RCP's papers choose alpha within the region of stability and give no range",
+    bounds: |_| Range::Number(0.1, 1.0),
+}];
 
 /// What a port needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]

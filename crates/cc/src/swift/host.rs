@@ -10,9 +10,9 @@ use super::path::Path;
 use super::window::Window;
 use crate::rtt::ewma;
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, FlowInfo, LossEvent, Pacing,
+    AckEvent, AlgorithmInfo, Allowance, CongestionHeader, Derivation, FlowInfo, LossEvent, Pacing,
     PacketSizeEvent, Registered, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
-    StateError, StateField, StateOverride, TimeoutEvent,
+    StateError, StateField, StateOverride, TimeoutEvent, Tunable,
 };
 
 /// The sender half of Swift: one per flow, 96 bytes on a 64-bit machine; the parameters are
@@ -45,6 +45,8 @@ impl Registered for Swift {
         profiles: params::PROFILES,
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::new(Config::from_settings(settings)?)

@@ -21,8 +21,15 @@
 //! * With `decompose = false` (Swift-v0, §5.4) topology and flow scaling still apply, to the one
 //!   target; settings of 0 turn them off.
 
+use alloc::format;
+use alloc::string::String;
+
+use apus_units::Span;
+
+use crate::derivation::{self, MAX_CWND_RULE, MAX_CWND_SOURCE};
 use crate::rtt;
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, ProfileInfo, row};
+use crate::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// The profile of Algorithm 1.
 pub(super) const PAPER: &str = "paper";
@@ -249,3 +256,51 @@ pub(super) const TABLE: &[ParamInfo] = &[
         ),
     ]),
 ];
+
+/// The default of `base_target` (§5.2).
+const BASE_TARGET: Span = Span::from_us(25);
+/// The name of the rule for `base_target`, for those who use Swift's target.
+pub(crate) const BASE_TARGET_RULE: &str =
+    "the larger of 25us and the unloaded RTT of the longest path without its share of hop scaling";
+/// Its source.
+pub(crate) const BASE_TARGET_SOURCE: &str = "deviation: Swift §3.5 has it cover propagation and serialization delay and gives no formula; 25us \
+     is §5.2's value, and a target below the unloaded RTT idles the link (Fig. 17)";
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_target",
+        profiles: &[PAPER, FALCON],
+        rule: BASE_TARGET_RULE,
+        source: BASE_TARGET_SOURCE,
+        value: |network, settings| {
+            // Swift-v0 compares the target with the end-to-end delay (§5.4).
+            let decomposed = settings.profile() == FALCON || settings.flag("decompose");
+            let rtt = if decomposed { network.fabric_rtt } else { network.base_rtt };
+            base_target(network, rtt, settings.time("hop_scale"))
+        },
+    },
+    Derivation {
+        parameter: "max_cwnd",
+        profiles: &[PAPER, FALCON],
+        rule: MAX_CWND_RULE,
+        source: MAX_CWND_SOURCE,
+        value: derivation::max_cwnd,
+    },
+];
+
+/// The base target for paths with an unloaded RTT of `rtt` and `hop_scale` per switch.
+pub(crate) fn base_target(network: &NetworkInfo, rtt: Span, hop_scale: Span) -> String {
+    let scaled = hop_scale.mul_f64(f64::from(network.hops));
+    format!("{}", rtt.saturating_sub(scaled).max(BASE_TARGET))
+}
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("base_target"),
+    profiles: &[PAPER, FALCON],
+    range: "1 to 5.4 unloaded RTTs of the longest path",
+    source: "Swift §5.1: the target sets the tradeoff of throughput and latency; Fig. 17 varies it from \
+             15 to 70 us (deviation: at a base RTT of about 13 us, which the paper does not give)",
+    bounds: |network| Range::Time(network.fabric_rtt, network.fabric_rtt.mul_f64(5.4)),
+}];

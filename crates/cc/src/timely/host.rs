@@ -6,9 +6,9 @@ use apus_units::{Bytes, Rate, Span, Time};
 
 use super::params::{self, Params, Variant};
 use crate::{
-    AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, FlowInfo, LossEvent, Pacing,
-    PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
-    Settings, Snapshot, StateError, StateOverride, TimeoutEvent,
+    AckEvent, AlgorithmInfo, Allowance, Backoff, CongestionHeader, Derivation, FlowInfo, LossEvent,
+    Pacing, PacketSizeEvent, ProfileInfo, Registered, RttEstimator, SendInfo, Sender, SettingError,
+    Settings, Snapshot, StateError, StateOverride, TimeoutEvent, Tunable,
 };
 
 /// Steps of hyperactive increase (TIMELY §4.3, Alg. 1: N = 5).
@@ -56,6 +56,8 @@ impl Registered for Timely {
         ],
         parameters: params::TABLE,
     };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+    const TUNED: &'static [Tunable] = params::TUNED;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

@@ -1,9 +1,12 @@
 //! The parameters of TIMELY, each with its source.
 
+use alloc::format;
+
 use apus_units::{Bytes, Rate, Span};
 
 use crate::rtt::{self, RtoRule};
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use crate::{Derivation, Range, Tunable, TunedSetting};
 
 /// TIMELY as its paper has it.
 pub(super) const PAPER: &str = "paper";
@@ -106,6 +109,60 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::min_rto(&[both("1ms", "deviation: TIMELY runs on a lossless network; as Swift's")]),
     rtt::initial_rto(&[both("1ms", "deviation: TIMELY runs on a lossless network; as Swift's")]),
 ];
+
+/// `T_low` over `D_minRTT` in ECN or Delay §4: 50 us over 20 us.
+const LOW: f64 = 2.5;
+/// `T_high` over `D_minRTT` there: 500 us over 20 us.
+const HIGH: f64 = 25.0;
+
+/// The rules for the parameters that depend on the network, each after those that it uses.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "min_rtt",
+        profiles: &[PAPER, PATCHED],
+        rule: "the unloaded RTT of the longest path",
+        source: "TIMELY §4.3: the gradient is normalised by the minimum RTT of the network",
+        value: |network, _| format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "t_low",
+        profiles: &[PAPER, PATCHED],
+        rule: "2.5 min_rtt, at most t_high",
+        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (50us, 20us)",
+        value: |_, settings| {
+            let low = settings.time("min_rtt").mul_f64(LOW);
+            let set = settings.is_set("t_high");
+            format!("{}", if set { low.min(settings.time("t_high")) } else { low })
+        },
+    },
+    Derivation {
+        parameter: "t_high",
+        profiles: &[PAPER, PATCHED],
+        rule: "25 min_rtt, at least t_low",
+        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (500us, 20us)",
+        value: |_, settings| {
+            let high = settings.time("min_rtt").mul_f64(HIGH);
+            format!("{}", high.max(settings.time("t_low")))
+        },
+    },
+    Derivation {
+        parameter: "t_ref",
+        profiles: &[PATCHED],
+        rule: "t_low",
+        source: "ECN or Delay Alg. 2, §4.3: q' is C * T_low",
+        value: |_, settings| format!("{}", settings.time("t_low")),
+    },
+];
+
+/// What a search varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("t_low"),
+    profiles: &[PAPER, PATCHED],
+    range: "1 to 10 unloaded RTTs of the longest path",
+    source: "TIMELY §4.3: below T_low the rate grows whatever the gradient (deviation: the paper gives \
+             50us and no range; 10 RTTs is twice that ratio)",
+    bounds: |network| Range::Time(network.base_rtt, network.base_rtt.mul_f64(10.0)),
+}];
 
 /// The parameters of TIMELY.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,9 @@
 //! `[algorithm]`: which algorithms the workloads use, with which parameters.
 
-use apus_cc::registry::{AlgorithmConfig, algorithms, build};
-use apus_cc::{CongestionHeader, Ecn, FlowInfo, ParamKind, SendInfo, Sender, SwitchInfo};
+use apus_cc::registry::{AlgorithmConfig, algorithms, build_for, derivations};
+use apus_cc::{
+    CongestionHeader, Ecn, FlowInfo, NetworkInfo, ParamKind, SendInfo, Sender, SwitchInfo,
+};
 use apus_units::{Bytes, PacketNumber, Time, suggestion};
 
 use super::label::{LABEL_RULE, is_label};
@@ -32,8 +34,13 @@ pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
     !algorithm.switch(&info).is_plain()
 }
 
-/// Reads `[algorithm]`, or `[algorithm.LABEL]` several times.
-pub(super) fn read(root: &Section<'_>, problems: &Problems) -> Option<Vec<NamedAlgorithm>> {
+/// Reads `[algorithm]`, or `[algorithm.LABEL]` several times. `network` is asked for only if a
+/// parameter depends on it.
+pub(super) fn read(
+    root: &Section<'_>,
+    network: &dyn Fn() -> Option<NetworkInfo>,
+    problems: &Problems,
+) -> Option<Vec<NamedAlgorithm>> {
     let Some(node) = root.node("algorithm") else {
         root.missing("algorithm", "a table like `[algorithm]` with `name = \"swift\"`");
         return None;
@@ -49,7 +56,7 @@ pub(super) fn read(root: &Section<'_>, problems: &Problems) -> Option<Vec<NamedA
     let several = !table.entries.is_empty()
         && table.entries.values().all(|entry| matches!(entry.node.value, Value::Table(_)));
     if !several {
-        let config = read_one(table, "algorithm", None, node, problems)?;
+        let config = read_one((table, "algorithm"), None, node, network, problems)?;
         return Some(vec![NamedAlgorithm { label: config.info().name.to_owned(), config }]);
     }
     let mut named = Vec::new();
@@ -61,17 +68,17 @@ pub(super) fn read(root: &Section<'_>, problems: &Problems) -> Option<Vec<NamedA
             problems.add(entry.key, message);
         }
         // The label says which algorithm it is unless `name` does.
-        let config = read_one(inner, &path, Some(label), &entry.node, problems);
+        let config = read_one((inner, &path), Some(label), &entry.node, network, problems);
         named.push(config.map(|config| NamedAlgorithm { label: label.clone(), config }));
     }
     named.into_iter().collect()
 }
 
 fn read_one(
-    table: &Table,
-    path: &str,
+    (table, path): (&Table, &str),
     label: Option<&str>,
     node: &Node,
+    network: &dyn Fn() -> Option<NetworkInfo>,
     problems: &Problems,
 ) -> Option<AlgorithmConfig> {
     let section = Section::new(table, path, node.place, problems);
@@ -106,7 +113,12 @@ fn read_one(
     }
     let borrowed: Vec<(&str, &str)> =
         settings.iter().map(|(key, text)| (*key, text.as_str())).collect();
-    match build(&name, profile.as_deref(), &borrowed) {
+    let wanted = profile.as_deref().unwrap_or(info.profiles[0].name);
+    let open = |rule: &apus_cc::Derivation| {
+        rule.profiles.contains(&wanted) && !table.entries.contains_key(rule.parameter)
+    };
+    let network = if derivations(&name).iter().any(open) { network() } else { None };
+    match build_for(&name, profile.as_deref(), &borrowed, network.as_ref()) {
         Ok(config) => Some(config),
         Err(error) => {
             let key = error.parameter.as_deref().unwrap_or("profile");

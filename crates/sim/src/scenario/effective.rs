@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use apus_cc::ParamKind;
+use apus_cc::{Origin, ParamKind, Parameter};
 use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
@@ -21,14 +21,24 @@ impl Setup {
     /// The scenario that says all of this and nothing else: it reads back to the same plan.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        self.write_toml(false)
+    }
+
+    /// The same with a comment at each parameter of an algorithm that follows from the network.
+    #[must_use]
+    pub fn to_annotated_toml(&self) -> String {
+        self.write_toml(true)
+    }
+
+    fn write_toml(&self, annotated: bool) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = write_all(&mut text, self);
+        let _ = write_all(&mut text, self, annotated);
         text
     }
 }
 
-fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
+fn write_all(out: &mut String, setup: &Setup, annotated: bool) -> fmt::Result {
     writeln!(out, "# The effective configuration of a run: every default resolved.")?;
     writeln!(out, "name = \"{}\"", setup.name)?;
     writeln!(out, "duration = \"{}\"\nwarmup = \"{}\"", setup.duration, setup.warmup)?;
@@ -53,7 +63,7 @@ fn write_all(out: &mut String, setup: &Setup) -> fmt::Result {
         writeln!(out, "local_rx_delay = \"{word}\"")?;
     }
     for named in &setup.algorithms {
-        write_algorithm(out, named)?;
+        write_algorithm(out, named, annotated)?;
     }
     for workload in &setup.workloads {
         write_workload(out, workload, setup)?;
@@ -192,17 +202,23 @@ fn write_host(out: &mut String, setup: &Setup) -> fmt::Result {
     writeln!(out, "noise = {:?}\nbatch = {}\nshared = {}", costs.noise, costs.batch, costs.shared)
 }
 
-fn write_algorithm(out: &mut String, named: &NamedAlgorithm) -> fmt::Result {
+fn write_algorithm(out: &mut String, named: &NamedAlgorithm, annotated: bool) -> fmt::Result {
     let (label, config) = (&named.label, &named.config);
     let info = config.info();
     writeln!(out, "\n[algorithm.{label}]\nname = \"{}\"", info.name)?;
     writeln!(out, "profile = \"{}\"", config.profile())?;
-    for (name, value) in config.effective() {
-        let kind = info.parameters.iter().find(|p| p.name == name).map(|p| p.kind);
+    for Parameter { name, value, origin } in config.parameters() {
+        let kind = info.parameters.iter().find(|p| p.name == *name).map(|p| p.kind);
         match (kind, value.parse::<f64>()) {
-            (Some(ParamKind::Number), Ok(number)) => writeln!(out, "{name} = {number:?}")?,
-            (Some(ParamKind::Count | ParamKind::Flag), _) => writeln!(out, "{name} = {value}")?,
-            _ => writeln!(out, "{name} = \"{value}\"")?,
+            (Some(ParamKind::Number), Ok(number)) => write!(out, "{name} = {number:?}")?,
+            (Some(ParamKind::Count | ParamKind::Flag), _) => write!(out, "{name} = {value}")?,
+            _ => write!(out, "{name} = \"{value}\"")?,
+        }
+        match origin {
+            Origin::Derived(rule) if annotated => {
+                writeln!(out, " # derived: {} ({})", rule.rule, rule.source)?;
+            }
+            _ => writeln!(out)?,
         }
     }
     Ok(())

@@ -193,4 +193,5 @@ pub use read::{Options, Run, Scenario};
 pub use setup::Setup;
 pub use shape::TOPOLOGIES;
 pub use source::{FindTestbed, Problem, ScenarioError, Source};
+pub use under::{MarkingRule, Under};
 pub use workload::WORKLOADS;

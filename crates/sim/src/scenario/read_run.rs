@@ -1,5 +1,7 @@
 //! The run of a scenario, read from its root.
 
+use std::cell::OnceCell;
+
 use apus_units::Span;
 
 use super::algorithm::{self, NamedAlgorithm};
@@ -46,7 +48,12 @@ pub(super) fn read_run(
     };
     let host = read_host(root.section("host"));
     let mut endpoint = read_transport(root.section("transport"), &sizes.unwrap_or(DEFAULT_SIZES));
-    let algorithms = algorithm::read(&root, problems);
+    let network = OnceCell::new();
+    let network = || {
+        let (topology, sizes, host) = (topology.as_ref()?, sizes?, host.as_ref()?);
+        *network.get_or_init(|| topology.network_info(sizes, &host.model))
+    };
+    let algorithms = algorithm::read(&root, &network, problems);
     let timed = root.section("transport").is_some_and(|s| s.node(TIMER_GRANULARITY).is_some());
     let fine = |named: &NamedAlgorithm| named.config.fine_timers();
     if !timed && algorithms.iter().flatten().any(fine) {

@@ -1,7 +1,7 @@
 //! Everything that defines a run, read and checked: what a plan is made from.
 
 use apus_cc::SettingError;
-use apus_cc::registry::{AlgorithmConfig, build};
+use apus_cc::registry::AlgorithmConfig;
 use apus_transport::EndpointConfig;
 use apus_units::Span;
 
@@ -104,11 +104,11 @@ impl Setup {
         self.measure.sizes.iter().map(ToString::to_string)
     }
 
-    /// The same run with parameters of the algorithm `label` changed: the others keep their values,
-    /// but for those of `dropped`, which get the profile's defaults.
+    /// The same run with parameters of the algorithm `label` changed. What else the file sets stays,
+    /// except the parameters of `dropped`; what depends on the network is derived again.
     ///
     /// # Errors
-    /// As [`build`]: a value that is impossible, contradicts another or has no effect.
+    /// As [`build`](apus_cc::registry::build): a value that is impossible, contradicts another or has no effect.
     pub fn with_parameters(
         mut self,
         label: &str,
@@ -116,14 +116,7 @@ impl Setup {
         dropped: &[&str],
     ) -> Result<Self, SettingError> {
         for named in self.algorithms.iter_mut().filter(|named| named.label == label) {
-            let old = named.config.effective();
-            let kept = old.iter().map(|(name, value)| (*name, value.as_str()));
-            let kept = kept.filter(|(name, _)| {
-                !dropped.contains(name) && changes.iter().all(|(changed, _)| changed != name)
-            });
-            let settings: Vec<(&str, &str)> = kept.chain(changes.iter().copied()).collect();
-            let (name, profile) = (named.config.info().name, named.config.profile());
-            named.config = build(name, Some(profile), &settings)?;
+            named.config = named.config.changed(changes, dropped)?;
         }
         Ok(self)
     }

@@ -1,6 +1,6 @@
 //! `[topology]`: shape, links, buffers and marking.
 
-use apus_cc::SwitchAlgorithm;
+use apus_cc::{NetworkInfo, SwitchAlgorithm};
 use apus_fabric::{Buffer, Node, PfcConfig, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span, suggestion};
 
@@ -10,6 +10,9 @@ use super::links::{Links, check_holds_packet};
 use super::pfc;
 use super::section::Section;
 use super::shape::{Shape, read_kind};
+use crate::host_model::HostModel;
+use crate::longest_path::network_info;
+use crate::packets::PacketSizes;
 
 /// The fabric as a scenario describes it.
 #[derive(Clone, Debug)]
@@ -143,6 +146,11 @@ impl TopologySpec {
             }
         }
         topology
+    }
+
+    /// What algorithms may know of it; `None` if it cannot be built.
+    pub(super) fn network_info(&self, sizes: PacketSizes, host: &HostModel) -> Option<NetworkInfo> {
+        network_info(&self.build().ok()?, sizes, host)
     }
 
     /// The topology itself.

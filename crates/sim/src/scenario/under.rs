@@ -1,41 +1,96 @@
 //! The same network and traffic under another algorithm, for comparisons.
 
 use apus_cc::dctcp::switch::EcnMarker;
-use apus_cc::registry::build;
-use apus_units::{Bytes, Rate, Span};
+use apus_cc::dctcp::{MARKING_RULE, MARKING_SOURCE, marking_threshold};
+use apus_cc::registry::{AlgorithmConfig, build_for};
+use apus_cc::{NetworkInfo, SettingError};
+use apus_units::Bytes;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
 use super::ecn::Marking;
 use super::read::{Options, Scenario};
 use super::setup::Setup;
 use super::source::Source;
-use crate::build::build_network;
 use crate::measure::{NamedWorkload, SizeRange};
-use crate::slowdown::Ideal;
 
-/// Least marking threshold: 65 packets of an Ethernet MTU, DCTCP's K at 10 Gb/s (Alizadeh et al.,
-/// SIGCOMM 2010, §3.4: large enough for the bursts of hosts).
-const LEAST_THRESHOLD: Bytes = Bytes::new(65 * 1538);
-/// Marks begin at a seventh of the bandwidth-delay product (ibid. eq. 13).
-const BDP_PARTS: f64 = 7.0;
 /// Sizes of ops that a comparison tells apart, unless the scenario names its own: the classes of
 /// ExpressPass's figures (10 kB, 100 kB, 1 MB).
 const SIZES: [(u64, Option<u64>); 4] =
     [(0, Some(10_000)), (10_000, Some(100_000)), (100_000, Some(1_000_000)), (1_000_000, None)];
-/// Pairs of hosts looked at for the longest RTT.
-const PAIRS: usize = 256;
+
+/// A marking threshold that a comparison sets.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkingRule {
+    /// The queue length from which switches mark.
+    pub threshold: Bytes,
+    /// The rule in words.
+    pub rule: &'static str,
+    /// Its source.
+    pub source: &'static str,
+}
+
+/// A run under one algorithm.
+#[derive(Clone, Debug)]
+pub struct Under {
+    /// The run.
+    pub setup: Setup,
+    /// The marking threshold, if the algorithm needs one and the scenario has none.
+    pub marking: Option<MarkingRule>,
+    /// Whether the scenario's switches mark and those of the run do not.
+    pub unmarked: bool,
+}
 
 impl Setup {
-    /// The same run with the algorithm `name` for all of its traffic, and what its switches then need
-    /// or no longer need: marks. Every workload is measured by itself. Returns besides what has
-    /// changed but for the algorithm, in words.
+    /// The facts of the network from which algorithms derive parameters; `None` if no two hosts can
+    /// reach each other.
+    #[must_use]
+    pub fn network_info(&self) -> Option<NetworkInfo> {
+        self.topology.network_info(self.sizes, &self.host.model)
+    }
+
+    /// The algorithm `name` for this run: with the parameters that the scenario sets if it has the
+    /// algorithm in this profile (any, if `profile` is `None`) or under this label, otherwise with
+    /// those of the profile and what follows from the network.
+    ///
+    /// # Errors
+    /// An unknown algorithm or profile, or several of that name.
+    pub fn rival(&self, name: &str, profile: Option<&str>) -> Result<AlgorithmConfig, String> {
+        let fits = |config: &AlgorithmConfig| profile.is_none_or(|p| p == config.profile());
+        let labelled = self.algorithms.iter().find(|named| named.label == name);
+        if let Some(named) = labelled.filter(|named| fits(&named.config)) {
+            return Ok(named.config.clone());
+        }
+        let same =
+            |named: &&NamedAlgorithm| named.config.info().name == name && fits(&named.config);
+        let found: Vec<&NamedAlgorithm> = self.algorithms.iter().filter(same).collect();
+        let parameters =
+            |named: &NamedAlgorithm| (named.config.profile(), named.config.effective());
+        match found[..] {
+            [] => {}
+            [first, ref others @ ..] => {
+                if others.iter().all(|other| parameters(other) == parameters(first)) {
+                    return Ok(first.config.clone());
+                }
+                let labels: Vec<&str> = found.iter().map(|named| named.label.as_str()).collect();
+                let labels = labels.join(", ");
+                return Err(format!(
+                    "the scenario has several with different parameters; choose one by its label ({labels})"
+                ));
+            }
+        }
+        let network = self.network_info();
+        build_for(name, profile, &[], network.as_ref()).map_err(|error| error.message)
+    }
+
+    /// The same run with `config` for all of its traffic, and with marks if the algorithm needs them
+    /// and not otherwise. Every workload is measured by itself.
     ///
     /// # Errors
     /// Why the algorithm cannot run there.
-    pub fn under(&self, name: &str, profile: Option<&str>) -> Result<(Self, Vec<String>), String> {
-        let config = build(name, profile, &[]).map_err(|error| error.message)?;
+    pub fn under(&self, config: &AlgorithmConfig) -> Result<Under, String> {
         let mut setup = self.clone();
-        setup.algorithms = vec![NamedAlgorithm { label: name.to_owned(), config }];
+        let label = config.info().name.to_owned();
+        setup.algorithms = vec![NamedAlgorithm { label, config: config.clone() }];
         for (index, workload) in setup.workloads.iter_mut().enumerate() {
             workload.algorithm = 0;
             let unnamed = || NamedWorkload { name: format!("workload-{index}"), deadline: None };
@@ -48,44 +103,52 @@ impl Setup {
             };
             setup.measure.sizes = SIZES.map(range).into();
         }
-        let mut notes = Vec::new();
-        match (needs_marks(&setup.algorithms[0].config), setup.topology.marks()) {
+        let (mut marking, mut unmarked) = (None, false);
+        match (needs_marks(config), setup.topology.marks()) {
             (true, false) => {
-                let threshold = setup.default_threshold()?;
-                setup.topology.ecn = Some(Marking::Threshold(EcnMarker::new(threshold)));
-                notes.push(format!("switches mark from {threshold} on"));
+                let network = self.network_info().ok_or("no two hosts can reach each other")?;
+                let threshold = marking_threshold(&network);
+                setup = setup.with_marking_threshold(threshold);
+                marking =
+                    Some(MarkingRule { threshold, rule: MARKING_RULE, source: MARKING_SOURCE });
             }
             (false, true) => {
                 setup.topology.ecn = None;
                 for class in &mut setup.topology.classes {
                     class.ecn = None;
                 }
-                notes.push("switches do not mark".to_owned());
+                unmarked = true;
             }
             _ => {}
         }
-        // What the reader would refuse is refused here as well.
-        let source = Source { name: self.name.clone(), text: setup.to_toml() };
-        let no_testbed = |name: &str| Err(format!("there is no testbed `{name}` here"));
-        let read = Scenario::read(&source, &no_testbed, &Options::default());
-        read.map_err(|error| error.to_string())?;
-        Ok((setup, notes))
+        setup.check_again()?;
+        Ok(Under { setup, marking, unmarked })
     }
 
-    /// A marking threshold for this network: a seventh of the bandwidth-delay product of the pair
-    /// farthest apart, and no less than [`LEAST_THRESHOLD`].
-    fn default_threshold(&self) -> Result<Bytes, String> {
-        let plan = self.plan().map_err(|error| error.to_string())?;
-        let mut network = build_network(&plan).map_err(|error| error.to_string())?;
-        let step = plan.connections.len().div_ceil(PAIRS).max(1);
-        let (mut rtt, mut rate) = (Span::ZERO, Rate::from_bps(0));
-        for connection in plan.connections.iter().step_by(step) {
-            let pair = (connection.from, connection.to);
-            let ideal = Ideal::of(&mut network, pair, 0, plan.sizes);
-            let ideal = ideal.map_err(|error| error.to_string())?;
-            (rtt, rate) = (rtt.max(ideal.base_rtt), rate.max(ideal.line_rate));
+    /// The same run with switches that mark from `threshold` in all classes.
+    #[must_use]
+    pub fn with_marking_threshold(mut self, threshold: Bytes) -> Self {
+        for class in &mut self.topology.classes {
+            class.ecn = None;
         }
-        let bdp = rate.as_bps() as f64 / 8.0 * rtt.as_secs_f64();
-        Ok(Bytes::new((bdp / BDP_PARTS) as u64).max(LEAST_THRESHOLD))
+        self.topology.ecn = Some(Marking::Threshold(EcnMarker::new(threshold)));
+        self
+    }
+
+    /// The same run with parameters of its only algorithm changed.
+    ///
+    /// # Errors
+    /// As [`build_for`].
+    pub fn with_changes(self, changes: &[(&str, &str)]) -> Result<Self, SettingError> {
+        let label = self.algorithms[0].label.clone();
+        self.with_parameters(&label, changes, &[])
+    }
+
+    /// Refuses what the reader would refuse.
+    fn check_again(&self) -> Result<(), String> {
+        let source = Source { name: self.name.clone(), text: self.to_toml() };
+        let no_testbed = |name: &str| Err(format!("there is no testbed `{name}` here"));
+        let read = Scenario::read(&source, &no_testbed, &Options::default());
+        read.map(|_| ()).map_err(|error| error.to_string())
     }
 }

@@ -1,0 +1,159 @@
+//! Who takes part in a comparison: the run of the scenario under each algorithm, with its parameters.
+
+use apus_cc::Origin;
+use apus_cc::registry::{AlgorithmConfig, algorithms};
+use apus_sim::scenario::{Setup, Under};
+use apus_units::suggestion;
+use serde_json::{Value, json};
+
+use super::table::Contestant;
+
+/// The settings of `--set`: those of the scenario, and those of one algorithm of the comparison,
+/// which begin with its label (`hpcc.base_rtt=13us`).
+pub(super) struct Changes<'a> {
+    /// For the scenario.
+    pub(super) scenario: Vec<String>,
+    /// For one algorithm: its label, the parameter and the value.
+    own: Vec<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> Changes<'a> {
+    /// Sorts them.
+    pub(super) fn new(set: &'a [String], labels: &[String]) -> Self {
+        let mut changes = Self { scenario: Vec::new(), own: Vec::new() };
+        for text in set {
+            let own = text.split_once('=').and_then(|(key, value)| {
+                let (label, parameter) = key.trim().rsplit_once('.')?;
+                let known = labels.iter().any(|known| known == label);
+                known.then(|| (label, parameter, value.trim().trim_matches('"')))
+            });
+            match own {
+                Some(own) => changes.own.push(own),
+                None => changes.scenario.push(text.clone()),
+            }
+        }
+        changes
+    }
+
+    fn of(&self, label: &str) -> Vec<(&'a str, &'a str)> {
+        let own = self.own.iter().filter(|(of, ..)| *of == label);
+        own.map(|(_, parameter, value)| (*parameter, *value)).collect()
+    }
+}
+
+/// The run of `setup` under each algorithm of `labels`.
+pub(super) fn contestants(
+    setup: &Setup,
+    labels: &[String],
+    changes: &Changes<'_>,
+    seeds: usize,
+) -> Result<Vec<Contestant>, String> {
+    let mut all: Vec<Contestant> = Vec::new();
+    for label in labels {
+        let fail = |why: String| format!("--algorithms {label}: {why}");
+        if all.iter().any(|other| other.label == *label) {
+            return Err(fail("is there twice; remove one".to_owned()));
+        }
+        let config = config(setup, label).map_err(fail)?;
+        let own = changes.of(label);
+        let config = if own.is_empty() {
+            config
+        } else {
+            config.changed(&own, &[]).map_err(|error| format!("--set {label}: {error}"))?
+        };
+        let Under { setup: run, marking, unmarked } = setup.under(&config).map_err(fail)?;
+        let mut notes = Vec::new();
+        if let Some(marking) = &marking {
+            notes.push(format!("switches mark from {} on", marking.threshold));
+        }
+        if unmarked {
+            notes.push("switches do not mark".to_owned());
+        }
+        if let Some(other) = unused_profile(setup, &config) {
+            notes.push(other);
+        }
+        let summaries = vec![None; seeds];
+        all.push(Contestant { label: label.clone(), setup: run, notes, marking, summaries });
+    }
+    Ok(all)
+}
+
+/// The algorithm that a label names: one of the scenario's by its label, or any by its name, with a
+/// profile behind a colon.
+fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
+    let (name, profile) = match label.split_once(':') {
+        Some((name, profile)) => (name, Some(profile)),
+        None => (label, None),
+    };
+    let labels = setup.algorithms().map(|(label, _)| label);
+    let known: Vec<&str> = algorithms().iter().map(|info| info.name).chain(labels).collect();
+    if !known.contains(&name) {
+        let hint = suggestion(name, known.into_iter());
+        return Err(format!("there is no algorithm `{name}`{hint}"));
+    }
+    setup.rival(name, profile)
+}
+
+/// Says that the scenario has parameters for another profile of the algorithm, which do not hold here.
+fn unused_profile(setup: &Setup, config: &AlgorithmConfig) -> Option<String> {
+    let (name, profile) = (config.info().name, config.profile());
+    let same: Vec<&AlgorithmConfig> =
+        setup.algorithms().map(|(_, own)| own).filter(|own| own.info().name == name).collect();
+    if same.iter().any(|own| own.profile() == profile) {
+        return None;
+    }
+    let other = same.first()?;
+    let set = other.parameters().iter().any(|one| matches!(one.origin, Origin::Set));
+    let other = other.profile();
+    set.then(|| format!("the scenario's parameters are those of the profile `{other}`: not used"))
+}
+
+/// A parameter that follows from the network or that the user set, for a table.
+pub(super) struct Shown {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) origin: &'static str,
+    pub(super) rule: Option<(&'static str, &'static str)>,
+}
+
+impl Contestant {
+    /// The parameters of its algorithm that are not the profile's defaults, and the marking
+    /// threshold that the comparison sets.
+    pub(super) fn shown(&self) -> Vec<Shown> {
+        let marking = self.marking.iter().map(|marking| Shown {
+            name: "topology.ecn.threshold".to_owned(),
+            value: marking.threshold.to_string(),
+            origin: "derived",
+            rule: Some((marking.rule, marking.source)),
+        });
+        let configs = self.setup.algorithms().map(|(_, config)| config);
+        let parameters = configs.flat_map(AlgorithmConfig::parameters).map(|one| Shown {
+            name: one.name.to_owned(),
+            value: one.value.clone(),
+            origin: one.origin.word(),
+            rule: match one.origin {
+                Origin::Derived(rule) => Some((rule.rule, rule.source)),
+                Origin::Default | Origin::Set => None,
+            },
+        });
+        marking.chain(parameters.filter(|one| one.origin != "default")).collect()
+    }
+
+    /// Every parameter in force.
+    pub(super) fn parameters_json(&self) -> Value {
+        let shown = self.shown();
+        let configs = self.setup.algorithms().map(|(_, config)| config);
+        let defaults = configs.flat_map(AlgorithmConfig::parameters);
+        let defaults = defaults.filter(|one| matches!(one.origin, Origin::Default));
+        let all = shown.iter().map(|one| {
+            let (rule, source) = one.rule.unzip();
+            json!({
+                "name": one.name, "value": one.value, "origin": one.origin,
+                "rule": rule, "source": source,
+            })
+        });
+        let defaults = defaults
+            .map(|one| json!({ "name": one.name, "value": one.value, "origin": "default" }));
+        all.chain(defaults).collect()
+    }
+}

@@ -1,0 +1,107 @@
+//! Parameters that depend on the network: what an algorithm may know of it, and the rules by which
+//! its own publication sets them.
+
+use alloc::string::String;
+
+use apus_units::{Bytes, Rate, Span};
+
+use crate::Settings;
+
+/// The facts of a network that rules use. All describe its longest path, by unloaded RTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkInfo {
+    /// End-to-end RTT of a full data packet and its acknowledgement without any queue: links,
+    /// switches, and the time that both hosts spend on the two packets.
+    pub base_rtt: Span,
+    /// The part of `base_rtt` between the NICs, with the hosts' mean jitter: the fabric delay (Swift
+    /// §3.3) without queues.
+    pub fabric_rtt: Span,
+    /// Switches on the forward path.
+    pub hops: u8,
+    /// Rate of the fastest host link.
+    pub line_rate: Rate,
+    /// Smallest link rate on the longest path.
+    pub path_rate: Rate,
+    /// Wire bytes of a full data packet.
+    pub packet: Bytes,
+}
+
+impl NetworkInfo {
+    /// The bandwidth-delay product in wire bytes: `line_rate` times `base_rtt`.
+    #[must_use]
+    pub fn bdp(&self) -> Bytes {
+        self.line_rate.bytes_in(self.base_rtt)
+    }
+
+    /// The bandwidth-delay product in full packets, not rounded.
+    #[must_use]
+    pub fn bdp_packets(&self) -> f64 {
+        self.bdp().get() as f64 / (self.packet.get().max(1)) as f64
+    }
+}
+
+/// A rule that sets a parameter from the network unless the user sets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Derivation {
+    /// The parameter.
+    pub parameter: &'static str,
+    /// The profiles in which the rule holds.
+    pub profiles: &'static [&'static str],
+    /// The rule as a formula in words.
+    pub rule: &'static str,
+    /// Where the rule comes from (`HPCC §5.1`), or `deviation:` and why.
+    pub source: &'static str,
+    /// The value as a user would write it. The settings hold what the user set, what earlier rules
+    /// of the table derived, and defaults for the rest.
+    pub value: fn(&NetworkInfo, &Settings) -> String,
+}
+
+/// Where the value of a parameter comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// The profile's default.
+    Default,
+    /// A rule, from the network.
+    Derived(&'static Derivation),
+    /// The user.
+    Set,
+}
+
+impl Origin {
+    /// One word for it: `default`, `derived` or `set`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Derived(_) => "derived",
+            Self::Set => "set",
+        }
+    }
+}
+
+/// A parameter in force.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, as a user would write it.
+    pub value: String,
+    /// Where the value comes from.
+    pub origin: Origin,
+}
+
+/// The largest window of algorithms whose papers have none: 256 packets (Falcon), but never so small
+/// that it would bind: two bandwidth-delay products.
+pub(crate) const MAX_CWND_RULE: &str = "the larger of 256 packets and 2 BDP";
+/// Why.
+pub(crate) const MAX_CWND_SOURCE: &str = "deviation: the paper has no ceiling; 256 in Falcon, which must not limit a flow alone on a long path";
+
+/// The value of that rule.
+pub(crate) fn max_cwnd(network: &NetworkInfo, _: &Settings) -> String {
+    whole((2.0 * network.bdp_packets()).max(256.0))
+}
+
+/// A number of packets, rounded up.
+pub(crate) fn whole(packets: f64) -> String {
+    alloc::format!("{}", libm::ceil(packets) as u64)
+}

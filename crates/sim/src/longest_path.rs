@@ -1,0 +1,237 @@
+//! What a network is like without load, to the pair of hosts with the longest path: for parameters of
+//! algorithms that depend on it.
+
+use apus_cc::NetworkInfo;
+use apus_fabric::{LinkSpec, Node, Topology};
+use apus_units::{Bytes, Rate, Span};
+
+use crate::host_model::HostModel;
+use crate::packets::PacketSizes;
+
+/// The facts of the pair of hosts with the longest unloaded RTT, of all pairs of the network. `None`
+/// if no two hosts can reach each other.
+///
+/// Among several shortest paths of a pair the longest in time counts.
+pub(crate) fn network_info(
+    topology: &Topology,
+    sizes: PacketSizes,
+    host: &HostModel,
+) -> Option<NetworkInfo> {
+    let data = Bytes::new(u64::from(sizes.payload + sizes.header));
+    let graph = Graph::new(topology, sizes);
+    let longest = (0..graph.edges.len()).filter_map(|edge| graph.longest_from(edge));
+    let path = longest.max_by_key(|path| path.rtt)?;
+    // Each way a packet is delayed by a time uniform from zero to the jitter.
+    let fabric_rtt = path.rtt + host.jitter;
+    let rates = topology.links.iter().filter_map(|link| match (link.a, link.b) {
+        (Node::Host(_), _) => Some(link.ab.rate),
+        (_, Node::Host(_)) => Some(link.ba.rate),
+        _ => None,
+    });
+    Some(NetworkInfo {
+        base_rtt: fabric_rtt + host_time(host, sizes),
+        fabric_rtt,
+        hops: u8::try_from(path.switches).unwrap_or(u8::MAX),
+        line_rate: rates.max_by_key(|rate| rate.as_bps())?,
+        path_rate: path.rate,
+        packet: data,
+    })
+}
+
+/// What both hosts' engines spend on a full data packet that ends an op and on its acknowledgement,
+/// on average and without stalls, when they have nothing else to do.
+fn host_time(host: &HostModel, sizes: PacketSizes) -> Span {
+    let Some(costs) = host.engine else { return Span::ZERO };
+    let copy = costs.copy_kib.mul_f64(f64::from(sizes.payload) / 1024.0);
+    costs.receive_packet + copy + costs.receive_op + costs.send_ack + costs.receive_ack
+}
+
+/// A path of a full data packet and its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// Links and switches, both ways.
+    rtt: Span,
+    /// The slowest link on the way there.
+    rate: Rate,
+    /// Switches on the way there.
+    switches: u32,
+}
+
+impl Path {
+    /// The longer one in time; of equally long ones the slower, so that the order of links decides
+    /// nothing.
+    fn longer(self, other: Self) -> Self {
+        let key = |path: &Self| (path.rtt, core::cmp::Reverse(path.rate.as_bps()));
+        if key(&other) > key(&self) { other } else { self }
+    }
+
+    fn then(self, next: Self) -> Self {
+        Self {
+            rtt: self.rtt + next.rtt,
+            rate: Rate::from_bps(self.rate.as_bps().min(next.rate.as_bps())),
+            switches: self.switches + next.switches,
+        }
+    }
+}
+
+/// An attachment of hosts: those of one switch (or host) whose links are alike are one.
+struct Edge {
+    /// The node that the hosts' links lead to.
+    at: usize,
+    /// From the host to that node.
+    up: Path,
+    /// From that node to the host.
+    down: Path,
+    /// Whether several hosts are attached like this.
+    several: bool,
+}
+
+struct Graph {
+    edges: Vec<Edge>,
+    /// By node: its links to switches.
+    links: Vec<Vec<(usize, Path)>>,
+}
+
+impl Graph {
+    /// Nodes are the switches, then hosts that another host's link leads to.
+    fn new(topology: &Topology, sizes: PacketSizes) -> Self {
+        let switches = topology.switches.len();
+        let node = |node: Node| match node {
+            Node::Switch(switch) => switch.index(),
+            Node::Host(host) => switches + host.index(),
+        };
+        let mut graph = Self { edges: Vec::new(), links: vec![Vec::new(); switches] };
+        for link in &topology.links {
+            for forward in [true, false] {
+                let (from, to) = if forward { (link.a, link.b) } else { (link.b, link.a) };
+                let path = step(topology, link, forward, sizes);
+                match (from, to) {
+                    (Node::Switch(from), Node::Switch(to)) => {
+                        graph.links[from.index()].push((to.index(), path));
+                    }
+                    (Node::Host(_), _) => {
+                        let down = step(topology, link, !forward, sizes);
+                        graph.attach(node(to), path, down);
+                    }
+                    (Node::Switch(_), Node::Host(_)) => {}
+                }
+            }
+        }
+        graph
+    }
+
+    fn attach(&mut self, at: usize, up: Path, down: Path) {
+        let alike =
+            |edge: &&mut Edge| edge.at == at && (edge.up.rtt, edge.up.rate) == (up.rtt, up.rate);
+        match self.edges.iter_mut().rev().find(alike) {
+            Some(edge) => edge.several = true,
+            None => self.edges.push(Edge { at, up, down, several: false }),
+        }
+    }
+
+    /// The longest of the shortest paths from the hosts of `source` to all others.
+    fn longest_from(&self, source: usize) -> Option<Path> {
+        let start = &self.edges[source];
+        let mut reached: Vec<Option<Path>> = vec![None; self.links.len()];
+        let mut ring = vec![start.at];
+        if let Some(place) = reached.get_mut(start.at) {
+            *place = Some(start.up);
+        }
+        // Breadth first: a ring of switches at a time, each with the longest way to it.
+        while !ring.is_empty() {
+            let mut next: Vec<usize> = Vec::new();
+            let mut found: Vec<(usize, Path)> = Vec::new();
+            for &at in ring.iter().filter(|&&at| at < self.links.len()) {
+                let Some(path) = reached[at] else { continue };
+                for &(to, link) in self.links[at].iter().filter(|(to, _)| reached[*to].is_none()) {
+                    found.push((to, path.then(link)));
+                }
+            }
+            for (to, path) in found {
+                match &mut reached[to] {
+                    Some(known) => *known = known.longer(path),
+                    empty => {
+                        *empty = Some(path);
+                        next.push(to);
+                    }
+                }
+            }
+            ring = next;
+        }
+        let ends = self.edges.iter().enumerate().filter_map(|(index, edge)| {
+            if index == source && !edge.several {
+                return None;
+            }
+            let path = reached.get(edge.at).copied().flatten()?;
+            Some(path.then(edge.down))
+        });
+        ends.reduce(Path::longer).or_else(|| {
+            // Two hosts on one link.
+            (start.at >= self.links.len()).then_some(start.up)
+        })
+    }
+}
+
+/// One link and the switch at its end, for data in one direction and an acknowledgement in the other.
+fn step(topology: &Topology, link: &LinkSpec, forward: bool, sizes: PacketSizes) -> Path {
+    let (there, back) = if forward { (&link.ab, &link.ba) } else { (&link.ba, &link.ab) };
+    let latency = |node: Node| match node {
+        Node::Switch(switch) => topology.switches[switch.index()].pipeline_latency,
+        Node::Host(_) => Span::ZERO,
+    };
+    let (from, to) = if forward { (link.a, link.b) } else { (link.b, link.a) };
+    let data = Bytes::new(u64::from(sizes.payload + sizes.header));
+    let full = there.rate.serialization_time(data);
+    let ack = back.rate.serialization_time(Bytes::new(u64::from(sizes.control)));
+    Path {
+        rtt: full + ack + link.delay * 2 + latency(to) + latency(from),
+        rate: there.rate,
+        switches: u32::from(matches!(to, Node::Switch(_))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_fabric::Tier;
+
+    use super::*;
+
+    const SIZES: PacketSizes = PacketSizes { payload: 4096, header: 64, control: 84 };
+
+    fn info(topology: &Topology, host: &HostModel) -> NetworkInfo {
+        network_info(topology, SIZES, host).expect("connected")
+    }
+
+    /// Four links of 5 us; 4160 B and 84 B twice each at 100 Gb/s: 332.8 and 6.72 ns.
+    #[test]
+    fn a_star_has_the_rtt_by_hand() {
+        let tier = Tier::hosts(Rate::from_gbps(100), Span::from_us(5), Bytes::new(1 << 20));
+        let star = info(&Topology::star(3, &tier), &HostModel::IDEAL);
+        assert_eq!(star.base_rtt, Span::from_ps(20_679_040));
+        assert_eq!((star.fabric_rtt, star.hops), (star.base_rtt, 1));
+        assert_eq!(star.bdp(), Bytes::new(258_488));
+        let t1 = HostModel::preset("t1").expect("a preset");
+        let hosts = info(&Topology::star(3, &tier), &t1);
+        // Two delays of 3 us on average; 270 + 4 * 9 + 220 + 280 + 70 ns of work.
+        assert_eq!(hosts.fabric_rtt - star.fabric_rtt, Span::from_us(6));
+        assert_eq!(hosts.base_rtt - hosts.fabric_rtt, Span::from_ns(876));
+    }
+
+    /// The pair farthest apart decides, wherever it is, and the slowest link on its way.
+    #[test]
+    fn the_farthest_pair_counts() {
+        let gbps = Rate::from_gbps;
+        let edge = Tier::hosts(gbps(100), Span::from_us(1), Bytes::new(1 << 20));
+        let chain = Tier::switches(gbps(40), Span::from_us(10), Bytes::new(1 << 20));
+        let lot = info(&Topology::parking_lot(3, 1, &edge, &chain), &HostModel::IDEAL);
+        // Two host links and two of the chain, each way: 44 us. Data: 2 * 332.8 + 2 * 832 ns; ACKs:
+        // 2 * 6.72 + 2 * 16.8 ns.
+        assert_eq!(lot.base_rtt, Span::from_ps(44_000_000 + 2_329_600 + 47_040));
+        assert_eq!((lot.path_rate, lot.line_rate, lot.hops), (gbps(40), gbps(100), 3));
+        let latency = Span::from_ns(500);
+        let slow = Topology::parking_lot(3, 1, &edge, &chain).with_pipeline_latency(latency);
+        // Three switches, twice.
+        let longer = info(&slow, &HostModel::IDEAL).base_rtt - lot.base_rtt;
+        assert_eq!(longer, Span::from_us(3));
+    }
+}
