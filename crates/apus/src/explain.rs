@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use apus_cc::registry::algorithms;
+use apus_cc::registry::{algorithms, derivations};
 use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind};
 use apus_sim::columns;
 use apus_sim::scenario::{Options, Scenario};
@@ -98,6 +98,11 @@ fn algorithm(info: &AlgorithmInfo) -> String {
             })
             .collect();
         text += &text::columns(&defaults, "    ");
+        let rules = derivations(info.name).iter().filter(|rule| rule.parameter == parameter.name);
+        for rule in rules {
+            let (profiles, source) = (rule.profiles.join(", "), rule.source);
+            let _ = writeln!(text, "    in a scenario ({profiles}): {} ({source})", rule.rule);
+        }
     }
     text
 }

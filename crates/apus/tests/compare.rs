@@ -225,7 +225,7 @@ fn several_of_one_name_are_chosen_by_label() {
     fs::write(folder.join("mine.toml"), text).expect("file");
     let output = apus(&folder, &["compare", "mine.toml", "--algorithms", "swift"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("choose one by its label (near, far)"), "{stderr}");
+    assert!(stderr.contains("choose one by its label (far, near)"), "{stderr}");
     let arguments = ["compare", "mine.toml", "--algorithms", "near,far", "--seeds", "1", "--json"];
     let compared = json(&apus(&folder, &arguments));
     for (index, value) in [(0, "20us"), (1, "40us")] {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use apus_cc::registry::algorithms;
+use apus_cc::TunedSetting;
+use apus_cc::registry::{algorithms, derivations, tunables};
 use apus_sim::scenario::{METRICS, SCOPED, STATS, TOPOLOGIES, WORKLOADS, unit_of};
 use apus_sim::sizes::BUILT_IN;
 
@@ -55,6 +56,27 @@ fn document() -> String {
                     cell(default.source)
                 );
             }
+        }
+        if !derivations(name).is_empty() {
+            text += "\nIn a scenario these follow from the network unless they are set:\n\n\
+                     | parameter | profile | rule | source |\n|---|---|---|---|\n";
+        }
+        for rule in derivations(name) {
+            let profiles = rule.profiles.join(", ");
+            let (words, source) = (cell(rule.rule), cell(rule.source));
+            let _ = writeln!(text, "| `{}` | {profiles} | {words} | {source} |", rule.parameter);
+        }
+        for tunable in tunables(name) {
+            let setting = match tunable.setting {
+                TunedSetting::Parameter(parameter) => parameter,
+                TunedSetting::MarkingThreshold => "topology.ecn.threshold",
+            };
+            let (profiles, range) = (tunable.profiles.join(", "), tunable.range);
+            let source = tunable.source;
+            let _ = writeln!(
+                text,
+                "\n`apus compare --tune-each` varies `{setting}` ({profiles}): {range}. Source: {source}."
+            );
         }
     }
     text += "\n## Metrics that checks can name\n\n`<name>` is what the scenario calls a part of its runs, \
