@@ -29,7 +29,7 @@ pub struct Run {
     traffic: Option<String>,
     /// Runs them on this topology: a .topo of htsim, a topology.txt of the HPCC simulator, or one
     /// line like "fat-tree k=8 100Gbps 1us".
-    #[arg(long, value_name = "FILE", requires = "traffic")]
+    #[arg(long, value_name = "FILE", requires = "traffic", conflicts_with = "file")]
     topology: Option<String>,
     /// Changes a setting: `--set algorithm.base_target=50us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]

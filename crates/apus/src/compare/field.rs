@@ -41,6 +41,35 @@ impl<'a> Changes<'a> {
     }
 }
 
+/// Refuses settings of an algorithm of the scenario that takes no part.
+pub(super) fn check_settings(
+    setup: &Setup,
+    labels: &[String],
+    changes: &Changes<'_>,
+) -> Result<(), String> {
+    let bare = |label: &String| label.split(':').next().unwrap_or_default().to_owned();
+    let named: Vec<String> = labels.iter().map(bare).collect();
+    let takes_part = |label: &str, name: &str| named.iter().any(|n| n == label || n == name);
+    for text in &changes.scenario {
+        let key = text.split('=').next().unwrap_or_default().trim();
+        let Some(rest) = key.strip_prefix("algorithm.") else { continue };
+        let first = rest.split('.').next().unwrap_or_default();
+        let of_label = |label: &str| !rest.contains('.') || label == first;
+        let mut meant = setup.algorithms().filter(|(label, _)| of_label(label)).peekable();
+        let known = meant.peek().is_some();
+        if known && !meant.any(|(label, config)| takes_part(label, config.info().name)) {
+            return Err(format!(
+                "--set {text}: has no effect, for `--algorithms {}` leaves out the scenario's algorithm; \
+                 begin the key with one of those instead, like `{}.{}`",
+                labels.join(","),
+                labels[0],
+                rest.rsplit('.').next().unwrap_or_default()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The run of `setup` under each algorithm of `labels`.
 pub(super) fn contestants(
     setup: &Setup,

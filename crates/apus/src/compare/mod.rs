@@ -68,6 +68,7 @@ impl Compare {
         let changes = Changes::new(&self.set, &self.algorithms);
         let scenario = self.open(&changes)?;
         let setup = &scenario.runs[0].setup;
+        field::check_settings(setup, &self.algorithms, &changes).map_err(Failure::Input)?;
         let contestants =
             field::contestants(setup, &self.algorithms, &changes, self.seeds as usize);
         let mut contestants = contestants.map_err(Failure::Input)?;

@@ -132,6 +132,14 @@ impl Common {
                         without: nothing is encrypted then and anyone may connect";
             Failure::Input(what.to_owned())
         })?;
+        if self.is_inline() && self.engines != 1 {
+            let message = format!(
+                "--engines {}: `--mode inline` has no engine but that of the command's thread; remove one \
+                 of them",
+                self.engines
+            );
+            return Err(Failure::Input(message));
+        }
         let mut config = self.basics.config(bind, keys)?;
         config.mode = match self.mode {
             ModeName::Spinning => Mode::Spinning,

@@ -61,6 +61,22 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Refuses a setting that an axis would overwrite.
+    fn check_settings(&self) -> Result<(), Failure> {
+        for text in &self.set {
+            let key = text.split('=').next().unwrap_or_default().trim();
+            if let Some(axis) = self.vary.iter().find(|axis| axis.key == key) {
+                let axis = &axis.key;
+                let message = format!(
+                    "--set {text}: has no effect, for `--vary {axis}=...` gives every run another value; \
+                     remove one of them"
+                );
+                return Err(Failure::Input(message));
+            }
+        }
+        Ok(())
+    }
+
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
         let metrics = self.metrics()?;
@@ -70,6 +86,7 @@ impl Sweep {
                 return Err(Failure::Input(message));
             }
         }
+        self.check_settings()?;
         let points = grid::points(&self.file, &self.set, &self.vary, self.seeds)?;
         let dir = OutputDir::open(&self.out).map_err(Failure::Input)?;
         let store = Store::open(&dir).map_err(Failure::Input)?;

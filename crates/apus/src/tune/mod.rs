@@ -72,6 +72,7 @@ impl Tune {
         }
         let setup = self.setup()?;
         let (label, config) = self.algorithm(&setup)?;
+        self.check_settings(label)?;
         let parameters = Parameters::of(config);
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
@@ -133,6 +134,22 @@ impl Tune {
             Some(_) => Ok(()),
             None => Err(Failure::Run("no target that was tried keeps the throughput".to_owned())),
         }
+    }
+
+    /// Refuses a setting of the parameter that is searched.
+    fn check_settings(&self, label: &str) -> Result<(), Failure> {
+        let parameter = Parameter::BaseTarget.name();
+        let keys = [format!("algorithm.{parameter}"), format!("algorithm.{label}.{parameter}")];
+        for text in &self.set {
+            let key = text.split('=').next().unwrap_or_default().trim();
+            if keys.iter().any(|known| known == key) {
+                let message = format!(
+                    "--set {text}: has no effect, for `apus tune` searches `{parameter}`; remove it"
+                );
+                return Err(Failure::Input(message));
+            }
+        }
+        Ok(())
     }
 
     /// The one run to tune.

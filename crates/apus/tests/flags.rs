@@ -1,0 +1,91 @@
+//! A flag that another flag or argument makes void is an error that names both, in every command.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SCENARIO: &str = r#"
+duration = "1ms"
+topology = { kind = "star", hosts = 3, rate = "10Gbps", delay = "1us", buffer = "1MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+"#;
+
+/// The command line and what the error must name.
+const CASES: &[(&str, [&str; 2])] = &[
+    ("run mine.toml --topology no-such-file", ["--topology", "[FILE]"]),
+    ("run mine.toml --topology no-such-file --traffic t.csv", ["FILE]", "--t"]),
+    ("run mine.toml --traffic t.csv", ["--traffic", "[FILE]"]),
+    ("run --traffic t.csv", ["--topology", "--traffic"]),
+    ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed 1"]),
+    ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed 1"]),
+    (
+        "run mine.toml --set algorithm.base_target=20us --set algorithm={name=\"dctcp\"}",
+        ["--set algorithm.base_target", "`--set algorithm`"],
+    ),
+    ("reproduce swift/fig17 --all", ["--all", "NAME"]),
+    (
+        "sweep mine.toml --out o --set duration=2ms --vary duration=1ms,2ms",
+        ["--set duration=2ms", "--vary"],
+    ),
+    ("sweep mine.toml --out o --vary seed=1,2 --vary seed=3", ["--vary seed", "twice"]),
+    (
+        "tune mine.toml --set algorithm.base_target=20us",
+        ["--set algorithm.base_target", "`apus tune`"],
+    ),
+    (
+        "compare mine.toml --algorithms dctcp --set algorithm.base_target=20us",
+        ["--set algorithm.base_target", "--algorithms dctcp"],
+    ),
+    ("serve --insecure --key-file k", ["--insecure", "--key-file"]),
+    ("ping localhost --insecure --cipher aegis-128x", ["--insecure", "--cipher"]),
+    ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
+    ("perf localhost --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
+    ("serve --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
+    ("bench udp --listen 127.0.0.1:1 --peer localhost:1", ["--listen", "--peer"]),
+    ("bench udp --listen 127.0.0.1:1 --json", ["--listen", "--json"]),
+    ("bench udp --listen 127.0.0.1:1 --round-trips 2000", ["--listen", "--round-trips"]),
+    ("bench udp --listen 127.0.0.1:1 --duration 1s", ["--listen", "--duration"]),
+    ("bench permutation-128 udp", ["udp", "CASE"]),
+];
+
+/// Commands whose flags are independent of each other.
+const INDEPENDENT: [&str; 5] = ["replay", "list", "explain", "key", "help"];
+
+#[test]
+fn void_flags_are_errors_that_name_both() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flags");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("folder");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    fs::write(folder.join("t.csv"), "start_us,from,to,bytes\n0,0,1,1000\n").expect("file");
+    for (line, names) in CASES {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+        let output = command.current_dir(&folder).args(line.split(' ')).output().expect("process");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        for name in names {
+            assert!(stderr.contains(name), "{line}: {name} is not in {stderr}");
+        }
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn every_command_is_in_the_table() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    let help = command.arg("--help").output().expect("process").stdout;
+    let help = String::from_utf8(help).expect("UTF-8");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    for name in commands {
+        let tested = CASES.iter().any(|(line, _)| line.split(' ').next() == Some(name));
+        assert!(tested || INDEPENDENT.contains(&name), "`{name}` has no case");
+    }
+}
