@@ -233,3 +233,96 @@ fn several_of_one_name_are_chosen_by_label() {
         assert_eq!(entry(parameters, "name", "base_target")["value"], value);
     }
 }
+
+#[test]
+fn seeds_without_effect_are_run_twice_and_differences_have_intervals() {
+    let folder = folder("seeds");
+    // ExpressPass varies the gaps between credits by its seed; Swift on ideal hosts draws nothing.
+    let arguments = [
+        "compare",
+        "mine.toml",
+        "--algorithms",
+        "swift,expresspass",
+        "--seeds",
+        "4",
+        "--out",
+        "out",
+    ];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    let line = "seeds 1 and 2 give the same result to the last digit for swift";
+    assert!(text.contains(line) && text.contains("Student's t"), "{text}");
+    assert_eq!(fs::read_dir(folder.join("out/runs")).expect("runs").count(), 2 + 4);
+    let written = fs::read_to_string(folder.join("out/compare.json")).expect("file");
+    let compared: Value = serde_json::from_str(&written).expect("JSON");
+    let (swift, credits) = (&compared["algorithms"][0], &compared["algorithms"][1]);
+    assert_eq!((&swift["same_for_all_seeds"], &swift["complete_runs"]), (&true.into(), &2.into()));
+    assert_eq!(credits["same_for_all_seeds"], false);
+    let found = &credits["differences"]["goodput_gbps"];
+    let of = |key: &str| found[key].as_f64().expect("number");
+    assert_eq!(found["pairs"], 4);
+    assert!(of("low") < of("mean") && of("mean") < of("high"), "{found}");
+    // Of an algorithm with a constant result, the mean lies as the other's mean over the seeds does.
+    let median = |one: &Value, key: &str| one["metrics"]["goodput_gbps"][key].as_f64().expect("it");
+    let (low, high) = (median(credits, "min"), median(credits, "max"));
+    let reference = median(swift, "median");
+    assert!((low - reference..=high - reference).contains(&of("mean")), "{found}");
+}
+
+#[test]
+fn where_no_algorithm_depends_on_the_seed_the_comparison_says_so() {
+    let folder = folder("same");
+    let arguments = ["compare", "mine.toml", "--algorithms", "swift,hpcc", "--seeds", "9"];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    assert!(text.contains("same result to the last digit, and no other was run"), "{text}");
+    assert!(text.contains("(exact)"), "{text}");
+}
+
+#[test]
+fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
+    let folder = folder("tuned");
+    let arguments = [
+        "compare",
+        "mine.toml",
+        "--algorithms",
+        "swift,dctcp,hpcc",
+        "--seeds",
+        "1",
+        "--tune-each",
+        "--tune-values",
+        "4",
+        "--tune-seeds",
+        "2",
+        "--json",
+    ];
+    let compared = json(&apus(&folder, &arguments));
+    let objective = compared["objective"].as_str().expect("words");
+    assert!(objective.contains("4 values x 2 seeds (2 to 3)"), "{objective}");
+    for one in compared["algorithms"].as_array().expect("list") {
+        let tuning = &one["tuning"];
+        assert_eq!(tuning["runs"], 8, "{one:#}");
+        assert!(tuning["range"].is_string() && tuning["source"].is_string(), "{one:#}");
+        let candidates = tuning["candidates"].as_array().expect("list");
+        let of = |one: &Value, key: &str| one[key].as_f64().expect("number");
+        let best = candidates.iter().map(|c| of(c, "goodput_gbps")).fold(0.0, f64::max);
+        let kept = candidates.iter().filter(|c| of(c, "goodput_gbps") >= 0.98 * best);
+        let least = kept.map(|c| of(c, "objective")).fold(f64::INFINITY, f64::min);
+        let chosen = entry_where(&tuning["candidates"], "chosen");
+        assert_eq!(of(chosen, "objective"), least, "{tuning:#}");
+        assert_eq!(chosen["value"], tuning["value"]);
+        // What was found is what the comparison ran with.
+        if let Some(value) = tuning["value"].as_str() {
+            let name = tuning["parameter"].as_str().expect("a name");
+            let used = entry(&one["parameters"], "name", name);
+            assert_eq!((&used["value"], &used["origin"]), (&value.into(), &"tuned".into()));
+        }
+    }
+}
+
+/// The one entry of a list for which `key` is true.
+#[track_caller]
+fn entry_where<'a>(list: &'a Value, key: &str) -> &'a Value {
+    let mut found = list.as_array().expect("list").iter().filter(|one| one[key] == true);
+    let one = found.next().expect("one");
+    assert!(found.next().is_none(), "{list:#}");
+    one
+}

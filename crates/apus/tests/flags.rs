@@ -39,6 +39,7 @@ const CASES: &[(&str, [&str; 2])] = &[
         "compare mine.toml --algorithms dctcp --set algorithm.base_target=20us",
         ["--set algorithm.base_target", "--algorithms dctcp"],
     ),
+    ("compare mine.toml --algorithms swift --objective jain", ["--objective", "--tune-each"]),
     ("serve --insecure --key-file k", ["--insecure", "--key-file"]),
     ("ping localhost --insecure --cipher aegis-128x", ["--insecure", "--cipher"]),
     ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),

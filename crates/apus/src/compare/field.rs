@@ -101,8 +101,15 @@ pub(super) fn contestants(
         if let Some(other) = unused_profile(setup, &config) {
             notes.push(other);
         }
-        let summaries = vec![None; seeds];
-        all.push(Contestant { label: label.clone(), setup: run, notes, marking, summaries });
+        all.push(Contestant {
+            label: label.clone(),
+            setup: run,
+            notes,
+            marking,
+            summaries: vec![None; seeds],
+            same: false,
+            search: None,
+        });
     }
     Ok(all)
 }
@@ -149,17 +156,29 @@ impl Contestant {
     /// The parameters of its algorithm that are not the profile's defaults, and the marking
     /// threshold that the comparison sets.
     pub(super) fn shown(&self) -> Vec<Shown> {
-        let marking = self.marking.iter().map(|marking| Shown {
-            name: "topology.ecn.threshold".to_owned(),
-            value: marking.threshold.to_string(),
-            origin: "derived",
-            rule: Some((marking.rule, marking.source)),
+        let tuned =
+            self.search.as_ref().and_then(|search| Some((search.setting()?, search.found()?)));
+        let is_tuned = |name: &str| tuned.is_some_and(|(setting, _)| setting == name);
+        const THRESHOLD: &str = "topology.ecn.threshold";
+        let marking = self.marking.iter().map(|marking| match tuned {
+            Some((THRESHOLD, value)) => Shown {
+                name: THRESHOLD.to_owned(),
+                value: value.to_owned(),
+                origin: "tuned",
+                rule: None,
+            },
+            _ => Shown {
+                name: THRESHOLD.to_owned(),
+                value: marking.threshold.to_string(),
+                origin: "derived",
+                rule: Some((marking.rule, marking.source)),
+            },
         });
         let configs = self.setup.algorithms().map(|(_, config)| config);
         let parameters = configs.flat_map(AlgorithmConfig::parameters).map(|one| Shown {
             name: one.name.to_owned(),
             value: one.value.clone(),
-            origin: one.origin.word(),
+            origin: if is_tuned(one.name) { "tuned" } else { one.origin.word() },
             rule: match one.origin {
                 Origin::Derived(rule) => Some((rule.rule, rule.source)),
                 Origin::Default | Origin::Set => None,

@@ -1,16 +1,22 @@
 //! `apus compare`: one scenario under many algorithms, side by side.
 
 mod field;
+mod paired;
 mod report;
 mod table;
+mod tuning;
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use apus_sim::scenario::{Options, Scenario, Setup};
+use apus_sim::scenario::{METRICS, Options, Scenario, Setup};
+use apus_units::suggestion;
 use clap::Args;
 use field::Changes;
+use serde_json::Value;
 use table::{Contestant, Metrics};
+use tuning::{Objective, Search};
 
 use crate::batch::{self, Job};
 use crate::failure::Failure;
@@ -41,13 +47,38 @@ pub struct Compare {
     /// Compares on this variant of the scenario.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Seeds per algorithm, from the scenario's own on; the table shows medians.
+    /// Seeds per algorithm, from the scenario's own on, the same for all. The table shows medians; the
+    /// differences come with a confidence interval. If the first two give the same result, no other
+    /// is run.
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// A metric for the table besides, as `apus list metrics` names it; may be given several times.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
+    /// First search the best value of each algorithm's own parameter, by the same objective and with
+    /// the same number of runs; the best ones are compared.
+    #[arg(long)]
+    tune_each: bool,
+    /// The metric to search for: the lowest, or the highest of goodput, utilisation and fairness.
+    #[arg(
+        long,
+        value_name = "METRIC",
+        default_value = "op_latency_us.p99",
+        requires = "tune_each"
+    )]
+    objective: String,
+    /// The part of an algorithm's best goodput that a value must keep, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, requires = "tune_each")]
+    keep: f64,
+    /// Values per algorithm, its parameters as they are included.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "tune_each",
+          value_parser = clap::value_parser!(u32).range(2..=100))]
+    tune_values: u32,
+    /// Seeds per value, other ones than those of the comparison.
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "tune_each",
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    tune_seeds: u64,
     /// Where results go.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -77,8 +108,17 @@ impl Compare {
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.watchdog)?;
-        let failures = self.run(&mut contestants, store.as_ref(), &watch);
+        let session = Session { command: self, store: store.as_ref(), watch: &watch };
+        let mut failures = Vec::new();
+        let objective = self.objective(setup.seed(), &metrics)?;
+        if let Some(objective) = &objective {
+            failures.extend(session.tune(&mut contestants, objective));
+        }
+        if failures.is_empty() && !interrupt::interrupted(&watch) {
+            failures.extend(session.compare(&mut contestants));
+        }
         let report = report::Report {
+            objective: objective.as_ref(),
             scenario: &scenario,
             seeds: (setup.seed(), self.seeds),
             contestants: &contestants,
@@ -115,33 +155,136 @@ impl Compare {
         )))
     }
 
-    /// Runs every algorithm with every seed; returns what went wrong.
-    fn run(
-        &self,
-        contestants: &mut [Contestant],
-        store: Option<&Store>,
-        watch: &apus_sim::Watch,
-    ) -> Vec<String> {
-        let mut missing: Vec<(usize, usize, Setup)> = Vec::new();
-        for (index, contestant) in contestants.iter_mut().enumerate() {
-            for (place, summary) in contestant.summaries.iter_mut().enumerate() {
-                let seed = contestant.setup.seed().saturating_add(place as u64);
-                let setup = contestant.setup.clone().with_seed(seed);
-                *summary = store.and_then(|store| store.load(&setup));
-                if summary.is_none() {
-                    missing.push((index, place, setup));
+    /// The objective of `--tune-each`, if that is asked for.
+    fn objective(&self, first: u64, metrics: &Metrics) -> Result<Option<Objective>, Failure> {
+        if !self.tune_each {
+            return Ok(None);
+        }
+        let metric = self.objective.clone();
+        let known = || METRICS.iter().copied().chain(metrics.names.iter().map(String::as_str));
+        if !known().any(|name| name == metric) {
+            let hint = suggestion(&metric, known());
+            let message = format!("--objective {metric}: there is no such metric here{hint}");
+            return Err(Failure::Input(message));
+        }
+        if !(self.keep > 0.0 && self.keep < 100.0) {
+            let message = format!("--keep {}: it must be above 0 and below 100 percent", self.keep);
+            return Err(Failure::Input(message));
+        }
+        Ok(Some(Objective {
+            metric,
+            keep: self.keep / 100.0,
+            values: self.tune_values as usize,
+            seeds: (first.saturating_add(self.seeds), self.tune_seeds),
+        }))
+    }
+}
+
+/// What all runs of a call share.
+struct Session<'a> {
+    command: &'a Compare,
+    store: Option<&'a Store>,
+    watch: &'a apus_sim::Watch,
+}
+
+impl Session<'_> {
+    /// Searches every algorithm, and gives it what was found; returns what went wrong.
+    fn tune(&self, contestants: &mut [Contestant], objective: &Objective) -> Vec<String> {
+        let mut searches: Vec<Search> =
+            contestants.iter().map(|one| Search::new(one, objective)).collect();
+        let mut places = Vec::new();
+        let mut wanted = Vec::new();
+        let (first, seeds) = objective.seeds;
+        for (index, (search, one)) in searches.iter().zip(contestants.iter()).enumerate() {
+            // Nothing is searched without a parameter.
+            let candidates = if search.tunable.is_some() { &search.candidates[..] } else { &[] };
+            for (which, candidate) in candidates.iter().enumerate() {
+                let value = candidate.value.as_deref().unwrap_or("as it is");
+                for seed in 0..seeds {
+                    let setup = candidate.setup.clone().with_seed(first.saturating_add(seed));
+                    let seen = setup.seed();
+                    wanted.push((setup, format!("{}, {value}, seed {seen}", one.label)));
+                    places.push((index, which, seed as usize));
                 }
             }
         }
-        let job = |(index, _, setup): &'_ (usize, usize, Setup)| {
-            contestants[*index].label.clone() + &format!(", seed {}", setup.seed())
-        };
-        let jobs: Vec<Job<'_>> =
-            missing.iter().map(|one| Job { setup: &one.2, settings: job(one) }).collect();
-        let (done, failures) = batch::run(&self.file, &jobs, store, self.threads, watch);
-        for ((index, place, _), summary) in missing.iter().zip(done) {
-            contestants[*index].summaries[*place] = summary;
+        let (summaries, failures) = self.run(&wanted);
+        for ((index, which, seed), summary) in places.into_iter().zip(summaries) {
+            searches[index].candidates[which].summaries[seed] = summary;
+        }
+        for (one, mut search) in contestants.iter_mut().zip(searches) {
+            search.choose(objective);
+            one.setup = search.candidates[search.best].setup.clone();
+            one.search = Some(search);
         }
         failures
     }
+
+    /// Runs every algorithm with every seed, or with two where these give the same results; returns
+    /// what went wrong.
+    fn compare(&self, contestants: &mut [Contestant]) -> Vec<String> {
+        let seeds = self.command.seeds as usize;
+        let mut failures = self.run_seeds(contestants, 0..seeds.min(2));
+        for one in contestants.iter_mut() {
+            if let [Some(first), Some(second), ..] = &one.summaries[..] {
+                one.same = measured(first) == measured(second);
+            }
+        }
+        if failures.is_empty() {
+            failures = self.run_seeds(contestants, 2..seeds.max(2));
+        }
+        for one in contestants.iter_mut().filter(|one| one.same) {
+            let first = one.summaries[0].clone();
+            one.summaries.fill(first);
+        }
+        failures
+    }
+
+    /// Runs the seeds of those algorithms whose results depend on it.
+    fn run_seeds(&self, contestants: &mut [Contestant], seeds: Range<usize>) -> Vec<String> {
+        let mut places = Vec::new();
+        let mut wanted = Vec::new();
+        for (index, one) in contestants.iter().enumerate().filter(|(_, one)| !one.same) {
+            for place in seeds.clone() {
+                let seed = one.setup.seed().saturating_add(place as u64);
+                let setup = one.setup.clone().with_seed(seed);
+                wanted.push((setup, format!("{}, seed {seed}", one.label)));
+                places.push((index, place));
+            }
+        }
+        let (summaries, failures) = self.run(&wanted);
+        for ((index, place), summary) in places.into_iter().zip(summaries) {
+            contestants[index].summaries[place] = summary;
+        }
+        failures
+    }
+
+    /// Runs what is not kept from before: the summaries in order, and what went wrong.
+    fn run(&self, wanted: &[(Setup, String)]) -> (Vec<Option<Value>>, Vec<String>) {
+        let load = |(setup, _): &(Setup, String)| self.store.and_then(|store| store.load(setup));
+        let mut summaries: Vec<Option<Value>> = wanted.iter().map(load).collect();
+        let missing: Vec<usize> = (0..wanted.len()).filter(|&i| summaries[i].is_none()).collect();
+        let job = |&index: &usize| {
+            let (setup, settings) = &wanted[index];
+            Job { setup, settings: settings.clone() }
+        };
+        let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
+        let command = self.command;
+        let (done, failures) =
+            batch::run(&command.file, &jobs, self.store, command.threads, self.watch);
+        for (index, summary) in missing.into_iter().zip(done) {
+            summaries[index] = summary;
+        }
+        (summaries, failures)
+    }
+}
+
+/// What a run measured: its summary without the seed and what it took of the machine.
+fn measured(summary: &Value) -> Value {
+    let mut measured = summary.clone();
+    if let Some(fields) = measured.as_object_mut() {
+        fields.remove("seed");
+        fields.remove("cost");
+    }
+    measured
 }

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use apus_sim::scenario::{Scenario, unit_of};
 use serde_json::{Map, Value, json};
 
+use super::paired::Difference;
 use super::table::{Contestant, Metrics, Spread, heading};
+use super::tuning::Objective;
 use crate::svg::{COLOURS, escape};
 use crate::text::{bounds, columns, number};
 
@@ -16,6 +18,8 @@ pub(super) struct Report<'a> {
     pub(super) seeds: (u64, u64),
     pub(super) contestants: &'a [Contestant],
     pub(super) metrics: &'a Metrics,
+    /// That of `--tune-each`.
+    pub(super) objective: Option<&'a Objective>,
 }
 
 impl Report<'_> {
@@ -36,7 +40,65 @@ impl Report<'_> {
     fn caption(&self) -> String {
         let (first, count) = self.seeds;
         let last = first + count - 1;
-        format!("{}, seeds {first} to {last}, medians", self.scenario.name)
+        let name = &self.scenario.name;
+        let same: Vec<&str> =
+            self.contestants.iter().filter(|one| one.same).map(|one| one.label.as_str()).collect();
+        if same.is_empty() {
+            return format!("{name}, seeds {first} to {last}, medians");
+        }
+        let second = first + 1;
+        let why = format!("seeds {first} and {second} give the same result to the last digit");
+        if same.len() == self.contestants.len() {
+            return format!("{name}: {why}, and no other was run");
+        }
+        let same = same.join(", ");
+        format!("{name}, seeds {first} to {last}, medians; {why} for {same}: no other was run")
+    }
+
+    /// The differences of all algorithms from the first, per metric; nothing if there is only one.
+    fn differences(&self) -> Vec<Vec<String>> {
+        let Some((reference, others)) = self.contestants.split_first() else { return Vec::new() };
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let mut lines = vec![vec![String::new()]];
+        lines[0].extend(others.iter().map(|one| one.label.clone()));
+        for (name, _) in self.rows() {
+            let mut line = vec![self.heading(name)];
+            line.extend(others.iter().map(|one| {
+                let exact = one.same && reference.same;
+                one.difference(reference, name).map_or("-".to_owned(), |d| written(&d, exact))
+            }));
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// What the differences are, in a line.
+    fn differences_caption(&self) -> String {
+        let reference = self.contestants.first().map_or("", |one| one.label.as_str());
+        format!(
+            "difference from {reference}: mean over seeds that both ran with, and the 95 % confidence \
+             interval (Student's t, paired by seed); * excludes 0; - not measured by both, or censored"
+        )
+    }
+
+    /// What `--tune-each` found, a line per algorithm.
+    fn tuning(&self) -> Vec<Vec<String>> {
+        let lines = self.contestants.iter().filter_map(|one| {
+            let search = one.search.as_ref()?;
+            let setting = search.setting().unwrap_or("-").to_owned();
+            let found = search.found().unwrap_or("as it is").to_owned();
+            let range = search.tunable.map_or(String::new(), |tunable| {
+                format!("range: {} ({})", tunable.range, tunable.source)
+            });
+            let mut notes: Vec<String> = search.refused.clone();
+            notes.extend([search.why.to_owned(), range]);
+            notes.retain(|note| !note.is_empty());
+            let runs = format!("{} runs", search.runs());
+            Some(vec![one.label.clone(), setting, found, runs, notes.join("; ")])
+        });
+        lines.collect()
     }
 
     pub(super) fn text(&self) -> String {
@@ -48,6 +110,17 @@ impl Report<'_> {
             lines.push(line);
         }
         let mut text = format!("{}\n\n{}", self.caption(), columns(&lines, ""));
+        let lines = self.differences();
+        if !lines.is_empty() {
+            text += &format!("\n{}\n{}", self.differences_caption(), columns(&lines, ""));
+        }
+        if let Some(objective) = self.objective {
+            text += &format!(
+                "\ntuned for the {}\n{}",
+                objective.words(),
+                columns(&self.tuning(), "  ")
+            );
+        }
         for one in self.contestants {
             for note in &one.notes {
                 // Writing to a String cannot fail.
@@ -69,6 +142,7 @@ impl Report<'_> {
             one.shown().into_iter().map(move |shown| {
                 let origin = match shown.rule {
                     Some((rule, source)) => format!("derived: {rule} ({source})"),
+                    None if shown.origin == "tuned" => "tuned".to_owned(),
                     None => "set by you".to_owned(),
                 };
                 vec![label.clone(), shown.name, shown.value, origin]
@@ -88,11 +162,18 @@ impl Report<'_> {
                 })
                 .collect();
             let complete = one.summaries.iter().flatten().count();
+            let complete = if one.same { complete.min(2) } else { complete };
+            let reference = self.contestants.first().filter(|_| index > 0);
+            let differences = reference.map(|reference| self.differences_json(one, reference));
+            let tuning = self.objective.zip(one.search.as_ref());
             json!({
                 "algorithm": one.label,
                 "changes": one.notes,
                 "parameters": one.parameters_json(),
                 "complete_runs": complete,
+                "same_for_all_seeds": one.same,
+                "differences": differences,
+                "tuning": tuning.map(|(objective, search)| search.json(objective)),
                 "metrics": metrics,
             })
         });
@@ -100,8 +181,26 @@ impl Report<'_> {
             "scenario": self.scenario.name,
             "first_seed": self.seeds.0,
             "seeds": self.seeds.1,
+            "reference": self.contestants.first().map(|one| &one.label),
+            "objective": self.objective.map(Objective::words),
             "algorithms": algorithms.collect::<Vec<_>>(),
         })
+    }
+
+    /// The differences of an algorithm from another one, by metric.
+    fn differences_json(&self, one: &Contestant, reference: &Contestant) -> Value {
+        let of = |name: &str| {
+            let found = one.difference(reference, name)?;
+            let half = found.half_width;
+            Some(json!({
+                "mean": found.mean,
+                "low": half.map(|half| found.mean - half),
+                "high": half.map(|half| found.mean + half),
+                "pairs": found.pairs,
+            }))
+        };
+        let all = self.rows().into_iter().map(|(name, _)| (name.to_owned(), json!(of(name))));
+        Value::Object(all.collect())
     }
 
     /// One line per metric and algorithm.
@@ -163,14 +262,19 @@ impl Report<'_> {
                 let _ = writeln!(page, "<p>{}: {}</p>", escape(&one.label), escape(note));
             }
         }
+        let lines = self.differences();
+        if !lines.is_empty() {
+            page += &format!("<p>{}</p>\n", escape(&self.differences_caption()));
+            page += &table(&lines);
+        }
+        if let Some(objective) = self.objective {
+            page += &format!("<p>Tuned for the {}.</p>\n", escape(&objective.words()));
+            page += &table(&self.tuning());
+        }
         let lines = self.parameters();
         if !lines.is_empty() {
-            page += "<h2>Parameters other than defaults</h2>\n<table>";
-            for line in &lines {
-                let cells = line.iter().map(|cell| format!("<td>{}</td>", escape(cell)));
-                let _ = writeln!(page, "<tr>{}</tr>", cells.collect::<String>());
-            }
-            page += "</table>\n";
+            page += "<h2>Parameters other than defaults</h2>\n";
+            page += &table(&lines);
         }
         for (name, values) in &rows {
             page += &self.bars(name, values);
@@ -218,5 +322,28 @@ impl Report<'_> {
             );
         }
         svg + "</svg></figure>\n"
+    }
+}
+
+/// Rows as a table of a page.
+fn table(lines: &[Vec<String>]) -> String {
+    let mut text = "<table>".to_owned();
+    for line in lines {
+        let cells = line.iter().map(|cell| format!("<td>{}</td>", escape(cell)));
+        let _ = writeln!(text, "<tr>{}</tr>", cells.collect::<String>());
+    }
+    text + "</table>\n"
+}
+
+/// A difference as a table shows it.
+fn written(difference: &Difference, exact: bool) -> String {
+    let mean = number(difference.mean);
+    match difference.half_width {
+        _ if exact => format!("{mean} (exact)"),
+        None => format!("{mean} (one seed)"),
+        Some(half) => {
+            let mark = if difference.is_significant() { " *" } else { "" };
+            format!("{mean} +- {}{mark}", number(half))
+        }
     }
 }

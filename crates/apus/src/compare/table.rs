@@ -5,6 +5,9 @@ use apus_sim::scenario::{METRICS, MarkingRule, Scenario, Setup, unit_of};
 use apus_units::suggestion;
 use serde_json::{Value, json};
 
+use super::paired::{Difference, known};
+use super::tuning::Search;
+
 /// An algorithm and its runs.
 pub(super) struct Contestant {
     /// As the command named it.
@@ -16,6 +19,10 @@ pub(super) struct Contestant {
     pub(super) marking: Option<MarkingRule>,
     /// By seed; `None` if the run did not end.
     pub(super) summaries: Vec<Option<Value>>,
+    /// Whether the first two seeds gave the same result, which then stands for all.
+    pub(super) same: bool,
+    /// The search of `--tune-each`.
+    pub(super) search: Option<Search>,
 }
 
 /// Median, smallest and largest value over the seeds. Of a seed that is censored the lower bound counts
@@ -28,6 +35,14 @@ pub(super) struct Spread {
 }
 
 impl Contestant {
+    /// The difference of a metric from that of another algorithm, seed by seed.
+    pub(super) fn difference(&self, reference: &Self, name: &str) -> Option<Difference> {
+        let values = |one: &Self| -> Vec<Option<f64>> {
+            one.summaries.iter().map(|summary| known(summary.as_ref()?, name)).collect()
+        };
+        Difference::new(&values(self), &values(reference))
+    }
+
     /// A metric over the seeds that measured it.
     pub(super) fn spread(&self, name: &str) -> Option<Spread> {
         let done = self.summaries.iter().flatten();

@@ -1,0 +1,178 @@
+//! `--tune-each`: every algorithm is searched over its own parameter, by one objective and with the
+//! same number of runs.
+
+use apus_cc::registry::tunable;
+use apus_cc::{Tunable, TunedSetting};
+use apus_sim::scenario::Setup;
+use serde_json::{Value, json};
+
+use super::paired::known;
+use super::table::Contestant;
+use crate::sweep::table::median;
+
+/// What is searched for.
+#[derive(Clone, Debug)]
+pub(super) struct Objective {
+    /// The metric.
+    pub(super) metric: String,
+    /// Values of a parameter that lose more than this part of the best goodput do not count.
+    pub(super) keep: f64,
+    /// Values per algorithm.
+    pub(super) values: usize,
+    /// The first seed of the search, which the comparison does not use, and how many.
+    pub(super) seeds: (u64, u64),
+}
+
+impl Objective {
+    /// Whether a larger value of the metric is better.
+    pub(super) fn rises(&self) -> bool {
+        let words = ["goodput", "throughput", "utilisation", "jain", "done"];
+        words.iter().any(|word| self.metric.contains(word))
+    }
+
+    /// The objective in words.
+    pub(super) fn words(&self) -> String {
+        let (first, count) = self.seeds;
+        format!(
+            "{} {} among values that keep {} % of the algorithm's best goodput; at most {} values x {} \
+             seeds ({first} to {}) for each algorithm, medians",
+            if self.rises() { "highest" } else { "lowest" },
+            self.metric,
+            self.keep * 100.0,
+            self.values,
+            count,
+            first + count - 1
+        )
+    }
+}
+
+/// A value of the search and what came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    /// The value; `None` for the parameters as they are.
+    pub(super) value: Option<String>,
+    pub(super) setup: Setup,
+    /// By seed of the search.
+    pub(super) summaries: Vec<Option<Value>>,
+}
+
+/// The search of one algorithm.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    pub(super) tunable: Option<&'static Tunable>,
+    pub(super) candidates: Vec<Candidate>,
+    /// Values that the algorithm refuses beside others that are set, and why.
+    pub(super) refused: Vec<String>,
+    /// The place of the best candidate.
+    pub(super) best: usize,
+    /// Why that is the one.
+    pub(super) why: &'static str,
+}
+
+impl Search {
+    /// The candidates of an algorithm: its parameters as they are, and values over the range.
+    pub(super) fn new(one: &Contestant, objective: &Objective) -> Self {
+        let unknown = vec![None; objective.seeds.1 as usize];
+        let candidate = |value, setup| Candidate { value, setup, summaries: unknown.clone() };
+        let mut search = Self {
+            tunable: None,
+            candidates: vec![candidate(None, one.setup.clone())],
+            refused: Vec::new(),
+            best: 0,
+            why: "it has no parameter to tune",
+        };
+        let Some((_, config)) = one.setup.algorithms().next() else { return search };
+        let found = tunable(config.info().name, config.profile());
+        let (Some(tunable), Some(network)) = (found, one.setup.network_info()) else {
+            return search;
+        };
+        search.tunable = Some(tunable);
+        for value in tunable.values(&network, objective.values.saturating_sub(1)) {
+            match with_value(one.setup.clone(), tunable, &value) {
+                Ok(setup) => search.candidates.push(candidate(Some(value), setup)),
+                Err(why) => search.refused.push(format!("{value}: {why}")),
+            }
+        }
+        search
+    }
+
+    /// Chooses the best candidate.
+    pub(super) fn choose(&mut self, objective: &Objective) {
+        if self.tunable.is_none() {
+            return;
+        }
+        let goodput = |one: &Candidate| one.median("goodput_gbps").unwrap_or(0.0);
+        let best_goodput = self.candidates.iter().map(goodput).fold(0.0, f64::max);
+        let sign = if objective.rises() { -1.0 } else { 1.0 };
+        let kept = self.candidates.iter().enumerate().filter_map(|(index, one)| {
+            let keeps = goodput(one) >= objective.keep * best_goodput;
+            keeps.then_some((index, sign * one.median(&objective.metric)?))
+        });
+        // The first of equals, which is the parameters as they are.
+        let best = kept.min_by(|a, b| a.1.total_cmp(&b.1));
+        (self.best, self.why) = match best {
+            Some((index, _)) => (index, ""),
+            None => (0, "no value has the objective measured and uncensored: nothing is changed"),
+        };
+    }
+
+    /// The name of the setting that is searched.
+    pub(super) fn setting(&self) -> Option<&'static str> {
+        self.tunable.map(|tunable| match tunable.setting {
+            TunedSetting::Parameter(name) => name,
+            TunedSetting::MarkingThreshold => "topology.ecn.threshold",
+        })
+    }
+
+    /// The value that was found, unless the parameters stay as they are.
+    pub(super) fn found(&self) -> Option<&str> {
+        self.candidates[self.best].value.as_deref()
+    }
+
+    /// How many runs the search took.
+    pub(super) fn runs(&self) -> usize {
+        self.candidates.iter().map(|one| one.summaries.iter().flatten().count()).sum()
+    }
+
+    pub(super) fn json(&self, objective: &Objective) -> Value {
+        let candidates = self.candidates.iter().enumerate().map(|(index, one)| {
+            json!({
+                "value": one.value,
+                "objective": one.median(&objective.metric),
+                "goodput_gbps": one.median("goodput_gbps"),
+                "chosen": index == self.best,
+            })
+        });
+        json!({
+            "parameter": self.setting(),
+            "range": self.tunable.map(|tunable| tunable.range),
+            "source": self.tunable.map(|tunable| tunable.source),
+            "value": self.found(),
+            "note": self.why,
+            "refused": self.refused,
+            "runs": self.runs(),
+            "candidates": candidates.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Candidate {
+    /// The median over the seeds; `None` unless it is known for all of them.
+    pub(super) fn median(&self, name: &str) -> Option<f64> {
+        let of = |summary: &Option<Value>| known(summary.as_ref()?, name);
+        median(self.summaries.iter().map(of).collect::<Option<Vec<f64>>>()?)
+    }
+}
+
+/// The run with another value of what is searched.
+fn with_value(setup: Setup, tunable: &Tunable, value: &str) -> Result<Setup, String> {
+    match tunable.setting {
+        TunedSetting::Parameter(name) => {
+            setup.with_changes(&[(name, value)]).map_err(|error| error.message)
+        }
+        TunedSetting::MarkingThreshold => {
+            let threshold = value.parse().map_err(|error| format!("{error}"))?;
+            Ok(setup.with_marking_threshold(threshold))
+        }
+    }
+}
