@@ -49,7 +49,6 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("bench udp --listen 127.0.0.1:1 --json", ["--listen", "--json"]),
     ("bench udp --listen 127.0.0.1:1 --round-trips 2000", ["--listen", "--round-trips"]),
     ("bench udp --listen 127.0.0.1:1 --duration 1s", ["--listen", "--duration"]),
-    ("bench --repeat 2 udp", ["udp", "--repeat"]),
 ];
 
 /// Commands whose flags are independent of each other.

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use apus_units::{Span, Time, suggestion};
 
@@ -88,11 +89,18 @@ pub fn tunables(name: &str) -> &'static [Tunable] {
 }
 
 /// An algorithm with its parameters, from which senders of flows are made. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AlgorithmConfig(Arc<Shared>);
 
+/// What it does, which is the same wherever its parameters come from.
+impl fmt::Debug for AlgorithmConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, profile) = (self.info().name, self.profile());
+        f.debug_tuple("AlgorithmConfig").field(&name).field(&profile).field(&self.0.params).finish()
+    }
+}
+
 /// Each of a million connections names its algorithm: in one word.
-#[derive(Debug)]
 struct Shared {
     params: SharedParams,
     info: &'static AlgorithmInfo,

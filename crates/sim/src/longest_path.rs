@@ -9,7 +9,7 @@ use crate::host_model::HostModel;
 use crate::packets::PacketSizes;
 
 /// The facts of the pair of hosts with the longest unloaded RTT, of all pairs of the network. `None`
-/// if no two hosts can reach each other.
+/// if no two hosts can reach each other, or a link has no rate.
 ///
 /// Among several shortest paths of a pair the longest in time counts.
 pub(crate) fn network_info(
@@ -17,19 +17,24 @@ pub(crate) fn network_info(
     sizes: PacketSizes,
     host: &HostModel,
 ) -> Option<NetworkInfo> {
+    // The reader refuses such a link in words of its own.
+    let still = |link: &LinkSpec| link.ab.rate.as_bps() == 0 || link.ba.rate.as_bps() == 0;
+    if topology.links.iter().any(still) {
+        return None;
+    }
     let data = Bytes::new(u64::from(sizes.payload + sizes.header));
     let graph = Graph::new(topology, sizes);
     let longest = (0..graph.edges.len()).filter_map(|edge| graph.longest_from(edge));
     let path = longest.max_by_key(|path| path.rtt)?;
     // Each way a packet is delayed by a time uniform from zero to the jitter.
-    let fabric_rtt = path.rtt + host.jitter;
+    let fabric_rtt = path.rtt.saturating_add(host.jitter);
     let rates = topology.links.iter().filter_map(|link| match (link.a, link.b) {
         (Node::Host(_), _) => Some(link.ab.rate),
         (_, Node::Host(_)) => Some(link.ba.rate),
         _ => None,
     });
     Some(NetworkInfo {
-        base_rtt: fabric_rtt + host_time(host, sizes),
+        base_rtt: fabric_rtt.saturating_add(host_time(host, sizes)),
         fabric_rtt,
         hops: u8::try_from(path.switches).unwrap_or(u8::MAX),
         line_rate: rates.max_by_key(|rate| rate.as_bps())?,
@@ -43,7 +48,9 @@ pub(crate) fn network_info(
 fn host_time(host: &HostModel, sizes: PacketSizes) -> Span {
     let Some(costs) = host.engine else { return Span::ZERO };
     let copy = costs.copy_kib.mul_f64(f64::from(sizes.payload) / 1024.0);
-    costs.receive_packet + copy + costs.receive_op + costs.send_ack + costs.receive_ack
+    [copy, costs.receive_op, costs.send_ack, costs.receive_ack]
+        .into_iter()
+        .fold(costs.receive_packet, Span::saturating_add)
 }
 
 /// A path of a full data packet and its acknowledgement.
@@ -67,7 +74,7 @@ impl Path {
 
     fn then(self, next: Self) -> Self {
         Self {
-            rtt: self.rtt + next.rtt,
+            rtt: self.rtt.saturating_add(next.rtt),
             rate: Rate::from_bps(self.rate.as_bps().min(next.rate.as_bps())),
             switches: self.switches + next.switches,
         }
@@ -184,7 +191,9 @@ fn step(topology: &Topology, link: &LinkSpec, forward: bool, sizes: PacketSizes)
     let full = there.rate.serialization_time(data);
     let ack = back.rate.serialization_time(Bytes::new(u64::from(sizes.control)));
     Path {
-        rtt: full + ack + link.delay * 2 + latency(to) + latency(from),
+        rtt: [ack, link.delay, link.delay, latency(to), latency(from)]
+            .into_iter()
+            .fold(full, Span::saturating_add),
         rate: there.rate,
         switches: u32::from(matches!(to, Node::Switch(_))),
     }
