@@ -19,11 +19,11 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("run mine.toml --topology no-such-file --traffic t.csv", ["FILE]", "--t"]),
     ("run mine.toml --traffic t.csv", ["--traffic", "[FILE]"]),
     ("run --traffic t.csv", ["--topology", "--traffic"]),
-    ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed 1"]),
-    ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed 1"]),
+    ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
+    ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     (
         "run mine.toml --set algorithm.base_target=20us --set algorithm={name=\"dctcp\"}",
-        ["--set algorithm.base_target", "`--set algorithm`"],
+        ["--set algorithm.base_target", "`algorithm` replaces"],
     ),
     ("reproduce swift/fig17 --all", ["--all", "NAME"]),
     (
