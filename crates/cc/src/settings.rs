@@ -203,6 +203,18 @@ impl ParamInfo {
         self.defaults.iter().find(|default| default.profiles.contains(&profile))
     }
 
+    /// The largest value that a user can set; `None` for kinds that no rule exceeds.
+    fn largest(&self) -> Option<Value> {
+        match self.kind {
+            ParamKind::Number => Some(Value::Number(MAX_NUMBER)),
+            ParamKind::Time if rtt::is_timeout(self.name) => Some(Value::Time(MAX_TIMEOUT)),
+            ParamKind::Time => Some(Value::Time(MAX_TIME)),
+            ParamKind::Size => Some(Value::Size(MAX_SIZE)),
+            ParamKind::Rate => Some(Value::Rate(MAX_RATE)),
+            ParamKind::Count | ParamKind::Flag | ParamKind::Choice(_) => None,
+        }
+    }
+
     fn read(&self, text: &str) -> Result<Value, SettingError> {
         let fail = |why: String| {
             let name = self.name;
@@ -321,7 +333,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what the user did not set by `rules`, in their order, as far as they hold in the profile.
+    /// Sets what the user did not set by `rules`, in their order, as far as they hold in the profile:
+    /// to at most the largest value that a user could set.
     ///
     /// # Errors
     /// If a rule gives a value of the wrong kind, which is a mistake in the algorithm's code.
@@ -337,7 +350,7 @@ impl Settings {
             let text = (rule.value)(network, self);
             let info = self.algorithm.parameters.iter().find(|info| info.name == rule.parameter);
             let Some(info) = info else { continue };
-            let value = info.read(&text)?;
+            let value = info.read(&text).or_else(|error| info.largest().ok_or(error))?;
             for entry in self.entries.iter_mut().filter(|entry| entry.name == rule.parameter) {
                 *entry = Entry { name: entry.name, value, origin: Origin::Derived(rule) };
             }

@@ -68,6 +68,19 @@ fn a_long_fast_path_lifts_what_would_bind() {
     check(&slow, "expresspass", &[], &[("request_timeout", "136314.88us")]);
 }
 
+/// 25 times 100 ms and 2048 packets at 1 Mb/s are beyond the longest time that a user can set, 1 s.
+#[test]
+fn a_derived_value_ends_at_the_largest_that_can_be_set() {
+    let slow = NetworkInfo {
+        base_rtt: Span::from_ms(100),
+        fabric_rtt: Span::from_ms(100),
+        path_rate: Rate::from_bps(1_000_000),
+        ..NETWORK
+    };
+    check(&slow, "timely", &[], &[("t_low", "250ms"), ("t_high", "1s")]);
+    check(&slow, "expresspass", &[], &[("request_timeout", "1s")]);
+}
+
 #[test]
 fn what_the_user_sets_stays_and_rules_follow_it() {
     let config = build_for("timely", None, &[("min_rtt", "8us")], Some(&NETWORK)).expect("built");
