@@ -57,7 +57,10 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     };
     span("jitter", &mut model.jitter);
     span("clock_offset", &mut model.clock_offset);
-    span("clock_reading_interval", &mut model.clock_reading_interval);
+    // An interval, which may be longer than any delay.
+    if let Some(interval) = section.get("clock_reading_interval") {
+        model.clock_reading_interval = interval;
+    }
     span("nic_backlog", &mut model.nic_backlog);
     if section.node("nic").is_some()
         && let Some(word) = section.word("nic", &NIC.map(|(word, _)| word))
