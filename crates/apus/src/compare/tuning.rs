@@ -3,12 +3,12 @@
 
 use apus_cc::registry::tunable;
 use apus_cc::{Tunable, TunedSetting};
+use apus_sim::bounds::median;
 use apus_sim::scenario::Setup;
 use serde_json::{Value, json};
 
 use super::paired::known;
 use super::table::Contestant;
-use crate::sweep::table::median;
 
 /// What is searched for.
 #[derive(Clone, Debug)]

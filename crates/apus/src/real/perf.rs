@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use apus_sim::Watch;
+use apus_sim::bounds::Bounds;
 use apus_udp::{Bytes, Connection, RegionKey, Request, SubmitError, async_channel};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -47,6 +48,9 @@ pub struct Perf {
     /// How long.
     #[arg(long, default_value = "5s", value_parser = duration)]
     duration: Duration,
+    /// How long ops that were submitted in this time may take to end after it.
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    drain: Duration,
     /// Write the tables of ops, flows and samples, as the simulator does, into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -64,9 +68,16 @@ struct Results {
     ops: u64,
     ops_per_second: f64,
     goodput_gbps: f64,
-    /// Of ops, from the engine's taking them to their ends.
-    p50_us: f64,
-    p99_us: f64,
+    /// Of ops, from the engine's taking them to their ends, those that ended within `--drain` after the
+    /// measurement included; `null` if censored.
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    /// Bounds of the percentiles: with the ages of unfinished ops, and with infinity (`null`).
+    lower: Percentiles,
+    upper: Percentiles,
+    /// Ops that had not ended after the drain, and the age of the oldest.
+    unfinished: u64,
+    oldest_unfinished_us: f64,
     /// Jain's index of the flows' ops.
     jain: f64,
     /// Why the measurement ended before its time, if it did.
@@ -75,6 +86,28 @@ struct Results {
     fabric_p99_us: Option<f64>,
     endpoint_p50_us: Option<f64>,
     endpoint_p99_us: Option<f64>,
+}
+
+/// One bound of the percentiles of op latency.
+#[derive(Serialize)]
+struct Percentiles {
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+}
+
+/// The percentile by nearest rank of `ended` latencies, sorted, and of ops that have not ended, whose
+/// ages are `open`.
+fn percentile(ended: &[f64], open: &[f64], share: f64) -> Bounds {
+    let mut all = [ended, open].concat();
+    all.sort_by(f64::total_cmp);
+    let rank = ((all.len() as f64 * share).ceil() as usize).clamp(1, all.len().max(1)) - 1;
+    let at = |values: &[f64]| values.get(rank).copied().unwrap_or(f64::INFINITY);
+    Bounds { lower: at(&all), upper: at(ended) }
+}
+
+/// A percentile for people: censored ones by their lower bound.
+fn shown(bounds: Bounds) -> String {
+    bounds.value().map_or_else(|| format!(">= {:.1}", bounds.lower), |value| format!("{value:.1}"))
 }
 
 impl Perf {
@@ -119,17 +152,28 @@ impl Perf {
             return print(&(to_json(results)? + "\n"));
         }
         let partial = results.partial.as_ref().map(|why| format!("partial results: {why}\n"));
+        let bounds = |lower: Option<f64>, upper: Option<f64>| Bounds {
+            lower: lower.unwrap_or(f64::INFINITY),
+            upper: upper.unwrap_or(f64::INFINITY),
+        };
+        let unfinished = match results.unfinished {
+            0 => String::new(),
+            count => format!(
+                "{count} ops had not ended {:?} after the measurement; the oldest is {:.0} us old\n",
+                self.drain, results.oldest_unfinished_us
+            ),
+        };
         print(&format!(
             "{}{} ops in {:.2} s: {:.0} per second, goodput {:.3} Gb/s, Jain {:.3}\n\
-             op: p50 {:.1}, p99 {:.1} us\n",
+             op: p50 {}, p99 {} us\n{unfinished}",
             partial.unwrap_or_default(),
             results.ops,
             results.seconds,
             results.ops_per_second,
             results.goodput_gbps,
             results.jain,
-            results.p50_us,
-            results.p99_us,
+            shown(bounds(results.lower.p50_us, results.upper.p50_us)),
+            shown(bounds(results.lower.p99_us, results.upper.p99_us)),
         ))
     }
 
@@ -146,20 +190,23 @@ impl Perf {
         let all = servers.len() * flows;
         let (queue, ends) = async_channel::bounded(all * self.outstanding);
         let payload = Bytes::from(vec![0x61; self.size]);
-        let submit = |index: usize| {
+        // An op is named by its slot: its flow, and its place among the flow's outstanding ops.
+        let submit = |slot: usize| {
+            let index = slot / self.outstanding;
             let (connection, region) = &servers[index / flows];
             let request = match self.op {
                 Kind::Write => Request::write(*region, 0, payload.clone()),
                 Kind::Read => Request::read(*region, 0, self.size),
             };
-            connection.submit_queued(index % flows, request, &queue, index as u64)
+            connection.submit_queued(index % flows, request, &queue, slot as u64)
         };
         let failed = |error: SubmitError| Failure::Run(error.to_string());
-        for _ in 0..self.outstanding {
+        for place in 0..self.outstanding {
             for index in 0..all {
-                submit(index).map_err(failed)?;
+                submit(index * self.outstanding + place).map_err(failed)?;
             }
         }
+        let mut submitted = vec![Some(Instant::now()); all * self.outstanding];
         let recorded = (0..all)
             .map(|index| Recorded { connection: &servers[index / flows].0, flow: index % flows });
         let mut record = dir
@@ -170,7 +217,11 @@ impl Perf {
         let mut latencies = Vec::new();
         let (from, mut shown) = (Instant::now(), Instant::now());
         let mut failure = None;
-        while from.elapsed() < self.duration {
+        loop {
+            let now = Instant::now();
+            if now.duration_since(from) >= self.duration {
+                break;
+            }
             if interrupt::interrupted(watch) {
                 failure = Some(Failure::Interrupted("interrupted".to_owned()));
                 break;
@@ -186,23 +237,27 @@ impl Perf {
                 }
                 continue;
             };
+            let slot = end.user as usize;
+            let index = slot / self.outstanding;
+            submitted[slot] = None;
             let done = match end.result {
                 Ok(done) => done,
                 Err(error) => {
-                    let (connection, _) = &servers[end.user as usize / flows];
+                    let (connection, _) = &servers[index / flows];
                     failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
                     break;
                 }
             };
-            per_flow[end.user as usize] += 1;
+            per_flow[index] += 1;
             if let Some(record) = &mut record {
-                record.on_op(end.user as usize, self.size, done.latency);
+                record.on_op(index, self.size, done.latency);
             }
             latencies.push(done.latency.as_secs_f64() * 1e6);
-            if let Err(error) = submit(end.user as usize) {
+            if let Err(error) = submit(slot) {
                 failure = Some(failed(error));
                 break;
             }
+            submitted[slot] = Some(now);
             if shown.elapsed() > Duration::from_millis(200) {
                 shown = Instant::now();
                 bar.set_position(from.elapsed().as_millis() as u64);
@@ -213,11 +268,40 @@ impl Perf {
         }
         bar.finish_and_clear();
         let seconds = from.elapsed().as_secs_f64();
+        let ops = latencies.len() as u64;
+        // What is outstanding now was submitted in time: its latency counts, its bytes do not.
+        let drained = Instant::now();
+        while failure.is_none()
+            && submitted.iter().any(Option::is_some)
+            && drained.elapsed() < self.drain
+            && !interrupt::interrupted(watch)
+        {
+            let busy = host.drive();
+            let Ok(end) = ends.try_recv() else {
+                if !busy {
+                    std::thread::yield_now();
+                }
+                continue;
+            };
+            if let Ok(done) = end.result {
+                submitted[end.user as usize] = None;
+                latencies.push(done.latency.as_secs_f64() * 1e6);
+            }
+        }
+        let ages: Vec<(usize, f64)> = submitted
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, at)| {
+                Some((slot / self.outstanding, at.as_ref()?.elapsed().as_secs_f64() * 1e6))
+            })
+            .collect();
+        if let Some(record) = &mut record {
+            record.unfinished(&ages);
+        }
         if let (Some(record), Some(dir)) = (&record, dir) {
             let kind = if self.op == Kind::Write { "write" } else { "read" };
             record.write(dir, kind, self.size)?;
         }
-        let ops = latencies.len() as u64;
         if ops == 0 {
             if let Some(failure) = failure {
                 return Err(failure);
@@ -227,7 +311,9 @@ impl Perf {
             return Err(Failure::Run(what.to_owned()));
         }
         latencies.sort_by(f64::total_cmp);
-        let of = |share: f64| latencies[(latencies.len() as f64 * share) as usize];
+        let open: Vec<f64> = ages.iter().map(|(_, age)| *age).collect();
+        let (p50, p99) = (percentile(&latencies, &open, 0.5), percentile(&latencies, &open, 0.99));
+        let finite = |value: f64| value.is_finite().then_some(value);
         let sum: f64 = per_flow.iter().map(|&n| n as f64).sum();
         let squares: f64 = per_flow.iter().map(|&n| (n as f64).powi(2)).sum();
         let stats = host.stats().next();
@@ -242,8 +328,12 @@ impl Perf {
             ops,
             ops_per_second: ops as f64 / seconds,
             goodput_gbps: ops as f64 * self.size as f64 * 8.0 / seconds / 1e9,
-            p50_us: of(0.5),
-            p99_us: of(0.99),
+            p50_us: p50.value(),
+            p99_us: p99.value(),
+            lower: Percentiles { p50_us: finite(p50.lower), p99_us: finite(p99.lower) },
+            upper: Percentiles { p50_us: finite(p50.upper), p99_us: finite(p99.upper) },
+            unfinished: open.len() as u64,
+            oldest_unfinished_us: open.iter().copied().fold(0.0, f64::max),
             jain: sum * sum / (all as f64 * squares),
             partial,
             fabric_p50_us: fabric(0.5),
@@ -252,5 +342,30 @@ impl Perf {
             endpoint_p99_us: endpoint(0.99),
         };
         Ok((results, failure))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bounds, percentile, shown};
+
+    /// Of a hundred ops, 98 took 1 to 98 us and two have waited for 500 us: the 99th is one of these.
+    #[test]
+    fn percentile_among_unfinished_ops_has_no_upper_bound() {
+        let ended: Vec<f64> = (1..=98).map(f64::from).collect();
+        let open = [500.0, 500.0];
+        assert_eq!(percentile(&ended, &open, 0.5), Bounds::exact(50.0));
+        let p99 = percentile(&ended, &open, 0.99);
+        assert_eq!((p99.lower, p99.upper), (500.0, f64::INFINITY));
+        assert_eq!(shown(p99), ">= 500.0");
+        assert_eq!(shown(percentile(&ended, &[], 0.99)), "98.0");
+    }
+
+    /// An op that is younger than the percentile may still end below it or above it.
+    #[test]
+    fn young_unfinished_op_moves_both_bounds() {
+        let p50 = percentile(&[10.0, 20.0, 30.0], &[1.0], 0.5);
+        assert_eq!((p50.lower, p50.upper), (10.0, 20.0));
+        assert_eq!(shown(p50), ">= 10.0");
     }
 }

@@ -44,6 +44,8 @@ pub struct Record<'c> {
     next: Duration,
     ops: Vec<Op>,
     samples: Vec<Sample>,
+    /// Ops that had not ended, per flow, and the age of the oldest.
+    unfinished: Vec<(u64, Option<f64>)>,
     /// Bytes of ops that ended, per flow: in all, and when the last sample was taken.
     delivered: Vec<(u64, u64)>,
     /// Counters of each flow at the last sample, which stay when its connection ends.
@@ -54,6 +56,7 @@ impl<'c> Record<'c> {
     /// A record of these flows that begins now.
     pub fn new(flows: Vec<Recorded<'c>>, algorithm: &str, interval: Duration) -> Self {
         let delivered = vec![(0, 0); flows.len()];
+        let unfinished = vec![(0, None); flows.len()];
         let counters = vec![FlowCounters::default(); flows.len()];
         Self {
             flows,
@@ -63,6 +66,7 @@ impl<'c> Record<'c> {
             next: interval,
             ops: Vec::new(),
             samples: Vec::new(),
+            unfinished,
             delivered,
             counters,
         }
@@ -115,6 +119,15 @@ impl<'c> Record<'c> {
         write().map_err(Failure::Run)
     }
 
+    /// Notes the flows and ages, in microseconds, of the ops that had not ended.
+    pub fn unfinished(&mut self, ages: &[(usize, f64)]) {
+        for &(flow, age) in ages {
+            let (count, oldest) = &mut self.unfinished[flow];
+            *count += 1;
+            *oldest = Some(oldest.unwrap_or(0.0).max(age));
+        }
+    }
+
     fn peer(&self, flow: usize) -> String {
         self.flows[flow].connection.peer().to_string()
     }
@@ -150,7 +163,7 @@ impl<'c> Record<'c> {
             let (delivered, _) = self.delivered[flow];
             writeln!(
                 out,
-                "{flow},here,{},{},{delivered},{},{},{},{},{},,,,,{},",
+                "{flow},here,{},{},{delivered},{},{},{},{},{},,,,,{},{},{},",
                 self.peer(flow),
                 self.algorithm,
                 Number(delivered as f64 * 8e-9 / seconds),
@@ -159,6 +172,8 @@ impl<'c> Record<'c> {
                 counted.timeout_losses,
                 counted.timeouts,
                 ops[flow],
+                self.unfinished[flow].0,
+                self.unfinished[flow].1.map(|age| Number(age).to_string()).unwrap_or_default(),
             )?;
         }
         Ok(())
