@@ -131,7 +131,7 @@ fn aimd_adds_one_and_halves() {
 #[test]
 fn wrong_parameters_are_refused_by_name() {
     for (name, value) in [("decrease", "1.5"), ("decrease", "half"), ("decraese", "0.5")] {
-        let error = flow(&[(name, value)]).err().expect("refused");
+        let error = flow(&[(name, value)]).expect_err("refused");
         assert_eq!(error.parameter.as_deref(), Some(name));
     }
 }
