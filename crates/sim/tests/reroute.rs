@@ -126,6 +126,8 @@ control = "46B"
 [algorithm]
 name = "notified"
 delay = "{delay}"
+base_rtt = "8us"
+initial_cwnd = 66
 [[workload]]
 kind = "flows"
 size = "1GB"
