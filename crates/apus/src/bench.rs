@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::memory::MaxMemory;
 use crate::real::bench::BenchUdp;
 use crate::{library, output};
 
@@ -204,7 +205,11 @@ impl Bench {
     }
 
     fn scenario(&self, name: &str) -> Result<Scenario, Failure> {
-        let mut options = Options { set: self.set.clone(), ..Options::default() };
+        let mut options = Options {
+            set: self.set.clone(),
+            memory: MaxMemory::default().limit(),
+            ..Options::default()
+        };
         let file = format!("bench/{name}");
         let Some(mut source) = library::find(&file) else {
             return Err(Failure::Input(format!("there is no benchmark `{name}`")));

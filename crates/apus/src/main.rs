@@ -15,6 +15,7 @@ mod interrupt;
 mod key;
 mod library;
 mod list;
+mod memory;
 mod output;
 mod progress;
 mod real;

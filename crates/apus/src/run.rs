@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::reproduce::tables::tables;
@@ -54,6 +55,8 @@ pub struct Run {
     /// under way, and names who waits; `off` never does.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
+    #[command(flatten)]
+    max_memory: MaxMemory,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -67,6 +70,7 @@ impl Run {
             seed: self.seed,
             variant: self.variant.clone(),
             quick: self.quick,
+            memory: self.max_memory.limit(),
         };
         let scenario = self.open(&options)?;
         if self.quick && scenario.quick.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::mem::size_of;
 use std::sync::Arc;
 
 use apus_transport::{Completion, Endpoint, Op, OpKind, Outcome};
@@ -77,6 +78,9 @@ struct State {
     /// for its answer.
     submitted_at: Time,
 }
+
+/// Bytes of memory of a source, with its place among those that are pending.
+pub(crate) const BYTES_PER_SOURCE: usize = size_of::<State>() + size_of::<Reverse<(Time, usize)>>();
 
 impl State {
     fn next_size(&self) -> Bytes {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use apus_fabric::Buffer;
 use apus_sim::Simulation;
-use apus_sim::scenario::{METRICS, Options};
+use apus_sim::scenario::{METRICS, MemoryLimit, Options};
 use apus_transport::LocalRx;
 use apus_units::{Bytes, HostId, Rate, Span, Time};
 use support::scenario::{FIRST, assert_reads_back, good, read, read_with, set};
@@ -214,6 +214,25 @@ fn an_option_that_a_later_one_replaces_is_refused() {
     let seed = Options { seed: Some(3), ..set(&["seed=2"]) };
     let seed = read_with(FIRST, &seed).expect_err("two seeds").to_string();
     assert!(seed.contains("--seed replaces it"), "{seed}");
+}
+
+#[test]
+fn connections_beyond_the_memory_limit_are_refused_with_estimate_and_limit() {
+    let text = FIRST.replace("incast", "all-to-all").replace("hosts = 11", "hosts = 1024");
+    let limited = |gigabytes: u64| {
+        let limit = MemoryLimit {
+            bytes: Bytes::new(gigabytes * 1_000_000_000),
+            reason: format!("there are {gigabytes}GB"),
+        };
+        read_with(&text, &Options { memory: Some(limit), ..Options::default() })
+    };
+    let error = limited(1).expect_err("too little memory").to_string();
+    for part in ["opens 1047552 connections", "GB of memory, but there are 1GB", "--max-memory"] {
+        assert!(error.contains(part), "{error}");
+    }
+    // The limit decides only whether the run is refused.
+    let enough = limited(16).expect("enough memory");
+    assert_eq!(enough.runs[0].setup.to_toml(), good(&text).runs[0].setup.to_toml());
 }
 
 /// A corpus of mistakes: the first line of each file gives line and message.

@@ -14,6 +14,7 @@ mod control;
 mod endpoint;
 mod extension;
 mod flow;
+pub mod memory;
 mod op;
 mod ranges;
 mod receive;

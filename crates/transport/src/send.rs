@@ -7,6 +7,7 @@
 //! range if its retransmission has not left yet.
 
 use alloc::boxed::Box;
+use core::mem::size_of;
 
 use apus_cc::Backlog;
 use apus_units::{OpId, PacketNumber, Time, prefetch};
@@ -61,6 +62,9 @@ pub(crate) struct SendSide {
     pub(crate) last_sent_bytes: u32,
     answer_next: bool,
 }
+
+/// Bytes of memory that a packet in flight takes.
+pub(crate) const BYTES_PER_PACKET: usize = size_of::<Sent>();
 
 impl SendSide {
     /// The number that the next transmission will carry.

@@ -30,6 +30,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::size_of;
 
 use apus_units::{Time, prefetch};
 
@@ -58,6 +59,9 @@ struct Node {
 impl Node {
     const IDLE: Self = Self { at: 0, prev: IDLE, next: NIL };
 }
+
+/// Bytes of memory that a key takes.
+pub(crate) const BYTES_PER_KEY: usize = size_of::<Node>();
 
 /// A slot of the wheel or, with `level == levels`, the far list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

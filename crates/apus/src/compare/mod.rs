@@ -22,6 +22,7 @@ use crate::batch::{self, Job};
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::library;
+use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
@@ -88,6 +89,8 @@ pub struct Compare {
     /// As for `apus run`.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
+    #[command(flatten)]
+    max_memory: MaxMemory,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -140,8 +143,12 @@ impl Compare {
     }
 
     fn open(&self, changes: &Changes<'_>) -> Result<Scenario, Failure> {
-        let set = changes.scenario.clone();
-        let options = Options { set, variant: self.variant.clone(), ..Options::default() };
+        let options = Options {
+            set: changes.scenario.clone(),
+            variant: self.variant.clone(),
+            memory: self.max_memory.limit(),
+            ..Options::default()
+        };
         let scenario = library::open(&self.file, &options)?;
         if scenario.runs.len() == 1 {
             return Ok(scenario);

@@ -33,6 +33,7 @@ use indicatif::ProgressBar;
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
+use crate::memory::MaxMemory;
 use crate::output::{print, to_json};
 use crate::progress::Meter;
 use report::{Comparison, Comparisons};
@@ -65,6 +66,8 @@ pub struct Emulate {
     /// Also writes the report to this file, as Markdown.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    max_memory: MaxMemory,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -78,6 +81,7 @@ impl Emulate {
             seed: self.seed,
             variant: self.variant.clone(),
             quick: false,
+            memory: self.max_memory.limit(),
         };
         let scenario = library::open(&self.file, &options)?;
         let runs = self.prepare(&scenario)?;

@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
+use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::results::{Runs, keep, keep_cost};
 use document::Document;
@@ -47,6 +48,8 @@ pub struct Reproduce {
     /// other experiments stays.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    max_memory: MaxMemory,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -170,7 +173,8 @@ impl Reproduce {
 
     /// An experiment of the library, or a file.
     fn read(&self, name: &str) -> Result<Scenario, Failure> {
-        let options = Options { quick: self.quick, ..Options::default() };
+        let options =
+            Options { quick: self.quick, memory: self.max_memory.limit(), ..Options::default() };
         let own = Path::new(name).extension().is_some_and(|extension| extension == "toml");
         if !own && !library::experiments().any(|known| known == name) {
             let hint = match similar(name, library::experiments()) {

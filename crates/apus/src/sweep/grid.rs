@@ -61,7 +61,7 @@ pub struct Point {
 /// own on.
 pub fn points(
     file: &str,
-    set: &[String],
+    options: &Options,
     axes: &[Axis],
     seeds: u64,
 ) -> Result<Vec<Point>, Failure> {
@@ -75,8 +75,8 @@ pub fn points(
             rest /= axis.values.len();
         }
         let varied = axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key));
-        let set = set.iter().cloned().chain(varied).collect();
-        let scenario = library::open(file, &Options { set, ..Options::default() })?;
+        let set = options.set.iter().cloned().chain(varied).collect();
+        let scenario = library::open(file, &Options { set, ..options.clone() })?;
         for run in scenario.runs {
             let first = run.setup.seed();
             for seed in first..first.saturating_add(seeds) {

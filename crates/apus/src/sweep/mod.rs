@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use apus_sim::Watch;
-use apus_sim::scenario::{METRICS, SCOPED, pattern_of};
+use apus_sim::scenario::{METRICS, Options, SCOPED, pattern_of};
 use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;
@@ -19,6 +19,7 @@ use crate::batch::{self, Job};
 use crate::chart;
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
@@ -55,6 +56,8 @@ pub struct Sweep {
     /// As for `apus run`.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
+    #[command(flatten)]
+    max_memory: MaxMemory,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -87,7 +90,12 @@ impl Sweep {
             }
         }
         self.check_settings()?;
-        let points = grid::points(&self.file, &self.set, &self.vary, self.seeds)?;
+        let options = Options {
+            set: self.set.clone(),
+            memory: self.max_memory.limit(),
+            ..Options::default()
+        };
+        let points = grid::points(&self.file, &options, &self.vary, self.seeds)?;
         let dir = OutputDir::open(&self.out).map_err(Failure::Input)?;
         let store = Store::open(&dir).map_err(Failure::Input)?;
         let mut runs: Vec<Done> = points

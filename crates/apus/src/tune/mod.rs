@@ -18,6 +18,7 @@ use session::Session;
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::library;
+use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
@@ -58,6 +59,8 @@ pub struct Tune {
     /// As for `apus run`.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
+    #[command(flatten)]
+    max_memory: MaxMemory,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
@@ -154,8 +157,12 @@ impl Tune {
 
     /// The one run to tune.
     fn setup(&self) -> Result<Setup, Failure> {
-        let options =
-            Options { set: self.set.clone(), variant: self.variant.clone(), ..Options::default() };
+        let options = Options {
+            set: self.set.clone(),
+            variant: self.variant.clone(),
+            memory: self.max_memory.limit(),
+            ..Options::default()
+        };
         let mut scenario = library::open(&self.file, &options)?;
         if scenario.runs.len() > 1 {
             let names = scenario.runs.iter().filter_map(|run| run.variant.as_deref());

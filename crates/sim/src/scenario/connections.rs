@@ -28,7 +28,7 @@ pub(super) struct Expanded {
 /// Draws the connections of all workloads.
 pub(super) fn expand(setup: &Setup) -> Expanded {
     let most: u64 = setup.workloads.iter().map(Workload::connections).sum();
-    // There are at most a million, as the reader has checked.
+    // The reader has checked that there is memory for them.
     let mut connections = Vec::with_capacity(most as usize);
     let mut demands = Vec::new();
     let measured = setup.named_workloads();

@@ -3,14 +3,12 @@
 use apus_units::Span;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
-use super::halves;
+use super::memory::MemoryLimit;
 use super::section::Section;
 use super::topology::TopologySpec;
 use super::workload::{Demand, Workload};
+use super::{halves, memory};
 use crate::measure::NamedWorkload;
-
-/// Most connections of a run.
-const MAX_CONNECTIONS: u64 = 1_000_000;
 
 /// What must go together.
 pub(super) struct Parts<'a> {
@@ -19,6 +17,8 @@ pub(super) struct Parts<'a> {
     pub(super) workloads: &'a [Workload],
     /// Rates are compared with fair shares.
     pub(super) fair_shares: bool,
+    /// The memory that the run may take, if there is a limit.
+    pub(super) memory: Option<&'a MemoryLimit>,
 }
 
 impl Parts<'_> {
@@ -35,7 +35,7 @@ impl Parts<'_> {
                            queues of; remove `pfc`";
             root.problem("topology", message);
         }
-        check_connections(root, workloads);
+        memory::check(root, topology, workloads, self.memory);
         if !workloads.is_empty() {
             check_algorithms(root, algorithms, workloads, topology);
             halves::check(root, topology, algorithms, workloads);
@@ -78,13 +78,6 @@ fn check_names(root: &Section<'_>, workloads: &[Workload]) {
         );
         root.check(!named[..index].iter().any(|other| differs(&other)), "workload", message);
     }
-}
-
-fn check_connections(root: &Section<'_>, workloads: &[Workload]) {
-    let connections: u64 = workloads.iter().map(Workload::connections).sum();
-    let message =
-        format_args!("opens {connections} connections, but a run has at most {MAX_CONNECTIONS}");
-    root.check(connections <= MAX_CONNECTIONS, "workload", message);
 }
 
 /// A class that nothing travels in is a mistake.

@@ -1,6 +1,6 @@
 //! `kind = "links"`: nodes and links one by one, written here or read from a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use apus_fabric::{LinkSpec, Node, SwitchSpec, Tier, Topology};
@@ -35,6 +35,33 @@ pub(super) struct OneLink {
 }
 
 impl GraphSpec {
+    /// Egress ports of the longest of all shortest paths between hosts, at most: twice the distance of
+    /// the farthest switch from the first one, and the links of the hosts.
+    pub(super) fn longest_path(&self) -> u64 {
+        let mut peers = vec![Vec::new(); self.switches.len()];
+        for link in &self.links {
+            if let (End::Switch(a), End::Switch(b)) = (link.a, link.b) {
+                peers[a as usize].push(b);
+                peers[b as usize].push(a);
+            }
+        }
+        let (mut reached, mut farthest) = (vec![false; peers.len()], 0);
+        let mut next = VecDeque::new();
+        if let Some(first) = reached.first_mut() {
+            *first = true;
+            next.push_back((0_u32, 0));
+        }
+        while let Some((switch, distance)) = next.pop_front() {
+            farthest = distance;
+            for &peer in &peers[switch as usize] {
+                if !std::mem::replace(&mut reached[peer as usize], true) {
+                    next.push_back((peer, distance + 1));
+                }
+            }
+        }
+        2 * farthest + 2
+    }
+
     /// Reads the links; `default` is what the topology says about all of them.
     pub(super) fn read(section: &Section<'_>, shared: bool, packet: u64) -> Option<Arc<Self>> {
         let graph = if section.node("file").is_some() {

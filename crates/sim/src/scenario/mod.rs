@@ -152,6 +152,7 @@ mod label;
 mod links;
 mod measure;
 mod measure_ports;
+mod memory;
 mod metric;
 mod moment;
 mod one_line;
@@ -186,6 +187,7 @@ mod variant;
 mod workload;
 
 pub use check::{Check, Reduce, Relative};
+pub use memory::MemoryLimit;
 pub(crate) use metric::fits;
 pub use metric::{METRICS, SCOPED, STATS, pattern_of, unit_of};
 pub use overrides::Override;

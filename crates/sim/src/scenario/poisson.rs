@@ -70,10 +70,14 @@ impl Poisson {
         (expected <= MAX_OPS).then_some(Self { expected, ..poisson })
     }
 
+    /// Ops that are drawn, at most: six standard deviations above the mean number.
+    pub(super) fn most_ops(&self) -> u64 {
+        (self.expected + 6.0 * self.expected.sqrt()).ceil() as u64
+    }
+
     /// How many connections it opens, at most.
     pub(super) fn connections(&self) -> u64 {
-        // Six standard deviations above the mean number of ops.
-        let ops = (self.expected + 6.0 * self.expected.sqrt()).ceil() as u64;
+        let ops = self.most_ops();
         let pairs = match &self.pairs {
             Pairs::Random(hosts) | Pairs::OtherRacks(hosts, _) => {
                 hosts.len() as u64 * (hosts.len() as u64 - 1)

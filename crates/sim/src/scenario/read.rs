@@ -6,6 +6,7 @@ use super::assignment::{Assignment, ReasonRule, assign_all};
 use super::check::{Check, refuse_unused, unused_variants};
 use super::keys::check_keys;
 use super::label::{LABEL_RULE, MAX_NAME, default_name, is_name};
+use super::memory::MemoryLimit;
 use super::overrides::{Override, apply_overrides};
 use super::parts;
 use super::quick::{self, QuickRun};
@@ -67,6 +68,8 @@ pub struct Options {
     /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
     /// the checks and variants that say `quick = false`.
     pub quick: bool,
+    /// The memory that each run may take; `None`: no limit.
+    pub memory: Option<MemoryLimit>,
 }
 
 impl Scenario {
@@ -258,7 +261,8 @@ impl Reader<'_> {
             assign_all(&mut table, assignments, self.problems);
         }
         table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
-        let setup = read_run(name, &table, self.place, self.problems)?;
+        let setup =
+            read_run(name, &table, self.place, self.problems, self.options.memory.as_ref())?;
         Some(match self.options.seed {
             Some(seed) => setup.with_seed(seed),
             None => setup,

@@ -11,6 +11,7 @@ use super::frame::Frame;
 use super::host::{
     DEFAULT_SIZES, FINE_TIMERS_LOG2_PS, TIMER_GRANULARITY, read_host, read_packets, read_transport,
 };
+use super::memory::MemoryLimit;
 use super::parts::Parts;
 use super::section::Section;
 use super::setup::Setup;
@@ -29,6 +30,7 @@ pub(super) fn read_run(
     table: &Table,
     place: Place,
     problems: &Problems,
+    memory: Option<&MemoryLimit>,
 ) -> Option<Setup> {
     let root = Section::new(table, "", place, problems);
     let duration = read_duration(&root);
@@ -100,6 +102,7 @@ pub(super) fn read_run(
         algorithms: &algorithms,
         workloads: &workloads,
         fair_shares: measure.as_ref().is_some_and(|measure| measure.fair_share.is_some()),
+        memory,
     };
     parts.check(&root);
     Some(Setup {

@@ -3,12 +3,13 @@
 use apus_cc::SettingError;
 use apus_cc::registry::AlgorithmConfig;
 use apus_transport::EndpointConfig;
-use apus_units::Span;
+use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
 use super::fault::FaultSpec;
 use super::host::HostSpec;
 use super::measure::Measure;
+use super::memory;
 use super::topology::TopologySpec;
 use super::workload::{Demand, Workload, named_workloads};
 use crate::measure::NamedWorkload;
@@ -59,6 +60,12 @@ impl Setup {
     #[must_use]
     pub fn warmup(&self) -> Span {
         self.warmup
+    }
+
+    /// An estimate of the memory that the run takes on one thread.
+    #[must_use]
+    pub fn estimated_memory(&self) -> Bytes {
+        memory::estimate(&self.topology, &self.workloads)
     }
 
     /// Whether its flows always have something to send, from their start to their stop.

@@ -107,6 +107,18 @@ impl Shape {
         }
     }
 
+    /// Egress ports of the longest path between two hosts, at most. No path passes a switch twice.
+    pub(super) fn longest_path(&self) -> u64 {
+        match *self {
+            Self::Star { .. } => 2,
+            Self::Dumbbell { .. } => 3,
+            Self::LeafSpine { .. } => 4,
+            Self::FatTree { .. } => 6,
+            Self::ParkingLot { switches, .. } => u64::from(switches) + 1,
+            Self::Graph(ref graph) => graph.longest_path(),
+        }
+    }
+
     fn links(&self) -> u64 {
         let between = match *self {
             Self::Graph(ref graph) => return graph.links.len() as u64,

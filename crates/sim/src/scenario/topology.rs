@@ -101,6 +101,11 @@ impl TopologySpec {
         self.shape.hosts() as u32
     }
 
+    /// Egress ports of the longest path between two hosts, at most.
+    pub(super) fn longest_path(&self) -> u64 {
+        self.shape.longest_path()
+    }
+
     /// Every kind of link.
     pub(super) fn links(&self) -> Vec<Links> {
         self.shape.kinds_of_links(self.edge)

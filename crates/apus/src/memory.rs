@@ -1,0 +1,56 @@
+//! The memory that runs may take: that of the machine, or `--max-memory`.
+
+use apus_sim::scenario::MemoryLimit;
+use apus_units::Bytes;
+use clap::Args;
+
+/// The option that commands with simulated runs share.
+#[derive(Args, Clone, Copy, Default)]
+pub struct MaxMemory {
+    /// Refuses a run that is estimated to take more memory than this, like 32GiB; by default the memory
+    /// that the machine has available. The results do not depend on it.
+    #[arg(long, value_name = "SIZE", value_parser = read_size)]
+    max_memory: Option<Bytes>,
+}
+
+impl MaxMemory {
+    /// The limit that was given, or that of the machine; `None` if neither is known.
+    pub fn limit(self) -> Option<MemoryLimit> {
+        if let Some(bytes) = self.max_memory {
+            return Some(MemoryLimit { bytes, reason: format!("--max-memory is {bytes}") });
+        }
+        // Where there is no such file the available memory is not known.
+        let bytes = available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
+        let gigabytes = bytes.get() as f64 / 1e9;
+        Some(MemoryLimit { bytes, reason: format!("this machine has {gigabytes:.1}GB available") })
+    }
+}
+
+fn read_size(text: &str) -> Result<Bytes, String> {
+    match text.parse::<Bytes>() {
+        Ok(size) if size > Bytes::ZERO => Ok(size),
+        Ok(_) => Err("must be above 0".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads `MemAvailable` from the text of /proc/meminfo.
+fn available(meminfo: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes::new(kibibytes.saturating_mul(1024)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn available_memory_is_read_from_meminfo() {
+        let text = "MemTotal:       24683912 kB\nMemFree:  1 kB\nMemAvailable:   23000000 kB\n";
+        assert_eq!(available(text), Some(Bytes::new(23_000_000 * 1024)));
+        for unknown in ["", "MemTotal: 5 kB\n", "MemAvailable: many kB\n"] {
+            assert_eq!(available(unknown), None, "{unknown}");
+        }
+    }
+}
