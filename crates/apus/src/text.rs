@@ -90,7 +90,8 @@ pub fn summary(summary: &Summary) -> String {
     }
     let packets = &summary.packets;
     for (name, workload) in &summary.workload {
-        rows.push(row(&format!("workload {name}"), of_workload(workload)));
+        let group = losses::group(summary, name);
+        rows.push(row(&format!("workload {name}"), of_workload(workload) + &group));
     }
     rows.push(row(
         "packets",

@@ -19,6 +19,10 @@ use crate::plan::{Load, Plan};
 pub struct Demand {
     /// Its name, or its kind.
     pub label: String,
+    /// The label of its algorithm.
+    pub algorithm: String,
+    /// The name of its traffic class, if the topology has classes.
+    pub class: Option<String>,
     /// Its connections in [`Plan::connections`].
     pub connections: Range<usize>,
     /// The interval in which the ops of an open loop arrive; `None` for a closed loop.

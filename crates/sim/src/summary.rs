@@ -11,7 +11,7 @@ use crate::faults::FaultRecord;
 use crate::losses::Losses;
 use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::Counts;
-use crate::offered::OfferedLoad;
+use crate::offered::{Demand, OfferedLoad};
 use crate::record::Recording;
 use crate::stalls::StallSummary;
 
@@ -95,6 +95,43 @@ impl PhaseSummary {
     }
 }
 
+/// A workload with what it ran under, and its part of the goodput.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// Its name, or one derived from its kind.
+    pub workload: String,
+    /// The label of its algorithm.
+    pub algorithm: String,
+    /// Its traffic class, if the topology has classes.
+    pub class: Option<String>,
+    /// Its goodput over that of the whole run; `null` without any, and if it is not measured by itself.
+    pub goodput_share: Option<f64>,
+}
+
+impl Group {
+    /// The groups of `demands`, each once.
+    pub(crate) fn of(
+        demands: &[Demand],
+        workloads: &BTreeMap<String, WorkloadSummary>,
+        goodput_gbps: f64,
+    ) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for Demand { label, algorithm, class, .. } in demands {
+            let own = workloads.get(label).filter(|_| goodput_gbps > 0.0);
+            let group = Self {
+                workload: label.clone(),
+                algorithm: algorithm.clone(),
+                class: class.clone(),
+                goodput_share: own.map(|own| own.goodput_gbps / goodput_gbps),
+            };
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+}
+
 /// The results of a run. Unless a name says otherwise they count from the end of the warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
@@ -155,6 +192,8 @@ pub struct Summary {
     /// Named workloads.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub workload: BTreeMap<String, WorkloadSummary>,
+    /// The workloads of the run with their algorithms and traffic classes.
+    pub groups: Vec<Group>,
     /// Groups of ports.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<String, PortGroupSummary>,

@@ -44,7 +44,13 @@ fn the_summary_is_what_is_explained() {
     let deadline = Some(Span::from_us(100));
     plan.measures.workloads = vec![NamedWorkload { name: "only".to_owned(), deadline }];
     plan.measures.sizes = vec![SizeRange { from: Bytes::new(1), to: None }];
-    plan.demands = vec![Demand { label: "only".to_owned(), connections: 0..1, open: None }];
+    plan.demands = vec![Demand {
+        label: "only".to_owned(),
+        algorithm: "swift".to_owned(),
+        class: None,
+        connections: 0..1,
+        open: None,
+    }];
     let ports = vec![PortId::new(1)];
     plan.measures.groups = vec![PortGroup { name: "only".to_owned(), ports }];
     plan.measures.queue_interval = Some(Span::from_us(10));

@@ -57,6 +57,13 @@ pub(super) const LOSSES: &[Column] = &[
         "largest offered load of a link by this workload alone; null likewise",
         "the time in which its ops arrive, within the measured phase",
     ),
+    number(
+        "groups",
+        "",
+        "the workloads, each with `workload` (its name, or one derived from its kind), `algorithm`, \
+         `class` and `goodput_share` of the goodput of the run; their numbers are in `workload`",
+        "over the measured phase",
+    ),
     number("losses.packets", "", "packets lost for any cause", LOST),
     number("losses.loss_rate", "", "`losses.packets` / `packets.sent`", LOST),
     number("losses.buffer", "", "packets for which a port or switch had no memory", LOST),

@@ -12,7 +12,8 @@ pub(super) const SUMMARY: Table = Table {
           measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
           `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run, \
           `<class>` a traffic class, `<bucket>` the lower end in percent of 10 % of utilisation; \
-          numbers of parts are only there if the scenario names them.",
+          numbers of parts are only there if the scenario names them; several workloads are \
+          always there, without a name under their kind.",
     columns: &joined::<{ RUN.len() + LOSSES.len() + PARTS.len() }>(
         &joined::<{ RUN.len() + LOSSES.len() }>(RUN, LOSSES),
         PARTS,

@@ -74,9 +74,10 @@ impl Sampler {
             ));
         }
         let ports = choose_ports(&network, plan, record, &mut notes);
+        let begin = plan.connections.iter().map(|connection| connection.start).min();
         Ok(Self {
             record,
-            next: Time::ZERO + record.interval,
+            next: begin.unwrap_or(Time::ZERO) + record.interval,
             seats: find_seats(plan, parts),
             ideals,
             startup_bytes: vec![0; count],

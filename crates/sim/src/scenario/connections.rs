@@ -90,6 +90,11 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
         }
         demands.push(offered::Demand {
             label: workload.label.clone(),
+            algorithm: setup.algorithms[workload.algorithm].label.clone(),
+            class: {
+                let class = setup.topology.classes.get(usize::from(workload.class));
+                class.map(|class| class.name.clone())
+            },
             connections: first..connections.len(),
             open: open_interval(workload, setup.duration),
         });

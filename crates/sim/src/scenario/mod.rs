@@ -74,7 +74,8 @@
 //!     answer, from the submission of its request to its last byte.
 //!   * "trace": the messages of a `file` (CSV with the header `start_us,from,to,bytes`, .cm of htsim,
 //!     flow.txt of the HPCC simulator), each an op of a flow of its own. Those that start after the
-//!     end of the run are left out.
+//!     end of the run are left out. Without a `warmup`, a run of traces alone is measured from its first
+//!     message on.
 //! * `[[fault]]`: `link` ("leaf 0 -> spine 1", or with `<->` both directions; `*` stands for any text
 //!   in the name of a node, and the fault is then one of every link that fits; of parallel links that
 //!   are named without `*`, it is one of the first), `at` (0s), `until`,

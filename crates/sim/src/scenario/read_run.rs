@@ -83,6 +83,11 @@ pub(super) fn read_run(
     let mut workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
     workload::label(&mut workloads);
     let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
+    // Before the first message of a trace nothing happens that a rate could be averaged over.
+    let warmup = match workload::first_message(&workloads) {
+        Some(first) if root.node("warmup").is_none() => Some(first),
+        _ => warmup,
+    };
     let names_links = root.node("fault").is_some() || root.node("measure").is_some();
     let built = if names_links { topology.build().ok() } else { None };
     let faults = read_faults(&root, built.as_ref(), duration);

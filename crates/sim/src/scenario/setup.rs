@@ -11,7 +11,7 @@ use super::host::HostSpec;
 use super::measure::Measure;
 use super::memory;
 use super::topology::TopologySpec;
-use super::workload::{Demand, Workload, named_workloads};
+use super::workload::{Demand, Workload, first_message, named_workloads};
 use crate::measure::NamedWorkload;
 use crate::packets::PacketSizes;
 use crate::record::Record;
@@ -131,7 +131,10 @@ impl Setup {
     /// What to record of the run, if anything.
     #[must_use]
     pub fn record(&self) -> Option<Record> {
-        let record = || self.record.unwrap_or_else(|| Record::of_duration(self.duration));
+        // Samples begin when the first flow starts.
+        let idle = first_message(&self.workloads).unwrap_or(Span::ZERO);
+        let sampled = self.duration.saturating_sub(idle);
+        let record = || self.record.unwrap_or_else(|| Record::of_duration(sampled));
         self.recorded.then(record)
     }
 

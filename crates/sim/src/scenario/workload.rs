@@ -206,6 +206,35 @@ pub(super) fn label(tables: &mut [Vec<Workload>]) {
             };
         }
     }
+    measure_several(tables);
+}
+
+/// Most workloads that are measured apart without a name. Rationale: each takes about 2 MB of
+/// distributions.
+const MAX_UNNAMED: usize = 64;
+
+/// Lets several workloads be measured each by itself, so that results show who got what. One alone is
+/// the whole run and needs no accumulators of its own.
+fn measure_several(tables: &mut [Vec<Workload>]) {
+    if !(2..=MAX_UNNAMED).contains(&tables.len()) {
+        return;
+    }
+    for workload in tables.iter_mut().flatten() {
+        let label = || NamedWorkload { name: workload.label.clone(), deadline: None };
+        if workload.named.is_none() {
+            workload.named = Some(label());
+        }
+    }
+}
+
+/// When the first message starts if all workloads are traces.
+pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
+    let first = |workload: &Workload| match &workload.demand {
+        Demand::Trace(trace) => trace.messages.iter().map(|message| message.start).min(),
+        _ => None,
+    };
+    let starts: Vec<Span> = workloads.iter().map(first).collect::<Option<_>>()?;
+    starts.into_iter().min()
 }
 
 /// `name` and `deadline`; the outer `None` means that something is wrong.

@@ -12,7 +12,9 @@ use crate::faults;
 use crate::losses::Losses;
 use crate::measure::{self, PortWindows};
 use crate::stalls::StallSummary;
-use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
+use crate::summary::{
+    Conservation, Cost, DrainSummary, Group, PhaseSummary, PortSummary, Summary, Work,
+};
 
 impl Simulation {
     /// Sums up the run from what ports had counted `before`, at the end of the warm-up, and since.
@@ -66,7 +68,10 @@ impl Simulation {
         let workloads = self.parts[0].world.workloads.as_deref();
         let end_of = |workload, op| workloads.and_then(|all| all.end_of(workload, op));
         let rates: Vec<f64> = metrics.connections.iter().map(|c| c.new_bytes as f64).collect();
+        let goodput_gbps = gbps(metrics.warm.new_bytes);
+        let by_workload = measure::summarize(workloads, plan, &metrics.connections, seconds);
         Summary {
+            groups: Group::of(&plan.demands, &by_workload, goodput_gbps),
             name: name.to_owned(),
             seed: plan.seed,
             simulated_s: plan.duration.as_secs_f64(),
@@ -81,7 +86,7 @@ impl Simulation {
             startup_loss_rate: ratio(startup.drops, startup.offered),
             measured: PhaseSummary::new(seconds, &metrics.warm, steady.drops, steady.offered),
             throughput_gbps: port.throughput_gbps,
-            goodput_gbps: gbps(metrics.warm.new_bytes),
+            goodput_gbps,
             duplicate_gbps: gbps(metrics.warm.duplicate_bytes),
             engine_ns_per_kb: (plan.host.engine.is_some() && metrics.warm.new_bytes > 0)
                 .then(|| metrics.warm.engine_time.as_ps_f64() / metrics.warm.new_bytes as f64),
@@ -100,7 +105,7 @@ impl Simulation {
             fair_share_deviation: self.fair_share.worst(),
             fair_share_jain: self.fair_share.lowest_jain(),
             busiest_port: port,
-            workload: measure::summarize(workloads, plan, &metrics.connections, seconds),
+            workload: by_workload,
             ports: self.port_windows.as_ref().map_or_else(BTreeMap::new, |windows| {
                 let queues = self.group_queues.as_ref();
                 let totals = queues.map(|queues| queues.summarize(before, &after, measured));
