@@ -9,8 +9,9 @@ use apus_units::Span;
 use crate::failure::Failure;
 use crate::library;
 
-/// deviation: a traffic file does not say how long to run; 10 ms after the last message has begun
-/// is many round trips. `--set duration=...` says otherwise.
+/// deviation: a traffic file does not say how long to run; 10 ms after the start of the last message
+/// is many round trips. The measured phase ends earlier if all messages have ended, unless
+/// `--set duration=...` sets the duration.
 const AFTER_LAST: Span = Span::from_ms(10);
 
 /// The scenario that runs `traffic` over `topology`, a file or one line like "star hosts=8 100Gbps
@@ -30,8 +31,10 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
         format!("{{ kind = \"links\", file = {}, buffer = \"4MB\" }}", quote(&path(topology))?)
     };
     let name = Path::new(traffic).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let sets_duration = |set: &String| set.split('=').next().map(str::trim) == Some("duration");
+    let ends_with_ops = !options.set.iter().any(sets_duration);
     let text = format!(
-        "duration = \"{duration}\"\nalgorithm = {{ name = \"swift\" }}\ntopology = {topology}\n\
+        "duration = \"{duration}\"\nends_with_ops = {ends_with_ops}\nalgorithm = {{ name = \"swift\" }}\ntopology = {topology}\n\
          [[workload]]\nkind = \"trace\"\nfile = {}\n",
         quote(&path(traffic))?
     );
@@ -52,7 +55,7 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
 }
 
 /// The line of the scenario that says what the topology is; the lines of the workload follow.
-const TOPOLOGY_LINE: usize = 3;
+const TOPOLOGY_LINE: usize = 4;
 
 /// A problem with what an option of the command line names.
 fn of_option(option: &str, given: &str, table: &str, problem: &Problem) -> String {

@@ -79,6 +79,9 @@ pub fn summary(summary: &Summary) -> String {
         row("measured", phase(measured)),
         row("drain", drain(summary)),
     ];
+    if let Some(lower) = summary.makespan_lower_us {
+        rows.push(row("makespan", makespan(summary, lower)));
+    }
     if startup.seconds > 0.0 {
         rows.push(row("start-up", phase(startup)));
     }
@@ -205,6 +208,13 @@ fn unfinished(d: &DistributionSummary) -> String {
         open.lower.count,
         number(open.oldest_unfinished_us)
     )
+}
+
+/// How long a run of traces took from its first message to its last op.
+fn makespan(summary: &Summary, lower: f64) -> String {
+    let upper = summary.makespan_us.unwrap_or(f64::INFINITY);
+    let makespan = bounds(Bounds { lower, upper });
+    format!("{makespan} us from the start of the first message to the end of the last op")
 }
 
 /// How long the run went on after the measured phase, and what ended that.

@@ -423,6 +423,53 @@ fn files_of_other_simulators_run_as_they_are() {
     assert!(shown.contains("1 ops done"), "{shown}");
 }
 
+/// The same two messages in all three formats: measured from the first start to the last end, not over
+/// the idle time around them.
+#[test]
+fn imported_traffic_is_measured_from_the_first_start_to_the_last_end() {
+    let folder = folder("makespan");
+    let files = [
+        ("trace.csv", "start_us,from,to,bytes\n1000,0,1,100000\n1100,2,3,100000\n"),
+        ("flow.txt", "2\n0 1 3 100 100000 0.001\n2 3 3 100 100000 0.0011\n"),
+        (
+            "matrix.cm",
+            "Nodes 4\nConnections 2\n0->1 id 1 start 1000000000 size 100000\n\
+             2->3 id 2 start 1100000000 size 100000\n",
+        ),
+    ];
+    let run = |file: &str, more: &[&str]| {
+        let star = ["run", "--traffic", file, "--topology", "star hosts=4 100Gbps 1us"];
+        succeeds(&apus_in(&folder, &[&star[..], more].concat()))
+    };
+    let mut makespans = Vec::new();
+    for (file, text) in files {
+        fs::write(folder.join(file), text).expect("traffic");
+        let number = |more: &[&str], pointer: &str| {
+            let json: Value =
+                serde_json::from_str(&run(file, &[&["--json"], more].concat())).expect("JSON");
+            json["runs"][0].pointer(pointer).and_then(Value::as_f64).expect("a number")
+        };
+        let makespan = number(&[], "/makespan_us");
+        // 100 us between the starts, and at least 8 us for 100 kB at 100 Gb/s.
+        assert!((108.0..150.0).contains(&makespan), "{file}: {makespan}");
+        let measured = number(&[], "/measured/seconds") * 1e6;
+        assert!((measured - makespan).abs() < 1e-6, "{file}: {measured} us");
+        let goodput = number(&[], "/goodput_gbps");
+        assert!((goodput * makespan - 1600.0).abs() < 1e-6, "{file}: {goodput} Gb/s");
+        let set = ["--set", "duration=5ms"];
+        assert_eq!(
+            number(&set, "/measured/seconds"),
+            0.004,
+            "{file}: a duration that is given counts"
+        );
+        assert_eq!(number(&set, "/makespan_us"), makespan, "{file}");
+        let shown = run(file, &[]);
+        assert!(shown.contains("makespan"), "{shown}");
+        makespans.push(makespan);
+    }
+    assert!(makespans.iter().all(|makespan| *makespan == makespans[0]), "{makespans:?}");
+}
+
 /// The checks of one's own scenario are judged: exit code 1 if one fails, and the table says which.
 #[test]
 fn run_judges_the_checks_of_the_scenario() {

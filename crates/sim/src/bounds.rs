@@ -42,7 +42,11 @@ impl Bounds {
         }
         let bound = |side: &str| match parent.get(side) {
             Some(of_side) => of_side.get(last)?.as_f64(),
-            None => parent.get(format!("{last}_{side}"))?.as_f64(),
+            // Names end with their unit: `makespan_us`, `makespan_lower_us`.
+            None => match last.strip_suffix("_us") {
+                Some(stem) => parent.get(format!("{stem}_{side}_us"))?.as_f64(),
+                None => parent.get(format!("{last}_{side}"))?.as_f64(),
+            },
         };
         Some(Self { lower: bound("lower")?, upper: bound("upper").unwrap_or(f64::INFINITY) })
     }

@@ -153,6 +153,9 @@ pub(crate) struct OpTimes {
     pub(crate) named: Vec<NamedTimes>,
     /// By group: whether an op ended within the measured phase.
     ending: Vec<bool>,
+    /// Ops of the whole run that have ended, and when the last of them did.
+    pub(crate) ended: u64,
+    pub(crate) last_end: Time,
     /// Of the warm-up, and of the measured phase.
     pub(crate) startup: Unfinished,
     pub(crate) measured: Unfinished,
@@ -173,6 +176,8 @@ impl OpTimes {
             all: Times::new(Distribution::of_times),
             named: measures.workloads.iter().map(named).collect(),
             ending: vec![false; groups.count],
+            ended: 0,
+            last_end: Time::ZERO,
             startup: Unfinished::default(),
             measured: Unfinished::default(),
         }
@@ -191,6 +196,8 @@ impl OpTimes {
     /// An op completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let latency = completion.completed_at.since(completion.submitted_at);
+        self.ended += 1;
+        self.last_end = now;
         if self.measured_end == Time::MAX && now >= self.warmup_end {
             self.ending[self.groups[connection as usize] as usize] = true;
         }
@@ -256,6 +263,8 @@ impl OpTimes {
         for (named, more) in self.named.iter_mut().zip(&other.named) {
             named.add(more);
         }
+        self.ended += other.ended;
+        self.last_end = self.last_end.max(other.last_end);
         self.startup.add(&other.startup);
         self.measured.add(&other.measured);
     }

@@ -47,6 +47,10 @@ pub struct Plan {
     pub warmup: Span,
     /// What open loops go on with after the end, while the run drains; `None`: with nothing.
     pub further: Option<Arc<dyn FurtherOps>>,
+    /// All workloads are traces, so that the run has a makespan.
+    pub traces_alone: bool,
+    /// The measured phase ends with the last op if all ops end before `duration`.
+    pub ends_with_ops: bool,
     /// How much longer the run may go on so that ops submitted in the measured phase can end.
     pub drain: Span,
     /// Measure each connection's rate over intervals of this length.

@@ -30,6 +30,7 @@ use drain::DrainEnd;
 mod checks;
 mod drain;
 mod further;
+mod last_op;
 mod stops;
 mod sum_up;
 
@@ -233,7 +234,9 @@ impl Simulation {
         // Everything but the times of ops is measured up to here.
         let end = self.now();
         self.plan.warmup = warmup.since(Time::ZERO);
-        self.plan.duration = end.since(Time::ZERO);
+        self.plan.duration = self.measured_end().since(Time::ZERO).max(self.plan.warmup);
+        // The drain has an end of its own.
+        self.plan.ends_with_ops = false;
         let counters = self.check_conservation()?;
         let ports_at_end = self.port_counters(end);
         let mut recording = self.sampler.take().map(|sampler| {
@@ -295,7 +298,7 @@ impl Simulation {
     ) -> Option<String> {
         while let Some(at) = self.next_sample().filter(|&at| at <= end) {
             let stopped = self.run_until(at, team, watcher, progress);
-            if stopped.is_some() {
+            if stopped.is_some() || self.now() < at {
                 return stopped;
             }
             self.sample_recording(at);
@@ -318,7 +321,8 @@ impl Simulation {
         self.run_until(end, team, watcher, progress)
     }
 
-    /// Runs all events before `end`, step by step. Says why if it ends sooner.
+    /// Runs all events before `end`, step by step, or until the measured phase ends with the last op. Says
+    /// why if the run is ended sooner.
     fn run_until(
         &mut self,
         end: Time,
@@ -329,13 +333,18 @@ impl Simulation {
         let duration = self.plan.duration;
         let step = progress_step(duration, self.parts[0].world.network.smallest_delay());
         while self.now() < end {
-            self.run_step(next_multiple(self.now(), step).min(end), team);
+            let whole = next_multiple(self.now(), step);
+            self.run_step(whole.min(end), team);
             let (now, first) = (self.now(), &self.parts[0]);
             let simulated = now.since(Time::ZERO).min(duration);
             progress(Progress { simulated, duration, events: first.handled.events });
             let stopped = watcher.check(now, &self.parts, &self.plan);
             if stopped.is_some() {
                 return stopped;
+            }
+            // Only after whole steps, so that samples on the way do not change the results.
+            if whole <= end && self.is_over() {
+                return None;
             }
         }
         None

@@ -142,6 +142,11 @@ pub struct Summary {
     /// Simulated seconds, the start-up included: less than the scenario's duration if the run was
     /// interrupted.
     pub simulated_s: f64,
+    /// Start of the first message to the end of the last op, the drain included; `null` if ops have not
+    /// ended, and if not all workloads are traces.
+    pub makespan_us: Option<f64>,
+    /// The same if the unfinished ops had ended with the run.
+    pub makespan_lower_us: Option<f64>,
     /// Whether the run ended before its time.
     pub interrupted: bool,
     /// Why it did.

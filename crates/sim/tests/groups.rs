@@ -3,8 +3,9 @@
 mod support;
 
 use apus_sim::Simulation;
+use apus_sim::bounds::Bounds;
 use apus_sim::summary::Summary;
-use support::scenario::{assert_reads_back, good};
+use support::scenario::{assert_reads_back, good, read};
 
 const HEAD: &str = "duration = \"2ms\"\ntopology = \"star hosts=5 100Gbps 1us\"\n";
 
@@ -84,4 +85,84 @@ fn a_trace_is_measured_from_its_first_message_on() {
     // What the scenario says counts.
     let explicit = run("duration = \"2002ms\"\nwarmup = \"1s\"\n");
     assert!((explicit.measured.seconds - 1.002).abs() < 1e-9, "{}", explicit.measured.seconds);
+}
+
+fn messages(rows: &str) -> String {
+    format!(
+        "topology = \"star hosts=5 100Gbps 1us\"\nalgorithm = {{ name = \"swift\" }}\n\
+         [[workload]]\nkind = \"trace\"\nflows = \"\"\"\nstart_us,from,to,bytes\n{rows}\"\"\"\n"
+    )
+}
+
+fn run_whole(text: &str, recorded: bool) -> Summary {
+    let scenario = good(text);
+    assert_reads_back(&scenario);
+    let setup = scenario.runs[0].setup.clone().recorded(recorded);
+    let mut simulation = Simulation::new(&setup.plan().expect("plan")).expect("plan");
+    if let Some(record) = setup.record() {
+        simulation = simulation.record(record).expect("record");
+    }
+    simulation.run("trace", &mut |_| {}).expect("run")
+}
+
+/// Two messages of 100 kB from 1000 us on: the rate is 1.6 Mbit over the makespan, not over the rest of
+/// `duration`.
+#[test]
+fn a_trace_that_ends_with_its_ops_is_measured_to_the_last_end() {
+    let rows = messages("1000,0,1,100000\n1100,2,3,100000\n");
+    let whole = run_whole(&format!("duration = \"12ms\"\n{rows}"), false);
+    let text = format!("duration = \"12ms\"\nends_with_ops = true\n{rows}");
+    let summary = run_whole(&text, false);
+    let makespan = summary.makespan_us.expect("all have ended");
+    // 100 kB take at least 8 us at 100 Gb/s and two links of 1 us there and back.
+    assert!((112.0..150.0).contains(&makespan), "{makespan}");
+    assert_eq!((whole.makespan_us, whole.makespan_lower_us), (Some(makespan), Some(makespan)));
+    assert_eq!(whole.measured.seconds, 0.011);
+    assert!((summary.measured.seconds * 1e6 - makespan).abs() < 1e-6, "{summary:?}");
+    assert!((summary.goodput_gbps * makespan - 1600.0).abs() < 1e-6, "{}", summary.goodput_gbps);
+    assert!((summary.simulated_s * 1e6 - 1000.0 - makespan).abs() < 1e-6);
+    assert_eq!((summary.interrupted, summary.drain.seconds), (false, 0.0));
+    // Samples on the way change nothing.
+    let recorded = run_whole(&text, true);
+    assert_eq!(recorded.work.event_hash, summary.work.event_hash);
+    assert_eq!(recorded.goodput_gbps, summary.goodput_gbps);
+    assert_eq!(recorded.recording.as_ref().map(|r| r.ops.len()), Some(2));
+}
+
+/// 1 GB takes 80 ms: the run ends before, 2 ms and the drain of 1 ms less the start at 0.5 ms.
+#[test]
+fn a_makespan_with_an_unfinished_op_has_a_lower_bound() {
+    let rows = messages("500,0,1,1000000000\n600,2,3,1000\n");
+    let head = "duration = \"2ms\"\ndrain = \"1ms\"\nends_with_ops = true\n";
+    let summary = run_whole(&format!("{head}{rows}"), false);
+    assert_eq!(summary.makespan_us, None);
+    assert_eq!(summary.makespan_lower_us, Some(2500.0));
+    let json = serde_json::to_value(&summary).expect("JSON");
+    let bounds = Bounds::of_metric(&json, "makespan_us").expect("bounds");
+    assert_eq!((bounds.lower, bounds.upper), (2500.0, f64::INFINITY));
+    assert!((summary.measured.seconds - 0.0015).abs() < 1e-12, "{}", summary.measured.seconds);
+}
+
+/// An op that ends in the drain ends the makespan: 1 MB takes at least 80 us, the measured phase 50 us. The
+/// drain waits for it, as another message ends in the measured phase.
+#[test]
+fn a_makespan_includes_the_drain() {
+    let rows = messages("0,0,1,1000000\n0,2,3,1000\n");
+    let summary = run_whole(&format!("duration = \"50us\"\ndrain = \"1ms\"\n{rows}"), false);
+    let makespan = summary.makespan_us.expect("ended in the drain");
+    assert!((84.0..500.0).contains(&makespan), "{makespan}");
+    assert!((summary.measured.seconds - 50e-6).abs() < 1e-12, "{}", summary.measured.seconds);
+}
+
+/// Without a last op nothing ends with it, and there is no makespan.
+#[test]
+fn only_traces_end_with_their_ops() {
+    let text = format!(
+        "{HEAD}ends_with_ops = true\nalgorithm = {{ name = \"swift\" }}\n\
+         [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n"
+    );
+    let error = read(&text).expect_err("a closed loop").to_string();
+    assert!(error.contains("ends_with_ops") && error.contains("trace"), "{error}");
+    let closed = run_whole(&text.replace("ends_with_ops = true\n", ""), false);
+    assert_eq!((closed.makespan_us, closed.makespan_lower_us), (None, None));
 }

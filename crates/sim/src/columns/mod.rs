@@ -125,6 +125,11 @@ Words that mean one thing everywhere:
 * The **measured phase** runs from the end of the warm-up to `duration`. Totals are of the measured
   phase unless they say otherwise; samples and ops are of the whole run, and `phase` says which
   part an op belongs to.
+* Without `warmup`, the measured phase of a run of traces alone begins with the first message. With
+  `ends_with_ops` it ends with the last op, if all ops end before `duration`. `apus run --traffic`
+  sets `ends_with_ops` unless `--set duration=...` is given. Packets sent within 1/200 of `duration`
+  after the last op are counted, too. The **makespan** of a run of traces lasts from the start of its first
+  message to the end of its last op; it includes the drain.
 * In the **drain** after it the load goes on until every op that was submitted in the measured phase
   has ended, or for `drain` at most. It counts for nothing but the latencies of these ops. Open
   loops go on with the flows that they have; a trace has no more than its messages. Workloads of which no op ended within the measured phase, like long flows, are not waited for.

@@ -47,6 +47,19 @@ const RUN: &[Column] = &[
         "simulated time, the start-up included; less than asked for if the run was interrupted",
         "-",
     ),
+    number(
+        "makespan_us",
+        "us",
+        "start of the first message to the end of the last op; null if an op has not ended, and if \
+         not all workloads are traces",
+        "over the whole run and its drain",
+    ),
+    number(
+        "makespan_lower_us",
+        "us",
+        "lower bound of `makespan_us`: the same if the unfinished ops had ended with the run",
+        "over the whole run and its drain",
+    ),
     number("interrupted", "", "whether the run ended before its time", "-"),
     number("stop_reason", "", "why it did; null if it did not", "-"),
     number("notes", "", "what was left out of the tables, in sentences", "-"),

@@ -43,6 +43,9 @@ fn write_all(out: &mut String, setup: &Setup, annotated: bool) -> fmt::Result {
     writeln!(out, "name = \"{}\"", setup.name)?;
     writeln!(out, "duration = \"{}\"\nwarmup = \"{}\"", setup.duration, setup.warmup)?;
     writeln!(out, "drain = \"{}\"", setup.drain)?;
+    if setup.ends_with_ops {
+        writeln!(out, "ends_with_ops = true")?;
+    }
     writeln!(out, "seed = {}", setup.seed)?;
     write_topology(out, setup)?;
     let sizes = setup.sizes;

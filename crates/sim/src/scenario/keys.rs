@@ -11,6 +11,7 @@ pub(super) const KEYS: &[&str] = &[
     "duration",
     "warmup",
     "drain",
+    "ends_with_ops",
     "seed",
     "topology",
     "packets",

@@ -3,6 +3,7 @@
 /// The paths of a summary's JSON that checks may name.
 pub const METRICS: &[&str] = &[
     "simulated_s",
+    "makespan_us",
     "throughput_gbps",
     "goodput_gbps",
     "duplicate_gbps",

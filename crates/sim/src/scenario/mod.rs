@@ -15,7 +15,8 @@
 //!
 //! # The run
 //! * `duration`, `warmup` (0s), `drain` (`duration` less `warmup`: how much longer the run may go on,
-//!   under the same load, until the ops submitted after the warm-up have ended), `seed` (1), and `name` (the file's), `title`, `source`: what it
+//!   under the same load, until the ops submitted after the warm-up have ended), `ends_with_ops` (false; for traces alone:
+//!   the measured phase ends with the last op if all ops end before `duration`), `seed` (1), and `name` (the file's), `title`, `source`: what it
 //!   shows, and the publication that says so.
 //! * `[topology]`: `kind` with its counts, see [`TOPOLOGIES`]; of the hosts' links `rate`, `delay`
 //!   (one way) and `buffer` (per switch port, or "unlimited"). The other links are alike but for what

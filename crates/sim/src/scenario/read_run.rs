@@ -35,7 +35,6 @@ pub(super) fn read_run(
     let root = Section::new(table, "", place, problems);
     let duration = read_duration(&root);
     let warmup = read_warmup(&root, duration);
-    let drain = read_drain(&root, duration, warmup);
     let seed = read_seed(&root);
     let sizes = read_packets(root.section("packets"));
     let packet = sizes.map_or(1, |s| u64::from((s.payload + s.header).max(s.control)));
@@ -88,6 +87,8 @@ pub(super) fn read_run(
         Some(first) if root.node("warmup").is_none() => Some(first),
         _ => warmup,
     };
+    let drain = read_drain(&root, duration, warmup);
+    let ends_with_ops = read_ends_with_ops(&root, &workloads);
     let names_links = root.node("fault").is_some() || root.node("measure").is_some();
     let built = if names_links { topology.build().ok() } else { None };
     let faults = read_faults(&root, built.as_ref(), duration);
@@ -115,6 +116,7 @@ pub(super) fn read_run(
         duration,
         warmup: warmup?,
         drain: drain?,
+        ends_with_ops: ends_with_ops?,
         seed: seed?,
         topology,
         sizes: sizes?,
@@ -150,11 +152,22 @@ fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
 }
 
 /// By default as long as the measured phase.
-fn read_drain(root: &Section<'_>, duration: Option<Span>, warmup: Option<Span>) -> Option<Span> {
+fn read_drain(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Option<Span> {
     if root.node("drain").is_none() {
-        return Some(duration?.saturating_sub(warmup?));
+        return Some(duration.saturating_sub(warmup?));
     }
     root.get("drain")
+}
+
+fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool> {
+    let ends = match root.node("ends_with_ops") {
+        Some(_) => root.get("ends_with_ops")?,
+        None => false,
+    };
+    let traces = workload::first_message(workloads).is_some();
+    let message = "needs workloads of kind \"trace\" alone, as others have no last op; remove it";
+    root.check(!ends || traces, "ends_with_ops", message);
+    Some(ends)
 }
 
 fn read_seed(root: &Section<'_>) -> Option<u64> {

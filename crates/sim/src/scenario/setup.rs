@@ -23,6 +23,7 @@ pub struct Setup {
     pub(super) duration: Span,
     pub(super) warmup: Span,
     pub(super) drain: Span,
+    pub(super) ends_with_ops: bool,
     pub(super) seed: u64,
     pub(super) topology: TopologySpec,
     pub(super) sizes: PacketSizes,

@@ -9,6 +9,7 @@ use super::fault::FaultSpec;
 use super::halves;
 use super::measure::Measure;
 use super::setup::Setup;
+use super::workload::first_message;
 use crate::credits;
 use crate::host_model::Nic;
 use crate::measure::Measures;
@@ -59,6 +60,8 @@ impl Setup {
             duration: self.duration,
             warmup: self.warmup,
             further,
+            traces_alone: first_message(&self.workloads).is_some(),
+            ends_with_ops: self.ends_with_ops,
             drain: self.drain,
             sample_interval: self.measure.fair_share.map(|share| share.interval),
             fair_share_after: self.measure.fair_share.map(|share| share.after),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use apus_fabric::{Count, Counters, PortCounters};
-use apus_units::{PortId, Time};
+use apus_units::PortId;
 
 use super::{Simulation, minus};
 use crate::credits::CreditSummary;
@@ -27,7 +27,7 @@ impl Simulation {
         let plan = &self.plan;
         let network = &self.parts[0].world.network;
         let metrics = &self.parts[0].world.metrics;
-        let after = self.port_counters(Time::ZERO + plan.duration);
+        let after = self.port_counters(self.now());
         let measured = plan.duration - plan.warmup;
         let seconds = measured.as_secs_f64();
         // A run that ended in its warm-up has measured nothing.
@@ -75,6 +75,8 @@ impl Simulation {
             name: name.to_owned(),
             seed: plan.seed,
             simulated_s: plan.duration.as_secs_f64(),
+            makespan_us: None,
+            makespan_lower_us: None,
             interrupted: false,
             stop_reason: None,
             startup: PhaseSummary::new(
@@ -138,6 +140,11 @@ impl Simulation {
 impl Simulation {
     /// Adds what is known when the last op has ended, or will be waited for no longer.
     pub(super) fn sum_up_ops(&mut self, summary: &mut Summary) {
+        if self.plan.traces_alone {
+            let (makespan, complete) = self.makespan();
+            summary.makespan_lower_us = Some(makespan.as_us_f64());
+            summary.makespan_us = summary.makespan_lower_us.filter(|_| complete);
+        }
         let (first, others) = self.parts.split_at_mut(1);
         let times = &mut first[0].world.op_times;
         for part in others {

@@ -68,6 +68,8 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         demands: Vec::new(),
         duration,
         warmup: Span::ZERO,
+        traces_alone: false,
+        ends_with_ops: false,
         drain: Span::ZERO,
         further: None,
         sample_interval: None,

@@ -1,0 +1,38 @@
+//! The last op of a run of traces: when the run is over, and its makespan.
+
+use apus_units::{Span, Time};
+
+use super::Simulation;
+
+impl Simulation {
+    /// Whether the measured phase ends now because all ops have ended.
+    pub(super) fn is_over(&self) -> bool {
+        let warm = self.now() > Time::ZERO + self.plan.warmup;
+        self.plan.ends_with_ops && warm && self.have_all_ops_ended()
+    }
+
+    /// The end of the measured phase: that of the last op if the phase ends with it, or else now.
+    pub(super) fn measured_end(&self) -> Time {
+        if self.is_over() { self.last_end() } else { self.now() }
+    }
+
+    /// Returns `true` if every message of a run of traces has ended; each is the op of a connection.
+    fn have_all_ops_ended(&self) -> bool {
+        let ended: u64 = self.parts.iter().map(|part| part.world.op_times.ended).sum();
+        ended >= self.plan.connections.len() as u64
+    }
+
+    fn last_end(&self) -> Time {
+        let ends = self.parts.iter().map(|part| part.world.op_times.last_end);
+        ends.max().unwrap_or(Time::ZERO)
+    }
+
+    /// Start of the first message to the end of the last op, or to the present if ops have not ended; and
+    /// whether all have.
+    pub(super) fn makespan(&self) -> (Span, bool) {
+        let starts = self.plan.connections.iter().map(|connection| connection.start);
+        let complete = self.have_all_ops_ended();
+        let end = if complete { self.last_end() } else { self.now() };
+        (end.since(starts.min().unwrap_or(end)), complete)
+    }
+}
