@@ -274,8 +274,11 @@ impl Perf {
         while failure.is_none()
             && submitted.iter().any(Option::is_some)
             && drained.elapsed() < self.drain
-            && !interrupt::interrupted(watch)
         {
+            if interrupt::interrupted(watch) {
+                failure = Some(Failure::Interrupted("interrupted".to_owned()));
+                break;
+            }
             let busy = host.drive();
             let Ok(end) = ends.try_recv() else {
                 if !busy {
@@ -283,9 +286,15 @@ impl Perf {
                 }
                 continue;
             };
-            if let Ok(done) = end.result {
-                submitted[end.user as usize] = None;
-                latencies.push(done.latency.as_secs_f64() * 1e6);
+            match end.result {
+                Ok(done) => {
+                    submitted[end.user as usize] = None;
+                    latencies.push(done.latency.as_secs_f64() * 1e6);
+                }
+                Err(error) => {
+                    let (connection, _) = &servers[end.user as usize / self.outstanding / flows];
+                    failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
+                }
             }
         }
         let ages: Vec<(usize, f64)> = submitted
