@@ -1,5 +1,5 @@
-//! Parameters that depend on the network: what an algorithm may know of it, and the rules by which
-//! its own publication sets them.
+//! Parameters that depend on the network: the facts of the network that an algorithm may know, and the
+//! rules of its own publication that set the parameters.
 
 use alloc::string::String;
 
@@ -7,7 +7,8 @@ use apus_units::{Bytes, Rate, Span};
 
 use crate::Settings;
 
-/// The facts of a network that rules use. All describe its longest path, by unloaded RTT.
+/// The facts of a network that rules use. All but `line_rate` describe the path with the longest
+/// unloaded RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkInfo {
     /// End-to-end RTT of a full data packet and its acknowledgement without any queue: links,
@@ -51,7 +52,7 @@ pub struct Derivation {
     pub rule: &'static str,
     /// Where the rule comes from (`HPCC §5.1`), or `deviation:` and why.
     pub source: &'static str,
-    /// The value as a user would write it. The settings hold what the user set, what earlier rules
+    /// The value as a user would write it. The settings hold the user's values, those that earlier rules
     /// of the table derived, and defaults for the rest.
     pub value: fn(&NetworkInfo, &Settings) -> String,
 }
@@ -90,13 +91,13 @@ pub struct Parameter {
     pub origin: Origin,
 }
 
-/// The largest window of algorithms whose papers have none: 256 packets (Falcon), but never so small
-/// that it would bind: two bandwidth-delay products.
+/// Rule for the largest window of algorithms whose papers give no value.
 pub(crate) const MAX_CWND_RULE: &str = "the larger of 256 packets and 2 BDP";
-/// Why.
-pub(crate) const MAX_CWND_SOURCE: &str = "deviation: the paper has no ceiling; 256 in Falcon, which must not limit a flow alone on a long path";
+/// Source of [`MAX_CWND_RULE`].
+pub(crate) const MAX_CWND_SOURCE: &str = "deviation: the paper gives no value; 256 as in Falcon, and 2 BDP so that it never limits a lone flow on \
+     a long path";
 
-/// The value of that rule.
+/// Value of [`MAX_CWND_RULE`].
 pub(crate) fn max_cwnd(network: &NetworkInfo, _: &Settings) -> String {
     whole((2.0 * network.bdp_packets()).max(256.0))
 }

@@ -39,8 +39,9 @@ pub fn build(
     build_for(name, profile, settings, None)
 }
 
-/// The same for a network: parameters that depend on it and that `settings` does not set follow from
-/// the algorithm's rules ([`derivations`]) instead of the profile's defaults.
+/// Builds an algorithm for a network, as [`build`] does: parameters that depend on the network and that
+/// `settings` does not set follow from the algorithm's rules ([`derivations`]) instead of the profile's
+/// defaults.
 ///
 /// # Errors
 /// As [`build`].
@@ -76,13 +77,13 @@ pub fn derivations(name: &str) -> &'static [Derivation] {
     position(name).map_or(&[], |index| DERIVED[index])
 }
 
-/// What a search varies of an algorithm in a profile.
+/// The setting of an algorithm that a search varies in a profile.
 #[must_use]
 pub fn tunable(name: &str, profile: &str) -> Option<&'static Tunable> {
     tunables(name).iter().find(|tunable| tunable.profiles.contains(&profile))
 }
 
-/// What a search varies of an algorithm, by profile.
+/// The settings of an algorithm that a search varies, by profile.
 #[must_use]
 pub fn tunables(name: &str) -> &'static [Tunable] {
     position(name).map_or(&[], |index| TUNED[index])
@@ -92,7 +93,7 @@ pub fn tunables(name: &str) -> &'static [Tunable] {
 #[derive(Clone)]
 pub struct AlgorithmConfig(Arc<Shared>);
 
-/// What it does, which is the same wherever its parameters come from.
+/// Shows the parameters without their origins: equal parameters behave alike wherever they come from.
 impl fmt::Debug for AlgorithmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, profile) = (self.info().name, self.profile());
@@ -176,8 +177,8 @@ impl AlgorithmConfig {
         self.0.network.as_ref()
     }
 
-    /// The same with `changes`: what else the user set stays, except the parameters of `dropped`, and
-    /// what was derived is derived again.
+    /// Returns this algorithm with `changes`. Other parameters that the user set stay, except those of
+    /// `dropped`; derived parameters are derived again.
     ///
     /// # Errors
     /// As [`build`].

@@ -114,7 +114,7 @@ const MAX_SIZE: Bytes = Bytes::new(1 << 40);
 /// Highest rate. Rationale: about 60 times the fastest Ethernet (1.6 Tb/s, IEEE 802.3dj).
 const MAX_RATE: Rate = Rate::from_gbps(100_000);
 
-/// Reads a quantity that is at most `most`; the error says what is wrong.
+/// Reads a quantity that is at most `most`.
 fn at_most<T>(text: &str, most: T) -> Result<T, String>
 where
     T: core::str::FromStr<Err = ParseQuantityError> + PartialOrd + fmt::Display,
@@ -333,8 +333,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what the user did not set by `rules`, in their order, as far as they hold in the profile:
-    /// to at most the largest value that a user could set.
+    /// Sets parameters that the user did not set by `rules`, in their order, as far as they hold in the
+    /// profile: to at most the largest value that a user could set.
     ///
     /// # Errors
     /// If a rule gives a value of the wrong kind, which is a mistake in the algorithm's code.

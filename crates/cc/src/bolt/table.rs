@@ -214,7 +214,7 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "initial_cwnd",
         profiles: &[PAPER, CODE],
         rule: "1 BDP, within min_cwnd and max_cwnd",
-        source: "Bolt §5.1.1: flows start at one BDP",
+        source: "Bolt ns-3: the first window is one BDP; Bolt §5.1.1 has flows start at line rate",
         value: initial_cwnd,
     },
     Derivation {
@@ -231,11 +231,12 @@ fn initial_cwnd(network: &NetworkInfo, settings: &Settings) -> String {
     format!("{}", network.bdp_packets().max(least).min(most))
 }
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("cc_threshold"),
     profiles: &[PAPER, CODE],
     range: "1 packet to half a BDP, at least 4 packets",
-    source: "Bolt §3.1: CC_THRESH sets the queue that is allowed (deviation: no range is given)",
+    source: "Bolt §3.1: CC_THRESH is one packet; §6: a higher one tolerates bursts of hosts (deviation: no \
+             range is given)",
     bounds: |network| Range::Packets(1.0, (0.5 * network.bdp_packets()).max(4.0)),
 }];

@@ -43,7 +43,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::initial_rto(&[both("1ms", "deviation: no paper; as Swift's, so that runs compare")]),
 ];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("window"),
     profiles: &[CONSTANT],

@@ -62,7 +62,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::initial_rto(&[default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
 ];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("beta"),
     profiles: &[RFC9438],

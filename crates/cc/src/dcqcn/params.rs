@@ -100,8 +100,8 @@ pub(super) const TABLE: &[ParamInfo] = &[
 /// The rate for which DCQCN §5 gives its thresholds.
 const PAPER_RATE: f64 = 40e9;
 /// Why thresholds grow with the rate.
-const SCALING: &str = "deviation: DCQCN §5, Fig. 14 gives it for 40 Gb/s and no rule; HPCC §5.1 scales both thresholds with \
-     the link's rate (unverified)";
+const SCALING: &str = "deviation: DCQCN §5, Fig. 14 (unverified) gives it for 40 Gb/s and no rule; HPCC §5.1 (unverified) \
+     scales both thresholds with the link's rate";
 
 fn scaled(network: &NetworkInfo, bytes: f64) -> Bytes {
     Bytes::new((bytes * network.line_rate.as_bps() as f64 / PAPER_RATE + 0.5) as u64)
@@ -133,12 +133,12 @@ pub(super) const DERIVED: &[Derivation] = &[
     },
 ];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("k_max"),
     profiles: &[PAPER],
     range: "40kB to 400kB * line rate / 40Gbps",
-    source: "DCQCN §5: K_max of 40 and 200 KB at 40 Gb/s (unverified; deviation: up to twice as much)",
+    source: "unverified: DCQCN §5: K_max of 40 and 200 KB at 40 Gb/s (deviation: up to twice as much)",
     bounds: |network| Range::Size(scaled(network, 40_000.0), scaled(network, 400_000.0)),
 }];
 

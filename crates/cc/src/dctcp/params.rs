@@ -80,13 +80,14 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
     value: derivation::max_cwnd,
 }];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::MarkingThreshold,
     profiles: &[RFC8257, GCN],
     range: "C * RTT / 7, at least 2 packets, to the larger of C * RTT and twice the rule's threshold",
-    source: "Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: K is DCTCP's only parameter at switches; eq. 13 \
-             is its lower bound (deviation: no upper one is given; at C * RTT a queue doubles the RTT)",
+    source: "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: K is DCTCP's only parameter at \
+             switches; eq. 13 is its lower bound (deviation: no upper one is given; at C * RTT a queue \
+             doubles the RTT)",
     bounds: |network| {
         let bdp = network.path_rate.bytes_in(network.base_rtt).get();
         let low = (bdp / BDP_PARTS).max(2 * network.packet.get());
@@ -95,7 +96,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     },
 }];
 
-/// Marks begin at a seventh of the bandwidth-delay product (DCTCP eq. 13).
+/// Marks begin at a seventh of the bandwidth-delay product. unverified: DCTCP eq. 13.
 const BDP_PARTS: u64 = 7;
 /// Wire bytes of the packets in which DCTCP's paper counts thresholds.
 const ETHERNET_PACKET: u64 = 1538;
@@ -104,8 +105,8 @@ const ETHERNET_PACKET: u64 = 1538;
 pub const MARKING_RULE: &str =
     "the larger of C * RTT / 7 and 65 packets of 1538 B, 20 up to 1 Gb/s";
 /// Its source.
-pub const MARKING_SOURCE: &str = "Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: eq. 13, and K = 20 at 1 Gb/s and 65 at 10 Gb/s for the \
-     bursts of hosts (deviation: 65 above 10 Gb/s too)";
+pub const MARKING_SOURCE: &str = "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4, eq. 13; for the bursts of hosts 20 packets at \
+     1 Gb/s and 65 at 10 Gb/s, as in Linux's documentation of DCTCP (deviation: 65 above 10 Gb/s too)";
 
 /// The queue length from which switches mark packets for DCTCP: enough to keep the slowest link of the
 /// longest path busy, and for the bursts of hosts.

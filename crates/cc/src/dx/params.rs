@@ -70,7 +70,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
 /// The smallest headroom: the error of DX's measurements (§3).
 const HEADROOM: Span = Span::from_us(1);
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("headroom"),
     profiles: &[PAPER],

@@ -155,7 +155,7 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
     },
 }];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("alpha"),
     profiles: &[PAPER, CODE],

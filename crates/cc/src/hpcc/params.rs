@@ -83,15 +83,15 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "base_rtt",
         profiles: &[PAPER, BOLT],
         rule: "the unloaded RTT of the longest path",
-        source: "HPCC §3.2, §5.1: T is the network's largest base RTT",
+        source: "unverified: HPCC §3.2, §5.1: T is the network's largest base RTT",
         value: |network, _| format!("{}", network.base_rtt),
     },
     Derivation {
         parameter: "additive_rate",
         profiles: &[PAPER],
         rule: "line rate * (1 - eta) / 100",
-        source: "HPCC §3.3: W_AI = W_init * (1 - eta) / N (unverified), with N = 100, which its §5.1 uses \
-                 (deviation: the paper does not name N)",
+        source: "unverified: HPCC §3.3: W_AI = W_init * (1 - eta) / N (deviation: the paper does not give N; \
+                 the 80 B of its §5.1 follow from N = 100)",
         value: additive_rate,
     },
 ];
@@ -101,13 +101,13 @@ fn additive_rate(network: &NetworkInfo, settings: &Settings) -> String {
     format!("{}", Rate::from_bps((spare / EXPECTED_FLOWS + 0.5) as u64))
 }
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("eta"),
     profiles: &[PAPER, BOLT],
     range: "0.85 to 0.99",
-    source: "HPCC §3.2: eta is the utilisation given up for headroom (deviation: the paper uses 0.95 and \
-             varies it in no figure)",
+    source: "unverified: HPCC §3.2: eta is the utilisation to aim at, which leaves headroom (deviation: \
+             the paper uses 0.95 and varies it in no figure)",
     bounds: |_| Range::Number(0.85, 0.99),
 }];
 

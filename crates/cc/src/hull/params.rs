@@ -102,12 +102,12 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
     value: derivation::max_cwnd,
 }];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("gamma"),
     profiles: &[PAPER],
     range: "0.8 to 0.99",
-    source: "HULL §3.1: gamma trades bandwidth for latency (unverified: the range of its §6)",
+    source: "unverified: HULL §3.1, §6: gamma trades bandwidth for latency, and the range",
     bounds: |_| Range::Number(0.8, 0.99),
 }];
 

@@ -47,10 +47,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "initial_cwnd",
         ParamKind::Number,
         "first window in packets",
-        &[default(
-            "66",
-            "deviation: Bolt §5.1.1 starts at one BDP: 8 us at 100 Gb/s in 1.5 kB packets",
-        )],
+        &[default("66", "deviation: one BDP, as in Bolt ns-3: 8 us at 100 Gb/s in 1.5 kB packets")],
     ),
     row(
         "base_target",
@@ -91,14 +88,14 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "base_rtt",
         profiles: &[STUDY],
         rule: "the unloaded RTT of the longest path",
-        source: "Bolt §2.1.1, footnote 1: the RTT without queues",
+        source: "deviation: Bolt §2.1.1, footnote 1 gives the RTT of its network and no rule",
         value: |network, _| format!("{}", network.base_rtt),
     },
     Derivation {
         parameter: "initial_cwnd",
         profiles: &[STUDY],
         rule: "1 BDP",
-        source: "Bolt §5.1.1: flows start at one BDP",
+        source: "Bolt ns-3: the first window is one BDP; Bolt §5.1.1 has flows start at line rate",
         value: |network, _| format!("{}", network.bdp_packets().max(1.0)),
     },
 ];

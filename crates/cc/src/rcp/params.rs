@@ -70,7 +70,7 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
     value: |network, _| format!("{}", network.base_rtt),
 }];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("alpha"),
     profiles: &[PAPER],

@@ -295,7 +295,7 @@ pub(crate) fn base_target(network: &NetworkInfo, rtt: Span, hop_scale: Span) -> 
     format!("{}", rtt.saturating_sub(scaled).max(BASE_TARGET))
 }
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("base_target"),
     profiles: &[PAPER, FALCON],

@@ -121,14 +121,15 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "min_rtt",
         profiles: &[PAPER, PATCHED],
         rule: "the unloaded RTT of the longest path",
-        source: "TIMELY §4.3: the gradient is normalised by the minimum RTT of the network",
+        source: "unverified: TIMELY §4.3: the gradient is normalised by the minimum RTT of the network",
         value: |network, _| format!("{}", network.base_rtt),
     },
     Derivation {
         parameter: "t_low",
         profiles: &[PAPER, PATCHED],
         rule: "2.5 min_rtt, at most t_high",
-        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (50us, 20us)",
+        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (50us, 20us; \
+                 unverified)",
         value: |_, settings| {
             let low = settings.time("min_rtt").mul_f64(LOW);
             let set = settings.is_set("t_high");
@@ -139,7 +140,8 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "t_high",
         profiles: &[PAPER, PATCHED],
         rule: "25 min_rtt, at least t_low",
-        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (500us, 20us)",
+        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (500us, 20us; \
+                 unverified)",
         value: |_, settings| {
             let high = settings.time("min_rtt").mul_f64(HIGH);
             format!("{}", high.max(settings.time("t_low")))
@@ -149,18 +151,18 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "t_ref",
         profiles: &[PATCHED],
         rule: "t_low",
-        source: "ECN or Delay Alg. 2, §4.3: q' is C * T_low",
+        source: "unverified: ECN or Delay Alg. 2, §4.3: q' is C * T_low",
         value: |_, settings| format!("{}", settings.time("t_low")),
     },
 ];
 
-/// What a search varies.
+/// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("t_low"),
     profiles: &[PAPER, PATCHED],
     range: "1 to 10 unloaded RTTs of the longest path",
-    source: "TIMELY §4.3: below T_low the rate grows whatever the gradient (deviation: the paper gives \
-             50us and no range; 10 RTTs is twice that ratio)",
+    source: "unverified: TIMELY §4.3: below T_low the rate grows whatever the gradient (deviation: no range \
+             is given; four times the ratio of T_low to min_rtt of ECN or Delay §4)",
     bounds: |network| Range::Time(network.base_rtt, network.base_rtt.mul_f64(10.0)),
 }];
 
