@@ -5,7 +5,7 @@ pub mod losses;
 use std::fmt::Write;
 
 use apus_sim::bounds::Bounds;
-use apus_sim::distribution::{Bound, DistributionSummary};
+use apus_sim::distribution::DistributionSummary;
 use apus_sim::measure::WorkloadSummary;
 use apus_sim::summary::{Cost, PhaseSummary, PortSummary, Summary};
 
@@ -154,11 +154,11 @@ fn queue(port: &PortSummary, warmup: bool) -> String {
 
 fn distribution(d: &DistributionSummary) -> String {
     let (Some(mean), Some(p50), Some(p99), Some(p99_9), Some(max)) = (
-        stat(d, d.mean, |b| b.mean),
-        stat(d, d.p50, |b| b.p50),
-        stat(d, d.p99, |b| b.p99),
-        stat(d, d.p99_9, |b| b.p99_9),
-        stat(d, d.max, |b| b.max),
+        stat(d, |d| d.mean),
+        stat(d, |d| d.p50),
+        stat(d, |d| d.p99),
+        stat(d, |d| d.p99_9),
+        stat(d, |d| d.max),
     ) else {
         return "nothing measured".to_owned();
     };
@@ -172,13 +172,9 @@ fn distribution(d: &DistributionSummary) -> String {
     )
 }
 
-/// A number of a distribution, `known` unless it is censored.
-fn stat(
-    d: &DistributionSummary,
-    known: Option<f64>,
-    of: fn(&Bound) -> Option<f64>,
-) -> Option<String> {
-    if let Some(value) = known {
+/// A number of a distribution, or its bounds if it is censored.
+fn stat(d: &DistributionSummary, of: fn(&DistributionSummary) -> Option<f64>) -> Option<String> {
+    if let Some(value) = of(d) {
         return Some(number(value));
     }
     let open = d.open.as_ref()?;
@@ -249,7 +245,7 @@ fn of_workload(workload: &WorkloadSummary) -> String {
         _ => String::new(),
     };
     let of = &workload.slowdown;
-    let slowdown = match (stat(of, of.p50, |b| b.p50), stat(of, of.p99, |b| b.p99)) {
+    let slowdown = match (stat(of, |d| d.p50), stat(of, |d| d.p99)) {
         (Some(p50), Some(p99)) => format!("; slowdown: median {p50}, p99 {p99}"),
         _ => String::new(),
     };

@@ -29,8 +29,8 @@ pub struct DistributionSummary {
     pub p99_9: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
-    /// What is known of ops that had not ended; only of distributions over ops. A number above is
-    /// `null` if it is censored: if the two bounds that these ops set differ by more than 1 %.
+    /// Ops that had not ended; only of distributions over ops. A number above is `null` if it is
+    /// censored: if the two bounds that these ops set differ by more than 1 %.
     #[serde(flatten)]
     pub open: Option<OpenEnd>,
 }
@@ -40,37 +40,12 @@ pub struct DistributionSummary {
 pub struct OpenEnd {
     /// Ops that had not ended when the run was over.
     pub unfinished: u64,
-    /// Age of the oldest of them; 0 if there are none.
+    /// Age of the oldest unfinished op; 0 if there are none.
     pub oldest_unfinished_us: f64,
-    /// Each number if all of them had ended then.
-    pub lower: Bound,
-    /// Each number if they never end; `null` is unbounded.
-    pub upper: Bound,
-}
-
-/// The numbers of a distribution with ops that have not ended, counted with one of their bounds.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Bound {
-    /// Ops, ended or not.
-    pub count: u64,
-    /// Bound of the mean.
-    pub mean: Option<f64>,
-    /// Bound of the minimum.
-    pub min: Option<f64>,
-    /// Bound of the 1st percentile.
-    pub p1: Option<f64>,
-    /// Bound of the 10th percentile.
-    pub p10: Option<f64>,
-    /// Bound of the median.
-    pub p50: Option<f64>,
-    /// Bound of the 90th percentile.
-    pub p90: Option<f64>,
-    /// Bound of the 99th percentile.
-    pub p99: Option<f64>,
-    /// Bound of the 99.9th percentile.
-    pub p99_9: Option<f64>,
-    /// Bound of the maximum.
-    pub max: Option<f64>,
+    /// Lower bounds: the unfinished ops had ended with the run. `count` is of all ops.
+    pub lower: Box<DistributionSummary>,
+    /// Upper bounds: the unfinished ops never end; `null` is unbounded. `count` is of all ops.
+    pub upper: Box<DistributionSummary>,
 }
 
 impl DistributionSummary {
@@ -104,7 +79,7 @@ impl DistributionSummary {
         unfinished: Option<&Distribution>,
         oldest: Span,
     ) -> Self {
-        let with = |lower: Bound, upper: Bound, count| {
+        let with = |lower: Self, upper: Self, count| {
             let one = |lower: Option<f64>, upper: Option<f64>| {
                 Bounds { lower: lower?, upper: upper.unwrap_or(f64::INFINITY) }.value()
             };
@@ -122,41 +97,18 @@ impl DistributionSummary {
                 open: Some(OpenEnd {
                     unfinished: count,
                     oldest_unfinished_us: oldest.as_us_f64(),
-                    lower,
-                    upper,
+                    lower: Box::new(lower),
+                    upper: Box::new(upper),
                 }),
             }
         };
         let Some(unfinished) = unfinished else {
-            return with(Bound::of(ended), Bound::of(ended), 0);
+            return with(Self::from(ended), Self::from(ended), 0);
         };
         let mut all = ended.clone();
         all.add(unfinished);
         let count = unfinished.count();
-        with(Bound::of(&all), Bound::without_end(ended, count), count)
-    }
-
-    /// Ops that had not ended; 0 if this is not over ops.
-    #[must_use]
-    pub fn unfinished(&self) -> u64 {
-        self.open.as_ref().map_or(0, |open| open.unfinished)
-    }
-}
-
-impl Bound {
-    fn of(d: &Distribution) -> Self {
-        Self {
-            count: d.count(),
-            mean: d.mean(),
-            min: d.min(),
-            p1: d.percentile(1.0),
-            p10: d.percentile(10.0),
-            p50: d.percentile(50.0),
-            p90: d.percentile(90.0),
-            p99: d.percentile(99.0),
-            p99_9: d.percentile(99.9),
-            max: d.max(),
-        }
+        with(Self::from(&all), Self::without_end(ended, count), count)
     }
 
     /// Of `ended` and of `more` values above all others.
@@ -176,14 +128,32 @@ impl Bound {
             p99: at(99.0),
             p99_9: at(99.9),
             max: None,
+            open: None,
         }
+    }
+
+    /// Ops that had not ended; 0 if this is not over ops.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.unfinished)
     }
 }
 
 impl From<&Distribution> for DistributionSummary {
     fn from(d: &Distribution) -> Self {
-        let Bound { count, mean, min, p1, p10, p50, p90, p99, p99_9, max } = Bound::of(d);
-        Self { count, mean, min, p1, p10, p50, p90, p99, p99_9, max, open: None }
+        Self {
+            count: d.count(),
+            mean: d.mean(),
+            min: d.min(),
+            p1: d.percentile(1.0),
+            p10: d.percentile(10.0),
+            p50: d.percentile(50.0),
+            p90: d.percentile(90.0),
+            p99: d.percentile(99.0),
+            p99_9: d.percentile(99.9),
+            max: d.max(),
+            open: None,
+        }
     }
 }
 
