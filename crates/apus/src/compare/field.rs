@@ -1,4 +1,4 @@
-//! Who takes part in a comparison: the run of the scenario under each algorithm, with its parameters.
+//! The contestants of a comparison: the run of the scenario under each algorithm, with its parameters.
 
 use apus_cc::Origin;
 use apus_cc::registry::{AlgorithmConfig, algorithms};
@@ -59,7 +59,7 @@ pub(super) fn check_settings(
         let known = meant.peek().is_some();
         if known && !meant.any(|(label, config)| takes_part(label, config.info().name)) {
             return Err(format!(
-                "--set {text}: has no effect, for `--algorithms {}` leaves out the scenario's algorithm; \
+                "--set {text}: has no effect, as `--algorithms {}` leaves out the scenario's algorithm; \
                  begin the key with one of those instead, like `{}.{}`",
                 labels.join(","),
                 labels[0],

@@ -45,23 +45,24 @@ pub struct Compare {
     /// comparison (`--set hpcc.base_rtt=13us`). May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Compares on this variant of the scenario.
+    /// Compare on this variant of the scenario.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Seeds per algorithm, from the scenario's own on, the same for all. The table shows medians; the
-    /// differences come with a confidence interval. If the first two give the same result, no other
-    /// is run.
+    /// Number of seeds, from the scenario's own upwards; all algorithms run with each. The table shows
+    /// medians, and differences with a confidence interval. If the first two seeds give equal results,
+    /// no other seed is run.
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// A metric for the table besides, as `apus list metrics` names it; may be given several times.
+    /// Additional metric for the table (see `apus list metrics`); may be given several times.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// First search the best value of each algorithm's own parameter, by the same objective and with
-    /// the same number of runs; the best ones are compared.
+    /// First search the best value of each algorithm's own parameter, with one objective and one number
+    /// of runs for all. The comparison then uses these values.
     #[arg(long)]
     tune_each: bool,
-    /// The metric to search for: the lowest, or the highest of goodput, utilisation and fairness.
+    /// The metric to search for: the lowest value, or the highest of goodput, throughput, utilisation,
+    /// fairness and completed ops.
     #[arg(
         long,
         value_name = "METRIC",
@@ -69,14 +70,14 @@ pub struct Compare {
         requires = "tune_each"
     )]
     objective: String,
-    /// The part of an algorithm's best goodput that a value must keep, in percent.
+    /// Minimum goodput of a value, in percent of the algorithm's best.
     #[arg(long, value_name = "PERCENT", default_value_t = 98.0, requires = "tune_each")]
     keep: f64,
-    /// Values per algorithm, its parameters as they are included.
+    /// Values per algorithm, including its present parameters.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "tune_each",
           value_parser = clap::value_parser!(u32).range(2..=100))]
     tune_values: u32,
-    /// Seeds per value, other ones than those of the comparison.
+    /// Seeds per value; they differ from the seeds of the comparison.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "tune_each",
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     tune_seeds: u64,
@@ -91,7 +92,7 @@ pub struct Compare {
     watchdog: Silence,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Prints JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -187,7 +188,7 @@ impl Compare {
     }
 }
 
-/// What all runs of a call share.
+/// Things that all runs of a call share.
 struct Session<'a> {
     command: &'a Compare,
     store: Option<&'a Store>,
@@ -195,7 +196,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Searches every algorithm, and gives it what was found; returns what went wrong.
+    /// Searches the best value of every algorithm's parameter and sets it. Returns errors of runs.
     fn tune(&self, contestants: &mut [Contestant], objective: &Objective) -> Vec<String> {
         let mut searches: Vec<Search> =
             contestants.iter().map(|one| Search::new(one, objective)).collect();
@@ -227,8 +228,8 @@ impl Session<'_> {
         failures
     }
 
-    /// Runs every algorithm with every seed, or with two where these give the same results; returns
-    /// what went wrong.
+    /// Runs every algorithm with every seed, or with two if these give equal results. Returns errors of
+    /// runs.
     fn compare(&self, contestants: &mut [Contestant]) -> Vec<String> {
         let seeds = self.command.seeds as usize;
         let mut failures = self.run_seeds(contestants, 0..seeds.min(2));
@@ -266,7 +267,8 @@ impl Session<'_> {
         failures
     }
 
-    /// Runs what is not kept from before: the summaries in order, and what went wrong.
+    /// Runs `wanted`, except results that are kept from an earlier command. Returns the summaries in order,
+    /// and errors of runs.
     fn run(&self, wanted: &[(Setup, String)]) -> (Vec<Option<Value>>, Vec<String>) {
         let load = |(setup, _): &(Setup, String)| self.store.and_then(|store| store.load(setup));
         let mut summaries: Vec<Option<Value>> = wanted.iter().map(load).collect();
@@ -286,7 +288,7 @@ impl Session<'_> {
     }
 }
 
-/// What a run measured: its summary without the seed and what it took of the machine.
+/// The summary of a run without its seed and cost.
 fn measured(summary: &Value) -> Value {
     let mut measured = summary.clone();
     if let Some(fields) = measured.as_object_mut() {

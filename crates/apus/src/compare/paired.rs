@@ -1,5 +1,6 @@
 //! Differences between two algorithms from paired seeds, with a confidence interval.
 
+use apus_sim::bounds::Bounds;
 use serde_json::Value;
 
 /// The mean of the differences of pairs with the same seed, in the metric's unit.
@@ -9,7 +10,7 @@ pub(super) struct Difference {
     pub(super) mean: f64,
     /// Half of the 95 % confidence interval by Student's t; `None` for a single pair.
     pub(super) half_width: Option<f64>,
-    /// How many pairs.
+    /// Number of pairs.
     pub(super) pairs: usize,
 }
 
@@ -38,10 +39,9 @@ impl Difference {
     }
 }
 
-/// The number that a summary has for a metric; `None` if it was not measured, or is censored: an upper
-/// bound of it is not known.
+/// The number that a summary has for a metric; `None` if it was not measured, or is censored.
 pub(super) fn known(summary: &Value, name: &str) -> Option<f64> {
-    summary.pointer(&format!("/{}", name.replace('.', "/")))?.as_f64()
+    Bounds::of_metric(summary, name)?.value()
 }
 
 /// The 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom: tabulated up to
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(Difference::new(&[None], &[Some(5.0)]), None);
     }
 
-    /// t_{0.975} is 2.021 with 40, 1.984 with 100 and 1.962 with 1000 degrees of freedom (the same
+    /// t_{0.975} is 2.021 with 40, 1.984 with 100 and 1.962 with 1000 degrees of freedom (that
     /// handbook).
     #[test]
     fn quantiles_beyond_the_table_meet_the_handbook() {

@@ -1,5 +1,5 @@
-//! `--tune-each`: every algorithm is searched over its own parameter, by one objective and with the
-//! same number of runs.
+//! `--tune-each`: every algorithm is searched over its own parameter, with one objective and one number of
+//! runs for all.
 
 use apus_cc::registry::tunable;
 use apus_cc::{Tunable, TunedSetting};
@@ -10,7 +10,18 @@ use serde_json::{Value, json};
 use super::paired::known;
 use super::table::Contestant;
 
-/// What is searched for.
+/// Quantities of which a search looks for the largest value; of others it looks for the smallest.
+const LARGER_IS_BETTER: [&str; 7] = [
+    "goodput_gbps",
+    "throughput_gbps",
+    "utilisation",
+    "jain",
+    "fair_share_jain",
+    "ops",
+    "ops_per_s",
+];
+
+/// The objective of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Objective {
     /// The metric.
@@ -19,15 +30,22 @@ pub(super) struct Objective {
     pub(super) keep: f64,
     /// Values per algorithm.
     pub(super) values: usize,
-    /// The first seed of the search, which the comparison does not use, and how many.
+    /// The first seed of the search and the number of seeds, none of which the comparison uses.
     pub(super) seeds: (u64, u64),
 }
 
 impl Objective {
-    /// Whether a larger value of the metric is better.
+    /// Returns `true` if a larger value of the metric is better.
     pub(super) fn rises(&self) -> bool {
-        let words = ["goodput", "throughput", "utilisation", "jain", "done"];
-        words.iter().any(|word| self.metric.contains(word))
+        let mut words = self.metric.split('.');
+        // The user's names of parts say nothing of what is measured.
+        if matches!(
+            words.clone().next(),
+            Some("workload" | "ports" | "settle" | "span" | "compare")
+        ) {
+            words.nth(1);
+        }
+        words.any(|word| LARGER_IS_BETTER.contains(&word))
     }
 
     /// The objective in words.
@@ -46,7 +64,7 @@ impl Objective {
     }
 }
 
-/// A value of the search and what came of it.
+/// A value of the search and its results.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     /// The value; `None` for the parameters as they are.
@@ -61,11 +79,11 @@ pub(super) struct Candidate {
 pub(super) struct Search {
     pub(super) tunable: Option<&'static Tunable>,
     pub(super) candidates: Vec<Candidate>,
-    /// Values that the algorithm refuses beside others that are set, and why.
+    /// Values that the algorithm refuses because of other settings, and why.
     pub(super) refused: Vec<String>,
     /// The place of the best candidate.
     pub(super) best: usize,
-    /// Why that is the one.
+    /// The reason if the parameters stay as they are; empty if there is none.
     pub(super) why: &'static str,
 }
 
@@ -164,7 +182,7 @@ impl Candidate {
     }
 }
 
-/// The run with another value of what is searched.
+/// The run with another value of the setting that is searched.
 fn with_value(setup: Setup, tunable: &Tunable, value: &str) -> Result<Setup, String> {
     match tunable.setting {
         TunedSetting::Parameter(name) => {
@@ -174,5 +192,30 @@ fn with_value(setup: Setup, tunable: &Tunable, value: &str) -> Result<Setup, Str
             let threshold = value.parse().map_err(|error| format!("{error}"))?;
             Ok(setup.with_marking_threshold(threshold))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Objective;
+
+    #[test]
+    fn the_direction_of_a_search_does_not_depend_on_names_of_workloads() {
+        let rises = |metric: &str| {
+            let metric = metric.to_owned();
+            Objective { metric, keep: 0.98, values: 8, seeds: (1, 1) }.rises()
+        };
+        for metric in
+            ["goodput_gbps", "busiest_port.utilisation", "measured.ops", "fair_share_jain"]
+        {
+            assert!(rises(metric), "{metric}");
+        }
+        assert!(rises("workload.web.ops_per_s") && rises("span.late.throughput_gbps.mean"));
+        for metric in ["op_latency_us.p99", "loss_rate", "workload.web.ops_failed"] {
+            assert!(!rises(metric), "{metric}");
+        }
+        assert!(
+            !rises("workload.goodput.op_latency_us.p99") && !rises("workload.ops.slowdown.p50")
+        );
     }
 }
