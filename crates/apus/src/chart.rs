@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use apus_sim::bounds::Bounds;
 
-use crate::svg::{self, COLOURS, ValueAxis, escape};
+use crate::svg::{self, COLOURS, Towards, ValueAxis, escape};
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};
 use crate::text::{bounds, number};
@@ -142,17 +142,10 @@ fn panel(
                 number(value)
             );
         }
-        // An arrow upwards from the lower bound of what is censored.
         let open = points.iter().filter_map(|&(place, value)| Some((place, value?)));
         for (place, value) in open.filter(|(_, value)| value.value().is_none()) {
-            let (x, y) = (at_x(place), at_y(value.lower));
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{x:.1} {y:.1}v-14m-4 5l4 -5l4 5\" fill=\"none\" stroke=\"{colour}\" \
-                 stroke-width=\"2\"><title>{}: {}; ops had not ended</title></path>",
-                escape(&axis.values[place]),
-                escape(&bounds(value))
-            );
+            let title = format!("{}: {}; ops had not ended", axis.values[place], bounds(value));
+            svg::censored(svg, (at_x(place), at_y(value.lower)), Towards::Top, colour, &title);
         }
     }
 }

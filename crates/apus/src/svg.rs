@@ -67,6 +67,31 @@ impl ValueAxis {
     }
 }
 
+/// Direction in which values grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Towards {
+    /// Upwards.
+    Top,
+    /// To the right.
+    Right,
+}
+
+/// Draws the mark of a censored number: an arrow from its lower bound, at `x` and `y`, towards larger
+/// values. `title` is shown when the mouse is over it.
+pub fn censored(svg: &mut String, (x, y): (f64, f64), towards: Towards, colour: &str, title: &str) {
+    let arrow = match towards {
+        Towards::Top => "v-14m-4 5l4 -5l4 5",
+        Towards::Right => "h14m-5 -4l5 4l-5 4",
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{x:.1} {y:.1}{arrow}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\">\
+         <title>{}</title></path>",
+        escape(title)
+    );
+}
+
 /// The next round number: 1, 2, 2.5 or 5 times a power of ten.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powi(step.log10().floor() as i32);

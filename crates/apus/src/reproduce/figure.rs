@@ -1,12 +1,13 @@
 //! The figure of an experiment, as SVG: its numbers over its variants, and how far single numbers are
-//! from the paper's.
+//! from the paper's. A censored number is an arrow from its lower bound.
 
 use std::fmt::Write;
 
 use apus_sim::experiment::Shown;
 
 use super::result::ExperimentResult;
-use crate::svg::{self, ValueAxis, escape};
+use super::tables::not_known;
+use crate::svg::{self, Towards, ValueAxis, escape};
 use crate::text::number;
 
 const PANEL: (f64, f64) = (440.0, 270.0);
@@ -26,7 +27,7 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     let all: Vec<&Shown> =
         result.checks.iter().map(|check| &check.shown).chain(&result.shown).collect();
     let mut panels: Vec<Vec<&Shown>> = Vec::new();
-    for shown in all.iter().copied().filter(|s| s.variant.is_some() && s.measured.is_some()) {
+    for shown in all.iter().copied().filter(|s| s.variant.is_some() && at_least(s).is_some()) {
         match panels.iter_mut().find(|panel| panel[0].quantity == shown.quantity) {
             // A check may look at one of the variants that are shown besides.
             Some(panel) if panel.iter().any(|one| one.variant == shown.variant) => {}
@@ -40,13 +41,16 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     let compared: Vec<&Shown> = all
         .iter()
         .copied()
-        .filter(|s| !drawn(s) && positive(s.paper) && positive(s.measured))
+        .filter(|s| !drawn(s) && positive(s.paper) && positive(at_least(s)))
         .collect();
     if panels.is_empty() && compared.is_empty() {
         return None;
     }
     let columns = panels.len().clamp(1, PANELS_PER_ROW) as f64;
-    let width = if compared.is_empty() { PANEL.0 * columns } else { PANEL.0 * 2.0 };
+    let censored = panels.iter().flatten().chain(&compared).any(|shown| shown.measured.is_none());
+    // The comparison and the key of the arrows need the width of two panels.
+    let single = compared.is_empty() && !censored;
+    let width = if single { PANEL.0 * columns } else { PANEL.0 * 2.0 };
     let rows = panels.len().div_ceil(PANELS_PER_ROW) as f64;
     let ratios = if compared.is_empty() { 0.0 } else { ROW * compared.len() as f64 + 76.0 };
     let height = PANEL.1 * rows + ratios + 24.0;
@@ -59,6 +63,13 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     if !compared.is_empty() {
         draw_ratios(&mut svg, (width, PANEL.1 * rows), &compared);
     }
+    let key = match censored {
+        true => format!(
+            "<text x=\"476\" y=\"{}\">arrow: at least this, as ops had not ended</text>",
+            height - 8.0
+        ),
+        false => String::new(),
+    };
     // Writing to a String cannot fail.
     let _ = writeln!(
         svg,
@@ -67,12 +78,17 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
          <path d=\"M330 {a}l5 5-5 5-5-5z\" fill=\"none\" stroke=\"{PAPER}\" stroke-width=\"2\"/>\
          <text x=\"342\" y=\"{t}\">paper</text>\
          <rect x=\"392\" y=\"{a}\" width=\"10\" height=\"10\" fill=\"{ACCEPTED}\"/>\
-         <text x=\"408\" y=\"{t}\">accepted</text>",
+         <text x=\"408\" y=\"{t}\">accepted</text>{key}",
         y = height - 12.0,
         t = height - 8.0,
         a = height - 17.0,
     );
     Some(svg + "</svg>\n")
+}
+
+/// The number, or the lower bound of a censored one.
+fn at_least(shown: &Shown) -> Option<f64> {
+    shown.measured.or(shown.lower)
 }
 
 /// Where the variants stand: by their values if all have different ones, else side by side.
@@ -99,7 +115,7 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
     let (y0, y1) = (y + PANEL.1 - bottom, y + top);
     let highest = |shown: &&Shown| {
         let ours = shown.spread.map_or(0.0, |(_, high)| high);
-        ours.max(shown.paper.unwrap_or(0.0)).max(shown.measured.unwrap_or(0.0))
+        ours.max(shown.paper.unwrap_or(0.0)).max(at_least(shown).unwrap_or(0.0))
     };
     let most = panel.iter().map(highest).fold(0.0, f64::max);
     let values = ValueAxis::new(most, y0, y1);
@@ -151,8 +167,8 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
         if let Some(paper) = shown.paper {
             diamond(svg, at, at_y(paper));
         }
-        if let Some(ours) = shown.measured {
-            point(svg, (at, at_y(ours)), shown, ours);
+        if let Some(ours) = at_least(shown) {
+            point(svg, (at, at_y(ours)), shown, Towards::Top);
         }
         if index % every == 0 {
             let _ = writeln!(
@@ -171,7 +187,8 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
 fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) {
     let ratio = |shown: &Shown, value: f64| value / shown.paper.unwrap_or(1.0);
     let ends = compared.iter().flat_map(|shown| {
-        let (low, high) = shown.spread.unwrap_or((1.0, 1.0));
+        let ours = at_least(shown).unwrap_or_default();
+        let (low, high) = shown.spread.unwrap_or((ours, ours));
         [ratio(shown, low), ratio(shown, high)]
     });
     let far = ends.filter(|ratio| *ratio > 0.0).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max);
@@ -225,8 +242,8 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
         if let Some((low, high)) = shown.spread {
             whisker(svg, (at(ratio(shown, low)), y), (at(ratio(shown, high)), y));
         }
-        if let Some(ours) = shown.measured {
-            point(svg, (at(ratio(shown, ours)), y), shown, ours);
+        if let Some(ours) = at_least(shown) {
+            point(svg, (at(ratio(shown, ours)), y), shown, Towards::Right);
         }
     }
 }
@@ -240,7 +257,13 @@ fn whisker(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, value: f64) {
+/// Our number, at `x` and `y`.
+fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, towards: Towards) {
+    let Some(value) = shown.measured else {
+        let title = format!("{}: {}", shown.name, not_known(shown));
+        svg::censored(svg, (x, y), towards, OURS, &title);
+        return;
+    };
     let _ = writeln!(
         svg,
         "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{OURS}\"><title>{}: {} {}</title></circle>",
@@ -257,4 +280,67 @@ fn diamond(svg: &mut String, x: f64, y: f64) {
          stroke-width=\"2\"/>",
         y - 6.0
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_sim::experiment::Shown;
+
+    use super::{ExperimentResult, draw};
+
+    fn shown(variant: Option<&str>, measured: Option<f64>) -> Shown {
+        let censored = measured.is_none();
+        Shown {
+            name: "p99".to_owned(),
+            quantity: "p99".to_owned(),
+            variant: variant.map(str::to_owned),
+            value: None,
+            paper: Some(2.0),
+            measured,
+            censored: censored.then(|| "1 of 2 ops had not ended".to_owned()),
+            lower: censored.then_some(3.0),
+            upper: None,
+            unit: "us".to_owned(),
+            low: None,
+            high: None,
+            source: String::new(),
+            spread: None,
+            why: None,
+        }
+    }
+
+    fn picture(shown: Vec<Shown>) -> String {
+        let result = ExperimentResult {
+            id: "x/y".to_owned(),
+            status: "pass",
+            wall_s: 0.0,
+            checks: Vec::new(),
+            shown,
+            seeds: 1,
+            quick: Vec::new(),
+            title: None,
+            error: None,
+        };
+        draw(&result).expect("a figure")
+    }
+
+    /// Of a panel over variants, and of the comparison with the paper.
+    #[test]
+    fn a_censored_number_is_an_arrow_from_its_lower_bound() {
+        let panel = |second| vec![shown(Some("a"), Some(1.0)), shown(Some("b"), second)];
+        for (known, open, arrow) in [
+            (panel(Some(3.0)), panel(None), "v-14m-4 5l4 -5l4 5"),
+            (vec![shown(None, Some(3.0))], vec![shown(None, None)], "h14m-5 -4l5 4l-5 4"),
+        ] {
+            let (known, open) = (picture(known), picture(open));
+            // The arrow begins where the number would be.
+            let place = known.rsplit_once("<circle cx").map(|(before, _)| before);
+            let place = place.and_then(|before| before.rsplit_once("<circle cx=\"")).expect("it").1;
+            let mut words = place.split('"');
+            let (x, y) = (words.next().expect("x"), words.nth(1).expect("y"));
+            assert!(open.contains(&format!("M{x} {y}{arrow}")), "{x} {y}: {open}");
+            assert!(open.contains("<title>p99: &gt;= 3.00 us (censored)</title>"), "{open}");
+            assert!(open.contains("arrow: at least this") && !known.contains("arrow"));
+        }
+    }
 }
