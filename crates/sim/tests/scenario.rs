@@ -34,6 +34,17 @@ fn first_scenario_resolves_every_default() {
     }
 }
 
+/// Clocks are no delays: those of two hosts may differ by hours, and be read as rarely.
+#[test]
+fn clocks_may_differ_by_more_than_the_longest_delay() {
+    let host = "[host]\nclock_offset = \"2000s\"\nclock_reading_interval = \"1000s\"\n";
+    let scenario = good(&format!("{FIRST}{host}"));
+    assert_reads_back(&scenario);
+    let host = scenario.runs[0].setup.plan().expect("plan").host;
+    assert_eq!(host.clock_offset, Span::from_secs(2000));
+    assert_eq!(host.clock_reading_interval, Span::from_secs(1000));
+}
+
 #[test]
 fn a_permutation_sends_and_receives_once_per_host_and_hangs_on_the_seed() {
     let text = FIRST.replace("incast", "permutation");

@@ -56,12 +56,11 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
         }
     };
     span("jitter", &mut model.jitter);
-    span("clock_offset", &mut model.clock_offset);
-    // An interval, which may be longer than any delay.
-    if let Some(interval) = section.get("clock_reading_interval") {
-        model.clock_reading_interval = interval;
-    }
     span("nic_backlog", &mut model.nic_backlog);
+    // No delays: clocks may differ by hours, and be read once per hour.
+    let of_clock = |key, field: &mut Span| *field = section.get(key).unwrap_or(*field);
+    of_clock("clock_offset", &mut model.clock_offset);
+    of_clock("clock_reading_interval", &mut model.clock_reading_interval);
     if section.node("nic").is_some()
         && let Some(word) = section.word("nic", &NIC.map(|(word, _)| word))
         && let Some((_, nic)) = NIC.iter().find(|(known, _)| *known == word)
