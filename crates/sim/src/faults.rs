@@ -19,7 +19,7 @@ pub struct FaultRecord {
     pub subject: String,
     /// When it begins, microseconds.
     pub at_us: f64,
-    /// When it ends, microseconds; `None`: not before the end of the run.
+    /// When it is due to end, microseconds; `None`: not before the end of the run.
     pub until_us: Option<f64>,
     /// Probability per packet of a loss, a corruption or a delay.
     pub probability: Option<f64>,
@@ -47,7 +47,7 @@ pub(crate) fn of_plan(plan: &Plan, network: &Network<Header>) -> Vec<FaultRecord
             kind,
             subject: network.port_name(fault.port),
             at_us: us(fault.at),
-            until_us: (fault.until < end).then(|| us(fault.until)),
+            until_us: (fault.until < Time::MAX).then(|| us(fault.until)),
             probability,
             delay_us: delay.map(|delay| delay.as_us_f64()),
             through: None,

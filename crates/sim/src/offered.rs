@@ -1,6 +1,6 @@
-//! Offered load: what the ops of open loops demand of the links on their paths.
+//! Offered load of the links on the paths of open loops.
 //!
-//! A closed loop submits an op when another ends, so that it demands as much as it gets: it has no
+//! A closed loop submits an op when another ends, at the rate at which the network serves it: it has no
 //! offered load.
 
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ pub struct Demand {
     pub connections: Range<usize>,
     /// The interval in which the ops of an open loop arrive; `None` for a closed loop.
     pub open: Option<(Time, Time)>,
+    /// Its ops are the messages of a trace: there are no more of them, and the drain waits for each.
+    pub is_trace: bool,
 }
 
 /// The offered load of a run: wire bytes of data packets without retransmissions over what a link
@@ -51,14 +53,14 @@ pub struct OfferedLoad {
 /// The offered load of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WorkloadLoad {
-    /// Whether ops arrive at times of their own, whatever becomes of those before.
+    /// Whether ops arrive independently of the ends of other ops.
     pub open_loop: bool,
     /// Ops that arrive in the measured phase; `null` for a closed loop.
     pub ops: Option<u64>,
     /// Their payload over the time in which they arrive, Gb/s; `null` for a closed loop, and if all
     /// arrive at once.
     pub offered_gbps: Option<f64>,
-    /// The largest load of a link by this workload alone; `null` likewise.
+    /// The largest load of a link by this workload alone; `null` where `offered_gbps` is.
     pub max_link_load: Option<f64>,
 }
 
@@ -133,7 +135,7 @@ impl OfferedLoad {
         })
     }
 
-    /// Says which demands no link can meet.
+    /// Returns a warning if a link has an offered load above 1.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let after = "queues and latencies grow as long as the load lasts, and the results depend on \

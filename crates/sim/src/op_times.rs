@@ -20,9 +20,9 @@ use crate::plan::{ConnectionPlan, Load, Plan};
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     ended: Distribution,
-    /// The same of ops that have not ended, as if they ended now.
+    /// Latencies or slowdowns of ops that have not ended, as if they ended now.
     unfinished: Option<Box<Distribution>>,
-    /// Age of the oldest of them.
+    /// Age of the oldest op that has not ended.
     oldest: Span,
     empty: fn() -> Distribution,
 }
@@ -144,6 +144,8 @@ pub(crate) struct OpTimes {
     members: Arc<[Member]>,
     /// By connection: those with ops of one kind are one group.
     groups: Arc<[u32]>,
+    /// By group: whether its ops are the messages of a trace.
+    traces: Arc<[bool]>,
     sizes: Vec<SizeRange>,
     packets: PacketSizes,
     warmup_end: Time,
@@ -169,13 +171,14 @@ impl OpTimes {
         Self {
             members,
             groups: Arc::clone(&groups.of),
+            traces: Arc::clone(&groups.traces),
             sizes: measures.sizes.clone(),
             packets: plan.sizes,
             warmup_end: Time::ZERO + plan.warmup,
             measured_end: Time::MAX,
             all: Times::new(Distribution::of_times),
             named: measures.workloads.iter().map(named).collect(),
-            ending: vec![false; groups.count],
+            ending: vec![false; groups.traces.len()],
             ended: 0,
             last_end: Time::ZERO,
             startup: Unfinished::default(),
@@ -183,7 +186,7 @@ impl OpTimes {
         }
     }
 
-    /// The measured phase is over: what is submitted from now on does not count.
+    /// Ends the measured phase: ops submitted from now on do not count.
     pub(crate) fn end_measured(&mut self, now: Time) {
         self.measured_end = now;
     }
@@ -248,7 +251,7 @@ impl OpTimes {
         }
     }
 
-    /// The workload of a connection, if it has a name, and what its slowdowns are computed from.
+    /// The workload of a connection, if it has a name, and the inputs of its slowdowns.
     fn named(
         &mut self,
         connection: u32,
@@ -257,7 +260,7 @@ impl OpTimes {
         Some((&mut self.named[workload? as usize], (ideal, self.packets)))
     }
 
-    /// Adds what another part of the network has measured; the order does not matter.
+    /// Adds the measurements of another part of the network; the order does not matter.
     pub(crate) fn add(&mut self, other: &Self) {
         self.all.add(&other.all);
         for (named, more) in self.named.iter_mut().zip(&other.named) {
@@ -274,35 +277,47 @@ impl OpTimes {
         &self.ending
     }
 
-    /// The group of a connection.
-    pub(crate) fn group(&self, connection: u32) -> Option<usize> {
-        self.groups.get(connection as usize).map(|&group| group as usize)
+    /// Returns `true` if the drain waits for an op of `connection` that was submitted at `submitted` and
+    /// has not ended: any message of a trace, and an op of the measured phase if another op of its group
+    /// ended in that phase. `ended` is [`OpTimes::ending`] of all parts together.
+    pub(crate) fn is_waited_for(&self, connection: u32, submitted: Time, ended: &[bool]) -> bool {
+        let group = self.groups[connection as usize] as usize;
+        self.traces[group] || (self.counts(submitted) && ended[group])
     }
 }
 
 /// Connections whose ops are of one kind: of one workload, and with closed loops of one size. If none
-/// of a group's ops ends in the measured phase, none can be expected to soon.
+/// of a group's ops ends in the measured phase, none can be expected to soon. Traces are waited for all
+/// the same: they have a last op.
 #[derive(Default)]
 pub(crate) struct Groups {
     /// By connection.
     of: Arc<[u32]>,
-    count: usize,
+    /// By group: whether its ops are the messages of a trace.
+    traces: Arc<[bool]>,
 }
 
 impl Groups {
     /// The groups of a plan's connections.
     pub(crate) fn of(plan: &Plan) -> Self {
+        let mut in_trace = vec![false; plan.connections.len()];
+        for demand in plan.demands.iter().filter(|demand| demand.is_trace) {
+            in_trace[demand.connections.clone()].fill(true);
+        }
         let mut known = BTreeMap::new();
-        let group = |connection: &ConnectionPlan| {
+        let mut traces = Vec::new();
+        let group = |(connection, &is_trace): (&ConnectionPlan, &bool)| {
             let load = match connection.load {
                 Load::Closed { size, outstanding } => (0, size.get(), outstanding),
                 Load::Open(_) => (1, 0, 0),
                 Load::Round { group, .. } => (2, 0, group),
             };
-            let next = known.len() as u32;
-            *known.entry((connection.workload, load)).or_insert(next)
+            *known.entry((connection.workload, load, is_trace)).or_insert_with(|| {
+                traces.push(is_trace);
+                traces.len() as u32 - 1
+            })
         };
-        let of: Arc<[u32]> = plan.connections.iter().map(group).collect();
-        Self { of, count: known.len() }
+        let of: Arc<[u32]> = plan.connections.iter().zip(&in_trace).map(group).collect();
+        Self { of, traces: traces.into() }
     }
 }

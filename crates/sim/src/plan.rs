@@ -45,7 +45,7 @@ pub struct Plan {
     pub duration: Span,
     /// Measurements count from here.
     pub warmup: Span,
-    /// What open loops go on with after the end, while the run drains; `None`: with nothing.
+    /// Ops that open loops submit during the drain; `None`: no more ops.
     pub further: Option<Arc<dyn FurtherOps>>,
     /// All workloads are traces, so that the run has a makespan.
     pub traces_alone: bool,

@@ -45,6 +45,7 @@ fn the_summary_is_what_is_explained() {
     plan.measures.workloads = vec![NamedWorkload { name: "only".to_owned(), deadline }];
     plan.measures.sizes = vec![SizeRange { from: Bytes::new(1), to: None }];
     plan.demands = vec![Demand {
+        is_trace: false,
         label: "only".to_owned(),
         algorithm: "swift".to_owned(),
         class: None,

@@ -41,6 +41,24 @@ fn a_link_that_is_down_carries_nothing_until_it_is_up() {
     assert!(again.goodput_gbps < whole.goodput_gbps);
 }
 
+/// The measured phase ends at 10 ms, and the drain at 20 ms if an op is left.
+#[test]
+fn a_fault_that_ends_in_the_drain_lets_ops_end() {
+    let fault = |until: &str| {
+        format!("[[fault]]\nlink = \"leaf 1 <-> host 2\"\nkind = \"down\"\nat = \"9ms\"\n{until}")
+    };
+    let ended = run(&fault("until = \"11ms\"\n"), 1);
+    assert_eq!((ended.measured.unfinished_ops, ended.drain.ended_by), (0, "complete"));
+    assert!(ended.drain.seconds > 1e-3 && ended.drain.seconds < 9e-3, "{:?}", ended.drain);
+    assert!(
+        ended.faults.iter().all(|fault| fault.until_us == Some(11_000.0)),
+        "{:?}",
+        ended.faults
+    );
+    let never = run(&fault(""), 1);
+    assert_eq!((never.measured.unfinished_ops, never.drain.ended_by), (8, "limit"));
+}
+
 #[test]
 fn a_link_loses_as_many_packets_as_it_should() {
     for kind in ["loss", "corrupt"] {

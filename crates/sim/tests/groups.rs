@@ -143,15 +143,22 @@ fn a_makespan_with_an_unfinished_op_has_a_lower_bound() {
     assert!((summary.measured.seconds - 0.0015).abs() < 1e-12, "{}", summary.measured.seconds);
 }
 
-/// An op that ends in the drain ends the makespan: 1 MB takes at least 80 us, the measured phase 50 us. The
-/// drain waits for it, as another message ends in the measured phase.
+/// An op that ends in the drain ends the makespan: 1 MB takes at least 80 us, the measured phase 50 us.
+/// The drain waits for it, whether or not another message ends in the measured phase, and also if it
+/// was submitted in the warm-up.
 #[test]
 fn a_makespan_includes_the_drain() {
-    let rows = messages("0,0,1,1000000\n0,2,3,1000\n");
-    let summary = run_whole(&format!("duration = \"50us\"\ndrain = \"1ms\"\n{rows}"), false);
-    let makespan = summary.makespan_us.expect("ended in the drain");
-    assert!((84.0..500.0).contains(&makespan), "{makespan}");
-    assert!((summary.measured.seconds - 50e-6).abs() < 1e-12, "{}", summary.measured.seconds);
+    for (warmup, more) in [("0us", "0,2,3,1000\n"), ("0us", ""), ("20us", "")] {
+        let rows = messages(&format!("0,0,1,1000000\n{more}"));
+        let head = format!("duration = \"50us\"\nwarmup = \"{warmup}\"\ndrain = \"1ms\"\n");
+        let summary = run_whole(&(head + &rows), false);
+        let makespan = summary.makespan_us.expect("ended in the drain");
+        assert!((84.0..500.0).contains(&makespan), "{warmup} {more}: {makespan}");
+        assert_eq!(summary.drain.ended_by, "complete");
+        let measured = if warmup == "0us" { 50e-6 } else { 30e-6 };
+        let seconds = summary.measured.seconds;
+        assert!((seconds - measured).abs() < 1e-12, "{seconds}");
+    }
 }
 
 /// Without a last op nothing ends with it, and there is no makespan.

@@ -132,7 +132,9 @@ Words that mean one thing everywhere:
   message to the end of its last op; it includes the drain.
 * In the **drain** after it the load goes on until every op that was submitted in the measured phase
   has ended, or for `drain` at most. It counts for nothing but the latencies of these ops. Open
-  loops go on with the flows that they have; a trace has no more than its messages. Workloads of which no op ended within the measured phase, like long flows, are not waited for.
+  loops go on with the flows that they have; a trace has no more than its messages. Every op
+  of a trace is waited for. Other workloads of which no op ended within the measured phase, like long
+  flows, are not.
 * An op that has not ended by then is **unfinished**. Its latency is at least its age, so every
   latency and slowdown has two bounds: `lower` with the ages, `upper` with infinity. A number whose
   bounds differ by more than 1 % is **censored**: it is `null` in JSON, empty in CSV, `>=` its lower

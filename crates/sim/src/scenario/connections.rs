@@ -21,7 +21,7 @@ pub(super) struct Expanded {
     pub(super) connections: Vec<ConnectionPlan>,
     /// Which belong to which workload.
     pub(super) demands: Vec<offered::Demand>,
-    /// What open loops go on with after the end of the run.
+    /// Ops that open loops submit during the drain.
     pub(super) further: Option<Arc<dyn FurtherOps>>,
 }
 
@@ -97,6 +97,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
             },
             connections: first..connections.len(),
             open: open_interval(workload, setup.duration),
+            is_trace: matches!(workload.demand, Demand::Trace(_)),
         });
     }
     let further = (!further.is_empty()).then(|| Arc::new(AllContinued(further)) as _);

@@ -31,17 +31,17 @@ impl FaultSpec {
     }
 }
 
-/// Reads the faults of a run.
+/// Reads the faults of a run of length `duration` with a drain of at most `drain`.
 pub(super) fn read_faults(
     root: &Section<'_>,
     topology: Option<&Topology>,
-    duration: Span,
+    (duration, drain): (Span, Span),
 ) -> Option<Vec<FaultSpec>> {
     let tables = root.sections("fault");
     let mut faults: Vec<FaultSpec> = Vec::new();
     let mut complete = true;
     for table in tables {
-        match read_fault(&table, topology?, duration) {
+        match read_fault(&table, topology?, (duration, drain)) {
             Some(fault) => {
                 let overlaps = |other: &&FaultSpec| {
                     let end = |f: &FaultSpec| f.until.unwrap_or(Span::MAX);
@@ -66,7 +66,11 @@ pub(super) fn read_faults(
     complete.then_some(faults)
 }
 
-fn read_fault(table: &Section<'_>, topology: &Topology, duration: Span) -> Option<FaultSpec> {
+fn read_fault(
+    table: &Section<'_>,
+    topology: &Topology,
+    (duration, drain): (Span, Span),
+) -> Option<FaultSpec> {
     let link: Option<String> = table.require("link");
     let found = link.as_ref().and_then(|link| match find_ports(topology, link) {
         Ok(found) => Some(found),
@@ -81,8 +85,11 @@ fn read_fault(table: &Section<'_>, topology: &Topology, duration: Span) -> Optio
     if let Some(until) = until {
         let message = format_args!("is {until}; it must be after {at}, when the fault begins");
         table.check(until > at, "until", message);
-        let message = format_args!("is {until}, which has no effect: the run ends at {duration}");
-        table.check(until < duration, "until", message);
+        let end = duration.saturating_add(drain);
+        let message = format_args!(
+            "is {until}, which has no effect: the run ends at {end} at the latest, with its drain"
+        );
+        table.check(until < end, "until", message);
     }
     if table.node("kind").is_none() {
         table.missing("kind", "\"down\", \"loss\", \"corrupt\" or \"reorder\"");

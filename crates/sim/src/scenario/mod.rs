@@ -15,9 +15,9 @@
 //!
 //! # The run
 //! * `duration`, `warmup` (0s), `drain` (`duration` less `warmup`: how much longer the run may go on,
-//!   under the same load, until the ops submitted after the warm-up have ended), `ends_with_ops` (false; for traces alone:
-//!   the measured phase ends with the last op if all ops end before `duration`), `seed` (1), and `name` (the file's), `title`, `source`: what it
-//!   shows, and the publication that says so.
+//!   under the same load, until the ops submitted after the warm-up have ended), `ends_with_ops` (false;
+//!   for traces alone: the measured phase ends with the last op if all ops end before `duration`), `seed`
+//!   (1), and `name` (the file's), `title`, `source`: what it shows, and the publication that says so.
 //! * `[topology]`: `kind` with its counts, see [`TOPOLOGIES`]; of the hosts' links `rate`, `delay`
 //!   (one way) and `buffer` (per switch port, or "unlimited"). The other links are alike but for what
 //!   a table of their name says: `middle = { rate = "400Gbps" }`. `shared = { size, alpha }` in place
@@ -79,7 +79,7 @@
 //!     message on.
 //! * `[[fault]]`: `link` ("leaf 0 -> spine 1", or with `<->` both directions; `*` stands for any text
 //!   in the name of a node, and the fault is then one of every link that fits; of parallel links that
-//!   are named without `*`, it is one of the first), `at` (0s), `until`,
+//!   are named without `*`, it is one of the first), `at` (0s), `until` (for ever; it may be in the drain),
 //!   `kind`: "down" (what waits and what comes is lost; paths stay as they are), "loss", "corrupt" or
 //!   "reorder" (held back by `delay`, so that others overtake),
 //!   each packet with `probability`, from a stream of random numbers of the fault's own.

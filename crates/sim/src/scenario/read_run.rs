@@ -91,7 +91,8 @@ pub(super) fn read_run(
     let ends_with_ops = read_ends_with_ops(&root, &workloads);
     let names_links = root.node("fault").is_some() || root.node("measure").is_some();
     let built = if names_links { topology.build().ok() } else { None };
-    let faults = read_faults(&root, built.as_ref(), duration);
+    let times = (duration, drain.unwrap_or(Span::MAX));
+    let faults = read_faults(&root, built.as_ref(), times);
     let named = named_workloads(&workloads).into_iter().map(|named| named.name);
     let parts = Parts {
         named: named.collect(),

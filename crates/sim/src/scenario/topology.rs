@@ -153,7 +153,7 @@ impl TopologySpec {
         topology
     }
 
-    /// What algorithms may know of it; `None` if it cannot be built.
+    /// The facts of the network from which algorithms derive parameters; `None` if it cannot be built.
     pub(super) fn network_info(&self, sizes: PacketSizes, host: &HostModel) -> Option<NetworkInfo> {
         network_info(&self.build().ok()?, sizes, host)
     }

@@ -2,7 +2,8 @@
 //!
 //! Load goes on as before, so that these ops meet what they would have met. Nothing is counted any
 //! more but the times of these ops. Groups of connections of which no op ended within the measured
-//! phase are not waited for: long flows, whose ops end long after the run.
+//! phase are not waited for: long flows, whose ops end long after the run. Traces have a last op, so each
+//! of their ops is waited for, those of the warm-up included.
 
 use apus_units::{Span, Time};
 
@@ -14,9 +15,9 @@ use crate::team::Team;
 use crate::watch::Watcher;
 
 /// The drain stops this often, relative to its length so far, to see whether ops are left.
-/// deviation: no source; at most an eighth is simulated in vain.
+/// deviation: no source; at most an eighth of the drain is simulated after its last op has ended.
 const STOPS_PER_LENGTH: u64 = 8;
-/// The first stop comes after so many windows. deviation: no source; some RTTs.
+/// Number of time windows before the first stop. deviation: no source; some RTTs.
 const FIRST_STOP_WINDOWS: u64 = 16;
 /// The first stop comes no sooner than this part of the measured phase. deviation: no source.
 const FIRST_STOP_SHARE: u64 = 1_000;
@@ -30,7 +31,7 @@ pub(super) enum DrainEnd {
     Limit,
     /// No packet was delivered for as long as the watchdog allows.
     Stuck,
-    /// Somebody ended the run, before the drain or in it.
+    /// The user ended the run, before the drain or in it.
     Interrupted,
 }
 
@@ -105,7 +106,7 @@ impl Simulation {
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) {
-        let waited = self.waited_groups();
+        let ended = self.groups_with_ends();
         let last = end.saturating_add(drained.limit);
         let measured = end.since(Time::ZERO + self.plan.warmup);
         let window = self.parts[0].world.network.smallest_delay();
@@ -114,7 +115,7 @@ impl Simulation {
         let mut cursor = Cursor::default();
         let mut further = None;
         loop {
-            if !self.is_waited_for(&mut cursor, &waited) {
+            if !self.is_waited_for(&mut cursor, &ended) {
                 drained.ended_by = DrainEnd::Complete;
                 return;
             }
@@ -163,28 +164,26 @@ impl Simulation {
     }
 
     /// By group of connections: whether an op ended within the measured phase, in any part.
-    fn waited_groups(&self) -> Vec<bool> {
-        let mut waited = self.parts[0].world.op_times.ending().to_vec();
+    fn groups_with_ends(&self) -> Vec<bool> {
+        let mut ended = self.parts[0].world.op_times.ending().to_vec();
         for part in &self.parts[1..] {
-            for (all, one) in waited.iter_mut().zip(part.world.op_times.ending()) {
+            for (all, one) in ended.iter_mut().zip(part.world.op_times.ending()) {
                 *all |= one;
             }
         }
-        waited
+        ended
     }
 
-    /// Whether an op of the measured phase that is waited for has not ended. `cursor` is at the first
-    /// source that may have one, and moves on over those that have none: those that are added do not count.
-    fn is_waited_for(&self, cursor: &mut Cursor, waited: &[bool]) -> bool {
+    /// Whether an op that is waited for has not ended. `cursor` is at the first source that may have one,
+    /// and moves on over those that have none: ops that are added do not count.
+    fn is_waited_for(&self, cursor: &mut Cursor, ended: &[bool]) -> bool {
         while let Some(part) = self.parts.get(cursor.part) {
             while let Some(host) = part.hosts.get(cursor.host) {
                 while cursor.source < host.application.sources() {
                     let mut found = false;
                     self.open_ops(host, cursor.source, |connection, _, age| {
-                        let times = &part.world.op_times;
-                        let group = times.group(connection);
-                        found |= times.counts(part.world.now.saturating_sub(age))
-                            && group.is_some_and(|group| waited[group]);
+                        let submitted = part.world.now.saturating_sub(age);
+                        found |= part.world.op_times.is_waited_for(connection, submitted, ended);
                     });
                     if found {
                         return true;
