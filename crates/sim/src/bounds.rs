@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Bounds that differ by at most this share count as one number. deviation: no source; below what
-/// anybody reads from a percentile, and above the 0.1 % to which percentiles are resolved.
+/// Bounds that differ by at most this share count as one number. deviation: no source; below the
+/// differences that percentiles are compared for, and above the 0.1 % to which they are resolved.
 const CLOSE: f64 = 0.01;
 
 /// A number between two bounds.
@@ -67,7 +67,7 @@ impl Bounds {
         Self { lower: self.lower / base.upper, upper: self.upper / base.lower }
     }
 
-    /// The same function, which never falls, of both bounds.
+    /// Applies a function to both bounds. It must be non-decreasing.
     #[must_use]
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { lower: rising(self.lower), upper: rising(self.upper) }

@@ -1,5 +1,5 @@
-//! What a network is like without load, to the pair of hosts with the longest path: for parameters of
-//! algorithms that depend on it.
+//! The facts of a network without load, between the pair of hosts with the longest path: for parameters
+//! of algorithms that depend on them.
 
 use apus_cc::NetworkInfo;
 use apus_fabric::{LinkSpec, Node, Topology};
@@ -17,7 +17,7 @@ pub(crate) fn network_info(
     sizes: PacketSizes,
     host: &HostModel,
 ) -> Option<NetworkInfo> {
-    // The reader refuses such a link in words of its own.
+    // The reader refuses such a link with an error of its own.
     let still = |link: &LinkSpec| link.ab.rate.as_bps() == 0 || link.ba.rate.as_bps() == 0;
     if topology.links.iter().any(still) {
         return None;
@@ -25,7 +25,7 @@ pub(crate) fn network_info(
     let data = Bytes::new(u64::from(sizes.payload + sizes.header));
     let graph = Graph::new(topology, sizes);
     let longest = (0..graph.edges.len()).filter_map(|edge| graph.longest_from(edge));
-    let path = longest.max_by_key(|path| path.rtt)?;
+    let path = longest.reduce(Path::longer)?;
     // Each way a packet is delayed by a time uniform from zero to the jitter.
     let fabric_rtt = path.rtt.saturating_add(host.jitter);
     let rates = topology.links.iter().filter_map(|link| match (link.a, link.b) {
@@ -43,8 +43,8 @@ pub(crate) fn network_info(
     })
 }
 
-/// What both hosts' engines spend on a full data packet that ends an op and on its acknowledgement,
-/// on average and without stalls, when they have nothing else to do.
+/// Time that the engines of both hosts take for a full data packet that ends an op and for its
+/// acknowledgement, on average, without stalls and other work.
 fn host_time(host: &HostModel, sizes: PacketSizes) -> Span {
     let Some(costs) = host.engine else { return Span::ZERO };
     let copy = costs.copy_kib.mul_f64(f64::from(sizes.payload) / 1024.0);

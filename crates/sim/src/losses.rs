@@ -76,8 +76,8 @@ impl Causes {
     }
 }
 
-/// The packets dropped at a port, in whatever part: a packet whose TTL reaches 0 may be dropped in
-/// another part than its port's.
+/// The packets dropped at a port, over all parts: a packet whose TTL reaches 0 may be dropped in another
+/// part than its port's.
 pub(crate) fn drops_at(parts: &[Part], port: PortId) -> Drops {
     let mut sum = Drops::default();
     for part in parts {
@@ -94,7 +94,7 @@ pub struct PortLosses {
     pub port: String,
     /// All packets lost there.
     pub packets: u64,
-    /// The same by cause.
+    /// Packets lost there, by cause.
     #[serde(flatten)]
     pub causes: Causes,
 }
@@ -116,7 +116,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Sums up the drops by port: `total` is what the network counted by itself, of `sent` packets.
+    /// Sums up the drops by port. `total` is the network's own count, of `sent` packets.
     ///
     /// # Errors
     /// If the ports do not account for all drops of the network.

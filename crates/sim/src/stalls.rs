@@ -1,5 +1,5 @@
-//! Flows without progress: which, since when and why. They are looked for at times that the plan alone
-//! decides, so that results do not depend on who looks.
+//! Flows without progress: which, since when and why. The plan alone decides when the run looks for them,
+//! so that results do not depend on the caller.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::host::Host;
 use crate::part::Part;
 use crate::plan::{FaultKind, Plan};
 
-/// A flow is stalled if its peer has acknowledged nothing for longer than so many of its current
-/// retransmission timeouts with the gaps of its pace, or over so many timeouts in a row; one timeout is
-/// enough if a link on its way is down.
+/// Number of timeouts after which a flow is stalled: its peer has acknowledged nothing for longer than
+/// this many of its current retransmission timeouts, each with a gap of its pace, or over this many
+/// timeouts in a row. One timeout is enough if a link on its path is down.
 /// deviation: no source; RFC 9293 §3.8.3 gives notice of a connection after 3 retransmissions.
 pub const STALLED_RTOS: u32 = 4;
 
-/// How often a run looks for stalled flows, at most and at least, and how many looks at a flow it may
-/// cost in all. deviation: no source; 20 million looks take a second.
+/// Maximum and minimum number of times that a run looks for stalled flows, and the number of looks at a
+/// flow that they may take in all. deviation: no source; 20 million looks take about 1 s.
 const MOST_LOOKS: u64 = 32;
 const LEAST_LOOKS: u64 = 4;
 const ALL_LOOKS: u64 = 20_000_000;
 
-/// Most flows that results name.
+/// Maximum number of flows that results name.
 const NAMED: usize = 16;
-/// Most flows that are told of while the run goes on.
+/// Maximum number of flows that are reported while the run goes on.
 const TOLD: usize = 5;
 
 /// A flow that made no progress for a time.
@@ -41,7 +41,7 @@ pub struct StalledFlow {
     pub since_us: f64,
     /// When it was seen to go on; `null` if it never was.
     pub until_us: Option<f64>,
-    /// Ops that it had under way when it was noticed.
+    /// Ops that were outstanding when it was noticed.
     pub ops: usize,
     /// Why, as far as it is known.
     pub reason: String,
@@ -67,7 +67,7 @@ pub(crate) struct Stalls {
     told: usize,
 }
 
-/// What is known of a flow that was stalled at some time.
+/// A flow that was stalled at some time.
 struct Known {
     /// Whether it still is.
     stalled: bool,
@@ -91,8 +91,7 @@ impl Stalls {
         self.next
     }
 
-    /// Looks at all flows; `tell` hears of each that is found for the first time, but not of all if they
-    /// are many.
+    /// Looks at all flows. Reports each stalled flow to `tell` when it is first found, up to a limit.
     pub(crate) fn look(&mut self, now: Time, parts: &[Part], plan: &Plan, tell: &dyn Fn(&str)) {
         if now >= self.next {
             self.next = now.saturating_add(self.every);
@@ -184,7 +183,7 @@ impl Stalls {
 }
 
 impl std::fmt::Display for StalledFlow {
-    /// "flow 3 (host 1 -> host 2): no progress since 300 us, 1 ops under way: the link h1 -> switch 0 is
+    /// "flow 3 (host 1 -> host 2): no progress since 300 us, 1 ops outstanding: the link h1 -> switch 0 is
     /// down since 300us".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { flow, host, peer, since_us, until_us, ops, reason } = self;
@@ -194,7 +193,7 @@ impl std::fmt::Display for StalledFlow {
         } else {
             f.write_str(" on")?;
         }
-        write!(f, ", {ops} ops under way: {reason}")
+        write!(f, ", {ops} ops outstanding: {reason}")
     }
 }
 
@@ -223,7 +222,7 @@ pub(crate) fn reason(now: Time, parts: &[Part], plan: &Plan, host: &Host, id: Fl
             format!("the next packet waits {:.1} us for its pace", at.since(local).as_us_f64())
         }
         (_, 0, Some(_)) => "its packets wait for the NIC".to_owned(),
-        (_, 0, None) => "nothing of what is in flight was acknowledged".to_owned(),
+        (_, 0, None) => "no packet in flight was acknowledged".to_owned(),
     }
 }
 

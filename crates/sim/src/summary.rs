@@ -145,7 +145,7 @@ pub struct Summary {
     /// Start of the first message to the end of the last op, the drain included; `null` if ops have not
     /// ended, and if not all workloads are traces.
     pub makespan_us: Option<f64>,
-    /// The same if the unfinished ops had ended with the run.
+    /// Lower bound of the makespan: the unfinished ops had ended with the run.
     pub makespan_lower_us: Option<f64>,
     /// Whether the run ended before its time.
     pub interrupted: bool,
@@ -213,40 +213,40 @@ pub struct Summary {
     pub compare: BTreeMap<String, ComparisonSummary>,
     /// Packets of the whole run.
     pub packets: Conservation,
-    /// What the ops of open loops demand of the links.
+    /// Load that the ops of open loops offer to the links.
     pub offered: OfferedLoad,
     /// The losses of the whole run by cause and port.
     pub losses: Losses,
     /// Faults of links and flows that changed their path, in the order in which they began.
     pub faults: Vec<FaultRecord>,
-    /// What followed the measured phase.
+    /// The drain, which follows the measured phase.
     pub drain: DrainSummary,
     /// Flows that made no progress for a time.
     pub stalled: StallSummary,
-    /// What the simulator did.
+    /// Work of the simulator.
     pub work: Work,
-    /// What the run took of the machine; written apart, so that equal runs have equal summaries.
+    /// Cost of the run on this machine; written apart, so that equal runs have equal summaries.
     #[serde(skip)]
     pub cost: Cost,
-    /// Warnings, and what was left out of the tables, in sentences.
+    /// Warnings, and the rows left out of the tables, in sentences.
     pub notes: Vec<String>,
     /// The tables, if the run was recorded; they are written apart.
     #[serde(skip)]
     pub recording: Option<Arc<Recording>>,
 }
 
-/// How the run went on after the measured phase, so that the ops submitted in it could end.
+/// The drain: simulated time after the measured phase in which its ops may end.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DrainSummary {
-    /// Simulated seconds that it took.
+    /// Simulated seconds of the drain.
     pub seconds: f64,
-    /// The most that it may take.
+    /// Limit of that time.
     pub limit_s: f64,
-    /// What ended it: `complete`, `limit`, `stuck` or `interrupted`.
+    /// Reason of its end: `complete`, `limit`, `stuck` or `interrupted`.
     pub ended_by: &'static str,
 }
 
-/// What the simulator did: the same on every machine and for every number of threads.
+/// Work of the simulator, which does not depend on the machine or the number of threads.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Work {
     /// Events of the queue.
@@ -257,7 +257,7 @@ pub struct Work {
     pub event_hash: String,
 }
 
-/// What a run took of the machine.
+/// Cost of a run on this machine.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
     /// Real seconds.

@@ -19,11 +19,11 @@ pub struct Watch {
     /// Ends the run when no packet has been delivered for this long in simulated time while ops are
     /// under way; `None`: never.
     pub silence: Option<Span>,
-    /// Hears of flows without progress while the run goes on, of a few of each run.
+    /// Receives reports of flows without progress while the run goes on, of a few flows per run.
     pub tell: Option<Tell>,
 }
 
-/// What hears a sentence: the name of a run, and what there is to say of it.
+/// Receiver of reports: a function of the name of a run and a sentence about it.
 #[derive(Clone)]
 pub struct Tell(pub Arc<Hear>);
 
@@ -52,7 +52,7 @@ impl Watcher {
         Self { watch, delivered: 0, since: Time::ZERO }
     }
 
-    /// Whether somebody has asked for the end.
+    /// Returns `true` if the user has asked to end the run.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.watch.stop.load(Ordering::Relaxed)
     }

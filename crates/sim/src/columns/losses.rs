@@ -1,8 +1,7 @@
 //! The numbers of losses, faults and offered load.
 
-use super::table::{Column, Table, number};
+use super::table::{Column, Table, WHOLE_RUN, number};
 
-const LOST: &str = "sum over the whole run, warm-up included";
 const LINK_LOAD: &str = "the time in which ops of open loops arrive, within the measured phase";
 
 /// Numbers of a summary.
@@ -35,7 +34,8 @@ pub(super) const LOSSES: &[Column] = &[
     number(
         "offered.workload.<name>.open_loop",
         "",
-        "whether ops arrive at times of their own; a closed loop submits an op when another ends",
+        "whether ops arrive independently of the ends of other ops; a closed loop submits an op when \
+         another ends",
         "-",
     ),
     number(
@@ -54,7 +54,7 @@ pub(super) const LOSSES: &[Column] = &[
     number(
         "offered.workload.<name>.max_link_load",
         "",
-        "largest offered load of a link by this workload alone; null likewise",
+        "largest offered load of a link by this workload alone; null where `offered_gbps` is",
         "the time in which its ops arrive, within the measured phase",
     ),
     number(
@@ -64,28 +64,33 @@ pub(super) const LOSSES: &[Column] = &[
          `class` and `goodput_share` of the goodput of the run; their numbers are in `workload`",
         "over the measured phase",
     ),
-    number("losses.packets", "", "packets lost for any cause", LOST),
-    number("losses.loss_rate", "", "`losses.packets` / `packets.sent`", LOST),
-    number("losses.buffer", "", "packets for which a port or switch had no memory", LOST),
-    number("losses.link_down", "", "packets lost as a link was down", LOST),
-    number("losses.link_loss", "", "packets that links lost at random", LOST),
-    number("losses.corruption", "", "packets that links corrupted", LOST),
-    number("losses.ttl", "", "packets whose TTL reached 0", LOST),
-    number("losses.switch_half", "", "packets that the switch half of the algorithm refused", LOST),
+    number("losses.packets", "", "packets lost for any cause", WHOLE_RUN),
+    number("losses.loss_rate", "", "`losses.packets` / `packets.sent`", WHOLE_RUN),
+    number("losses.buffer", "", "packets for which a port or switch had no memory", WHOLE_RUN),
+    number("losses.link_down", "", "packets lost as a link was down", WHOLE_RUN),
+    number("losses.link_loss", "", "packets that links lost at random", WHOLE_RUN),
+    number("losses.corruption", "", "packets that links corrupted", WHOLE_RUN),
+    number("losses.ttl", "", "packets whose TTL reached 0", WHOLE_RUN),
+    number(
+        "losses.switch_half",
+        "",
+        "packets that the switch half of the algorithm refused",
+        WHOLE_RUN,
+    ),
     number(
         "losses.credit_limit",
         "",
         "credits beyond their share of a link, which is how credits share it",
-        LOST,
+        WHOLE_RUN,
     ),
-    number("losses.nic_queue", "", "packets that a NIC's full receive queue dropped", LOST),
-    number("losses.lossy_ports", "", "ports at which packets were dropped", LOST),
+    number("losses.nic_queue", "", "packets that a NIC's full receive queue dropped", WHOLE_RUN),
+    number("losses.lossy_ports", "", "ports at which packets were dropped", WHOLE_RUN),
     number(
         "losses.ports",
         "",
         "the ports that lost most packets, each with `port`, `packets` and the packets by cause; at \
          most 8, all are in ports.csv",
-        LOST,
+        WHOLE_RUN,
     ),
     number("faults", "", "faults and reroutes, each with the columns of faults.csv", "-"),
 ];
@@ -99,7 +104,12 @@ pub const FAULTS: Table = Table {
         number("kind", "", "down, loss, corrupt, reorder, or reroute of a flow", "-"),
         number("subject", "", "the link by its egress port, or the flow", "identifies it"),
         number("at_us", "us", "when it begins", "-"),
-        number("until_us", "us", "when it ends; empty if not before the end of the run", "-"),
+        number(
+            "until_us",
+            "us",
+            "when it is due to end, which may be in the drain; empty if it does not end",
+            "-",
+        ),
         number(
             "probability",
             "",

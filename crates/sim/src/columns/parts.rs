@@ -1,7 +1,7 @@
 //! The numbers of `summary.json` of the parts of a run that the scenario names: groups of ports,
 //! workloads, and spans of time.
 
-use super::table::{Column, number};
+use super::table::{Column, LOWER, OLDEST, UPPER, number};
 
 const CLASS_THROUGHPUT: &str = "wire bytes of the class that ports of the group sent * 8 / length of the measured phase in whole \
      windows";
@@ -19,8 +19,6 @@ const GOODPUT: &str =
 const LATE: &str = "ops that failed or took longer than the workload's `deadline` / all; null \
                     without a deadline, or if `late_lower` and `late_upper` differ by over 1 %";
 const ITS_OPS: &str = "over its ops submitted in the measured phase";
-const LOWER: &str = "the same if the unfinished ops had ended with the run";
-const UPPER: &str = "the same if the unfinished ops never end; null is unbounded";
 const ITS_ACKS: &str = "over its acknowledgements of the measured phase";
 const GROUP_THROUGHPUT: &str =
     "wire bytes that the group's ports sent * 8 / length of the measured phase";
@@ -175,10 +173,15 @@ pub(super) const PARTS: &[Column] = &[
     number(
         "workload.<name>.late_lower",
         "",
-        "the same if every unfinished op that is not late yet is in time",
+        "lower bound of `late`: unfinished ops that are not late yet count as in time",
         ITS_OPS,
     ),
-    number("workload.<name>.late_upper", "", "the same if every unfinished op is late", ITS_OPS),
+    number(
+        "workload.<name>.late_upper",
+        "",
+        "upper bound of `late`: every unfinished op counts as late",
+        ITS_OPS,
+    ),
     number("workload.<name>.op_latency_us.<stat>", "us", "as `op_latency_us`", ITS_OPS),
     number(
         "workload.<name>.op_latency_us.unfinished",
@@ -186,12 +189,7 @@ pub(super) const PARTS: &[Column] = &[
         "as `op_latency_us.unfinished`, of the workload",
         ITS_OPS,
     ),
-    number(
-        "workload.<name>.op_latency_us.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        ITS_OPS,
-    ),
+    number("workload.<name>.op_latency_us.oldest_unfinished_us", "us", OLDEST, ITS_OPS),
     number("workload.<name>.op_latency_us.lower.<stat>", "us", LOWER, ITS_OPS),
     number("workload.<name>.op_latency_us.upper.<stat>", "us", UPPER, ITS_OPS),
     number(
@@ -206,12 +204,7 @@ pub(super) const PARTS: &[Column] = &[
         "as `op_latency_us.unfinished`, of the workload",
         ITS_OPS,
     ),
-    number(
-        "workload.<name>.slowdown.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        ITS_OPS,
-    ),
+    number("workload.<name>.slowdown.oldest_unfinished_us", "us", OLDEST, ITS_OPS),
     number("workload.<name>.slowdown.lower.<stat>", "", LOWER, ITS_OPS),
     number("workload.<name>.slowdown.upper.<stat>", "", UPPER, ITS_OPS),
     number("workload.<name>.fabric_rtt_us.<stat>", "us", "as `fabric_rtt_us`", ITS_ACKS),
@@ -265,12 +258,7 @@ pub(super) const PARTS: &[Column] = &[
         "as `op_latency_us.unfinished`, of that range",
         ITS_OPS,
     ),
-    number(
-        "workload.<name>.size.<n>.op_latency_us.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        ITS_OPS,
-    ),
+    number("workload.<name>.size.<n>.op_latency_us.oldest_unfinished_us", "us", OLDEST, ITS_OPS),
     number("workload.<name>.size.<n>.op_latency_us.lower.<stat>", "us", LOWER, ITS_OPS),
     number("workload.<name>.size.<n>.op_latency_us.upper.<stat>", "us", UPPER, ITS_OPS),
     number(
@@ -279,12 +267,7 @@ pub(super) const PARTS: &[Column] = &[
         "as `op_latency_us.unfinished`, of that range",
         ITS_OPS,
     ),
-    number(
-        "workload.<name>.size.<n>.slowdown.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        ITS_OPS,
-    ),
+    number("workload.<name>.size.<n>.slowdown.oldest_unfinished_us", "us", OLDEST, ITS_OPS),
     number("workload.<name>.size.<n>.slowdown.lower.<stat>", "", LOWER, ITS_OPS),
     number("workload.<name>.size.<n>.slowdown.upper.<stat>", "", UPPER, ITS_OPS),
 ];

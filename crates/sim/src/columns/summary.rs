@@ -2,7 +2,7 @@
 
 use super::losses::LOSSES;
 use super::parts::PARTS;
-use super::table::{Column, Table, joined, number};
+use super::table::{Column, LOWER, OLDEST, Table, UPPER, joined, number};
 
 /// Numbers of a run.
 pub(super) const SUMMARY: Table = Table {
@@ -20,7 +20,7 @@ pub(super) const SUMMARY: Table = Table {
     ),
 };
 
-/// What runs took of the machine.
+/// Cost of runs on this machine.
 pub(super) const COST: Table = Table {
     file: "cost.json",
     row: "`{ \"schema_version\": 2, \"cost\": [...] }`, one object per run in the order of \
@@ -28,7 +28,7 @@ pub(super) const COST: Table = Table {
           summary.json do not. `apus run --json` prints them as `cost` beside `runs`.",
     columns: &[
         number("name", "", "the scenario, and its variant", "-"),
-        number("seed", "", "what fixes everything random", "-"),
+        number("seed", "", "seed of all random number streams", "-"),
         number("wall_s", "s", "real time that the run took", "-"),
         number("threads", "", "threads that took part", "-"),
         number("events_per_s", "1/s", "`work.events` / `wall_s`", "-"),
@@ -57,7 +57,7 @@ const RUN: &[Column] = &[
     number(
         "makespan_lower_us",
         "us",
-        "lower bound of `makespan_us`: the same if the unfinished ops had ended with the run",
+        "lower bound of `makespan_us`: the unfinished ops had ended with the run",
         "over the whole run and its drain",
     ),
     number("interrupted", "", "whether the run ended before its time", "-"),
@@ -168,24 +168,9 @@ const RUN: &[Column] = &[
         "ops submitted in the measured phase that had not ended after the drain",
         "sum over flows",
     ),
-    number(
-        "op_latency_us.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        "maximum over flows",
-    ),
-    number(
-        "op_latency_us.lower.<stat>",
-        "us",
-        "the same if the unfinished ops had ended with the run; `count` is of all ops",
-        "over ops of the measured phase",
-    ),
-    number(
-        "op_latency_us.upper.<stat>",
-        "us",
-        "the same if the unfinished ops never end; null is unbounded",
-        "over ops of the measured phase",
-    ),
+    number("op_latency_us.oldest_unfinished_us", "us", OLDEST, "maximum over flows"),
+    number("op_latency_us.lower.<stat>", "us", LOWER, "over ops of the measured phase"),
+    number("op_latency_us.upper.<stat>", "us", UPPER, "over ops of the measured phase"),
     number(
         "busiest_port.throughput_gbps",
         "Gb/s",
@@ -307,12 +292,7 @@ const RUN: &[Column] = &[
         "ops submitted in the warm-up that had not ended after the drain; no distribution has them",
         "sum over flows",
     ),
-    number(
-        "startup.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        "maximum over flows",
-    ),
+    number("startup.oldest_unfinished_us", "us", OLDEST, "maximum over flows"),
     number("measured.seconds", "s", "measured phase: simulated length of the phase", "-"),
     number(
         "measured.data_packets_sent",
@@ -357,32 +337,27 @@ const RUN: &[Column] = &[
         "ops submitted in the measured phase that had not ended after the drain",
         "sum over flows",
     ),
-    number(
-        "measured.oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; 0 if there are none",
-        "maximum over flows",
-    ),
+    number("measured.oldest_unfinished_us", "us", OLDEST, "maximum over flows"),
     number(
         "drain.seconds",
         "s",
         "simulated time after the measured phase, until its ops had ended",
         "-",
     ),
-    number("drain.limit_s", "s", "the most that it may take: `drain` in the scenario", "-"),
+    number("drain.limit_s", "s", "limit of `drain.seconds`: `drain` in the scenario", "-"),
     number(
         "drain.ended_by",
         "",
-        "complete: no op was left that is waited for; limit: `drain` was over; stuck: no packet was \
-         delivered any more; interrupted",
+        "complete: every op that is waited for had ended; limit: `drain` was over; stuck: no packet \
+         was delivered any more; interrupted",
         "-",
     ),
     number(
         "stalled.noticed",
         "",
         "flows of which the peer acknowledged nothing for longer than 4 retransmission timeouts with \
-         their pace's gaps, or over 4 timeouts in a row; one timeout is enough if a link on their way is down. Looked for some \
-         30 times a run",
+         their pace's gaps, or over 4 timeouts in a row; one timeout is enough if a link on their \
+         path is down. Looked for about 30 times a run",
         "over the whole run and its drain",
     ),
     number("stalled.at_end", "", "those of them that never went on", "at the end of the drain"),
@@ -390,7 +365,7 @@ const RUN: &[Column] = &[
         "stalled.flows",
         "",
         "the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the \
-         end), with so many `ops` under way, and the `reason` as far as it is known",
+         end), the number of outstanding `ops`, and the `reason` as far as it is known",
         "-",
     ),
     number(

@@ -43,6 +43,17 @@ pub(super) const fn number(
     Column { name, unit, definition, reducer }
 }
 
+/// Scope of counts of the whole run.
+pub(super) const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
+
+/// Definition of the age of unfinished ops.
+pub(super) const OLDEST: &str = "age of the oldest unfinished op; 0 if there are none";
+/// Definitions of the bounds of a distribution over ops.
+pub(super) const LOWER: &str =
+    "lower bound: the unfinished ops had ended with the run; `count` is of all ops";
+pub(super) const UPPER: &str =
+    "upper bound: the unfinished ops never end; null is unbounded; `count` is of all ops";
+
 /// One list after another.
 pub(super) const fn joined<const N: usize>(first: &[Column], second: &[Column]) -> [Column; N] {
     assert!(first.len() + second.len() == N, "N is the number of both together");

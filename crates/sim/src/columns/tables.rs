@@ -1,6 +1,6 @@
 //! The columns of the CSV tables.
 
-use super::table::{Column, Table};
+use super::table::{Column, Table, WHOLE_RUN};
 
 const fn column(
     name: &'static str,
@@ -19,8 +19,6 @@ const PORT: Column =
     column("port", "", "name of the egress port: its node -> its peer", "identifies it");
 const TIME: Column =
     column("time_us", "us", "end of the interval of this sample, since the start of the run", "-");
-
-const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
 
 /// Ops in order of completion.
 pub const OPS: Table = Table {
@@ -149,7 +147,7 @@ pub const FLOWS: Table = Table {
         column(
             "unfinished_ops",
             "",
-            "the same that had not ended after the drain",
+            "ops submitted in the measured phase that had not ended after the drain",
             "count over the measured phase",
         ),
         column(

@@ -11,7 +11,7 @@ use crate::scenario::{Check, Reduce, Relative, Run};
 pub struct Shown {
     /// What it is; with the variant if the check looks at several one by one.
     pub name: String,
-    /// What it is, the same for all variants of a check.
+    /// Name of the quantity, which all variants of a check share.
     pub quantity: String,
     /// The variant, if it is of one.
     pub variant: Option<String>,
@@ -164,13 +164,14 @@ impl Data<'_> {
     }
 }
 
-/// The same function of the lower and of the upper bounds; it must not fall where they rise.
+/// Applies a function to all lower bounds, and to all upper bounds. It must be non-decreasing in each
+/// value.
 fn of_each(values: &[Bounds], of: impl Fn(&[f64]) -> Option<f64>) -> Option<Bounds> {
     let all = |bound: fn(&Bounds) -> f64| values.iter().map(bound).collect::<Vec<f64>>();
     Some(Bounds { lower: of(&all(|b| b.lower))?, upper: of(&all(|b| b.upper))? })
 }
 
-/// A function of numbers that are known; of others nothing is.
+/// Applies a function to numbers that are known. If one is censored, so is the result, without bounds.
 fn of_known(values: &[Bounds], of: impl Fn(&[f64]) -> Option<f64>) -> Option<Bounds> {
     let known: Option<Vec<f64>> = values.iter().map(|bounds| bounds.value()).collect();
     match known {

@@ -28,9 +28,9 @@ pub struct WorkloadSummary {
     /// Ops that failed or took longer than the workload's deadline, over those submitted in the
     /// measured phase; `null` without a deadline or ops, or if the bounds differ by more than 1 %.
     pub late: Option<f64>,
-    /// The same if every op that had not ended, and was not late yet, was in time.
+    /// Lower bound of `late`: every op that had not ended, and was not late yet, counts as in time.
     pub late_lower: Option<f64>,
-    /// The same if every op that had not ended was late.
+    /// Upper bound of `late`: every op that had not ended counts as late.
     pub late_upper: Option<f64>,
     /// Data packets that hosts sent, retransmissions included.
     pub data_packets_sent: u64,
@@ -93,7 +93,7 @@ pub(crate) fn summarize(
     named.enumerate().map(summary).collect()
 }
 
-/// Adds to the summaries of named workloads what their ops took.
+/// Adds the times of ops to the summaries of named workloads.
 pub(crate) fn note_times(
     workloads: &mut BTreeMap<String, WorkloadSummary>,
     plan: &Plan,

@@ -73,7 +73,7 @@ impl Simulation {
         }
     }
 
-    /// The losses of the run; what ports dropped is what the network dropped.
+    /// The losses of the run. Checks that the ports account for all drops of the network.
     pub(super) fn losses(&self, counters: &Counters) -> Result<Losses, RunError> {
         let network = &self.parts[0].world.network;
         let drops = |port| {

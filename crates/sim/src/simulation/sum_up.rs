@@ -138,7 +138,7 @@ impl Simulation {
 }
 
 impl Simulation {
-    /// Adds what is known when the last op has ended, or will be waited for no longer.
+    /// Adds the times of ops, which are known once the drain is over.
     pub(super) fn sum_up_ops(&mut self, summary: &mut Summary) {
         if self.plan.traces_alone {
             let (makespan, complete) = self.makespan();
@@ -160,7 +160,7 @@ impl Simulation {
         measure::note_times(&mut summary.workload, &self.plan, times);
     }
 
-    /// What the simulator has done so far.
+    /// Work of the simulator so far.
     pub(super) fn work(&self) -> Work {
         let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash));
         Work {
