@@ -11,7 +11,7 @@ use crate::output::OutputDir;
 use crate::report::Report;
 use crate::tables;
 
-/// What summary.json holds.
+/// Content of summary.json.
 #[derive(Serialize)]
 pub struct Runs<T> {
     schema_version: u32,
@@ -19,7 +19,7 @@ pub struct Runs<T> {
     pub runs: Vec<T>,
 }
 
-/// What `apus run --json` prints.
+/// Output of `apus run --json`.
 #[derive(Serialize)]
 pub struct RunsWithCost<'a> {
     #[serde(flatten)]
@@ -41,7 +41,7 @@ impl<T> Runs<T> {
     }
 }
 
-/// What a run took of the machine: cost.json, and `cost` of `apus run --json`.
+/// Cost of a run on this machine, in cost.json and as `cost` of `apus run --json`.
 #[derive(Serialize)]
 pub struct RunCost<'a> {
     name: &'a str,
@@ -57,7 +57,7 @@ impl<'a> RunCost<'a> {
     }
 }
 
-/// What cost.json holds.
+/// Content of cost.json.
 #[derive(Serialize)]
 struct Costs<'a> {
     schema_version: u32,

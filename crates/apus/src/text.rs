@@ -131,7 +131,7 @@ pub fn summary(summary: &Summary) -> String {
 /// Flows without progress that a summary names.
 const STALLED: usize = 5;
 
-/// What a run took of the machine, in a line.
+/// Cost of a run on this machine, in a line.
 pub fn cost(cost: &Cost) -> String {
     let (wall, hops) = (number(cost.wall_s), number(cost.packet_hops_per_s / 1e6));
     columns(&[row("run", format!("{wall} s of real time, {hops} million packet-hops/s"))], "  ")

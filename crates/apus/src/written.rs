@@ -86,7 +86,7 @@ pub fn is_partial(path: &Path) -> bool {
     name.starts_with('.') && name.ends_with(".partial")
 }
 
-/// What the program wrote into a directory of results.
+/// Files that the program wrote into a directory of results.
 pub struct Written {
     folder: PathBuf,
     /// Every checksum under which a file was written, by its path within the directory.

@@ -16,7 +16,7 @@ pub trait Registered: Sender + Sized {
     const INFO: AlgorithmInfo;
     /// Rules that set parameters from the network, in the order in which they apply.
     const DERIVED: &'static [Derivation] = &[];
-    /// What a search for its best operating point varies, one entry per profile at most.
+    /// Settings that a search for the best operating point varies, at most one per profile.
     const TUNED: &'static [Tunable] = &[];
 
     /// Reads its parameters, and says which ones are without effect.

@@ -9,7 +9,7 @@ use apus_units::{Bytes, Span};
 use crate::NetworkInfo;
 use crate::derivation::whole;
 
-/// What a search varies.
+/// Setting that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunedSetting {
     /// A parameter of the algorithm.

@@ -78,7 +78,7 @@ fn a_drain_that_is_over_leaves_ops_unfinished() {
     assert!(open.oldest_unfinished_us > 24_400.0, "{open:?}");
 }
 
-/// What is measured of the run besides the times of its ops.
+/// The results of the run except the times of its ops.
 fn all_but_ops(summary: &Summary) -> Value {
     let mut json = serde_json::to_value(summary).expect("json");
     for key in ["op_latency_us", "drain", "work", "stalled"] {
@@ -129,7 +129,7 @@ fn ops_submitted_in_the_drain_do_not_count() {
     assert!(summary.drain.seconds < 1e-3, "{:?}", summary.drain);
 }
 
-/// Two flows whose ops take a second at best: nobody waits for that.
+/// Two flows whose ops take at least 1 s.
 #[test]
 fn long_flows_are_not_waited_for() {
     let flows = [1, 2].map(|from| connection(("swift", &[]), from, 0, 12_500_000_000));
@@ -167,7 +167,7 @@ fn ops_of_the_warm_up_that_never_ended_are_told_apart() {
     assert_eq!(summary.drain.ended_by, "complete");
 }
 
-/// Two ops of 1 GB after 1 ms: with a deadline of 0.5 ms both are late, with one of 1 s nobody knows.
+/// Two ops of 1 GB after 1 ms: with a deadline of 0.5 ms both are late, with one of 1 s it is unknown.
 #[test]
 fn an_unfinished_op_is_late_once_its_deadline_is_over() {
     let late = |deadline| {
@@ -183,7 +183,7 @@ fn an_unfinished_op_is_late_once_its_deadline_is_over() {
     assert_eq!(late(Span::from_secs(1)), (None, Some(0.0), Some(1.0)));
 }
 
-/// What the simulator did in a run of a scenario with another drain, which a flow that is cut off
+/// Packet-hops and results of a run of a scenario with another drain, which a flow that is cut off
 /// makes as long as it may be.
 fn hops_with_drain(drain: &str, flows: &str) -> (u64, Summary) {
     let text = format!(

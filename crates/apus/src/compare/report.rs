@@ -74,7 +74,7 @@ impl Report<'_> {
         lines
     }
 
-    /// What the differences are, in a line.
+    /// Explains the differences in a line.
     fn differences_caption(&self) -> String {
         let reference = self.contestants.first().map_or("", |one| one.label.as_str());
         format!(
@@ -83,7 +83,7 @@ impl Report<'_> {
         )
     }
 
-    /// What `--tune-each` found, a line per algorithm.
+    /// Results of `--tune-each`, a line per algorithm.
     fn tuning(&self) -> Vec<Vec<String>> {
         let lines = self.contestants.iter().filter_map(|one| {
             let search = one.search.as_ref()?;

@@ -13,7 +13,7 @@ pub(super) struct Contestant {
     /// As the command named it.
     pub(super) label: String,
     pub(super) setup: Setup,
-    /// What differs from the scenario besides the algorithm.
+    /// Differences from the scenario apart from the algorithm.
     pub(super) notes: Vec<String>,
     /// The marking threshold that the comparison sets.
     pub(super) marking: Option<MarkingRule>,

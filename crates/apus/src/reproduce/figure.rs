@@ -339,7 +339,7 @@ mod tests {
             let mut words = place.split('"');
             let (x, y) = (words.next().expect("x"), words.nth(1).expect("y"));
             assert!(open.contains(&format!("M{x} {y}{arrow}")), "{x} {y}: {open}");
-            assert!(open.contains("<title>p99: &gt;= 3.00 us (censored)</title>"), "{open}");
+            assert!(open.contains("<title>p99: &gt;= 3 us (censored)</title>"), "{open}");
             assert!(open.contains("arrow: at least this") && !known.contains("arrow"));
         }
     }

@@ -61,11 +61,11 @@ struct Results {
     /// How many checks have each verdict.
     counts: Counts,
     results: Vec<ExperimentResult>,
-    /// What the experiments took of the machine, apart from what they yield.
+    /// Cost of the experiments on this machine, apart from their results.
     cost: Vec<ExperimentCost>,
 }
 
-/// What an experiment took.
+/// Cost of an experiment.
 #[derive(Serialize)]
 struct ExperimentCost {
     id: String,

@@ -102,7 +102,7 @@ fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
     vec![name, paper, ours, band, verdict.to_owned(), shown.source.clone()]
 }
 
-/// What is said of a number that is not known: its bounds if it is censored.
+/// Text in place of a number that is not known: its bounds if it is censored.
 pub(super) fn not_known(shown: &Shown) -> String {
     if shown.censored.is_none() {
         return "not measured".to_owned();

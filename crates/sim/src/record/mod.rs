@@ -89,7 +89,7 @@ impl OpRecord {
     }
 }
 
-/// What an op does, in a word.
+/// Kind of an op, as a word.
 fn kind_name(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Write { .. } => "write",
@@ -118,7 +118,7 @@ pub struct FlowRecord {
     pub from: HostId,
     /// Its peer.
     pub to: HostId,
-    /// What its ops do.
+    /// Kind of its ops.
     pub kind: OpKind,
     /// Its algorithm.
     pub algorithm: &'static str,
@@ -139,7 +139,7 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
-    /// What its ops do, in a word.
+    /// Kind of its ops, as a word.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         kind_name(self.kind)

@@ -24,7 +24,8 @@ impl Setup {
         self.write_toml(false)
     }
 
-    /// The same with a comment at each parameter of an algorithm that follows from the network.
+    /// As [`Setup::to_toml`], with a comment at each parameter of an algorithm that follows from the
+    /// network.
     #[must_use]
     pub fn to_annotated_toml(&self) -> String {
         self.write_toml(true)

@@ -112,7 +112,7 @@ impl Setup {
         self.measure.sizes.iter().map(ToString::to_string)
     }
 
-    /// The same run with parameters of the algorithm `label` changed. What else the file sets stays,
+    /// This run with parameters of the algorithm `label` changed. Other settings of the file stay,
     /// except the parameters of `dropped`; what depends on the network is derived again.
     ///
     /// # Errors

@@ -82,8 +82,8 @@ impl Setup {
         build_for(name, profile, &[], network.as_ref()).map_err(|error| error.message)
     }
 
-    /// The same run with `config` for all of its traffic, and with marks if the algorithm needs them
-    /// and not otherwise. Every workload is measured by itself.
+    /// This run with `config` for all of its traffic, and with marks if and only if the algorithm needs
+    /// them. Every workload is measured by itself.
     ///
     /// # Errors
     /// Why the algorithm cannot run there.
@@ -125,7 +125,7 @@ impl Setup {
         Ok(Under { setup, marking, unmarked })
     }
 
-    /// The same run with switches that mark from `threshold` in all classes.
+    /// This run with switches that mark from `threshold` in all classes.
     #[must_use]
     pub fn with_marking_threshold(mut self, threshold: Bytes) -> Self {
         for class in &mut self.topology.classes {
@@ -135,7 +135,7 @@ impl Setup {
         self
     }
 
-    /// The same run with parameters of its only algorithm changed.
+    /// This run with parameters of its only algorithm changed.
     ///
     /// # Errors
     /// As [`build_for`].
@@ -144,7 +144,7 @@ impl Setup {
         self.with_parameters(&label, changes, &[])
     }
 
-    /// Refuses what the reader would refuse.
+    /// Returns the errors that the reader would report.
     fn check_again(&self) -> Result<(), String> {
         let source = Source { name: self.name.clone(), text: self.to_toml() };
         let no_testbed = |name: &str| Err(format!("there is no testbed `{name}` here"));

@@ -22,7 +22,7 @@ const FIRST_STOP_WINDOWS: u64 = 16;
 /// The first stop comes no sooner than this part of the measured phase. deviation: no source.
 const FIRST_STOP_SHARE: u64 = 1_000;
 
-/// What ended the drain.
+/// Reason for the end of the drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrainEnd {
     /// Every op that is waited for has ended.
