@@ -14,8 +14,8 @@ const MIN_CONTAINED: usize = 3;
 
 /// Returns the end of a message about a word that is not one of `names`.
 ///
-/// That is `; did you mean ...?` with the most similar name, or with at most five names that contain
-/// the word. If no name is similar, it is the list of all names if that is short, and otherwise the
+/// That is `; did you mean ...?` with the names nearest to the word, or with names that contain it,
+/// at most five. If no name is similar, it is the list of all names if that is short, and otherwise the
 /// five nearest with the number of all.
 #[must_use]
 pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -37,15 +37,21 @@ pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) 
     }
 }
 
-/// The names that a word may have been meant to be, quoted and joined by "or": the nearest one, or
-/// if none is near, at most five that contain the word, the shortest first.
+/// Returns the names that a word may have been meant to be, quoted and joined by "or".
+///
+/// These are the nearest names, if they are near. Otherwise they are the names that contain the word,
+/// the shortest first. At most five are returned.
 #[must_use]
 pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
-    let near = names.clone().map(|name| (edit_distance(word, name), name)).min();
-    if let Some((distance, name)) = near
-        && distance <= 1 + word.len() / 4
-    {
-        return Some(format!("`{name}`"));
+    let mut near: Vec<(usize, &str)> = names
+        .clone()
+        .map(|name| (edit_distance(word, name), name))
+        .filter(|&(distance, _)| distance <= 1 + word.len() / 4)
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    if let Some(&(nearest, _)) = near.first() {
+        return alternatives(near.iter().filter(|&&(distance, _)| distance == nearest));
     }
     let mut containing: Vec<(usize, &str)> = names
         .filter(|name| word.len() >= MIN_CONTAINED && contains(name, word))
@@ -53,8 +59,12 @@ pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> 
         .collect();
     containing.sort_unstable();
     containing.dedup();
-    let found: Vec<String> =
-        containing.iter().take(CANDIDATES).map(|(_, name)| format!("`{name}`")).collect();
+    alternatives(containing.iter())
+}
+
+/// Returns the first five names, quoted and joined by "or"; `None` if there is none.
+fn alternatives<'a>(ranked: impl Iterator<Item = &'a (usize, &'a str)>) -> Option<String> {
+    let found: Vec<String> = ranked.take(CANDIDATES).map(|(_, name)| format!("`{name}`")).collect();
     let (last, rest) = found.split_last()?;
     Some(match rest {
         [] => last.clone(),
