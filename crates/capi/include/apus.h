@@ -51,7 +51,7 @@ typedef enum apus_status {
     APUS_UNKNOWN = 19,      /* completion: it may have been applied in part or whole */
     APUS_CIPHER_REFUSED = 20, /* connect: the peer does not take the cipher of this side */
     APUS_OTHER_MODE = 21,   /* connect: no answer; one side is insecure and the other has keys */
-    APUS_NOBODY_LISTENS = 22, /* connect: no answer; the peer's machine says that the port is closed */
+    APUS_PORT_CLOSED = 22,  /* connect: no answer; the peer's machine says that the port is closed */
     APUS_NO_ROUTE = 23      /* connect: no answer; the network cannot reach the address */
 } apus_status;
 

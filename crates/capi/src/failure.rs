@@ -31,7 +31,7 @@ pub(crate) enum Status {
     Unknown = 19,
     CipherRefused = 20,
     OtherMode = 21,
-    NobodyListens = 22,
+    PortClosed = 22,
     NoRoute = 23,
 }
 
@@ -122,7 +122,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Crossed => Status::Crossed,
             ConnectError::Incompatible(_) => Status::Incompatible,
             ConnectError::OtherMode => Status::OtherMode,
-            ConnectError::NobodyListens => Status::NobodyListens,
+            ConnectError::PortClosed => Status::PortClosed,
             ConnectError::NoRoute => Status::NoRoute,
             ConnectError::Family { .. } => Status::Invalid,
             ConnectError::Stopped | ConnectError::EngineFailed => Status::Stopped,
@@ -261,7 +261,7 @@ mod tests {
             Status::Unknown,
             Status::CipherRefused,
             Status::OtherMode,
-            Status::NobodyListens,
+            Status::PortClosed,
             Status::NoRoute,
         ];
         let reasons =

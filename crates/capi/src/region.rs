@@ -11,8 +11,9 @@ use crate::failure::{Failure, Status, call};
 use crate::host::{Shared, apus_host};
 use crate::pointer::{Foreign, get, hand_out, take_back};
 
-/// Time that answers to peers' reads have to end before they are given up. deviation: no source; a thousand
-/// round trips of a datacenter.
+/// Time that answers to peers' reads have to end before they are given up. deviation: no source; rationale: thousands of
+/// round trips of a datacenter, so that only a peer that no longer acknowledges loses its answers, and short enough for
+/// a caller that waits. The speed of this machine does not matter: the answers wait for the peer.
 const GRACE: Duration = Duration::from_secs(1);
 /// Between two looks at whether a region is free.
 const LOOK: Duration = Duration::from_micros(100);

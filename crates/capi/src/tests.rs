@@ -199,6 +199,30 @@ fn receive(connection: *mut apus_connection, capacity: usize, timeout_ns: u64) -
     (status, length)
 }
 
+/// Sends a message and waits for its end.
+fn send(host: *mut apus_host, connection: *mut apus_connection, bytes: &[u8]) {
+    let mut queue = null_mut();
+    // SAFETY: handles, an op, bytes that outlive it, and room for what is made.
+    unsafe {
+        ok(apus_queue_create(host, 1, &raw mut queue));
+        let op = Op::to(queue);
+        ok(apus_send(connection, &raw const op, bytes.as_ptr().cast(), bytes.len(), null_mut()));
+        let mut ended = [Completion::default()];
+        let mut count = 0;
+        ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
+        ok(ended[0].status);
+        apus_queue_free(queue);
+    }
+}
+
+fn free(connections: [*mut apus_connection; 2], hosts: [*mut apus_host; 2]) {
+    // SAFETY: handles that no other thread uses any more.
+    unsafe {
+        connections.into_iter().for_each(|connection| apus_connection_free(connection));
+        hosts.into_iter().for_each(|host| apus_host_free(host));
+    }
+}
+
 #[test]
 fn a_call_that_receives_does_not_wait_for_another_one() {
     let (client, server) = (host(&[]), host(&[]));
@@ -220,55 +244,23 @@ fn a_call_that_receives_does_not_wait_for_another_one() {
             thread::sleep(Duration::from_millis(1));
         }
     });
-    let mut queue = null_mut();
-    // SAFETY: handles, an op, bytes that outlive it, and room for what is made.
-    unsafe {
-        ok(apus_queue_create(server, 4, &raw mut queue));
-        let op = Op::to(queue);
-        ok(apus_send(there, &raw const op, [5u8; 10].as_ptr().cast(), 10, null_mut()));
-        let mut ended = [Completion::default()];
-        let mut count = 0;
-        ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
-    }
+    send(server, there, &[5; 10]);
     let received = told.recv_timeout(PATIENCE).expect("the message");
     assert_eq!(received, (Status::Ok as i32, 10));
-    // SAFETY: handles, used by nobody else any more.
-    unsafe {
-        apus_queue_free(queue);
-        apus_connection_free(here);
-        apus_connection_free(there);
-        apus_host_free(client);
-        apus_host_free(server);
-    }
+    free([here, there], [client, server]);
 }
 
 #[test]
 fn a_message_that_does_not_fit_stays_for_a_call_that_waits_already() {
     let (client, server) = (host(&[]), host(&[]));
     let [here, there] = connect(client, server);
-    let mut queue = null_mut();
-    // SAFETY: handles, an op, bytes that outlive it, and room for what is made.
-    unsafe {
-        ok(apus_queue_create(server, 4, &raw mut queue));
-        let op = Op::to(queue);
-        ok(apus_send(there, &raw const op, [5u8; 10].as_ptr().cast(), 10, null_mut()));
-        let mut ended = [Completion::default()];
-        let mut count = 0;
-        ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
-    }
+    send(server, there, &[5; 10]);
     assert_eq!(receive(here, 3, FOREVER), (Status::TooSmall as i32, 10));
     assert_eq!(receive(here, 9, FOREVER), (Status::TooSmall as i32, 10));
     let shared = Shared(here);
     let received = ends("a call that takes it", move || receive(shared.get(), 10, FOREVER));
     assert_eq!(received, (Status::Ok as i32, 10));
-    // SAFETY: handles, used by nobody else any more.
-    unsafe {
-        apus_queue_free(queue);
-        apus_connection_free(here);
-        apus_connection_free(there);
-        apus_host_free(client);
-        apus_host_free(server);
-    }
+    free([here, there], [client, server]);
 }
 
 #[test]
@@ -292,11 +284,8 @@ fn an_address_beyond_2_to_the_64_is_invalid() {
         }
         ok(apus_close(here));
         apus_queue_free(queue);
-        apus_connection_free(here);
-        apus_connection_free(there);
-        apus_host_free(client);
-        apus_host_free(server);
     }
+    free([here, there], [client, server]);
 }
 
 #[test]
@@ -333,9 +322,6 @@ fn freeing_a_region_ends_though_a_peer_takes_no_answers() {
         let Completion { status, reason, .. } = ended[0];
         assert_eq!((status, reason), (Status::Unknown as i32, 3), "it was withdrawn");
         apus_queue_free(queue);
-        apus_connection_free(here);
-        apus_connection_free(there);
-        apus_host_free(client);
-        apus_host_free(server);
     }
+    free([here, there], [client, server]);
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::connection::Connection;
 
-/// The engines' side: bounded by places, of which a connection takes one when its peer asks for it. So a peer
-/// is told at once that there is no room, and never that it is connected where there is none.
+/// The engines' side. A connection takes a place when its peer requests it. So a peer without a place is refused at once
+/// and is never told that it is connected.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     sender: async_channel::Sender<Unaccepted>,
@@ -23,10 +23,9 @@ pub(crate) struct Unaccepted {
     _place: Place,
 }
 
-/// Returns a backlog of at most `limit` connections, those being opened included, and where the application
-/// takes them.
+/// Returns a backlog of at most `limit` connections, including those being opened, and the application's end of it.
 pub(crate) fn backlog(limit: u32) -> (Backlog, async_channel::Receiver<Unaccepted>) {
-    // Places bound it.
+    // The places bound it.
     let (sender, receiver) = async_channel::unbounded();
     (Backlog { sender, taken: Arc::default(), limit }, receiver)
 }
@@ -35,7 +34,7 @@ impl Backlog {
     /// Takes a place, if one is free.
     pub(crate) fn reserve(&self) -> Option<Place> {
         let place = Place(Arc::clone(&self.taken));
-        // Dropping it gives the place back.
+        // If none is free, dropping the place subtracts it again.
         (self.taken.fetch_add(1, Ordering::AcqRel) < self.limit).then_some(place)
     }
 

@@ -13,8 +13,9 @@ use crate::sys::{Departure, Meta};
 /// How often the clocks are compared. deviation: App. A says "periodic"; a pair of readings errs by some
 /// 100 ns here, which over a second is 0.1 ppm.
 const READING_PERIOD: Span = Span::from_secs(1);
-/// Pairs of readings of which the best one counts: a thread that loses its core between two readings of a pair makes
-/// that pair wrong by as long as it was gone. deviation: no source; two such losses in a row would be needed.
+/// Pairs of readings per comparison, of which the fastest counts. A thread that loses its core between the readings of a
+/// pair makes that pair wrong by the time without a core. deviation: no source; rationale: the thread would have to lose
+/// its core three times within a microsecond.
 const PAIRS: u32 = 3;
 
 /// A timestamp further back than this is not believed: the clock was set. deviation: no source; longer than
@@ -66,8 +67,8 @@ fn nanoseconds(time: Timespec) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// A reading of a foreign clock with the reading of the monotonic clock that belongs to it, in nanoseconds: of a few
-/// pairs the one that was read fastest. The pair is wrong by at most half of the time that it took to read.
+/// Returns a reading of a foreign clock and the time of the monotonic clock at which it was read, in nanoseconds: the
+/// pair that took least time of [`PAIRS`]. It errs by at most half of that time.
 fn pair<E>(read: impl Fn() -> Result<i128, E>, host: impl Fn() -> u64) -> Result<(i128, u64), E> {
     let mut best: Option<(u64, i128, u64)> = None;
     for _ in 0..PAIRS {
@@ -201,7 +202,7 @@ mod tests {
             let received = clock.received(&meta(Some(stamp)), clock.now());
             received + slack >= before && received <= after + slack
         };
-        // A thread that loses its core while it compares the clocks is off by more; not every time.
+        // A thread that loses its core during the comparison errs by more, but not in every attempt.
         assert!((0..10_000).any(|_| lies_between()), "never within {slack}");
     }
 

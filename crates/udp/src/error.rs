@@ -23,17 +23,16 @@ pub enum StartError {
 pub enum ConnectError {
     /// The engine has as many connections as its configuration allows.
     TooMany,
-    /// The peer did not answer the handshake in time: it does not run, has another key, or packets are lost.
-    /// Which it is a host tells nobody who proves no key; the peer's own application is told
+    /// The peer did not answer the handshake in time: it does not run, has another key, or packets are lost. A host does
+    /// not tell a stranger that its key is unknown, but its own application
     /// ([`Host::dropped_handshake`](crate::Host::dropped_handshake)).
     NoAnswer,
-    /// As `NoAnswer`, and the peer's machine said that nothing listens at this port. Anybody on the way can
-    /// forge that, so the time for the handshake was waited out.
-    NobodyListens,
-    /// As `NoAnswer`, and the network said that it has no way to this address.
+    /// As `NoAnswer`, and an ICMP message said that the peer's port is closed. Anyone on the path can forge that, so it
+    /// does not end the attempt early.
+    PortClosed,
+    /// As `NoAnswer`, and the network said that it has no route to this address.
     NoRoute,
-    /// As `NoAnswer`, and somebody at this address said, without proof, that one side is insecure and the other
-    /// has keys.
+    /// As `NoAnswer`, and an unproven packet from this address said that one side is insecure and the other has keys.
     OtherMode,
     /// The address is of another family (IPv4, IPv6) than the host's own.
     Family {
@@ -62,11 +61,11 @@ pub enum ConnectError {
     EngineFailed,
 }
 
-/// A handshake that a host dropped without telling its sender why, who proved no key.
+/// A handshake that a host dropped without an answer, because its sender proved no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DroppedHandshake {
-    /// Where it said to come from; nothing proves that.
+    /// Its source address, which may be forged.
     pub from: SocketAddr,
     /// What was wrong with it.
     pub fault: HandshakeFault,
@@ -192,17 +191,17 @@ impl fmt::Display for ConnectError {
                 "no answer from the peer; check the address, that it is running, and that both sides use the \
                  same key (a host logs attempts under another key, and does not answer them)",
             ),
-            Self::NobodyListens => f.write_str(
-                "no answer from the peer: its machine says that nothing listens at this port; check the \
-                 address, and that the peer is running",
+            Self::PortClosed => f.write_str(
+                "no answer from the peer: its machine says that the port is closed; check the address, and \
+                 that the peer is running",
             ),
             Self::NoRoute => f.write_str(
                 "no answer from the peer: the network says that it cannot reach this address; check the \
                  address and the routes",
             ),
             Self::OtherMode => f.write_str(
-                "no session: one side is insecure and the other has keys (somebody at the peer's address \
-                 said so, without proof); give both the same key file",
+                "no session: one side is insecure and the other has keys (an unproven packet from the peer's \
+                 address said so); give both the same key file",
             ),
             Self::Family { peer, own } => write!(
                 f,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use crate::backlog::{Unaccepted, backlog};
@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing};
 use crate::stats::Stats;
+use crate::sys::Socket;
 
 /// How long a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
@@ -25,7 +26,10 @@ const SPIN_OF_APPLICATIONS: Duration = Duration::from_micros(200);
 /// This process's end of the transport. Dropping it ends every connection.
 pub struct Host {
     engines: Vec<Arc<EngineShared>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// One per engine; see [`Engine::end`] for what a thread returns.
+    threads: Mutex<Vec<JoinHandle<Option<Socket>>>>,
+    /// The ids of these threads.
+    thread_ids: Vec<ThreadId>,
     regions: Arc<Regions>,
     accepted: async_channel::Receiver<Unaccepted>,
     driver: Driver,
@@ -41,9 +45,7 @@ impl Host {
     /// An impossible setting, an address that cannot be bound, or a system that lacks what is needed.
     pub fn start(config: Config) -> Result<Self, StartError> {
         config.check()?;
-        let regions = Arc::new(
-            Regions::new(config.engines).map_err(|e| StartError::System("open /dev/urandom", e))?,
-        );
+        let regions = Arc::new(Regions::new(config.engines));
         let siblings = Arc::new(Siblings::default());
         let (backlog, accepted) = backlog(config.max_unaccepted);
         let mut address = config.bind;
@@ -65,6 +67,7 @@ impl Host {
         let mut host = Self {
             engines: shared,
             threads: Mutex::default(),
+            thread_ids: Vec::new(),
             regions,
             accepted,
             driver: Driver::Threads { spin },
@@ -90,8 +93,12 @@ impl Host {
             engine.set_spin(*spin);
             let thread = std::thread::Builder::new()
                 .name(format!("apus-{index}"))
-                .spawn(move || engine.run())
+                .spawn(move || {
+                    engine.run();
+                    engine.end()
+                })
                 .map_err(|e| StartError::System("start a thread", e))?;
+            self.thread_ids.push(thread.thread().id());
             self.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(())
@@ -194,7 +201,7 @@ impl Host {
     fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Asked {
         let (reply, receiver) = oneshot::channel();
         let first = self.next.fetch_add(1, Ordering::Relaxed);
-        // One that has failed asks nobody.
+        // An engine that has failed opens no connections.
         let in_turn = (0..self.engines.len()).map(|i| first.wrapping_add(i) % self.engines.len());
         let engine = in_turn.clone().find(|&engine| !self.engines[engine].has_failed());
         let engine = &self.engines[engine.unwrap_or(first % self.engines.len())];
@@ -202,7 +209,7 @@ impl Host {
         receiver
     }
 
-    /// Why nothing comes any more.
+    /// Why waits end without a result.
     fn stopped(&self) -> ConnectError {
         let failed = self.engines.iter().any(|engine| engine.has_failed());
         if failed { ConnectError::EngineFailed } else { ConnectError::Stopped }
@@ -250,15 +257,15 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the oldest note of a handshake that was dropped without telling its sender why, for a log. At most
-    /// 64 wait per engine, and 100 a second are noted, so that a flood cannot fill the log or the memory; the
-    /// counters of [`Host::stats`] have all.
+    /// Takes the oldest note of a handshake that was dropped without telling its sender why, for a log. An engine keeps
+    /// at most 64 notes and makes at most 100 a second, so that a flood fills neither the log nor the memory. The
+    /// counters of [`Host::stats`] count all of them.
     pub fn dropped_handshake(&self) -> Option<DroppedHandshake> {
         self.engines.iter().find_map(|engine| engine.dropped_handshake())
     }
 
-    /// Ends every connection, which peers are told, and then every wait, as dropping the host does. May be called
-    /// from any thread; returns when it is done.
+    /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. May be called from any
+    /// thread. Returns when the engines have ended; called by application code that an engine runs, returns at once.
     pub fn stop(&self) {
         for engine in &self.engines {
             engine.stop();
@@ -269,14 +276,15 @@ impl Host {
         if let Driver::Inline(_) = self.driver {
             self.driver.step();
         }
+        if self.thread_ids.contains(&std::thread::current().id()) {
+            // An engine that waited for its own end, or for a caller that waits for it, would wait for ever.
+            return;
+        }
         // A second caller waits for the first.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // An engine may run application code that stops its host.
-            if thread.thread().id() != std::thread::current().id() {
-                // An engine that panicked has said so.
-                let _ = thread.join();
-            }
+            // The panic hook has reported a panic.
+            let _ = thread.join();
         }
     }
 

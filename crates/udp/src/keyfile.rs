@@ -43,10 +43,7 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
 pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
     let at =
         |what| move |error| KeyFileError { path: path.to_owned(), kind: Kind::Io(what, error) };
-    let mut secret = Zeroizing::new([0; 32]);
-    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret[..]));
-    random.map_err(at("be given a key from /dev/urandom"))?;
-    let key = SharedKey::new(*secret);
+    let key = SharedKey::generate().map_err(at("be given a random key"))?;
     let about = format!(
         "# An Apus key. Every peer that has this file can open sessions: keep it from others.\n\
          # Its public name is {}.\n",

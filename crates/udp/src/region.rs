@@ -1,7 +1,6 @@
 //! Memory that peers may read and write.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
@@ -9,6 +8,7 @@ use apus_units::prefetch_start;
 use apus_wire::{RegionKey, RejectReason};
 
 use crate::containment::contain;
+use crate::session::random;
 
 /// Bytes that a region is made of, or that a read fills.
 ///
@@ -66,14 +66,14 @@ pub(crate) struct Registered {
     length: u64,
     memory: RwLock<Box<dyn Memory>>,
     withdrawn: AtomicBool,
-    /// Answers from it that are under way are given up.
+    /// Whether answers to outstanding reads of it are given up.
     revoked: AtomicBool,
     /// One bit per engine that still sends from it.
     engines: AtomicU64,
 }
 
 impl Drop for Registered {
-    /// Whoever drops it last may be an engine.
+    /// An engine may hold the last reference.
     fn drop(&mut self) {
         let nothing: Box<dyn Memory> = Box::new(Vec::new());
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -196,22 +196,21 @@ pub(crate) struct Regions {
     pub(crate) withdrawals: AtomicU64,
     /// One bit per engine that has not ended.
     engines: AtomicU64,
-    random: File,
 }
 
 impl Regions {
-    pub(crate) fn new(engines: u32) -> io::Result<Self> {
-        Ok(Self {
+    pub(crate) fn new(engines: u32) -> Self {
+        Self {
             table: RwLock::new(Vec::new()),
             withdrawals: AtomicU64::new(0),
             engines: AtomicU64::new(u64::MAX >> (64 - engines)),
-            random: File::open("/dev/urandom")?,
-        })
+        }
     }
 
     fn register(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Arc<Registered>> {
-        let mut secret = [0; 8];
-        (&self.random).read_exact(&mut secret)?;
+        let random = random::system()?;
+        let [a, b, c, d, e, f, g, h, ..] = *random;
+        let secret = [a, b, c, d, e, f, g, h];
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let place = match table.iter().position(Option::is_none) {
             Some(place) => place,
@@ -345,19 +344,20 @@ impl Region {
         self.registered.key
     }
 
-    /// Looks at its bytes, which stay as they are meanwhile. Peers go on reading them, but an engine that
-    /// receives a write to the region waits, and does nothing else while it waits: not even for other regions or
-    /// connections. So be brief, and never wait here for an op of the same host.
+    /// Calls `look` with its bytes, which do not change during the call. Peers can still read them, but an engine that
+    /// receives a write to the region waits. An engine that waits does nothing else, not even for other regions or
+    /// connections. So be brief, and never wait in `look` for an op of the same host.
     ///
-    /// A write of a peer is not atomic: its packets are stored one by one, or as many as came as one (up to
-    /// 64 kB), and this may see any of them without the others.
+    /// A write of a peer is not atomic. Its packets are stored one by one, or as aggregates of up to 64 kB, and `look`
+    /// may see any of them without the rest.
     pub fn read<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
         look(memory.bytes())
     }
 
-    /// Changes its bytes. An engine that receives a read or write of the region waits, as in [`Region::read`].
-    /// A read of a peer is not atomic either: each of its packets has the bytes of its own time.
+    /// Calls `change` with its bytes. An engine that receives a read or write of the region waits, as in
+    /// [`Region::read`]. A read of a peer is not atomic: each packet of the answer has the bytes of the time at which
+    /// it was sent.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
         change(memory.bytes_mut())
@@ -374,8 +374,8 @@ impl Region {
         }
     }
 
-    /// Withdraws it, and gives up answers to reads that are under way: these reads end at the peers as unknown,
-    /// because of the withdrawal. So a peer that does not take its answers cannot hold the memory.
+    /// Withdraws it and gives up the answers to outstanding reads. These reads end at the peers as unknown, with
+    /// [`Cause::Withdrawn`](crate::Cause::Withdrawn). So a peer that acknowledges no answers cannot hold the memory.
     pub fn revoke(&self) {
         self.withdraw();
         if !self.registered.revoked.swap(true, Ordering::AcqRel) {
@@ -383,8 +383,8 @@ impl Region {
         }
     }
 
-    /// Whether it was withdrawn and no engine uses its memory any more. Engines that sleep find out that a region
-    /// was withdrawn when they wake ([`Host::look`](crate::Host::look)).
+    /// Returns `true` if it was withdrawn and no engine uses its memory any more. An engine that sleeps notices the
+    /// withdrawal when it wakes ([`Host::look`](crate::Host::look)).
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.registered.withdrawn.load(Ordering::Acquire)
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn stores_hold_one_region_at_a_time_and_only_until_it_is_released() {
-        let regions = Arc::new(Regions::new(1).expect("randomness"));
+        let regions = Arc::new(Regions::new(1));
         let region = || Region::new(&regions, Box::new(vec![0u8; 4]), Access::Write).expect("room");
         let (likely, other) = (region(), region());
         let free = |region: &Region| region.registered.memory.try_write().is_ok();
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_region_that_an_engine_keeps_is_refused_once_it_is_withdrawn_and_goes_when_it_is_let_go() {
-        let regions = Arc::new(Regions::new(1).expect("randomness"));
+        let regions = Arc::new(Regions::new(1));
         let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
         let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
         let (key, mut last) = (region.key(), LastRegion::default());

@@ -6,7 +6,6 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use apus_cc::registry::build;
 use apus_udp::session::{KeyRing, SharedKey};
@@ -17,18 +16,7 @@ use apus_udp::{
 use apus_units::Span;
 use support::hand::Hand;
 use support::pair::{Pair, TOO_MANY, submit};
-use support::{HYBRID, PATIENCE, config, host, pattern, steady};
-
-/// Drives inline hosts until something is so.
-fn drive(hosts: &[&Host], what: &str, mut done: impl FnMut() -> bool) {
-    let from = Instant::now();
-    while !done() {
-        assert!(from.elapsed() < PATIENCE, "it does not happen: {what}");
-        for host in hosts {
-            host.drive();
-        }
-    }
-}
+use support::{HYBRID, config, drive, host, pattern, steady};
 
 /// Packets of 1500 B, a constant window of `packets`, no timeout of the transport within a test.
 fn window(config: &mut Config, packets: &str) {
@@ -188,7 +176,7 @@ fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connectio
 }
 
 #[test]
-fn of_peers_that_connect_at_once_those_are_connected_that_the_host_keeps() {
+fn connect_returns_ok_to_as_many_peers_as_the_host_has_room_for() {
     const ROOM: usize = 3;
     let server = host({
         let mut config = config(Mode::Inline);
@@ -237,7 +225,7 @@ fn of_peers_that_connect_at_once_those_are_connected_that_the_host_keeps() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_a_connection_is_named_here_or_at_the_peer() {
+fn a_failed_connect_names_the_reason_here_or_at_the_peer() {
     let short = |keys: Option<KeyRing>| {
         let mut config = config(HYBRID);
         config.keys = keys.unwrap_or(config.keys);
@@ -247,7 +235,7 @@ fn what_stands_in_the_way_of_a_connection_is_named_here_or_at_the_peer() {
     let client = short(None);
     let closed = std::net::UdpSocket::bind(support::any()).and_then(|s| s.local_addr());
     let closed = closed.expect("a port that is free");
-    assert_eq!(client.connect(closed).err(), Some(ConnectError::NobodyListens));
+    assert_eq!(client.connect(closed).err(), Some(ConnectError::PortClosed));
     let silent = std::net::UdpSocket::bind(support::any()).expect("a socket");
     let address = silent.local_addr().expect("bound");
     assert_eq!(client.connect(address).err(), Some(ConnectError::NoAnswer));

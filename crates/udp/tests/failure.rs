@@ -1,42 +1,30 @@
-//! Application code that panics in an engine's thread, and ops that no packet can express: everything that
-//! waits ends, with a reason that is true.
+//! Application code that panics or stops its host in an engine's thread, and ops that no packet can express: every wait
+//! ends, with the true reason.
 
 mod support;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apus_udp::{
-    Access, Bytes, Cause, ConnectError, Connection, End, Host, Memory, Mode, OpError, Refusal,
-    RegionKey, Request, SubmitError, async_channel,
+    Access, Bytes, Cause, Config, ConnectError, Connection, End, Host, Memory, Mode, OpError,
+    Refusal, RegionKey, Request, SubmitError, async_channel,
 };
-use support::{HYBRID, config, host, pattern};
+use support::{HYBRID, PATIENCE, config, drive, host, pattern};
 
-/// Long against anything on a loopback interface.
-const PATIENCE: Duration = Duration::from_secs(60);
 const MODES: [Mode; 4] = [HYBRID, Mode::Spinning, Mode::Blocking, Mode::Inline];
-
-/// Waits until something is so; drives the hosts that have no threads.
-fn until(hosts: &[&Host], what: &str, mut done: impl FnMut() -> bool) {
-    let from = Instant::now();
-    while !done() {
-        assert!(from.elapsed() < PATIENCE, "it does not happen: {what}");
-        hosts.iter().for_each(|host| _ = host.drive());
-        thread::yield_now();
-    }
-}
 
 /// A future's value, with the hosts driven meanwhile.
 fn finish<T>(hosts: &[&Host], what: &str, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     let mut value = None;
-    until(hosts, what, || match future.as_mut().poll(&mut context) {
+    drive(hosts, what, || match future.as_mut().poll(&mut context) {
         Poll::Ready(ready) => {
             value = Some(ready);
             true
@@ -117,7 +105,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
         armed.store(true, Ordering::Relaxed);
         let writing = there.submit(Request::write(mine, 0, vec![1; 100])).expect("room");
 
-        until(&[&here], "its end", || connection.ended().is_some());
+        drive(&[&here], "its end", || connection.ended().is_some());
         assert_eq!(connection.ended(), Some(End::EngineFailed), "{mode:?}");
         let failed = OpError::Unknown(Cause::Ended(End::EngineFailed));
         for op in ops {
@@ -143,7 +131,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
         ours.withdraw();
         assert!(ours.is_free(), "no engine uses it any more");
         // The peer is told, and learns what its own write may have done.
-        until(&[], "the peer hears of it", || there.ended() == Some(End::ClosedByPeer));
+        drive(&[], "the peer hears of it", || there.ended() == Some(End::ClosedByPeer));
         let end = writing.wait().err();
         assert_eq!(end, Some(OpError::Unknown(Cause::Ended(End::ClosedByPeer))));
     }
@@ -178,7 +166,7 @@ fn no_op_claims_not_to_have_been_sent_whose_bytes_are_at_the_peer() {
         let read = Request::read_into(region.key(), 0, Box::new(target));
         let trapped = connection.submit(read).expect("room");
         armed.store(true, Ordering::Relaxed);
-        until(&[&here], "its end", || connection.ended().is_some());
+        drive(&[&here], "its end", || connection.ended().is_some());
         let failed = Some(OpError::Unknown(Cause::Ended(End::EngineFailed)));
         assert_eq!(trapped.wait().err(), failed);
         for (i, op) in ops.into_iter().enumerate() {
@@ -232,7 +220,7 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
         let mut accepting = pin!(here.accept_async());
         assert!(accepting.as_mut().poll(&mut context).is_pending());
         there.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
-        until(&[], "a waker is called", || wakes() >= 1);
+        drive(&[], "a waker is called", || wakes() >= 1);
         let message = finish(&[], "the message", receiving).expect("it is there");
         assert_eq!(message.bytes[..], [1]);
 
@@ -244,7 +232,7 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
         assert!(waits_for_queue.as_mut().poll(&mut context).is_pending());
         let read = Request::read(region.key(), 0, 4096);
         connection.submit_queued(0, read, &queue, 7).expect("room");
-        until(&[], "the queue's waker is called", || wakes() > before);
+        drive(&[], "the queue's waker is called", || wakes() > before);
         assert_eq!(ends.try_recv().expect("an end").user, 7);
         std::mem::forget(waits_for_queue);
 
@@ -339,4 +327,75 @@ fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost()
     finish(&[&inline], "the close", second.close_async());
     connection.close();
     drop(here);
+}
+
+#[test]
+fn failed_engine_of_three_leaves_connections_of_the_others_open() {
+    let server = host(Config { engines: 3, ..config(Mode::Blocking) });
+    let armed = Arc::new(AtomicBool::new(false));
+    let trap = host_region(&server, &armed);
+    let connections = || server.stats().map(|stats| stats.connections.load(Ordering::Relaxed));
+    // The kernel divides the clients among the engines.
+    let mut clients = Vec::new();
+    while clients.len() < 12 || connections().any(|count| count == 0) {
+        let client = host(config(Mode::Blocking));
+        let here = client.connect(server.local_addr()).expect("connect");
+        let there = server.accept().expect("a client");
+        clients.push((client, here, there));
+    }
+    armed.store(true, Ordering::Relaxed);
+    let write = clients[0].1.submit(Request::write(trap, 0, vec![1; 100])).expect("room");
+    drive(&[], "the engine has failed", || connections().any(|count| count == 0));
+    assert!(write.wait().is_err());
+    let (failed, open): (Vec<_>, Vec<_>) =
+        clients.iter().partition(|(_, _, there)| there.ended().is_some());
+    assert!(failed.iter().all(|(_, _, there)| there.ended() == Some(End::EngineFailed)));
+    assert_eq!(open.len() as u64, connections().sum::<u64>());
+    for (_, here, there) in &open {
+        here.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
+        assert_eq!(there.receive().expect("a message").bytes[..], [1]);
+    }
+}
+
+/// Memory that stops its host, a while after it was written to.
+struct Stops {
+    bytes: Vec<u8>,
+    host: Arc<OnceLock<Arc<Host>>>,
+    written: mpsc::Sender<()>,
+}
+
+impl Memory for Stops {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.written.send(()).expect("the test waits for it");
+        // Time for the test's own call, which waits for this engine.
+        thread::sleep(Duration::from_millis(200));
+        self.host.get().expect("it is set").stop();
+        &mut self.bytes
+    }
+}
+
+#[test]
+fn host_stopped_by_application_code_in_its_engine_and_by_another_thread_stops() {
+    let (here, peer) = (Arc::new(host(config(HYBRID))), host(config(HYBRID)));
+    let (tell, written) = mpsc::channel();
+    let slot = Arc::new(OnceLock::new());
+    let memory = Stops { bytes: vec![0; 100], host: Arc::clone(&slot), written: tell };
+    let region = here.register_memory(Box::new(memory), Access::Write).expect("memory");
+    assert!(slot.set(Arc::clone(&here)).is_ok());
+    let connection = peer.connect(here.local_addr()).expect("connect");
+    let _there = here.accept().expect("a peer");
+    let _write = connection.submit(Request::write(region.key(), 0, vec![1; 100])).expect("room");
+    written.recv_timeout(PATIENCE).expect("the write arrives");
+    let (tell, stopped) = mpsc::channel();
+    let stopping = Arc::clone(&here);
+    thread::spawn(move || {
+        stopping.stop();
+        tell.send(())
+    });
+    stopped.recv_timeout(PATIENCE).expect("both calls return");
+    assert_eq!(here.accept().err(), Some(ConnectError::Stopped));
 }

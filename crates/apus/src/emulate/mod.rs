@@ -161,11 +161,9 @@ impl Run {
 
 /// The line of a key file, for this run alone.
 fn key() -> Result<String, Failure> {
-    let mut secret = [0; 32];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
-    read.map_err(|error| Failure::Run(format!("/dev/urandom: {error}")))?;
-    let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("apus-key-1 {digits}"))
+    let key = apus_udp::session::SharedKey::generate()
+        .map_err(|e| Failure::Run(format!("a random key: {e}")))?;
+    Ok(key.to_line().to_string())
 }
 
 /// Runs a network in namespaces of its own, which end with this process or on Ctrl-C.

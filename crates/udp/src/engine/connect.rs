@@ -10,7 +10,7 @@ use apus_units::{FlowId, Time};
 
 use super::path::{Path, first_mtu, full_packets};
 use super::siblings::Asked;
-use super::unanswered::Asking;
+use super::unanswered::ReachProbes;
 use super::{Engine, Owner};
 use crate::backlog::Place;
 use crate::config::CLASSES;
@@ -46,8 +46,8 @@ pub(super) struct Connection {
     pub(super) under_way: u32,
     /// Who asked for it, until they know.
     pub(super) asked: Option<Asked>,
-    /// Whether anything listens at its address, while an answer is waited for.
-    pub(super) asking: Option<Asking>,
+    /// While an answer is awaited.
+    pub(super) reach_probes: Option<ReachProbes>,
     /// Its place among those that the application has not accepted, until it is connected.
     place: Option<Place>,
     /// Whether it is to close when its ops have ended, and who waits for that.
@@ -69,7 +69,7 @@ impl Engine {
                     connection.asked =
                         Some(Asked::new(&self.siblings, (peer, self.index), key, reply));
                     let first = now + self.config.session.retry;
-                    connection.asking = Some(Asking::new(first));
+                    connection.reach_probes = Some(ReachProbes::new(first));
                     self.next_probe = self.next_probe.min(first);
                 }
             }
@@ -110,7 +110,7 @@ impl Engine {
             );
             ConnectError::Incompatible(what)
         });
-        // The session stays with the source address that is right now.
+        // The session keeps this source address, even if the route changes.
         let peer = Peer { address: peer, local: self.socket.source_to(peer) };
         let session = hello.and_then(|hello| {
             self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
@@ -182,7 +182,7 @@ impl Engine {
             path: None,
             under_way: 0,
             asked: None,
-            asking: None,
+            reach_probes: None,
             place: None,
             closing: None,
         };
@@ -255,7 +255,7 @@ impl Engine {
         let mtu = self.path_mtu(peer).min(u32::from(hello.max_mtu));
         if let Some(connection) = self.connections.get_mut(session.index()) {
             connection.path = Some(Path::new(now, mtu));
-            connection.asking = None;
+            connection.reach_probes = None;
         }
         self.apply_path(session);
         self.next_probe = now;
@@ -286,7 +286,7 @@ impl Engine {
         let (asked, place) = (connection.asked.take(), connection.place.take());
         let Some(driver) = driver else { return };
         let handle = Handle::new(shared, messages, driver);
-        // If nobody takes it, dropping it closes it.
+        // A handle that is not taken is dropped, which closes the connection.
         match (asked, place) {
             (Some(asked), _) => asked.tell(Ok(handle)),
             (None, Some(place)) => self.backlog.put(handle, place),
@@ -308,7 +308,7 @@ impl Engine {
             && connection.session == session
             && let Some(asked) = connection.asked.take()
         {
-            let asking = connection.asking.take();
+            let probes = connection.reach_probes.take();
             asked.tell(Err(match reason {
                 SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
                 SessionEnd::PeerFull => ConnectError::PeerFull,
@@ -318,7 +318,7 @@ impl Engine {
                 SessionEnd::Crossed => ConnectError::Crossed,
                 SessionEnd::KeyWithdrawn => ConnectError::NoKey,
                 SessionEnd::OtherMode => ConnectError::OtherMode,
-                _ => asking.map_or(ConnectError::NoAnswer, Asking::verdict),
+                _ => probes.map_or(ConnectError::NoAnswer, ReachProbes::verdict),
             }));
         }
         let end = match reason {

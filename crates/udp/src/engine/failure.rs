@@ -1,5 +1,4 @@
-//! The end of an engine by a panic: nothing that waits for it may wait for ever, and no op may claim more than
-//! is certain.
+//! The end of an engine by a panic. Every wait for it ends, and no op reports more than is certain.
 
 use std::mem;
 
@@ -12,15 +11,15 @@ use crate::containment::contain;
 use crate::error::{Cause, ConnectError, End, OpError};
 use crate::session::SessionId;
 
-/// How ops end that the engine had.
+/// The end of the ops that a failed engine had.
 const UNKNOWN: OpError = OpError::Unknown(Cause::Ended(End::EngineFailed));
 
 impl Engine {
-    /// Ends everything after a panic. What the transport holds may contradict itself, so nothing of it is used:
-    /// all ops end as unknown, all connections as [`End::EngineFailed`], and all that wait are woken.
+    /// Ends everything after a panic. The state of the transport may be inconsistent, so it is not used: all ops end as
+    /// unknown, all connections as [`End::EngineFailed`], and all waits end.
     #[cold]
     pub(super) fn fail(&mut self) {
-        // From here on ops that are dropped say the same.
+        // Ops that are dropped from now on end as unknown too.
         self.shared.fail();
         for shared in self.connections.values().filter_map(|c| c.shared.as_ref()) {
             // It may have ended before.

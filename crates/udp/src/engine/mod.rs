@@ -3,7 +3,7 @@
 //! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
 //! loop. What it calls lies in the files of this folder: `submit` (from applications), `poll` (of the
 //! socket) and `receive` (what came), `connect` (sessions that come and go) and `path` (their MTU), `unanswered`
-//! (connections that do not come about), `places` (connections by index), `siblings` (other engines of the host),
+//! (attempts to connect that fail), `places` (connections by index), `siblings` (other engines of the host),
 //! `send` (to the sockets), `unsendable` (packets that cannot be built), `departures` (when packets left),
 //! `held_off` (whether timers may run), `shared` (what applications see of it), `failure` (its end by a panic).
 
@@ -230,6 +230,12 @@ impl Engine {
         if contain(|| self.work()).is_none() {
             self.fail();
         }
+    }
+
+    /// Ends the engine. Returns its socket if other engines share the port: while it is open, the kernel divides peers
+    /// among the engines as before, so that an engine that fails ends no connection of another.
+    pub(crate) fn end(self) -> Option<Socket> {
+        (self.config.engines > 1).then_some(self.socket)
     }
 
     fn work(&mut self) {

@@ -412,8 +412,8 @@ impl Engine {
     }
 
     /// Sends the datagrams of the burst at `place` one by one, if `error` may mean that the kernel cannot split it for
-    /// this peer: a device without checksum offload refuses that (EIO, EINVAL). If single datagrams go, the peer gets
-    /// no bursts any more; if they fail as well, segmentation was not the reason. Returns whether they went.
+    /// this peer: a device without checksum offload refuses that (EIO, EINVAL). If that succeeds, the peer gets no
+    /// bursts any more. If it fails too, segmentation was not the reason. Returns whether it succeeded.
     #[cold]
     fn send_apart(&mut self, at: Time, place: usize, error: &io::Error) -> bool {
         let burst = &self.outbox.bursts[place];
@@ -428,7 +428,7 @@ impl Engine {
             let (segment, tos) = (bytes.len(), burst.tos);
             let outgoing = Outgoing { to, bytes, segment, tos, stamp: false };
             add(&self.shared.stats.send_calls, 1);
-            // Those for which there is no room now are lost; timers find out.
+            // A datagram that finds no room now is lost; a timer retransmits it.
             let sent = self.socket.send(std::iter::once(outgoing));
             sent.is_ok() || sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
         });

@@ -6,8 +6,9 @@
 //! one hands its question over. Nothing else that a stranger sends reaches another engine.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use apus_units::Time;
 
@@ -40,16 +41,21 @@ impl Siblings {
         self.questions().remove(&(peer, engine));
     }
 
-    /// The engines other than `engine` that ask for `peer` and have not been told yet where it is heard; from now on
-    /// they count as told.
+    /// Returns the engines other than `engine` that ask for `peer` and have not been told which engine hears it. From
+    /// then on they count as told.
     fn to_tell(&self, peer: SocketAddr, engine: u32) -> Vec<u32> {
         let mut questions = self.questions();
-        let open = questions.range_mut((peer, 0)..=(peer, u32::MAX));
-        let open = open.filter(|((_, by), told)| *by != engine && !**told);
-        open.map(|(&(_, by), told)| (*told = true, by).1).collect()
+        let asked = questions.range_mut((peer, 0)..=(peer, u32::MAX));
+        let mut askers = Vec::new();
+        for (&(_, asker), told) in asked.filter(|((_, asker), _)| *asker != engine) {
+            if !mem::replace(told, true) {
+                askers.push(asker);
+            }
+        }
+        askers
     }
 
-    fn questions(&self) -> std::sync::MutexGuard<'_, BTreeMap<(SocketAddr, u32), bool>> {
+    fn questions(&self) -> MutexGuard<'_, BTreeMap<(SocketAddr, u32), bool>> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,5 +1,5 @@
-//! Connections that do not come about: what this side can find out of the reason, and what it tells its own
-//! application of attempts that it did not answer.
+//! Attempts to connect that fail: what this side finds out about the reason, and what it tells its own application of
+//! the attempts of peers that it did not answer.
 
 use std::net::SocketAddr;
 
@@ -10,23 +10,23 @@ use crate::error::{ConnectError, DroppedHandshake, HandshakeFault};
 use crate::session::{Dropped, SessionId};
 use crate::sys::{Reach, Unreachable};
 
-/// Times that the network is asked whether anything listens at an address. deviation: no source; the first
-/// goes after the first wait for an answer, the last when most of the time for the handshake is over.
+/// Probes of an address that does not answer. deviation: no source; rationale: the first probe goes after the first wait
+/// for an answer, and the waits between probes grow fourfold, so that few probes cover the whole handshake.
 const PROBES: u32 = 4;
-/// Least time between two notes of dropped handshakes. deviation: no source; a hundred a second, of which an
-/// application writes the first to its log.
+/// Least time between two notes of dropped handshakes. deviation: no source; rationale: a person reads them in a log,
+/// and at 100 a second a flood costs the engine nothing.
 const NOTE_EVERY: Span = Span::from_ms(10);
 
-/// Whether anything listens where an answer is waited for.
+/// Probes of whether anything listens at an address, while an answer of it is awaited.
 #[derive(Debug)]
-pub(super) struct Asking {
-    /// When the network is asked next.
+pub(super) struct ReachProbes {
+    /// When the next probe is due.
     at: Time,
     sent: u32,
     reach: Option<Reach>,
 }
 
-impl Asking {
+impl ReachProbes {
     pub(super) fn new(at: Time) -> Self {
         Self { at, sent: 0, reach: None }
     }
@@ -34,7 +34,7 @@ impl Asking {
     /// Why there was no answer.
     pub(super) fn verdict(self) -> ConnectError {
         match self.reach.and_then(Reach::verdict) {
-            Some(Unreachable::Port) => ConnectError::NobodyListens,
+            Some(Unreachable::Port) => ConnectError::PortClosed,
             Some(Unreachable::Host) => ConnectError::NoRoute,
             None => ConnectError::NoAnswer,
         }
@@ -42,23 +42,22 @@ impl Asking {
 }
 
 impl Engine {
-    /// Asks the network whether anything listens at the address of a connection that is being opened, if it is
-    /// time.
+    /// Probes the address of a connection that is being opened, if a probe is due.
     pub(super) fn probe_reach(&mut self, now: Time, session: SessionId) {
         let local = self.shared.address;
         let retry = self.config.session.retry;
         let Some(connection) = self.connections.get_mut(session.index()) else { return };
-        let Some(asking) = &mut connection.asking else { return };
-        if asking.at <= now {
-            asking.reach = Some(Reach::probe(local, connection.peer.address));
-            asking.sent += 1;
-            let more = asking.sent < PROBES;
-            asking.at = if more { now + retry * (1u64 << (2 * asking.sent)) } else { Time::MAX };
+        let Some(probes) = &mut connection.reach_probes else { return };
+        if probes.at <= now {
+            probes.reach = Some(Reach::probe(local, connection.peer.address));
+            probes.sent += 1;
+            let more = probes.sent < PROBES;
+            probes.at = if more { now + retry * (1u64 << (2 * probes.sent)) } else { Time::MAX };
         }
-        self.next_probe = self.next_probe.min(asking.at);
+        self.next_probe = self.next_probe.min(probes.at);
     }
 
-    /// A handshake was dropped without a word to its sender: the application is told instead.
+    /// Notes for the application a handshake that was dropped without an answer to its sender.
     #[cold]
     pub(super) fn note_dropped(&mut self, now: Time, from: SocketAddr, why: Dropped) {
         let fault = match why {

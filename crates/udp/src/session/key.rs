@@ -5,10 +5,12 @@
 //! (one per client or group, so that one can be withdrawn); a client usually holds one.
 
 use std::error::Error;
-use std::fmt;
+use std::{fmt, io};
 
 use aws_lc_rs::{constant_time, hmac};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use super::random;
 
 /// Begins the line of a key; its number is the version of the format.
 const MARK: &str = "apus-key-1";
@@ -52,6 +54,14 @@ impl SharedKey {
     #[must_use]
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(secret)
+    }
+
+    /// Returns a new key from the system's generator.
+    ///
+    /// # Errors
+    /// If the system gives no randomness.
+    pub fn generate() -> io::Result<Self> {
+        Ok(Self(*random::system()?))
     }
 
     /// Returns the line of a key file that says this key. Keep it from others. It is wiped when dropped.

@@ -18,7 +18,9 @@
 //! the session is connected                           |
 //! ```
 //!
-//! The initiator counts the session as connected only once the responder has shown that it keeps it.
+//! The initiator counts the session as connected only once the responder has shown that it keeps it. A Response alone
+//! does not show that: the initiator's thread may have been descheduled so long that the responder has given up the
+//! handshake before the Response is read.
 //!
 //! Every message says what the initiator proposes to guard the session's packets with: nothing but a
 //! checksum, or a [`Cipher`]. A responder takes those of [`Config::accept_ciphers`] and refuses others by
@@ -67,7 +69,7 @@ mod packet;
 mod packet_key;
 mod peer;
 mod protect;
-mod random;
+pub(crate) mod random;
 mod rotation;
 mod state;
 mod table;

@@ -1,17 +1,27 @@
 //! Where a session table takes its randomness from.
 
+use std::io;
+
 use aws_lc_rs::hmac;
 use zeroize::Zeroizing;
 
 /// A source of random bytes.
 #[derive(Debug)]
 pub enum Randomness {
-    /// The system's generator (getrandom(2)), asked anew for each ephemeral key, cookie secret and number: what
-    /// is in memory at one time tells nothing of keys before or after.
+    /// The system's generator (getrandom(2)), asked again for each ephemeral key, cookie secret and number. So a copy of
+    /// the memory reveals no keys of earlier or later sessions.
     System,
-    /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For tests that
-    /// are repeated; whoever knows the seed knows all keys.
+    /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For repeatable tests: a
+    /// seed determines all keys.
     Seeded(Box<Seeded>),
+}
+
+/// Returns 32 bytes of the system's generator.
+pub(crate) fn system() -> io::Result<Zeroizing<[u8; 32]>> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    let given = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    // Up to 256 bytes are returned whole, without interruption by signals (getrandom(2)).
+    if given == bytes.len() { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// The state of [`Randomness::Seeded`].
@@ -28,23 +38,18 @@ impl From<[u8; 32]> for Randomness {
 }
 
 impl Randomness {
-    /// The next 32 bytes; `None` if the system has none to give.
+    /// Returns the next 32 bytes; `None` if the system's generator fails.
     pub(crate) fn bytes(&mut self) -> Option<Zeroizing<[u8; 32]>> {
-        let mut bytes = Zeroizing::new([0; 32]);
         match self {
-            // Up to 256 bytes come whole and are not interrupted (getrandom(2)).
-            Self::System => {
-                let given =
-                    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
-                given.ok().filter(|&given| given == bytes.len())?;
-            }
+            Self::System => return system().ok(),
             Self::Seeded(seeded) => {
                 let block = hmac::sign(&seeded.key, &seeded.next.to_be_bytes());
                 seeded.next += 1;
+                let mut bytes = Zeroizing::new([0; 32]);
                 bytes.copy_from_slice(block.as_ref());
+                Some(bytes)
             }
         }
-        Some(bytes)
     }
 
     pub(crate) fn u32(&mut self) -> Option<u32> {

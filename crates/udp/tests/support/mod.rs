@@ -28,6 +28,17 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until a condition holds, and drives hosts that have no threads meanwhile.
+#[track_caller]
+pub fn drive(hosts: &[&Host], what: &str, mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < PATIENCE, "not within a minute: {what}");
+        hosts.iter().for_each(|host| _ = host.drive());
+        std::thread::yield_now();
+    }
+}
+
 pub fn any() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }

@@ -3,8 +3,6 @@
 mod client;
 mod server;
 
-use std::fs::File;
-use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
@@ -93,10 +91,7 @@ impl BenchUdp {
             let what = "give --key-file, the same file at both ends, or --insecure";
             return Err(Failure::Input(what.to_owned()));
         }
-        let mut secret = [0; 32];
-        File::open("/dev/urandom")
-            .and_then(|mut file| file.read_exact(&mut secret))
-            .map_err(|e| Failure::Run(format!("/dev/urandom: {e}")))?;
-        KeyRing::new([SharedKey::new(secret)]).map_err(|e| Failure::Run(e.to_string()))
+        let key = SharedKey::generate().map_err(|e| Failure::Run(format!("a random key: {e}")))?;
+        KeyRing::new([key]).map_err(|e| Failure::Run(e.to_string()))
     }
 }

@@ -136,6 +136,17 @@ impl World {
         dropped
     }
 
+    /// Delivers that many datagrams, each before the next is sent; returns their kinds.
+    pub(super) fn deliver_next(&mut self, count: usize) -> Vec<u8> {
+        let mut next = || {
+            self.transmit();
+            let datagram = self.wire.pop_front().expect("another datagram");
+            self.deliver(&datagram);
+            datagram.bytes[2]
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
     /// Lets everything arrive until nothing is under way.
     pub(super) fn settle(&mut self) {
         loop {
