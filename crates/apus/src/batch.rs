@@ -12,6 +12,7 @@ use apus_sim::summary::Summary;
 use serde_json::Value;
 
 use crate::interrupt;
+use crate::memory::MaxMemory;
 use crate::progress::Meter;
 use crate::store::Store;
 
@@ -23,20 +24,23 @@ pub struct Job<'a> {
     pub settings: String,
 }
 
-/// Runs all, at most `threads` at a time (by default one per core), and keeps each result in `store`.
+/// Runs all, at most `threads` at a time (by default one per core) and as many as `memory` allows, and
+/// keeps each result in `store`.
 /// Returns the summaries as JSON, `None` for what was interrupted or failed, and what went wrong.
 pub fn run(
     name: &str,
     jobs: &[Job<'_>],
     store: Option<&Store>,
     threads: Option<NonZeroUsize>,
+    memory: MaxMemory,
     watch: &Watch,
 ) -> (Vec<Option<Value>>, Vec<String>) {
     let meter = Meter::new(name, jobs.len());
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Result<Value, String>)>> = Mutex::default();
     let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = threads.unwrap_or(cores).get().min(jobs.len());
+    let threads = memory.runs_at_once(jobs.iter().map(|job| job.setup), threads.unwrap_or(cores));
+    let threads = threads.get().min(jobs.len());
     scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -1,17 +1,23 @@
 //! The memory that runs may take: that of the machine, or `--max-memory`.
 
-use apus_sim::scenario::MemoryLimit;
+use std::num::NonZeroUsize;
+use std::sync::Once;
+
+use apus_sim::scenario::{MemoryLimit, Setup};
 use apus_units::Bytes;
 use clap::Args;
 
 /// The option that commands with simulated runs share.
 #[derive(Args, Clone, Copy, Default)]
 pub struct MaxMemory {
-    /// Refuses a run that is estimated to take more memory than this, like 32GiB; by default the memory
-    /// that the machine has available. The results do not depend on it.
+    /// Refuse a run with a larger memory estimate, and limit parallel runs to this sum of estimates, like
+    /// 32GiB [default: the available memory of the machine]. The results do not depend on it.
     #[arg(long, value_name = "SIZE", value_parser = read_size)]
     max_memory: Option<Bytes>,
 }
+
+/// Lets the command report only once that memory limits its runs.
+static REPORT: Once = Once::new();
 
 impl MaxMemory {
     /// The limit that was given, or that of the machine; `None` if neither is known.
@@ -23,6 +29,24 @@ impl MaxMemory {
         let bytes = available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
         let gigabytes = bytes.get() as f64 / 1e9;
         Some(MemoryLimit { bytes, reason: format!("this machine has {gigabytes:.1}GB available") })
+    }
+
+    /// Returns how many of these runs to execute at once, at most `max`, so that the sum of their memory
+    /// estimates stays within the limit. Reports on the terminal if the limit is the reason for fewer.
+    pub fn runs_at_once<'a>(
+        self,
+        setups: impl ExactSizeIterator<Item = &'a Setup>,
+        max: NonZeroUsize,
+    ) -> NonZeroUsize {
+        let Some(limit) = self.limit() else { return max };
+        let wanted = setups.len().min(max.get());
+        let runs = limit.runs_at_once(setups.map(Setup::estimated_memory), max);
+        if runs.get() < wanted {
+            let reason = limit.reason;
+            // A search has many batches of runs.
+            REPORT.call_once(|| eprintln!("{runs} instead of {wanted} runs at a time: {reason}"));
+        }
+        runs
     }
 }
 

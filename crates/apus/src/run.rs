@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use apus_sim::experiment::run_all;
-use apus_sim::scenario::{Options, Scenario};
+use apus_sim::scenario::{Options, Scenario, Setup};
 use apus_sim::summary::Summary;
 use clap::Args;
 
@@ -24,7 +24,7 @@ pub struct Run {
     /// A scenario file, or the name of a scenario of the library.
     #[arg(required_unless_present = "traffic", conflicts_with = "traffic")]
     file: Option<String>,
-    /// Runs the messages of this file, each as a flow: a .cm of htsim, a flow.txt of the HPCC
+    /// Runs the messages of this file, each as a flow unless `--set workload.flows_per_pair=N` is given: a .cm of htsim, a flow.txt of the HPCC
     /// simulator, or CSV with the header start_us,from,to,bytes.
     #[arg(long, value_name = "FILE", requires = "topology")]
     traffic: Option<String>,
@@ -86,7 +86,7 @@ impl Run {
             scenario.runs.iter().map(|run| run.setup.clone().recorded(out.is_some())).collect();
         let watch = interrupt::watch(self.watchdog)?;
         let meter = Meter::new(&scenario.name, setups.len());
-        let (side_by_side, per_run) = self.share_threads(setups.len());
+        let (side_by_side, per_run) = self.share_threads(&setups);
         let results = run_all(&setups, side_by_side, per_run, &watch, &|step| meter.on_step(step));
         drop(meter);
         let ended = interrupt::interrupted(&watch);
@@ -158,18 +158,19 @@ impl Run {
     }
 
     /// How many runs go side by side, and on how many threads each.
-    fn share_threads(&self, runs: usize) -> (NonZeroUsize, u32) {
+    fn share_threads(&self, setups: &[Setup]) -> (NonZeroUsize, u32) {
+        let at_once = |max| self.max_memory.runs_at_once(setups.iter(), max);
         let Some(threads) = self.threads else {
-            return (available_parallelism().unwrap_or(NonZeroUsize::MIN), 1);
+            return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), 1);
         };
         // More than there are cores would wait for each other; the results do not depend on it.
         let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
         let threads = threads.min(cores);
-        let side_by_side = threads.clamp(1, runs.max(1) as u32);
-        (
-            NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN),
-            threads / side_by_side,
-        )
+        let side_by_side = threads.clamp(1, setups.len().max(1) as u32);
+        let side_by_side =
+            at_once(NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN));
+        // At most `threads`, which is a u32.
+        (side_by_side, threads / side_by_side.get() as u32)
     }
 }
 

@@ -47,8 +47,8 @@ pub struct Plan {
     pub warmup: Span,
     /// Ops that open loops submit during the drain; `None`: no more ops.
     pub further: Option<Arc<dyn FurtherOps>>,
-    /// All workloads are traces, so that the run has a makespan.
-    pub traces_alone: bool,
+    /// Number of ops if all workloads are traces, so that the run has a makespan.
+    pub trace_ops: Option<u64>,
     /// The measured phase ends with the last op if all ops end before `duration`.
     pub ends_with_ops: bool,
     /// How much longer the run may go on so that ops submitted in the measured phase can end.

@@ -59,7 +59,19 @@ fn memory_is_estimated_within_a_factor_of_two() {
     let all_to_all = "kind = \"all-to-all\"\nsize = \"64kB\"\n";
     let one_op_each = "kind = \"poisson\"\nload = 0.5\nsize = \"64B\"\nflows = \"per-op\"\n";
     let many_ops = "kind = \"incast\"\nsize = \"64B\"\noutstanding = 64\nflows_per_pair = 500\n";
+    // 40 ops per pair, all at once or 1 us apart, in two flows per pair.
+    let trace = |gap_us: u32| {
+        let pairs = || (0..24).flat_map(|a| (0..24).map(move |b| (a, b))).filter(|(a, b)| a != b);
+        let row = |n: u32, (a, b): (u32, u32)| format!("{},{a},{b},64\n", n * gap_us);
+        let rows = (0..40).flat_map(|n| pairs().map(move |pair| row(n, pair)));
+        let rows: String = rows.collect();
+        format!(
+            "kind = \"trace\"\nflows_per_pair = 2\nflows = \"\"\"\nstart_us,from,to,bytes\n{rows}\"\"\"\n"
+        )
+    };
     let cases = [
+        star(24, "swift", &trace(0)),
+        star(24, "swift", &trace(1)),
         star(16, "swift", all_to_all),
         star(128, "swift", all_to_all),
         star(80, "bolt", all_to_all),

@@ -279,8 +279,9 @@ impl Session<'_> {
         };
         let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
         let command = self.command;
+        let (threads, memory) = (command.threads, command.max_memory);
         let (done, failures) =
-            batch::run(&command.file, &jobs, self.store, command.threads, self.watch);
+            batch::run(&command.file, &jobs, self.store, threads, memory, self.watch);
         for (index, summary) in missing.into_iter().zip(done) {
             summaries[index] = summary;
         }

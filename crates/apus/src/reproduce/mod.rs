@@ -101,7 +101,7 @@ impl Reproduce {
             Pool::new(entries.iter().map(|entry| (entry.name.as_str(), &entry.scenario)), seeds);
         let mut results = Vec::new();
         let mut failure = None;
-        pool.run(&watch, &mut |index, finished| {
+        pool.run(self.max_memory, &watch, &mut |index, finished| {
             // What cannot be written ends the output, but not the other runs.
             match self.finish(&entries[index], finished) {
                 Ok(result) => results.push(result),

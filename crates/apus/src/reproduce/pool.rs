@@ -12,6 +12,7 @@ use apus_sim::scenario::{Scenario, Setup};
 use apus_sim::summary::Summary;
 
 use crate::interrupt::interrupted;
+use crate::memory::MaxMemory;
 use crate::progress::RunsMeter;
 
 /// Experiments whose runs share the cores.
@@ -88,8 +89,14 @@ impl<'a> Pool<'a> {
 
     /// Runs all. `done` gets each experiment in order, as soon as it and those before it are
     /// finished; if `watch` ends them, those that have one finished seed at least.
-    pub fn run(&self, watch: &Watch, done: &mut (dyn FnMut(usize, Finished) + Send)) {
-        let threads = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    pub fn run(
+        &self,
+        memory: MaxMemory,
+        watch: &Watch,
+        done: &mut (dyn FnMut(usize, Finished) + Send),
+    ) {
+        let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = memory.runs_at_once(self.setups.iter(), cores);
         let meter = RunsMeter::new(&self.names, threads);
         let state = Mutex::new((
             State {

@@ -172,7 +172,8 @@ impl Sweep {
             Job { setup: &point.setup, settings: point.values.join(", ") }
         };
         let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
-        let (done, failures) = batch::run(&self.file, &jobs, Some(store), self.threads, watch);
+        let (done, failures) =
+            batch::run(&self.file, &jobs, Some(store), self.threads, self.max_memory, watch);
         for (index, summary) in missing.into_iter().zip(done) {
             runs[index].summary = summary;
         }

@@ -84,6 +84,7 @@ impl Tune {
             file: &self.file,
             seeds: self.seeds,
             threads: self.threads,
+            memory: self.max_memory,
             keep: self.keep / 100.0,
             label,
             watch: &watch,

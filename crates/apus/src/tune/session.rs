@@ -12,6 +12,7 @@ use super::curve::{Curve, METRICS, Parameter, Sample};
 use super::search::{self, Next};
 use crate::batch::{self, Job};
 use crate::failure::Failure;
+use crate::memory::MaxMemory;
 use crate::store::Store;
 
 /// What all measurements of a call share.
@@ -21,6 +22,7 @@ pub(super) struct Session<'a> {
     /// Seeds per value.
     pub(super) seeds: u64,
     pub(super) threads: Option<NonZeroUsize>,
+    pub(super) memory: MaxMemory,
     /// The part of the best goodput that is to be kept.
     pub(super) keep: f64,
     pub(super) label: &'a str,
@@ -89,7 +91,8 @@ impl Session<'_> {
             settings: format!("{} {}", parameter.name(), values[index / seeds]),
         };
         let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
-        let (done, failures) = batch::run(self.file, &jobs, self.store, self.threads, self.watch);
+        let (done, failures) =
+            batch::run(self.file, &jobs, self.store, self.threads, self.memory, self.watch);
         if !failures.is_empty() {
             return Err(Failure::Run(failures.join("\n")));
         }

@@ -11,7 +11,9 @@ use apus_wire::RegionKey;
 use super::closed::{ClosedLoops, FlowSpec, Pattern};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
+use super::trace::Trace;
 use super::workload::{Demand, Workload};
+use crate::import::Message;
 use crate::offered;
 use crate::plan::{ConnectionPlan, FurtherOps, Load, NextOps, OpArrival};
 use crate::random::{Purpose, Stream};
@@ -74,19 +76,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
                     ..template.clone()
                 }));
             }
-            Demand::Trace(trace) => {
-                connections.extend(trace.messages.iter().map(|message| {
-                    let start = instant(message.start);
-                    let arrival = OpArrival { at: start, size: Bytes::new(message.bytes) };
-                    ConnectionPlan {
-                        from: HostId::new(message.from),
-                        to: HostId::new(message.to),
-                        start,
-                        load: Load::Open([arrival].into()),
-                        ..template.clone()
-                    }
-                }));
-            }
+            Demand::Trace(trace) => messages(trace, &template, &mut connections),
         }
         demands.push(offered::Demand {
             label: workload.label.clone(),
@@ -202,7 +192,7 @@ impl Continued {
     }
 }
 
-/// One op of an open loop.
+/// One op of an open loop, with its sender and its receiver.
 type Drawn = (OpArrival, u32, u32);
 
 /// The senders of an open loop, each with a stream of its own.
@@ -253,27 +243,67 @@ fn open(
     template: &ConnectionPlan,
     connections: &mut Vec<ConnectionPlan>,
 ) {
-    let connection = |from, to, arrivals: Vec<OpArrival>| ConnectionPlan {
-        from: HostId::new(from),
-        to: HostId::new(to),
-        start: arrivals.first().map_or(template.start, |first| first.at),
-        load: Load::Open(arrivals.into()),
-        ..template.clone()
-    };
     let Some(flows) = poisson.flows_per_pair else {
         drawn.sort_unstable();
-        let ops = drawn.into_iter().map(|(arrival, from, to)| connection(from, to, vec![arrival]));
-        connections.extend(ops);
+        connections.extend(drawn.into_iter().map(|op| own_connection(op, template)));
         return;
     };
     drawn.sort_unstable_by_key(|&(arrival, from, to)| (from, to, arrival));
-    for pair in drawn.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)) {
+    share(&drawn, flows, template, connections);
+}
+
+/// Gives the messages of a trace to connections.
+fn messages(trace: &Trace, template: &ConnectionPlan, connections: &mut Vec<ConnectionPlan>) {
+    let op = |message: &Message| {
+        let (at, size) = (instant(message.start), Bytes::new(message.bytes));
+        (OpArrival { at, size }, message.from, message.to)
+    };
+    let ops = trace.messages.iter().map(op);
+    let Some(flows) = trace.flows_per_pair else {
+        connections.extend(ops.map(|op| own_connection(op, template)));
+        return;
+    };
+    let mut ops: Vec<Drawn> = ops.collect();
+    // Stable: messages of one time keep the order of the file.
+    ops.sort_by_key(|&(arrival, from, to)| (from, to, arrival.at));
+    share(&ops, flows, template, connections);
+}
+
+/// A connection for one op.
+fn own_connection((arrival, from, to): Drawn, template: &ConnectionPlan) -> ConnectionPlan {
+    open_connection(from, to, [arrival].into(), template)
+}
+
+/// Distributes ops, sorted by pair of hosts and then by time, over at most `flows` connections per pair:
+/// those of a pair take turns.
+fn share(
+    ops: &[Drawn],
+    flows: u32,
+    template: &ConnectionPlan,
+    connections: &mut Vec<ConnectionPlan>,
+) {
+    for pair in ops.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)) {
         let flows = (flows as usize).min(pair.len());
         for first in 0..flows {
-            // In turns.
             let own = pair[first..].iter().step_by(flows).map(|(arrival, ..)| *arrival).collect();
-            connections.push(connection(pair[0].1, pair[0].2, own));
+            connections.push(open_connection(pair[0].1, pair[0].2, own, template));
         }
+    }
+}
+
+/// A connection with ops at given times.
+fn open_connection(
+    from: u32,
+    to: u32,
+    arrivals: Arc<[OpArrival]>,
+    template: &ConnectionPlan,
+) -> ConnectionPlan {
+    ConnectionPlan {
+        from: HostId::new(from),
+        to: HostId::new(to),
+        start: arrivals.first().map_or(template.start, |first| first.at),
+        load: Load::Open(arrivals),
+        ..template.clone()
     }
 }
 

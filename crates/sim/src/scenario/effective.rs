@@ -250,6 +250,9 @@ fn write_workload(out: &mut String, workload: &Workload, setup: &Setup) -> fmt::
         Demand::Trace(trace) => {
             let rows = crate::import::csv::render(trace.messages.iter());
             writeln!(out, "kind = \"trace\"\nflows = \"\"\"\n{rows}\"\"\"")?;
+            if let Some(flows) = trace.flows_per_pair {
+                writeln!(out, "flows_per_pair = {flows}")?;
+            }
         }
     }
     if !matches!(workload.demand, Demand::Rounds(_)) {

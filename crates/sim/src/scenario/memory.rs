@@ -1,6 +1,8 @@
 //! An estimate of the memory that a run takes, and the limits that follow from it.
 
+use std::cmp::Reverse;
 use std::mem::size_of;
+use std::num::NonZeroUsize;
 
 use apus_transport::memory::{IDLE_FLOW_BYTES, busy_flow_bytes};
 use apus_units::Bytes;
@@ -21,6 +23,26 @@ pub struct MemoryLimit {
     pub bytes: Bytes,
     /// Where the limit comes from, as a clause: "this machine has 16GB available".
     pub reason: String,
+}
+
+impl MemoryLimit {
+    /// Returns how many runs can be in progress at once: the largest number, at most `max`, such that any
+    /// so many of the runs with these estimates stay within the limit together. One run always can.
+    #[must_use]
+    pub fn runs_at_once(
+        &self,
+        estimates: impl IntoIterator<Item = Bytes>,
+        max: NonZeroUsize,
+    ) -> NonZeroUsize {
+        let mut estimates: Vec<u64> = estimates.into_iter().map(Bytes::get).collect();
+        estimates.sort_unstable_by_key(|bytes| Reverse(*bytes));
+        let sums = estimates.iter().scan(0_u64, |sum, bytes| {
+            *sum = sum.saturating_add(*bytes);
+            Some(*sum)
+        });
+        let fit = sums.take_while(|sum| *sum <= self.bytes.get()).count();
+        NonZeroUsize::new(fit).unwrap_or(NonZeroUsize::MIN).min(max)
+    }
 }
 
 /// Bytes that a run takes however small it is: mostly histograms.
@@ -56,7 +78,9 @@ fn known_ops(workload: &Workload) -> u64 {
 fn outstanding(workload: &Workload) -> u32 {
     match &workload.demand {
         Demand::Closed(loops) => loops.outstanding,
-        Demand::Poisson(_) | Demand::Rounds(_) | Demand::Trace(_) => 1,
+        Demand::Poisson(_) | Demand::Rounds(_) => 1,
+        // At most `transport.max_ops`, which is a u32.
+        Demand::Trace(trace) => trace.outstanding.div_ceil(trace.connections.max(1)) as u32,
     }
 }
 
@@ -117,4 +141,33 @@ fn rounded(size: Bytes) -> String {
     let (scale, unit) =
         scales.into_iter().find(|(scale, _)| size.get() >= *scale).unwrap_or((1, "B"));
     format!("{:.1}{unit}", size.get() as f64 / scale as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_at_once_fit_the_limit_whichever_they_are() {
+        let runs_at_once = |limit: u64, max: usize| {
+            let limit = MemoryLimit { bytes: Bytes::new(limit), reason: String::new() };
+            let max = NonZeroUsize::new(max).expect("above 0");
+            limit.runs_at_once([2, 5, 1, 3].map(Bytes::new), max).get()
+        };
+        // Sums from the largest on: 5, 8, 10, 11.
+        let expected = [(1, 1), (5, 1), (7, 1), (8, 2), (9, 2), (10, 3), (11, 4), (u64::MAX, 4)];
+        for (limit, runs) in expected {
+            assert_eq!(runs_at_once(limit, 4), runs, "limit {limit}");
+        }
+        assert_eq!(runs_at_once(11, 3), 3);
+        assert_eq!(runs_at_once(9, 1), 1);
+    }
+
+    #[test]
+    fn runs_at_once_do_not_overflow_and_are_at_least_one() {
+        let limit = MemoryLimit { bytes: Bytes::new(u64::MAX), reason: String::new() };
+        let max = NonZeroUsize::new(8).expect("above 0");
+        assert_eq!(limit.runs_at_once([], max), NonZeroUsize::MIN);
+        assert_eq!(limit.runs_at_once([Bytes::MAX; 3], max).get(), 3);
+    }
 }

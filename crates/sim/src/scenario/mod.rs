@@ -74,8 +74,10 @@
 //!     worker and of what it sends back; the next round begins when all have answered. An op is an
 //!     answer, from the submission of its request to its last byte.
 //!   * "trace": the messages of a `file` (CSV with the header `start_us,from,to,bytes`, .cm of htsim,
-//!     flow.txt of the HPCC simulator), each an op of a flow of its own. Those that start after the
-//!     end of the run are left out. Without a `warmup`, a run of traces alone is measured from its first
+//!     flow.txt of the HPCC simulator), each an op of a flow of its own. With `flows_per_pair`, the ops
+//!     from one host to another share at most that many flows: in the order of their times they take the
+//!     flows in turn. An op that its flow cannot accept yet is queued; its latency counts from its
+//!     arrival. Messages that start after the end of the run are left out. Without a `warmup`, a run of traces alone is measured from its first
 //!     message on.
 //! * `[[fault]]`: `link` ("leaf 0 -> spine 1", or with `<->` both directions; `*` stands for any text
 //!   in the name of a node, and the fault is then one of every link that fits; of parallel links that

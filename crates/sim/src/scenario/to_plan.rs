@@ -9,7 +9,7 @@ use super::fault::FaultSpec;
 use super::halves;
 use super::measure::Measure;
 use super::setup::Setup;
-use super::workload::first_message;
+use super::workload::trace_ops;
 use crate::credits;
 use crate::host_model::Nic;
 use crate::measure::Measures;
@@ -60,7 +60,7 @@ impl Setup {
             duration: self.duration,
             warmup: self.warmup,
             further,
-            traces_alone: first_message(&self.workloads).is_some(),
+            trace_ops: trace_ops(&self.workloads),
             ends_with_ops: self.ends_with_ops,
             drain: self.drain,
             sample_interval: self.measure.fair_share.map(|share| share.interval),

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use super::frame::Frame;
+use super::frame::{Frame, read_flows_per_pair};
 use super::section::Section;
 use crate::import::{Message, Traffic};
 
-/// The workload: each message is one op of a flow of its own. Nodes are hosts of the topology.
+/// The workload: each message is one op. Nodes are hosts of the topology.
 #[derive(Clone, Debug)]
 pub(super) struct Trace {
     pub(super) messages: Arc<[Message]>,
+    /// Maximum number of flows from one host to another; `None`: a flow per message.
+    pub(super) flows_per_pair: Option<u32>,
+    /// Number of connections that the messages need.
+    pub(super) connections: u64,
+    /// Ops that all connections have outstanding together, estimated.
+    pub(super) outstanding: u64,
 }
 
 impl Trace {
@@ -18,8 +24,14 @@ impl Trace {
         let messages = Traffic::parse(&text)
             .map_err(|e| e.to_string())
             .and_then(|traffic| Self::fit(traffic, frame));
+        // There is no word for the default, a flow per message.
+        let flows_per_pair = section.node("flows_per_pair").map(|_| read_flows_per_pair(section));
         match messages {
-            Ok(messages) => Some(Self { messages: messages.into() }),
+            Ok(messages) => {
+                let messages: Arc<[Message]> = messages.into();
+                let (connections, outstanding) = count(&messages, flows_per_pair, frame.max_ops);
+                Some(Self { messages, flows_per_pair, connections, outstanding })
+            }
             Err(why) => {
                 section.problem(key, format_args!("{name}{why}"));
                 None
@@ -62,4 +74,22 @@ impl Trace {
         }
         Ok(messages)
     }
+}
+
+/// Returns the number of connections that the messages need, and the number of ops that they have
+/// outstanding together if every message ends before the next one of its pair starts at a later time.
+fn count(messages: &[Message], flows_per_pair: Option<u32>, max_ops: u32) -> (u64, u64) {
+    let Some(limit) = flows_per_pair else {
+        return (messages.len() as u64, messages.len() as u64);
+    };
+    let mut starts: Vec<_> = messages.iter().map(|m| (m.from, m.to, m.start)).collect();
+    starts.sort_unstable();
+    let (mut connections, mut outstanding) = (0, 0);
+    for pair in starts.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let flows = (pair.len() as u64).min(u64::from(limit));
+        let at_once = pair.chunk_by(|a, b| a == b).map(|chunk| chunk.len() as u64);
+        connections += flows;
+        outstanding += at_once.max().unwrap_or(0).clamp(flows, flows * u64::from(max_ops));
+    }
+    (connections, outstanding)
 }

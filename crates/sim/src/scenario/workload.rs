@@ -146,7 +146,7 @@ impl Workload {
             Demand::Closed(loops) => loops.connections(),
             Demand::Poisson(poisson) => poisson.connections(),
             Demand::Rounds(rounds) => rounds.workers.len() as u64,
-            Demand::Trace(trace) => trace.messages.len() as u64,
+            Demand::Trace(trace) => trace.connections,
         }
     }
 
@@ -235,6 +235,16 @@ pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     };
     let starts: Vec<Span> = workloads.iter().map(first).collect::<Option<_>>()?;
     starts.into_iter().min()
+}
+
+/// Number of messages if all workloads are traces.
+pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
+    let ops = workloads.iter().map(|workload| match &workload.demand {
+        Demand::Trace(trace) => Some(trace.messages.len() as u64),
+        _ => None,
+    });
+    // A trace has at least one message.
+    ops.sum::<Option<u64>>().filter(|ops| *ops > 0)
 }
 
 /// `name` and `deadline`; the outer `None` means that something is wrong.

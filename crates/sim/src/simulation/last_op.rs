@@ -16,10 +16,10 @@ impl Simulation {
         if self.is_over() { self.last_end() } else { self.now() }
     }
 
-    /// Returns `true` if every message of a run of traces has ended; each is the op of a connection.
+    /// Returns `true` if every op of a run of traces has ended.
     fn have_all_ops_ended(&self) -> bool {
         let ended: u64 = self.parts.iter().map(|part| part.world.op_times.ended).sum();
-        ended >= self.plan.connections.len() as u64
+        self.plan.trace_ops.is_some_and(|ops| ended >= ops)
     }
 
     fn last_end(&self) -> Time {

@@ -140,7 +140,7 @@ impl Simulation {
 impl Simulation {
     /// Adds the times of ops, which are known once the drain is over.
     pub(super) fn sum_up_ops(&mut self, summary: &mut Summary) {
-        if self.plan.traces_alone {
+        if self.plan.trace_ops.is_some() {
             let (makespan, complete) = self.makespan();
             summary.makespan_lower_us = Some(makespan.as_us_f64());
             summary.makespan_us = summary.makespan_lower_us.filter(|_| complete);

@@ -68,7 +68,7 @@ pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span
         demands: Vec::new(),
         duration,
         warmup: Span::ZERO,
-        traces_alone: false,
+        trace_ops: None,
         ends_with_ops: false,
         drain: Span::ZERO,
         further: None,
