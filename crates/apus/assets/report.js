@@ -333,6 +333,16 @@ function checks() {
   $("checks").hidden = false;
 }
 
+// Several workloads side by side; the first row is the header.
+function workloads([header, ...rows]) {
+  $("workloads").hidden = !header;
+  if (!header) return;
+  const cell = (tag, text) => element(tag, { textContent: text, className: /^(>= )?[\d.]+( \.\. [\d.]+)?$/.test(text) ? "number" : "" });
+  const row = (tag, cells) => element("tr", {}, ...cells.map(text => cell(tag, text)));
+  $("workloads").replaceChildren(element("h2", { textContent: "Workloads side by side" }),
+    element("table", {}, element("thead", {}, row("th", header)), element("tbody", {}, ...rows.map(cells => row("td", cells)))));
+}
+
 function draw() {
   state.charts.splice(0).forEach(u => u.destroy());
   $("charts").replaceChildren();
@@ -342,6 +352,7 @@ function draw() {
   if (run.notes.length) {
     $("summary").append(element("ul", { className: "notes" }, ...run.notes.map(note => element("li", { textContent: note }))));
   }
+  workloads(run.workloads);
   $("controls").hidden = !run.recording;
   if (!run.recording) return;
   timeCharts(run.recording);

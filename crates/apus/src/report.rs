@@ -82,7 +82,8 @@ fn run(summary: &Summary, runs: usize) -> Value {
     let mut value = json!({
         "name": summary.name,
         "seed": summary.seed,
-        "text": text::summary(summary),
+        "text": text::overview(summary),
+        "workloads": text::workloads::table(summary),
         "notes": summary.notes,
     });
     if let Some(recording) = &summary.recording {

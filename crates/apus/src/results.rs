@@ -94,7 +94,7 @@ pub fn keep(
             }
             _ => dir,
         };
-        tables::write(dir, recording)?;
+        tables::write(dir, run, recording)?;
         let numbers = of_run.and_then(|one| one.setup.host_numbers());
         dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
     }

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 
 use apus_sim::columns::{
-    FAULTS, FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES, Table,
+    FAULTS, FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES, Table, WORKLOADS,
 };
+use apus_sim::distribution::DistributionSummary;
 use apus_sim::record::{OpRecord, Quantity, Recording};
+use apus_sim::summary::Summary;
 use apus_units::{PortId, Time};
 
 use crate::output::OutputDir;
@@ -14,7 +16,11 @@ use crate::output::OutputDir;
 type Rows = fn(&Recording, &mut dyn Write) -> io::Result<()>;
 
 /// Writes every table of a run.
-pub fn write(dir: &OutputDir, recording: &Recording) -> Result<(), String> {
+pub fn write(dir: &OutputDir, summary: &Summary, recording: &Recording) -> Result<(), String> {
+    dir.write_with(WORKLOADS.file, |out| {
+        out.write_all(WORKLOADS.header().as_bytes())?;
+        workloads(summary, out)
+    })?;
     let tables: [(&Table, Rows); 7] = [
         (&OPS, ops),
         (&FLOWS, flows),
@@ -61,6 +67,51 @@ fn gbps(bytes: u64, seconds: f64) -> Number {
 
 fn is_measured(recording: &Recording, op: &OpRecord) -> bool {
     op.submitted >= recording.warmup
+}
+
+fn workloads(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    for group in &summary.groups {
+        let (share, times) = (&group.share, summary.times_of_group(group));
+        let oldest = Some(share.oldest_unfinished_us).filter(|_| share.unfinished_ops > 0);
+        write!(
+            out,
+            "{},{},{},{},{},{},{},{}",
+            group.workload,
+            group.algorithm,
+            group.class.as_deref().unwrap_or_default(),
+            share.ops,
+            share.unfinished_ops,
+            or_empty(oldest),
+            Number(share.goodput_gbps),
+            or_empty(share.goodput_share),
+        )?;
+        let (latency, slowdown) = (times.op_latency_us, times.slowdown);
+        let p50 = with_bounds(latency, |d| d.p50);
+        let p99 = with_bounds(latency, |d| d.p99);
+        let slowdown = with_bounds(slowdown, |d| d.p99);
+        for value in [p50, p99, slowdown].into_iter().flatten() {
+            write!(out, ",{}", or_empty(value))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A number of a distribution over ops with its lower and upper bound.
+fn with_bounds(
+    distribution: Option<&DistributionSummary>,
+    value: fn(&DistributionSummary) -> Option<f64>,
+) -> [Option<f64>; 3] {
+    let open = distribution.and_then(|d| d.open.as_ref());
+    [
+        distribution.and_then(value),
+        open.and_then(|open| value(&open.lower)),
+        open.and_then(|open| value(&open.upper)),
+    ]
+}
+
+fn or_empty(value: Option<f64>) -> Number {
+    Number(value.unwrap_or(f64::NAN))
 }
 
 fn ops(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
@@ -172,7 +223,6 @@ fn ports(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn faults(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-    let or_empty = |value: Option<f64>| Number(value.unwrap_or(f64::NAN));
     for fault in &recording.faults {
         writeln!(
             out,

@@ -1,12 +1,12 @@
 //! Results as people read them: every number with its unit.
 
 pub mod losses;
+pub mod workloads;
 
 use std::fmt::Write;
 
 use apus_sim::bounds::Bounds;
 use apus_sim::distribution::DistributionSummary;
-use apus_sim::measure::WorkloadSummary;
 use apus_sim::summary::{Cost, PhaseSummary, PortSummary, Summary};
 
 /// A number to four significant digits.
@@ -45,6 +45,15 @@ pub fn columns(rows: &[Vec<String>], indent: &str) -> String {
 
 /// A summary in words.
 pub fn summary(summary: &Summary) -> String {
+    with_table(summary, &workloads::table(summary))
+}
+
+/// The same without the table of several workloads.
+pub fn overview(summary: &Summary) -> String {
+    with_table(summary, &[])
+}
+
+fn with_table(summary: &Summary, workloads: &[Vec<String>]) -> String {
     let port = &summary.busiest_port;
     let (startup, measured) = (&summary.startup, &summary.measured);
     let percent = |fraction: f64| number(fraction * 100.0);
@@ -92,9 +101,8 @@ pub fn summary(summary: &Summary) -> String {
         rows.push(row("offered load", offered));
     }
     let packets = &summary.packets;
-    for (name, workload) in &summary.workload {
-        let group = losses::group(summary, name);
-        rows.push(row(&format!("workload {name}"), of_workload(workload) + &group));
+    if let Some((name, text)) = workloads::single(summary) {
+        rows.push(row(&format!("workload {name}"), text));
     }
     rows.push(row(
         "packets",
@@ -122,6 +130,7 @@ pub fn summary(summary: &Summary) -> String {
         let _ = writeln!(text, "  NO PROGRESS: {more} more flows; see `stalled` in summary.json");
     }
     text.push_str(&columns(&rows, "  "));
+    text.push_str(&columns(workloads, "  "));
     for warning in summary.offered.warnings() {
         let _ = writeln!(text, "  WARNING: {warning}");
     }
@@ -234,27 +243,6 @@ fn drain(summary: &Summary) -> String {
         ),
     };
     format!("{took} ms after the measured phase, until {ended}{startup}")
-}
-
-fn of_workload(workload: &WorkloadSummary) -> String {
-    let late = match (workload.late_lower, workload.late_upper) {
-        (Some(lower), Some(upper)) => {
-            let percent = Bounds { lower, upper }.map(|share| share * 100.0);
-            format!(" ({} % of them late)", bounds(percent))
-        }
-        _ => String::new(),
-    };
-    let of = &workload.slowdown;
-    let slowdown = match (stat(of, |d| d.p50), stat(of, |d| d.p99)) {
-        (Some(p50), Some(p99)) => format!("; slowdown: median {p50}, p99 {p99}"),
-        _ => String::new(),
-    };
-    format!(
-        "goodput {} Gb/s, {} ops{late}: latency {}{slowdown}",
-        number(workload.goodput_gbps),
-        workload.ops,
-        distribution(&workload.op_latency_us)
-    )
 }
 
 fn fairness(summary: &Summary) -> String {

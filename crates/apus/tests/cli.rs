@@ -184,6 +184,7 @@ fn run_writes_summary_and_effective_configuration() {
             "sample_percentiles.csv",
             "samples.csv",
             "summary.json",
+            "workloads.csv",
         ]
     );
     // The effective configuration is the same run.

@@ -17,6 +17,7 @@ mod engine;
 pub mod experiment;
 pub mod fairness;
 pub mod faults;
+pub mod groups;
 mod host;
 pub mod host_model;
 pub mod import;

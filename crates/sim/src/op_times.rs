@@ -11,6 +11,7 @@ use apus_transport::{Completion, Outcome};
 use apus_units::{Span, Time};
 
 use crate::distribution::DistributionSummary;
+use crate::groups::{GroupOps, GroupPlan};
 use crate::measure::{Member, NamedWorkload, SizeRange};
 use crate::metrics::Distribution;
 use crate::packets::PacketSizes;
@@ -153,6 +154,7 @@ pub(crate) struct OpTimes {
     measured_end: Time,
     pub(crate) all: Times,
     pub(crate) named: Vec<NamedTimes>,
+    pub(crate) by_group: GroupOps,
     /// By group: whether an op ended within the measured phase.
     ending: Vec<bool>,
     /// Ops of the whole run that have ended, and when the last of them did.
@@ -165,7 +167,12 @@ pub(crate) struct OpTimes {
 
 impl OpTimes {
     /// `members` is empty if no workload has a name.
-    pub(crate) fn new(plan: &Plan, members: Arc<[Member]>, groups: &Groups) -> Self {
+    pub(crate) fn new(
+        plan: &Plan,
+        members: Arc<[Member]>,
+        groups: &Groups,
+        workloads: &GroupPlan,
+    ) -> Self {
         let measures = &plan.measures;
         let named = |named: &NamedWorkload| NamedTimes::new(named.deadline, measures.sizes.len());
         Self {
@@ -178,6 +185,7 @@ impl OpTimes {
             measured_end: Time::MAX,
             all: Times::new(Distribution::of_times),
             named: measures.workloads.iter().map(named).collect(),
+            by_group: GroupOps::new(workloads),
             ending: vec![false; groups.traces.len()],
             ended: 0,
             last_end: Time::ZERO,
@@ -203,6 +211,7 @@ impl OpTimes {
         self.last_end = now;
         if self.measured_end == Time::MAX && now >= self.warmup_end {
             self.ending[self.groups[connection as usize] as usize] = true;
+            self.by_group.on_completion(connection);
         }
         if !self.counts(now.saturating_sub(latency)) {
             return;
@@ -233,6 +242,7 @@ impl OpTimes {
             return;
         }
         self.measured.note(age);
+        self.by_group.on_unfinished(connection, age);
         self.all.note_unfinished(age, |ages| ages.record(age));
         let range = self.sizes.iter().position(|range| range.holds(size));
         let Some((named, member)) = self.named(connection) else { return };
@@ -266,6 +276,7 @@ impl OpTimes {
         for (named, more) in self.named.iter_mut().zip(&other.named) {
             named.add(more);
         }
+        self.by_group.add(&other.by_group);
         self.ended += other.ended;
         self.last_end = self.last_end.max(other.last_end);
         self.startup.add(&other.startup);

@@ -10,6 +10,7 @@ use apus_wire::Header;
 
 use crate::build::{PlanError, build_network, make_hosts};
 use crate::calendar::Calendar;
+use crate::groups::GroupPlan;
 use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::op_times::{Groups, OpTimes};
@@ -73,7 +74,12 @@ impl Part {
             pending,
             entities,
             metrics: Metrics::new(plan.connections.len(), Time::ZERO + plan.warmup),
-            op_times: Box::new(OpTimes::new(plan, Arc::new([]), &Groups::default())),
+            op_times: Box::new(OpTimes::new(
+                plan,
+                Arc::new([]),
+                &Groups::default(),
+                &GroupPlan::default(),
+            )),
             sizes: plan.sizes,
             ack_class: plan.ack_class,
             credits: plan.credits.is_some(),

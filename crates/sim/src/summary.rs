@@ -8,10 +8,11 @@ use serde::Serialize;
 use crate::credits::CreditSummary;
 use crate::distribution::DistributionSummary;
 use crate::faults::FaultRecord;
+use crate::groups::{Group, GroupTotal};
 use crate::losses::Losses;
 use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::Counts;
-use crate::offered::{Demand, OfferedLoad};
+use crate::offered::OfferedLoad;
 use crate::record::Recording;
 use crate::stalls::StallSummary;
 
@@ -95,43 +96,6 @@ impl PhaseSummary {
     }
 }
 
-/// A workload with what it ran under, and its part of the goodput.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Group {
-    /// Its name, or one derived from its kind.
-    pub workload: String,
-    /// The label of its algorithm.
-    pub algorithm: String,
-    /// Its traffic class, if the topology has classes.
-    pub class: Option<String>,
-    /// Its goodput over that of the whole run; `null` without any, and if it is not measured by itself.
-    pub goodput_share: Option<f64>,
-}
-
-impl Group {
-    /// The groups of `demands`, each once.
-    pub(crate) fn of(
-        demands: &[Demand],
-        workloads: &BTreeMap<String, WorkloadSummary>,
-        goodput_gbps: f64,
-    ) -> Vec<Self> {
-        let mut groups: Vec<Self> = Vec::new();
-        for Demand { label, algorithm, class, .. } in demands {
-            let own = workloads.get(label).filter(|_| goodput_gbps > 0.0);
-            let group = Self {
-                workload: label.clone(),
-                algorithm: algorithm.clone(),
-                class: class.clone(),
-                goodput_share: own.map(|own| own.goodput_gbps / goodput_gbps),
-            };
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        groups
-    }
-}
-
 /// The results of a run. Unless a name says otherwise they count from the end of the warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
@@ -199,6 +163,8 @@ pub struct Summary {
     pub workload: BTreeMap<String, WorkloadSummary>,
     /// The workloads of the run with their algorithms and traffic classes.
     pub groups: Vec<Group>,
+    /// Groups that have a name, an algorithm or a class in common, together.
+    pub totals: Vec<GroupTotal>,
     /// Groups of ports.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<String, PortGroupSummary>,

@@ -4,6 +4,7 @@ mod support;
 
 use apus_sim::Simulation;
 use apus_sim::bounds::Bounds;
+use apus_sim::groups::{Common, Share};
 use apus_sim::summary::Summary;
 use support::scenario::{assert_reads_back, good, read};
 
@@ -14,6 +15,107 @@ fn run(text: &str) -> Summary {
     assert_reads_back(&scenario);
     let plan = scenario.runs[0].setup.plan().expect("plan");
     Simulation::new(&plan).expect("plan").run("groups", &mut |_| {}).expect("run")
+}
+
+/// The groups make up the whole run.
+#[track_caller]
+fn assert_adds_up(summary: &Summary) {
+    let sum =
+        |of: fn(&Share) -> f64| summary.groups.iter().map(|group| of(&group.share)).sum::<f64>();
+    assert!((sum(|share| share.goodput_share.expect("goodput")) - 1.0).abs() < 1e-9);
+    assert!((sum(|share| share.goodput_gbps) - summary.goodput_gbps).abs() < 1e-9);
+    let ops: u64 = summary.groups.iter().map(|group| group.share.ops).sum();
+    let unfinished: u64 = summary.groups.iter().map(|group| group.share.unfinished_ops).sum();
+    assert_eq!((ops, unfinished), (summary.measured.ops, summary.measured.unfinished_ops));
+}
+
+/// The total of what two groups have in common, and its sums by hand.
+#[track_caller]
+fn assert_total(summary: &Summary, by: Common, name: &str, groups: &[usize]) {
+    let total = summary.totals.iter().find(|total| (total.by, total.name.as_str()) == (by, name));
+    let total = total.unwrap_or_else(|| panic!("{name}: {:?}", summary.totals));
+    let own = || groups.iter().map(|&index| &summary.groups[index].share);
+    assert_eq!(total.groups, groups.len() as u64);
+    assert_eq!(total.share.ops, own().map(|share| share.ops).sum::<u64>());
+    assert_eq!(total.share.unfinished_ops, own().map(|share| share.unfinished_ops).sum::<u64>());
+    let goodput: f64 = own().map(|share| share.goodput_gbps).sum();
+    assert!((total.share.goodput_gbps - goodput).abs() < 1e-9, "{total:?}");
+    let share = goodput / summary.goodput_gbps;
+    assert!((total.share.goodput_share.expect("goodput") - share).abs() < 1e-9, "{total:?}");
+}
+
+/// Incasts of one sender each, by algorithm, class and more lines.
+fn incasts(workloads: &[(&str, &str, &str)]) -> String {
+    let mut text = "duration = \"1ms\"\n[algorithm.swift]\n[algorithm.cubic]\n\
+         [topology]\nkind = \"star\"\nhosts = 7\nrate = \"100Gbps\"\ndelay = \"1us\"\nbuffer = \"1MB\"\n\
+         [[topology.class]]\nname = \"gold\"\n[[topology.class]]\nname = \"bulk\"\npriority = 1\n"
+        .to_owned();
+    for (sender, (algorithm, class, more)) in workloads.iter().enumerate() {
+        text += &format!(
+            "[[workload]]\nkind = \"incast\"\nsenders = [{sender}]\nalgorithm = \"{algorithm}\"\n\
+             class = \"{class}\"\n{more}\n"
+        );
+    }
+    text
+}
+
+/// Two of three workloads share an algorithm, another two a class: totals of both, and of nothing else. An
+/// op of 1 GB takes 80 ms and has not ended after 1 ms.
+#[test]
+fn workloads_that_share_an_algorithm_or_a_class_have_a_total() {
+    let text = incasts(&[
+        ("swift", "gold", "size = \"64kB\""),
+        ("swift", "bulk", "size = \"64kB\""),
+        ("cubic", "bulk", "size = \"1GB\""),
+    ]);
+    let summary = run_whole(&text, false);
+    assert_adds_up(&summary);
+    assert_eq!(summary.totals.len(), 2, "{:?}", summary.totals);
+    assert_total(&summary, Common::Algorithm, "swift", &[0, 1]);
+    assert_total(&summary, Common::Class, "bulk", &[1, 2]);
+    let long = &summary.groups[2];
+    assert_eq!((long.share.ops, long.share.unfinished_ops), (0, 1));
+    assert!(long.share.oldest_unfinished_us >= 1000.0, "{long:?}");
+    let latency = summary.times_of_group(long).op_latency_us.expect("measured");
+    assert_eq!((latency.p50, latency.unfinished()), (None, 1));
+}
+
+/// Workloads of one name are measured together: their ops and goodput are told apart, their latencies are
+/// those of the name.
+#[test]
+fn workloads_of_one_name_with_two_algorithms_are_two_groups() {
+    let named = "size = \"64kB\"\nname = \"web\"";
+    let text = incasts(&[("swift", "gold", named), ("cubic", "bulk", named)]);
+    let summary = run_whole(&text, false);
+    assert_adds_up(&summary);
+    assert_total(&summary, Common::Workload, "web", &[0, 1]);
+    let web = &summary.workload["web"];
+    let ops = |index: usize| summary.groups[index].share.ops;
+    assert!(ops(0) > 0 && ops(1) > 0 && ops(0) + ops(1) == web.ops, "{:?}", summary.groups);
+    assert!(summary.times_of_group(&summary.groups[0]).op_latency_us.is_none());
+    assert!(summary.times_of("web").op_latency_us.is_some_and(|d| d.count >= web.ops));
+}
+
+/// 65 workloads without names have no latencies of their own, but ops and goodput, and their algorithms have
+/// totals.
+#[test]
+fn many_unnamed_workloads_have_shares_and_totals() {
+    let mut text = format!("{HEAD}[algorithm.swift]\n[algorithm.cubic]\n");
+    for index in 0..65 {
+        let algorithm = if index < 40 { "swift" } else { "cubic" };
+        let sender = index % 4;
+        text += &format!(
+            "[[workload]]\nkind = \"incast\"\nsenders = [{sender}]\nsize = \"16kB\"\nalgorithm = \
+             \"{algorithm}\"\n"
+        );
+    }
+    let summary = run_whole(&text, false);
+    assert!(summary.workload.is_empty());
+    assert_eq!(summary.groups.len(), 65);
+    assert_adds_up(&summary);
+    assert_total(&summary, Common::Algorithm, "swift", &(0..40).collect::<Vec<_>>());
+    assert_total(&summary, Common::Algorithm, "cubic", &(40..65).collect::<Vec<_>>());
+    assert!(summary.times_of_group(&summary.groups[0]).op_latency_us.is_none());
 }
 
 /// Two algorithms to one receiver, without names: each has its own goodput, ops, latency and slowdown, and
@@ -36,8 +138,13 @@ fn two_unnamed_workloads_are_reported_side_by_side() {
     let groups: Vec<(&str, &str)> =
         summary.groups.iter().map(|g| (g.workload.as_str(), g.algorithm.as_str())).collect();
     assert_eq!(groups, [("incast-0", "swift"), ("incast-1", "cubic")]);
-    let shares: f64 = summary.groups.iter().filter_map(|group| group.goodput_share).sum();
-    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    for group in &summary.groups {
+        let (own, share) = (&summary.workload[&group.workload], &group.share);
+        assert_eq!((share.ops, share.unfinished_ops), (own.ops, own.op_latency_us.unfinished()));
+        assert!((share.goodput_gbps - own.goodput_gbps).abs() < 1e-9, "{group:?}");
+    }
+    assert_adds_up(&summary);
+    assert!(summary.totals.is_empty(), "{:?}", summary.totals);
 }
 
 /// One workload is the whole run: it has no accumulators of its own.
@@ -49,7 +156,11 @@ fn one_unnamed_workload_is_not_measured_twice() {
          every = \"500us\"\n"
     ));
     assert!(summary.workload.is_empty(), "{:?}", summary.workload.keys());
-    assert_eq!(summary.groups.len(), 1);
+    let [group] = &summary.groups[..] else { panic!("{:?}", summary.groups) };
+    assert_adds_up(&summary);
+    let times = summary.times_of_group(group);
+    assert_eq!(times.op_latency_us.and_then(|d| d.p99), summary.op_latency_us.p99);
+    assert!(times.slowdown.is_none());
 }
 
 /// A derived name never takes that of another workload.

@@ -7,7 +7,8 @@ use apus_cc::registry::build;
 use apus_fabric::{ClassConfig, PortKind, Topology};
 use apus_sim::Simulation;
 use apus_sim::host_model::HostModel;
-use apus_sim::plan::Plan;
+use apus_sim::offered::Demand;
+use apus_sim::plan::{Load, OpArrival, Plan};
 use apus_sim::record::Record;
 use apus_sim::summary::Summary;
 use apus_units::{Bytes, ClassId, Rate, Span, Time};
@@ -83,6 +84,41 @@ fn losses_and_retransmissions() {
     let plan = crowd(30_000, ("constant", &[("window", "60")]));
     assert!(run(&plan).packets.dropped > 0);
     check(&plan);
+}
+
+/// The last op ends the run, whichever part it is in. Messages of 100 kB over 100 Gb/s take at least 8 us.
+#[test]
+fn messages_that_end_the_run_with_the_last_op() {
+    let mut plan = crowd(1 << 20, ("swift", &[]));
+    for connection in &mut plan.connections {
+        let arrival = OpArrival { at: connection.start, size: Bytes::new(100_000) };
+        connection.load = Load::Open([arrival].into());
+    }
+    plan.duration = Span::from_ms(20);
+    plan.warmup = Span::ZERO;
+    plan.ends_with_ops = true;
+    // Two workloads by sender, with two algorithms by name.
+    let half = plan.connections.iter().take_while(|connection| connection.from.get() < 8).count();
+    let all = plan.connections.len();
+    plan.demands = [("low", "a", 0..half), ("high", "b", half..all)]
+        .map(|(label, algorithm, connections)| Demand {
+            label: label.to_owned(),
+            algorithm: algorithm.to_owned(),
+            class: None,
+            connections,
+            open: None,
+            is_trace: true,
+        })
+        .to_vec();
+    check(&plan);
+    let summary = run(&plan);
+    let first = plan.connections.iter().map(|connection| connection.start).min().expect("one");
+    let makespan = summary.makespan_us.expect("all have ended");
+    let end = first.as_ps() as f64 * 1e-6 + makespan;
+    assert!((summary.measured.seconds * 1e6 - end).abs() < 1e-6, "{end}: {summary:?}");
+    assert!((8.0..20_000.0).contains(&makespan), "{makespan}");
+    let ops: Vec<u64> = summary.groups.iter().map(|group| group.share.ops).collect();
+    assert_eq!(ops, [half as u64, (all - half) as u64]);
 }
 
 #[test]

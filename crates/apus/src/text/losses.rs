@@ -76,21 +76,6 @@ pub fn fault(fault: &FaultRecord) -> String {
     format!("{what} from {at} us to {until}: {subject}")
 }
 
-/// The algorithm and class of a workload, and its share of the goodput.
-pub fn group(summary: &Summary, workload: &str) -> String {
-    let mut text = String::new();
-    for group in summary.groups.iter().filter(|group| group.workload == workload) {
-        text += &format!("; {}", group.algorithm);
-        if let Some(class) = &group.class {
-            text += &format!(", class {class}");
-        }
-        if let Some(share) = group.goodput_share {
-            text += &format!(", {} % of the goodput", number(share * 100.0));
-        }
-    }
-    text
-}
-
 /// The offered load of the links; `None` for a run without workloads.
 pub fn offered(summary: &Summary) -> Option<String> {
     let offered = &summary.offered;

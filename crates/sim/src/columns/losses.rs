@@ -60,8 +60,16 @@ pub(super) const LOSSES: &[Column] = &[
     number(
         "groups",
         "",
-        "the workloads, each with `workload` (its name, or one derived from its kind), `algorithm`, \
-         `class` and `goodput_share` of the goodput of the run; their numbers are in `workload`",
+        "the workloads, each with `workload` (its name, or one derived from its kind) and the columns of \
+         workloads.csv up to `goodput_share` (`oldest_unfinished_us` is 0 if all ops ended); their \
+         latencies are in `workload`",
+        "over the measured phase",
+    ),
+    number(
+        "totals",
+        "",
+        "sums over `groups` that have something in common: `by` says what (workload, algorithm or class), \
+         `name` which one, `groups` is their number; `oldest_unfinished_us` is the maximum",
         "over the measured phase",
     ),
     number("losses.packets", "", "packets lost for any cause", WHOLE_RUN),

@@ -6,6 +6,7 @@ mod parts;
 mod summary;
 mod table;
 mod tables;
+mod workloads;
 
 use std::fmt::Write;
 
@@ -14,6 +15,7 @@ use crate::scenario::fits;
 pub use losses::FAULTS;
 pub use table::{Column, Table};
 pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
+pub use workloads::WORKLOADS;
 
 /// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
 /// when one is added.
@@ -23,6 +25,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub const TABLES: &[Table] = &[
     summary::SUMMARY,
     summary::COST,
+    WORKLOADS,
     OPS,
     FLOWS,
     PORTS,
@@ -104,6 +107,7 @@ This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints
 | `effective.toml` | the scenario with every default resolved; it runs as it is |
 | `summary.json` | the numbers of each run, and what was left out of its tables (`notes`) |
 | `cost.json` | real time, threads and events per second of each run; apart, so that equal runs have equal summaries |
+| `workloads.csv` | one row per workload: who got what |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
 | `faults.csv` | one row per fault of a link and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |

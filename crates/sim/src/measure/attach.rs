@@ -6,6 +6,7 @@ use apus_fabric::{Network, RouteError};
 use apus_wire::Header;
 
 use super::workload::{Member, WorkloadMetrics};
+use crate::groups::GroupPlan;
 use crate::op_times::{Groups, OpTimes};
 use crate::part::Part;
 use crate::plan::Plan;
@@ -22,10 +23,10 @@ impl WorkloadMetrics {
         network: &mut Network<Header>,
         parts: &mut [Part],
     ) -> Result<(), RouteError> {
-        let groups = Groups::of(plan);
+        let (groups, workloads) = (Groups::of(plan), GroupPlan::new(plan));
         if plan.measures.workloads.is_empty() {
             for part in parts {
-                *part.world.op_times = OpTimes::new(plan, Arc::new([]), &groups);
+                *part.world.op_times = OpTimes::new(plan, Arc::new([]), &groups, &workloads);
             }
             return Ok(());
         }
@@ -35,7 +36,7 @@ impl WorkloadMetrics {
         });
         let members: Arc<[Member]> = members.collect::<Result<_, _>>()?;
         for part in parts {
-            *part.world.op_times = OpTimes::new(plan, Arc::clone(&members), &groups);
+            *part.world.op_times = OpTimes::new(plan, Arc::clone(&members), &groups, &workloads);
             part.world.workloads = Some(Box::new(Self::new(plan, Arc::clone(&members))));
         }
         Ok(())

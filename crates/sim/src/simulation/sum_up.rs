@@ -9,12 +9,11 @@ use super::{Simulation, minus};
 use crate::credits::CreditSummary;
 use crate::distribution::{DistributionSummary, jain};
 use crate::faults;
+use crate::groups::{GroupPlan, GroupTotal};
 use crate::losses::Losses;
 use crate::measure::{self, PortWindows};
 use crate::stalls::StallSummary;
-use crate::summary::{
-    Conservation, Cost, DrainSummary, Group, PhaseSummary, PortSummary, Summary, Work,
-};
+use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
 
 impl Simulation {
     /// Sums up the run from what ports had counted `before`, at the end of the warm-up, and since.
@@ -71,7 +70,9 @@ impl Simulation {
         let goodput_gbps = gbps(metrics.warm.new_bytes);
         let by_workload = measure::summarize(workloads, plan, &metrics.connections, seconds);
         Summary {
-            groups: Group::of(&plan.demands, &by_workload, goodput_gbps),
+            groups: GroupPlan::new(plan).groups(&metrics.connections, goodput_gbps, gbps),
+            // Known when the last op has ended.
+            totals: Vec::new(),
             name: name.to_owned(),
             seed: plan.seed,
             simulated_s: plan.duration.as_secs_f64(),
@@ -158,6 +159,8 @@ impl Simulation {
             phase.oldest_unfinished_us = open.oldest.as_us_f64();
         }
         measure::note_times(&mut summary.workload, &self.plan, times);
+        times.by_group.note(&mut summary.groups);
+        summary.totals = GroupTotal::of(&summary.groups);
     }
 
     /// Work of the simulator so far.

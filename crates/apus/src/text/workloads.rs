@@ -1,0 +1,151 @@
+//! Text summary of the workloads of a run: one table for several, one line for a single one.
+
+use apus_sim::bounds::Bounds;
+use apus_sim::distribution::DistributionSummary;
+use apus_sim::groups::{Common, Group, GroupTimes, GroupTotal, Share};
+use apus_sim::measure::WorkloadSummary;
+use apus_sim::summary::Summary;
+
+use super::{bounds, distribution, number, stat};
+
+/// Most workloads that a table lists.
+const MAX_ROWS: usize = 64;
+
+/// A number that does not exist, or is not measured.
+const NONE: &str = "-";
+
+/// The workloads of a run side by side with a header, and the totals of those that share a name, an
+/// algorithm or a class. Empty if there is at most one.
+pub fn table(summary: &Summary) -> Vec<Vec<String>> {
+    let groups = &summary.groups;
+    if groups.len() < 2 {
+        return Vec::new();
+    }
+    let shown = Shown {
+        class: groups.iter().any(|group| group.class.is_some()),
+        oldest: groups.iter().any(|group| group.share.unfinished_ops > 0),
+        late: summary.workload.values().any(|workload| workload.late_lower.is_some()),
+    };
+    let mut rows = vec![shown.header()];
+    rows.extend(groups.iter().take(MAX_ROWS).map(|group| {
+        let times = summary.times_of_group(group);
+        let late = times.slowdown.and_then(|_| summary.workload.get(&group.workload));
+        shown.row(names(group), &group.share, times, late)
+    }));
+    if groups.len() > MAX_ROWS {
+        let more = groups.len() - MAX_ROWS;
+        rows.push(vec![format!("and {more} more: see --json")]);
+    }
+    rows.extend(summary.totals.iter().map(|total| {
+        // The ops of a name are measured together.
+        let own = (total.by == Common::Workload).then_some(total.name.as_str());
+        let times = own.map_or_else(GroupTimes::default, |name| summary.times_of(name));
+        let late = own.and_then(|name| summary.workload.get(name));
+        shown.row(names_of_total(total), &total.share, times, late)
+    }));
+    rows
+}
+
+/// The line of a single workload that is measured by itself: its name and numbers.
+pub fn single(summary: &Summary) -> Option<(String, String)> {
+    let [group] = &summary.groups[..] else { return None };
+    let workload = summary.workload.get(&group.workload)?;
+    let class = group.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+    let text = format!("{}; {}{class}", of_workload(workload), group.algorithm);
+    Some((group.workload.clone(), text))
+}
+
+/// Columns that only some runs need.
+#[derive(Clone, Copy)]
+struct Shown {
+    class: bool,
+    oldest: bool,
+    late: bool,
+}
+
+impl Shown {
+    fn header(self) -> Vec<String> {
+        let cells = [
+            (true, "workload"),
+            (true, "algorithm"),
+            (self.class, "class"),
+            (true, "ops"),
+            (true, "unfinished"),
+            (self.oldest, "oldest, us"),
+            (true, "goodput, Gb/s"),
+            (true, "share, %"),
+            (true, "latency p50, us"),
+            (true, "latency p99, us"),
+            (true, "slowdown p99"),
+            (self.late, "late, %"),
+        ];
+        written(cells.map(|(shown, cell)| (shown, cell.to_owned())))
+    }
+
+    fn row(
+        self,
+        [name, algorithm, class]: [&str; 3],
+        share: &Share,
+        times: GroupTimes<'_>,
+        workload: Option<&WorkloadSummary>,
+    ) -> Vec<String> {
+        let percent = |share: f64| number(share * 100.0);
+        let oldest = Some(share.oldest_unfinished_us).filter(|_| share.unfinished_ops > 0);
+        let p50 = |d: &DistributionSummary| stat(d, |d| d.p50);
+        let p99 = |d: &DistributionSummary| stat(d, |d| d.p99);
+        let cells = [
+            (true, Some(name.to_owned())),
+            (true, Some(algorithm.to_owned())),
+            (self.class, Some(class.to_owned())),
+            (true, Some(share.ops.to_string())),
+            (true, Some(share.unfinished_ops.to_string())),
+            (self.oldest, oldest.map(number)),
+            (true, Some(number(share.goodput_gbps))),
+            (true, share.goodput_share.map(percent)),
+            (true, times.op_latency_us.and_then(p50)),
+            (true, times.op_latency_us.and_then(p99)),
+            (true, times.slowdown.and_then(p99)),
+            (self.late, workload.and_then(late)),
+        ];
+        written(cells.map(|(shown, cell)| (shown, cell.unwrap_or_else(|| NONE.to_owned()))))
+    }
+}
+
+/// The cells that are shown.
+fn written<const N: usize>(cells: [(bool, String); N]) -> Vec<String> {
+    cells.into_iter().filter_map(|(shown, cell)| shown.then_some(cell)).collect()
+}
+
+fn names(group: &Group) -> [&str; 3] {
+    [&group.workload, &group.algorithm, group.class.as_deref().unwrap_or(NONE)]
+}
+
+fn names_of_total(total: &GroupTotal) -> [&str; 3] {
+    let name = total.name.as_str();
+    match total.by {
+        Common::Workload => [name, "total", NONE],
+        Common::Algorithm => ["total", name, NONE],
+        Common::Class => ["total", NONE, name],
+    }
+}
+
+/// Share of the ops that failed or missed their deadline, in percent; `None` without a deadline.
+fn late(workload: &WorkloadSummary) -> Option<String> {
+    let (lower, upper) = (workload.late_lower?, workload.late_upper?);
+    Some(bounds(Bounds { lower, upper }.map(|share| share * 100.0)))
+}
+
+fn of_workload(workload: &WorkloadSummary) -> String {
+    let late = late(workload).map_or(String::new(), |late| format!(" ({late} % of them late)"));
+    let of = &workload.slowdown;
+    let slowdown = match (stat(of, |d| d.p50), stat(of, |d| d.p99)) {
+        (Some(p50), Some(p99)) => format!("; slowdown: median {p50}, p99 {p99}"),
+        _ => String::new(),
+    };
+    format!(
+        "goodput {} Gb/s, {} ops{late}: latency {}{slowdown}",
+        number(workload.goodput_gbps),
+        workload.ops,
+        distribution(&workload.op_latency_us)
+    )
+}
