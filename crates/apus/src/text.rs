@@ -92,7 +92,7 @@ fn with_table(summary: &Summary, workloads: &[Vec<String>]) -> String {
         rows.push(row("makespan", makespan(summary, lower)));
     }
     if startup.seconds > 0.0 {
-        rows.push(row("start-up", phase(startup)));
+        rows.push(row("warm-up", phase(startup)));
     }
     for (index, fault) in losses::faults(&summary.faults).into_iter().enumerate() {
         rows.push(row(if index == 0 { "faults" } else { "" }, fault));
@@ -256,14 +256,13 @@ fn fairness(summary: &Summary) -> String {
 
 fn phase(phase: &PhaseSummary) -> String {
     format!(
-        "{} ms: {} ops done; {} data packets sent, {} delivered ({} of them again), {} dropped ({} %)",
+        "{} ms: {} ops done; {} data packets sent, {} delivered ({} of them again), {} dropped at switch ports",
         number(phase.seconds * 1e3),
         phase.ops,
         phase.data_packets_sent,
         phase.data_packets_delivered,
         phase.duplicates_delivered,
-        phase.drops,
-        number(phase.loss_rate * 100.0)
+        phase.drops
     )
 }
 

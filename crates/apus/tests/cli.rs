@@ -59,7 +59,7 @@ fn run_prints_a_summary_with_units() {
     let folder = folder("run_prints");
     fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
     let stdout = succeeds(&apus_in(&folder, &["run", "mine.toml", "--seed", "7"]));
-    for part in ["mine, seed 7", " Gb/s at switch 0 -> host 3", "start-up", " us", " sent = "] {
+    for part in ["mine, seed 7", " Gb/s at switch 0 -> host 3", "\n  warm-up ", " us", " sent = "] {
         assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
 }
@@ -539,6 +539,8 @@ fn ops_that_never_end_are_told_and_censor_what_they_bound() {
     {
         assert!(latency.contains(part), "{part}: {latency}");
     }
+    // Two lines count losses: those of all links, and those at switch ports in one phase.
+    assert!(stdout.contains(" dropped at switch ports"), "{stdout}");
     assert!(stdout.contains("drain") && stdout.contains("until its limit"), "{stdout}");
     assert_eq!(stdout.matches("NO PROGRESS: flow ").count(), 2, "{stdout}");
     assert_eq!(stderr.matches("warning: mine: flow ").count(), 2, "{stderr}");
