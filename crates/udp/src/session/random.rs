@@ -41,7 +41,7 @@ impl Randomness {
     /// Returns the next 32 bytes; `None` if the system's generator fails.
     pub(crate) fn bytes(&mut self) -> Option<Zeroizing<[u8; 32]>> {
         match self {
-            Self::System => return system().ok(),
+            Self::System => system().ok(),
             Self::Seeded(seeded) => {
                 let block = hmac::sign(&seeded.key, &seeded.next.to_be_bytes());
                 seeded.next += 1;
