@@ -93,6 +93,12 @@ fn all_but_ops(summary: &Summary) -> Value {
             of.values_mut().for_each(|workload| workload[name] = Value::Null);
         }
     }
+    for table in ["groups", "totals"] {
+        for row in json[table].as_array_mut().expect("rows") {
+            row["unfinished_ops"] = Value::Null;
+            row["oldest_unfinished_us"] = Value::Null;
+        }
+    }
     json
 }
 

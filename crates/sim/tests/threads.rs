@@ -100,6 +100,7 @@ fn messages_that_end_the_run_with_the_last_op() {
     // Two workloads by sender, with two algorithms by name.
     let half = plan.connections.iter().take_while(|connection| connection.from.get() < 8).count();
     let all = plan.connections.len();
+    plan.trace_ops = Some(all as u64);
     plan.demands = [("low", "a", 0..half), ("high", "b", half..all)]
         .map(|(label, algorithm, connections)| Demand {
             label: label.to_owned(),
