@@ -231,9 +231,9 @@ fn drain(summary: &Summary) -> String {
         "stuck" => "the watchdog, as no packet was delivered any more",
         "interrupted" => "an interruption",
         _ if summary.measured.unfinished_ops > 0 => {
-            "the end of all ops but those of workloads of which none ended in the measured phase"
+            "the end of all ops of the measured phase, except of workloads of which none ended in it"
         }
-        _ => "the end of all ops",
+        _ => "the end of all ops of the measured phase",
     };
     let startup = match summary.startup.unfinished_ops {
         0 => String::new(),

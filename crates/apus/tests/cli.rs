@@ -506,7 +506,7 @@ fn key_makes_a_key_once() {
     let line = text.lines().last().expect("a key");
     assert!(line.starts_with("apus-key-1 ") && line.len() == 11 + 64, "a secret of 32 bytes");
     assert!(!stdout.contains(&line[11..]), "the secret is not shown");
-    refused(&apus_in(&folder, &["key", "group.key"]), "group.key: there is such a file");
+    refused(&apus_in(&folder, &["key", "group.key"]), "group.key: the file exists");
     refused(&apus_in(&folder, &["key", "nowhere/x.key"]), "nowhere/x.key: the key file cannot be");
 }
 

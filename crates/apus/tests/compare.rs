@@ -249,7 +249,7 @@ fn seeds_without_effect_are_run_twice_and_differences_have_intervals() {
         "out",
     ];
     let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
-    let line = "seeds 1 and 2 give the same result to the last digit for swift";
+    let line = "seeds 1 and 2 give identical results for swift, which ran with no further seed";
     assert!(text.contains(line) && text.contains("Student's t"), "{text}");
     assert_eq!(fs::read_dir(folder.join("out/runs")).expect("runs").count(), 2 + 4);
     let written = fs::read_to_string(folder.join("out/compare.json")).expect("file");
@@ -273,7 +273,10 @@ fn where_no_algorithm_depends_on_the_seed_the_comparison_says_so() {
     let folder = folder("same");
     let arguments = ["compare", "mine.toml", "--algorithms", "swift,hpcc", "--seeds", "9"];
     let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
-    assert!(text.contains("same result to the last digit, and no other was run"), "{text}");
+    assert!(
+        text.contains("seeds 1 and 2 give identical results; no further seed was run"),
+        "{text}"
+    );
     assert!(text.contains("(exact)"), "{text}");
 }
 
@@ -297,6 +300,7 @@ fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
     let compared = json(&apus(&folder, &arguments));
     let objective = compared["objective"].as_str().expect("words");
     assert!(objective.contains("4 values x 2 seeds (2 to 3)"), "{objective}");
+    let mut tuned_marking = false;
     for one in compared["algorithms"].as_array().expect("list") {
         let tuning = &one["tuning"];
         assert_eq!(tuning["runs"], 8, "{one:#}");
@@ -314,8 +318,13 @@ fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
             let name = tuning["parameter"].as_str().expect("a name");
             let used = entry(&one["parameters"], "name", name);
             assert_eq!((&used["value"], &used["origin"]), (&value.into(), &"tuned".into()));
+            if name == "topology.ecn.threshold" {
+                assert_eq!(one["changes"][0], format!("switches mark from {value} on"));
+                tuned_marking = true;
+            }
         }
     }
+    assert!(tuned_marking, "{compared:#}");
 }
 
 /// The one entry of a list for which `key` is true.

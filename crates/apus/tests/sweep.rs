@@ -71,7 +71,7 @@ fn the_product_of_all_values_is_run_and_shown() {
     }
     let firsts: Vec<_> = text.lines().skip(1).take(6).map(|line| &line[..4]).collect();
     assert_eq!(firsts, ["20us", "20us", "20us", "40us", "40us", "40us"]);
-    assert!(text.contains("12 of 12 runs; 0 were there already"), "{text}");
+    assert!(text.contains("12 of 12 runs complete (0 reused)"), "{text}");
 
     let csv = fs::read_to_string(folder.join("out/sweep.csv")).expect("table");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -109,9 +109,9 @@ fn a_second_call_runs_only_what_is_missing() {
     fs::remove_file(kept()[0].path()).expect("remove");
     // What is half written or of no use is run again.
     fs::write(kept()[0].path(), "{").expect("write");
-    assert!(sweep(&folder, &[]).contains("6 of 6 runs; 4 were there already"));
+    assert!(sweep(&folder, &[]).contains("6 of 6 runs complete (4 reused)"));
     // More seeds, and other values, use what is there.
-    assert!(sweep(&folder, &["--seeds", "2"]).contains("12 of 12 runs; 6 were there already"));
+    assert!(sweep(&folder, &["--seeds", "2"]).contains("12 of 12 runs complete (6 reused)"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_changed_scenario_is_noticed() {
     sweep(&folder, &[]);
     fs::write(folder.join("mine.toml"), SCENARIO.replace("4MB", "2MB")).expect("file");
     let text = sweep(&folder, &[]);
-    assert!(text.contains("6 of 6 runs; 0 were there already"), "{text}");
+    assert!(text.contains("6 of 6 runs complete (0 reused)"), "{text}");
     assert!(text.contains("6 results in out/runs are of other settings"), "{text}");
 }
 
@@ -158,7 +158,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     let shorter = arguments.map(|a| if a.contains("30s") { "duration=1ms,2ms" } else { a });
     let output = apus(&folder, &shorter).output().expect("process");
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(stdout.contains("2 of 2 runs; 1 were there already"), "{stdout}");
+    assert!(stdout.contains("2 of 2 runs complete (1 reused)"), "{stdout}");
 }
 
 #[test]

@@ -183,7 +183,7 @@ impl Stalls {
 }
 
 impl std::fmt::Display for StalledFlow {
-    /// "flow 3 (host 1 -> host 2): no progress since 300 us, 1 ops outstanding: the link h1 -> switch 0 is
+    /// "flow 3 (host 1 -> host 2): no progress from 300.0 us on, 1 op outstanding: the link h1 -> switch 0 is
     /// down since 300us".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { flow, host, peer, since_us, until_us, ops, reason } = self;
@@ -193,7 +193,7 @@ impl std::fmt::Display for StalledFlow {
         } else {
             f.write_str(" on")?;
         }
-        write!(f, ", {ops} ops outstanding: {reason}")
+        write!(f, ", {ops} op{} outstanding: {reason}", if *ops == 1 { "" } else { "s" })
     }
 }
 

@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
 /// Makes a new key and writes it to a new file that only its owner may read.
 ///
 /// # Errors
-/// If the file is there already or cannot be written, or the system gives no randomness.
+/// If the file exists or cannot be written, or the system gives no randomness.
 pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
     let at =
         |what| move |error| KeyFileError { path: path.to_owned(), kind: Kind::Io(what, error) };
@@ -87,8 +87,8 @@ impl fmt::Display for KeyFileError {
             }
             Kind::Io(_, error) if error.kind() == io::ErrorKind::AlreadyExists => write!(
                 f,
-                "{path}: there is such a file, and a key is never overwritten: choose another name, \
-                 or remove it first"
+                "{path}: the file exists, and keys are never overwritten; choose another name, or \
+                 remove the file"
             ),
             Kind::Io(what, error) => write!(f, "{path}: the key file cannot {what}: {error}"),
             Kind::Readable(mode) => write!(

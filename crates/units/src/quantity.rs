@@ -77,10 +77,12 @@ pub(crate) fn parse(text: &str, what: &str, scales: &[Scale]) -> Result<u64, Par
     u64::try_from(value).or_else(|_| fail(too_large()))
 }
 
-/// Writes `value` in the largest unit in which it has at most three decimals.
+/// Writes `value` in the largest unit in which it has at most three decimals, or none if the unit is a
+/// power of two.
 pub(crate) fn format(f: &mut fmt::Formatter<'_>, value: u64, scales: &[Scale]) -> fmt::Result {
     let fits = |s: &&Scale| {
-        value >= s.factor && (u128::from(value) * 1000).is_multiple_of(u128::from(s.factor))
+        let parts = if s.factor.is_power_of_two() { 1 } else { 1000 };
+        value >= s.factor && (u128::from(value) * parts).is_multiple_of(u128::from(s.factor))
     };
     let scale = scales.iter().rev().find(fits).unwrap_or(&scales[0]);
     let mut text = (value / scale.factor).to_string();
@@ -140,5 +142,6 @@ mod tests {
         assert_eq!(Span::from_us(1500).to_string(), "1.5ms");
         assert_eq!(Span::ZERO.to_string(), "0s");
         assert_eq!(Bytes::new(65_536).to_string(), "64KiB");
+        assert_eq!(Bytes::new(400_000).to_string(), "400kB");
     }
 }

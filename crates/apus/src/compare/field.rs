@@ -2,7 +2,7 @@
 
 use apus_cc::Origin;
 use apus_cc::registry::{AlgorithmConfig, algorithms};
-use apus_sim::scenario::{Setup, Under};
+use apus_sim::scenario::{MarkingRule, Setup, Under};
 use apus_units::suggestion;
 use serde_json::{Value, json};
 
@@ -92,9 +92,6 @@ pub(super) fn contestants(
         };
         let Under { setup: run, marking, unmarked } = setup.under(&config).map_err(fail)?;
         let mut notes = Vec::new();
-        if let Some(marking) = &marking {
-            notes.push(format!("switches mark from {} on", marking.threshold));
-        }
         if unmarked {
             notes.push("switches do not mark".to_owned());
         }
@@ -152,27 +149,39 @@ pub(super) struct Shown {
     pub(super) rule: Option<(&'static str, &'static str)>,
 }
 
+/// The setting of the marking threshold.
+pub(super) const THRESHOLD: &str = "topology.ecn.threshold";
+
 impl Contestant {
+    /// The threshold at which switches mark: the tuned one, or that of the rule.
+    fn marking_threshold(&self, marking: &MarkingRule) -> String {
+        let search = self.search.as_ref().filter(|search| search.setting() == Some(THRESHOLD));
+        let tuned = search.and_then(|search| search.found());
+        tuned.map_or_else(|| marking.threshold.to_string(), str::to_owned)
+    }
+
+    /// Differences between the run of this algorithm and the scenario.
+    pub(super) fn changes(&self) -> Vec<String> {
+        let marking = self.marking.iter();
+        let marking =
+            marking.map(|one| format!("switches mark from {} on", self.marking_threshold(one)));
+        marking.chain(self.notes.iter().cloned()).collect()
+    }
+
     /// The parameters of its algorithm that are not the profile's defaults, and the marking
     /// threshold that the comparison sets.
     pub(super) fn shown(&self) -> Vec<Shown> {
         let tuned =
             self.search.as_ref().and_then(|search| Some((search.setting()?, search.found()?)));
         let is_tuned = |name: &str| tuned.is_some_and(|(setting, _)| setting == name);
-        const THRESHOLD: &str = "topology.ecn.threshold";
-        let marking = self.marking.iter().map(|marking| match tuned {
-            Some((THRESHOLD, value)) => Shown {
+        let marking = self.marking.iter().map(|marking| {
+            let tuned = is_tuned(THRESHOLD);
+            Shown {
                 name: THRESHOLD.to_owned(),
-                value: value.to_owned(),
-                origin: "tuned",
-                rule: None,
-            },
-            _ => Shown {
-                name: THRESHOLD.to_owned(),
-                value: marking.threshold.to_string(),
-                origin: "derived",
-                rule: Some((marking.rule, marking.source)),
-            },
+                value: self.marking_threshold(marking),
+                origin: if tuned { "tuned" } else { "derived" },
+                rule: (!tuned).then_some((marking.rule, marking.source)),
+            }
         });
         let configs = self.setup.algorithms().map(|(_, config)| config);
         let parameters = configs.flat_map(AlgorithmConfig::parameters).map(|one| Shown {

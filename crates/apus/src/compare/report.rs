@@ -47,12 +47,14 @@ impl Report<'_> {
             return format!("{name}, seeds {first} to {last}, medians");
         }
         let second = first + 1;
-        let why = format!("seeds {first} and {second} give the same result to the last digit");
+        let why = format!("seeds {first} and {second} give identical results");
         if same.len() == self.contestants.len() {
-            return format!("{name}: {why}, and no other was run");
+            return format!("{name}: {why}; no further seed was run");
         }
         let same = same.join(", ");
-        format!("{name}, seeds {first} to {last}, medians; {why} for {same}: no other was run")
+        format!(
+            "{name}, seeds {first} to {last}, medians; {why} for {same}, which ran with no further seed"
+        )
     }
 
     /// The differences of all algorithms from the first, per metric; nothing if there is only one.
@@ -78,8 +80,8 @@ impl Report<'_> {
     fn differences_caption(&self) -> String {
         let reference = self.contestants.first().map_or("", |one| one.label.as_str());
         format!(
-            "difference from {reference}: mean over seeds that both ran with, and the 95 % confidence \
-             interval (Student's t, paired by seed); * excludes 0; - not measured by both, or censored"
+            "difference from {reference}: mean over the seeds of both, and the 95 % confidence interval \
+             (Student's t, paired by seed); *: excludes 0; -: not measured for both, or censored"
         )
     }
 
@@ -122,7 +124,7 @@ impl Report<'_> {
             );
         }
         for one in self.contestants {
-            for note in &one.notes {
+            for note in one.changes() {
                 // Writing to a String cannot fail.
                 let _ = writeln!(text, "{}: {note}", one.label);
             }
@@ -168,7 +170,7 @@ impl Report<'_> {
             let tuning = self.objective.zip(one.search.as_ref());
             json!({
                 "algorithm": one.label,
-                "changes": one.notes,
+                "changes": one.changes(),
                 "parameters": one.parameters_json(),
                 "complete_runs": complete,
                 "same_for_all_seeds": one.same,
@@ -258,8 +260,8 @@ impl Report<'_> {
         }
         page += "</table>\n";
         for one in self.contestants {
-            for note in &one.notes {
-                let _ = writeln!(page, "<p>{}: {}</p>", escape(&one.label), escape(note));
+            for note in one.changes() {
+                let _ = writeln!(page, "<p>{}: {}</p>", escape(&one.label), escape(&note));
             }
         }
         let lines = self.differences();

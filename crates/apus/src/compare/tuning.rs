@@ -7,6 +7,7 @@ use apus_sim::bounds::median;
 use apus_sim::scenario::Setup;
 use serde_json::{Value, json};
 
+use super::field::THRESHOLD;
 use super::paired::known;
 use super::table::Contestant;
 
@@ -138,7 +139,7 @@ impl Search {
     pub(super) fn setting(&self) -> Option<&'static str> {
         self.tunable.map(|tunable| match tunable.setting {
             TunedSetting::Parameter(name) => name,
-            TunedSetting::MarkingThreshold => "topology.ecn.threshold",
+            TunedSetting::MarkingThreshold => THRESHOLD,
         })
     }
 

@@ -174,13 +174,13 @@ fn introduction(quick: bool) -> String {
     format!(
         "{TITLE}\n\
          What the papers state, what the simulator yields, and where and why they differ.\n\
-         {WRITTEN_BY} --all{flag} --report docs/reproduction.md`; with a NAME in place of\n\
-         `--all` only its part is written anew. Our numbers are {seeds}, with the smallest and\n\
-         the largest over the seeds beside them. They are the same on every machine.\n\n\
-         A check passes if the median lies in the band that is accepted. It **differs** if the\n\
-         scenario says that it cannot, what was found, and what is believed to be in the way. Every\n\
-         setting that departs from the one host model and the one set of parameters of its testbed\n\
-         is listed with its reason. What the numbers mean stands in [outputs.md](outputs.md).\n"
+         {WRITTEN_BY} NAME{flag} --report FILE`, which keeps the parts of other experiments;\n\
+         `--all` in place of NAME writes all built-in experiments. Our numbers are {seeds}, with\n\
+         the smallest and the largest over the seeds beside them. They are the same on every machine.\n\n\
+         A check passes if the median lies in the accepted band. `differs` marks a check that the simulator\n\
+         does not meet; the text gives the measured value and the likely cause. Every setting that departs\n\
+         from the one host model and the one set of parameters of its testbed is listed with its reason.\n\
+         `apus explain METRIC` defines a metric; `docs/outputs.md` defines all of them.\n"
     )
 }
 

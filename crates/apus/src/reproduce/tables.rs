@@ -11,11 +11,11 @@ const VISIBLE: f64 = 0.1;
 
 /// One experiment.
 pub(super) fn experiment(result: &ExperimentResult) -> String {
-    let title = result.title.as_deref().unwrap_or_default();
+    let title = result.title.as_ref().map_or_else(String::new, |title| format!("  {title}"));
     let (seeds, wall) = (result.seeds, number(result.wall_s));
     let plural = if seeds == 1 { "" } else { "s" };
     let plural = if result.status == "interrupted" { "s so far: INTERRUPTED" } else { plural };
-    let mut text = format!("{}  {title}  ({seeds} seed{plural}, {wall} s)\n", result.id);
+    let mut text = format!("{}{title}  ({seeds} seed{plural}, {wall} s of run time)\n", result.id);
     if !result.quick.is_empty() {
         text += &format!("  quick: {}\n", result.quick.join("; "));
     }

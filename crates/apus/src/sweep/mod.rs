@@ -124,7 +124,7 @@ impl Sweep {
             let mut text = table::terminal(&self.vary, &rows, &metrics);
             let done = runs.iter().filter(|run| run.summary.is_some()).count();
             text += &format!(
-                "\n{done} of {} runs; {kept} were there already. Table, chart and all numbers: {}\n",
+                "\n{done} of {} runs complete ({kept} reused). Table, chart and all numbers: {}\n",
                 runs.len(),
                 self.out.display()
             );

@@ -44,12 +44,16 @@ impl Report<'_> {
     }
 
     pub(super) fn text(&self) -> String {
+        let (first, last) = (self.setup.seed(), self.setup.seed() + self.seeds - 1);
+        let seeds = match self.seeds {
+            1 => format!("seed {first}"),
+            _ => format!("seeds {first} to {last}, medians"),
+        };
         let mut text = format!(
-            "{}, {} (seeds {}..{}, medians; unloaded fabric RTT {} us)\n\n",
+            "{}, {} ({}; smallest fabric RTT {} us)\n\n",
             self.setup.name(),
             self.label,
-            self.setup.seed(),
-            self.setup.seed() + self.seeds - 1,
+            seeds,
             number(self.unloaded_us)
         );
         text += "with flow scaling off, so that the target stands for itself:\n\n";
@@ -149,8 +153,9 @@ impl Report<'_> {
         let fairness = if scaling.fair { " and Jain's index" } else { "" };
         if range.is_zero() {
             return vec![format!(
-                "Flow scaling can be off: without it goodput{fairness} is as good. That holds for this \
-                 many flows; with more of them on a link it is what keeps them fair (Swift §3.5)."
+                "Flow scaling can be off: without it goodput{fairness} {} as good. That holds for this \
+                 many flows; with more of them on a link it is what keeps them fair (Swift §3.5).",
+                if scaling.fair { "are" } else { "is" }
             )];
         }
         let text = |sample: Option<&Sample>, index| {
