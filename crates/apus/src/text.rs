@@ -48,7 +48,7 @@ pub fn summary(summary: &Summary) -> String {
     with_table(summary, &workloads::table(summary))
 }
 
-/// The same without the table of several workloads.
+/// Describes a run as [`run`] does, without the table of several workloads.
 pub fn overview(summary: &Summary) -> String {
     with_table(summary, &[])
 }
@@ -222,7 +222,7 @@ fn makespan(summary: &Summary, lower: f64) -> String {
     format!("{makespan} us from the start of the first message to the end of the last op")
 }
 
-/// How long the run went on after the measured phase, and what ended that.
+/// Length of the drain and the reason for its end.
 fn drain(summary: &Summary) -> String {
     let drain = &summary.drain;
     let took = number(drain.seconds * 1e3);

@@ -1,9 +1,13 @@
 //! The command as a process: exit codes, messages, and what it prints and writes.
 
+#[path = "support/command.rs"]
+mod command;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
+use command::{apus as apus_in, folder};
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -17,19 +21,6 @@ size = "64kB"
 "#;
 
 const SWEEP: &str = "[sweep]\nkey = \"workload.size\"\nvalues = [\"4kB\", \"64kB\"]\n";
-
-/// A folder of this test's own, empty at first.
-fn folder(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("folder");
-    path
-}
-
-fn apus_in(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
-    command.current_dir(folder).args(arguments).output().expect("process")
-}
 
 fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
@@ -134,8 +125,7 @@ fn run_yields_the_same_on_any_number_of_threads() {
     assert_eq!(run("1"), run("3"));
 }
 
-/// The same bytes from run to run, whatever the machine did: what is measured of it stands in
-/// cost.json.
+/// Measurements of the machine are in cost.json, so that two runs write identical summaries.
 #[test]
 fn equal_runs_write_equal_summaries() {
     let folder = folder("run_twice");
@@ -424,8 +414,8 @@ fn files_of_other_simulators_run_as_they_are() {
     assert!(shown.contains("1 ops done"), "{shown}");
 }
 
-/// The same two messages in all three formats: measured from the first start to the last end, not over
-/// the idle time around them.
+/// Two messages in each of three formats are measured from the first start to the last end, without the
+/// idle time before and after.
 #[test]
 fn imported_traffic_is_measured_from_the_first_start_to_the_last_end() {
     let folder = folder("makespan");
@@ -526,9 +516,9 @@ kind = "down"
 at = "1500us"
 "#;
 
-/// Two ops have waited for 3.5 ms when the run ends: nobody is to believe that the longest took 29 us.
+/// Two ops have waited for 3.5 ms when the run ends, so the largest latency is not the 29 us of the others.
 #[test]
-fn ops_that_never_end_are_told_and_censor_what_they_bound() {
+fn unfinished_ops_are_reported_and_censor_the_largest_latency() {
     let folder = folder("run_unfinished");
     fs::write(folder.join("mine.toml"), BROKEN).expect("file");
     let output = apus_in(&folder, &["run", "mine.toml", "--out", "out"]);
@@ -568,9 +558,9 @@ fn a_check_of_a_censored_number_fails_and_says_why() {
     assert!(stdout.contains("longest FAILS: it is censored: 2 of "), "{stdout}");
 }
 
-/// The same in the tables of a sweep and a comparison.
+/// Censored numbers are lower bounds in the tables of a sweep and a comparison.
 #[test]
-fn tables_mark_what_is_censored() {
+fn censored_numbers_are_marked_in_tables() {
     let folder = folder("tables_censored");
     fs::write(folder.join("mine.toml"), BROKEN).expect("file");
     let sweep = ["sweep", "mine.toml", "--vary", "workload.size=32kB,64kB", "--out", "swept"];

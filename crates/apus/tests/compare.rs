@@ -1,9 +1,13 @@
 //! `apus compare`: every algorithm gets the same traffic, and what it needs of the switches.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+#[path = "support/command.rs"]
+mod command;
 
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use command::apus;
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -18,16 +22,9 @@ size = "64kB"
 "#;
 
 fn folder(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("folder");
+    let path = command::folder(&format!("compare-{test}"));
     fs::write(path.join("mine.toml"), SCENARIO).expect("file");
     path
-}
-
-fn apus(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
-    command.current_dir(folder).args(arguments).output().expect("process")
 }
 
 #[track_caller]
@@ -313,7 +310,7 @@ fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
         let chosen = entry_where(&tuning["candidates"], "chosen");
         assert_eq!(of(chosen, "objective"), least, "{tuning:#}");
         assert_eq!(chosen["value"], tuning["value"]);
-        // What was found is what the comparison ran with.
+        // The comparison ran with the value that the search found.
         if let Some(value) = tuning["value"].as_str() {
             let name = tuning["parameter"].as_str().expect("a name");
             let used = entry(&one["parameters"], "name", name);

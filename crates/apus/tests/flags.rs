@@ -1,19 +1,18 @@
 //! A flag that another flag or argument makes void is an error that names both, in every command.
 
+#[path = "support/command.rs"]
+mod command;
+#[path = "support/help.rs"]
+mod help;
+
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-const SCENARIO: &str = r#"
-duration = "1ms"
-topology = { kind = "star", hosts = 3, rate = "10Gbps", delay = "1us", buffer = "1MB" }
-algorithm = { name = "swift" }
-[[workload]]
-kind = "incast"
-size = "64kB"
-"#;
+use command::apus;
 
-/// The command line and what the error must name.
+/// An incast of two hosts to a third one.
+const SCENARIO: &str = include_str!("support/incast.toml");
+
+/// Command lines, and two words that the error must contain.
 const CASES: &[(&str, [&str; 2])] = &[
     ("run mine.toml --topology no-such-file", ["--topology", "[FILE]"]),
     ("run mine.toml --topology no-such-file --traffic t.csv", ["FILE]", "--t"]),
@@ -56,14 +55,11 @@ const INDEPENDENT: [&str; 5] = ["replay", "list", "explain", "key", "help"];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flags");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("folder");
+    let folder = command::folder("flags");
     fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
     fs::write(folder.join("t.csv"), "start_us,from,to,bytes\n0,0,1,1000\n").expect("file");
     for (line, names) in CASES {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
-        let output = command.current_dir(&folder).args(line.split(' ')).output().expect("process");
+        let output = apus(&folder, &line.split(' ').collect::<Vec<_>>());
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
         for name in names {
@@ -75,17 +71,8 @@ fn void_flags_are_errors_that_name_both() {
 
 #[test]
 fn every_command_is_in_the_table() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
-    let help = command.arg("--help").output().expect("process").stdout;
-    let help = String::from_utf8(help).expect("UTF-8");
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<&str> = commands
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    assert!(commands.len() > 10, "{commands:?}");
-    for name in commands {
-        let tested = CASES.iter().any(|(line, _)| line.split(' ').next() == Some(name));
-        assert!(tested || INDEPENDENT.contains(&name), "`{name}` has no case");
+    for name in help::commands() {
+        let tested = CASES.iter().any(|(line, _)| line.split(' ').next() == Some(name.as_str()));
+        assert!(tested || INDEPENDENT.contains(&name.as_str()), "`{name}` has no case");
     }
 }

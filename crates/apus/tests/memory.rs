@@ -1,19 +1,20 @@
-//! `--max-memory`: what it refuses, that it exists where it has an effect and nowhere else, and that it
-//! limits the runs that are executed at once.
+//! `--max-memory` refuses runs that are too large, exists only in commands on which it has an effect, and
+//! limits parallel runs.
+
+#[path = "support/command.rs"]
+mod command;
+#[path = "support/help.rs"]
+mod help;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Output;
 use std::thread::available_parallelism;
 
-const SCENARIO: &str = r#"
-duration = "1ms"
-topology = { kind = "star", hosts = 3, rate = "10Gbps", delay = "1us", buffer = "1MB" }
-algorithm = { name = "swift" }
-[[workload]]
-kind = "incast"
-size = "64kB"
-"#;
+use command::apus;
+
+/// An incast of two hosts to a third one.
+const SCENARIO: &str = include_str!("support/incast.toml");
 
 /// Every command that simulates, each with one incast of two connections over a star of three hosts.
 const SIMULATING: &[&str] = &[
@@ -28,9 +29,7 @@ const SIMULATING: &[&str] = &[
 
 /// A folder of this test's own, with scenarios and traffic.
 fn folder(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("memory_{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("folder");
+    let path = command::folder(&format!("memory_{test}"));
     let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nlow = 0.0\n\
                  source = \"our own goal\"\n";
     let variants = "[sweep]\nkey = \"workload.size\"\nvalues = [\"4kB\", \"64kB\"]\n";
@@ -44,11 +43,6 @@ fn folder(test: &str) -> PathBuf {
         fs::write(path.join(name), text).expect("file");
     }
     path
-}
-
-fn apus(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
-    command.current_dir(folder).args(arguments).output().expect("process")
 }
 
 /// Checks that a command was refused before anything ran; returns its error.
@@ -110,16 +104,9 @@ fn max_memory_that_is_no_size_is_refused() {
 #[test]
 fn only_commands_that_simulate_have_max_memory() {
     let folder = folder("commands");
-    let help = String::from_utf8(apus(&folder, &["--help"]).stdout).expect("UTF-8");
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<&str> = commands
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    assert!(commands.len() > 10, "{commands:?}");
-    for name in commands {
-        if !SIMULATING.iter().any(|line| line.split(' ').next() == Some(name)) {
-            let error = refused(&apus(&folder, &[name, "--max-memory", "1GB"]));
+    for name in help::commands() {
+        if !SIMULATING.iter().any(|line| line.split(' ').next() == Some(name.as_str())) {
+            let error = refused(&apus(&folder, &[&name, "--max-memory", "1GB"]));
             assert!(error.contains("--max-memory") || name == "help", "{name}: {error}");
         }
     }

@@ -1,8 +1,11 @@
 //! `--out DIR` and `--report FILE` of every command: no file is overwritten that the program did not write.
 
+#[path = "support/command.rs"]
+mod command;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 const SCENARIO: &str = r#"
 duration = "1ms"
@@ -28,16 +31,13 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 fn folder(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("out-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).expect("folder");
+    let path = command::folder(&format!("out-{test}"));
     fs::write(path.join("mine.toml"), SCENARIO).expect("file");
     path
 }
 
-fn apus(folder: &Path, command: &[&str], more: &[&str]) -> Output {
-    let mut apus = Command::new(env!("CARGO_BIN_EXE_apus"));
-    apus.current_dir(folder).args(command).args(more).output().expect("process")
+fn apus(folder: &Path, arguments: &[&str], more: &[&str]) -> Output {
+    command::apus(folder, &[arguments, more].concat())
 }
 
 #[track_caller]

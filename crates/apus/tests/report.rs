@@ -239,7 +239,7 @@ fn a_single_workload_is_a_line_of_the_text() {
     assert!(line.ends_with("; swift, class gold") && line.contains("100 % of them late"), "{line}");
 }
 
-/// `workloads.csv` has the numbers of the summary: a censored one is empty, and its bounds are beside it.
+/// `workloads.csv` has the numbers of the summary: a censored one is empty, with its bounds in the next columns.
 #[test]
 fn workloads_are_rows_of_a_table_and_of_the_page() {
     let folder = folder("workloads");

@@ -2,16 +2,17 @@
 
 use serde_json::Value;
 
-/// Bounds that differ by at most this share count as one number. deviation: no source; below the
-/// differences that percentiles are compared for, and above the 0.1 % to which they are resolved.
+/// Largest difference of two bounds that count as one number, relative to the upper bound. deviation: no
+/// source; rationale: ten times the 0.1 % to which percentiles are resolved, and small against the
+/// differences of several percent for which results are compared.
 const CLOSE: f64 = 0.01;
 
 /// A number between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// It is at least this.
+    /// Largest known lower bound.
     pub lower: f64,
-    /// It is at most this; infinite if nothing bounds it.
+    /// Smallest known upper bound; infinite if there is none.
     pub upper: f64,
 }
 
@@ -22,8 +23,8 @@ impl Bounds {
         Self { lower: value, upper: value }
     }
 
-    /// The number, if the bounds are close enough to be one; it is then the upper one, so that ops
-    /// that have not ended never make a result look better. `None`: the number is censored.
+    /// Returns the upper bound if both bounds are close enough to count as one number, so that unfinished
+    /// ops never make a result look better. `None` if the number is censored.
     #[must_use]
     pub fn value(self) -> Option<f64> {
         let close = self.lower == self.upper
@@ -51,14 +52,14 @@ impl Bounds {
         Some(Self { lower: bound("lower")?, upper: bound("upper").unwrap_or(f64::INFINITY) })
     }
 
-    /// The median of several: that of the lower and that of the upper bounds.
+    /// Returns the median of the lower bounds and the median of the upper bounds.
     #[must_use]
     pub fn median(values: &[Self]) -> Option<Self> {
         let of = |bound: fn(&Self) -> f64| median(values.iter().map(bound).collect());
         Some(Self { lower: of(|b| b.lower)?, upper: of(|b| b.upper)? })
     }
 
-    /// This number over another one; both are at least 0.
+    /// Returns the quotient of two numbers; both are at least 0.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         if self.lower == self.upper && base.lower == base.upper {

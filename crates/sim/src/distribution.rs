@@ -72,8 +72,8 @@ impl DistributionSummary {
         }
     }
 
-    /// Of ops that took `ended`, and of others that have not ended: `unfinished` is what these would
-    /// have taken had they ended now, and `oldest` the age of the oldest.
+    /// Summarizes ops that took `ended` and unfinished ops: `unfinished` has the values that they would have
+    /// if they ended now, `oldest` is the age of the oldest.
     pub(crate) fn of_ops(
         ended: &Distribution,
         unfinished: Option<&Distribution>,

@@ -1,7 +1,7 @@
-//! Who got what: the workloads of a run with their algorithms and traffic classes, side by side.
+//! Ops, goodput and latencies of the workloads of a run, side by side, by algorithm and traffic class.
 //!
-//! Ops and goodput are counted per group, so that they add up to those of the run. Latencies are those of
-//! the workload's name.
+//! Ops and goodput are counted per group, so that they add up to the totals of the run. Latencies are measured
+//! per name of a workload.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Share {
     pub oldest_unfinished_us: f64,
     /// Payload bytes delivered once per time, Gb/s.
     pub goodput_gbps: f64,
-    /// Its goodput over that of the whole run; `null` if nothing was delivered.
+    /// Goodput of the connections over that of the whole run; `null` if nothing was delivered.
     pub goodput_share: Option<f64>,
 }
 
@@ -44,26 +44,26 @@ impl Share {
 /// The connections of one workload name that have one algorithm and one traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// Its name, or one derived from its kind.
+    /// Name of the workload, or one derived from its kind.
     pub workload: String,
     /// The label of its algorithm.
     pub algorithm: String,
-    /// Its traffic class, if the topology has classes.
+    /// Traffic class, if the topology has classes.
     pub class: Option<String>,
-    /// Its part of the run.
+    /// Share of the run.
     #[serde(flatten)]
     pub share: Share,
 }
 
-/// What several groups have in common.
+/// Property that several groups have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Common {
-    /// Their name.
+    /// Name of the workload.
     Workload,
-    /// Their algorithm.
+    /// Algorithm.
     Algorithm,
-    /// Their traffic class.
+    /// Traffic class.
     Class,
 }
 
@@ -82,13 +82,13 @@ impl Common {
 /// Several groups that have a name, an algorithm or a class in common, together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupTotal {
-    /// What they have in common.
+    /// Property that the groups have in common.
     pub by: Common,
     /// The name, algorithm or class.
     pub name: String,
     /// Number of groups.
     pub groups: u64,
-    /// Their part of the run.
+    /// Share of the run.
     #[serde(flatten)]
     pub share: Share,
 }
@@ -133,7 +133,7 @@ impl Summary {
         if let [_] = self.groups[..]
             && !self.workload.contains_key(&group.workload)
         {
-            // It is the whole run.
+            // The group is the whole run.
             return GroupTimes { op_latency_us: Some(&self.op_latency_us), slowdown: None };
         }
         let namesakes = self.groups.iter().filter(|other| other.workload == group.workload);
@@ -223,12 +223,12 @@ impl GroupOps {
         Self { of: Arc::clone(&plan.of), counts: vec![Ops::default(); plan.keys.len() + 1] }
     }
 
-    /// An op completed within the measured phase.
+    /// Counts an op that completed within the measured phase.
     pub(crate) fn on_completion(&mut self, connection: u32) {
         self.counts[self.of[connection as usize] as usize].completed += 1;
     }
 
-    /// An op of the measured phase has not ended at this age.
+    /// Counts an op of the measured phase that has not ended at this age.
     pub(crate) fn on_unfinished(&mut self, connection: u32, age: Span) {
         let ops = &mut self.counts[self.of[connection as usize] as usize];
         ops.unfinished += 1;
@@ -260,7 +260,7 @@ mod tests {
 
     /// Two of three groups share an algorithm, two others a class, and no two a name.
     #[test]
-    fn totals_are_sums_over_what_groups_share() {
+    fn totals_are_sums_over_groups_with_a_common_property() {
         let group =
             |workload: &str, algorithm: &str, class: Option<&str>, ops, oldest, share| Group {
                 workload: workload.to_owned(),

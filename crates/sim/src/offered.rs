@@ -23,11 +23,11 @@ pub struct Demand {
     pub algorithm: String,
     /// The name of its traffic class, if the topology has classes.
     pub class: Option<String>,
-    /// Its connections in [`Plan::connections`].
+    /// Connections in [`Plan::connections`].
     pub connections: Range<usize>,
     /// The interval in which the ops of an open loop arrive; `None` for a closed loop.
     pub open: Option<(Time, Time)>,
-    /// Its ops are the messages of a trace: there are no more of them, and the drain waits for each.
+    /// `true` if the ops are the messages of a trace: their number is fixed, and the drain waits for each.
     pub is_trace: bool,
 }
 

@@ -33,7 +33,7 @@ impl Times {
         Self { ended: empty(), unfinished: None, oldest: Span::ZERO, empty }
     }
 
-    /// An op of this age has not ended; its value is at least what `record` notes.
+    /// Records an unfinished op of this age; its value is at least the value that `record` notes.
     fn note_unfinished(&mut self, age: Span, record: impl FnOnce(&mut Distribution)) {
         record(self.unfinished.get_or_insert_with(|| Box::new((self.empty)())));
         self.oldest = self.oldest.max(age);

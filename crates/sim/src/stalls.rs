@@ -1,4 +1,4 @@
-//! Flows without progress: which, since when and why. The plan alone decides when the run looks for them,
+//! Flows without progress, with the time and the reason. The plan alone decides when the run looks for them,
 //! so that results do not depend on the caller.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,12 @@ use crate::plan::{FaultKind, Plan};
 /// Number of timeouts after which a flow is stalled: its peer has acknowledged nothing for longer than
 /// this many of its current retransmission timeouts, each with a gap of its pace, or over this many
 /// timeouts in a row. One timeout is enough if a link on its path is down.
-/// deviation: no source; RFC 9293 §3.8.3 gives notice of a connection after 3 retransmissions.
+/// deviation: no source; rationale: one more than RFC 9293 §3.8.3, which gives notice of a connection after 3 retransmissions.
 pub const STALLED_RTOS: u32 = 4;
 
 /// Maximum and minimum number of times that a run looks for stalled flows, and the number of looks at a
-/// flow that they may take in all. deviation: no source; 20 million looks take about 1 s.
+/// flow that they may take in all. deviation: no source; rationale: 20 million looks take about 1 s; between 4
+/// and 32 looks date a stall to a quarter or less of the run.
 const MOST_LOOKS: u64 = 32;
 const LEAST_LOOKS: u64 = 4;
 const ALL_LOOKS: u64 = 20_000_000;
@@ -35,7 +36,7 @@ pub struct StalledFlow {
     pub flow: u32,
     /// The host that waits.
     pub host: u32,
-    /// Its peer.
+    /// Host of its peer.
     pub peer: u32,
     /// Since when the peer has acknowledged nothing.
     pub since_us: f64,
@@ -73,7 +74,7 @@ struct Known {
     stalled: bool,
     /// When it had last made progress, on its host's clock: while that is so, it is stalled.
     since: Time,
-    /// Its place among the flows that are named.
+    /// Index among the flows that are named.
     place: Option<usize>,
 }
 
@@ -202,7 +203,7 @@ fn is_stalled(silence: &Silence, local: Time) -> bool {
     silence.timeouts_in_a_row >= STALLED_RTOS || local.since(silence.since) > patience
 }
 
-/// Why a flow with ops under way makes no progress, as far as it is known.
+/// Returns the reason, if known, why a flow with outstanding ops makes no progress.
 pub(crate) fn reason(now: Time, parts: &[Part], plan: &Plan, host: &Host, id: FlowId) -> String {
     if let Some((name, since)) = broken_link(now, parts, plan, host, id) {
         let since = since.since(Time::ZERO);

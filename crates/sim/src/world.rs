@@ -127,7 +127,7 @@ pub(crate) struct World {
     pub(crate) now: Time,
     /// Ports whose links have packets that may go on in other parts of the network, or will have.
     pub(crate) to_hand_over: Vec<PortId>,
-    /// Measures what ops take.
+    /// Times of ops.
     pub(crate) op_times: Box<OpTimes>,
     /// Measures workloads that have a name, if any has.
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,

@@ -121,7 +121,7 @@ fn a_drain_changes_no_number_but_those_of_ops() {
     assert_eq!(slowdown.unfinished(), 0);
 }
 
-/// One op at a time, each of the same latency: as many count as begin within the measured phase.
+/// One op at a time, all of equal latency: the ops that begin within the measured phase count.
 #[test]
 fn ops_submitted_in_the_drain_do_not_count() {
     let flow = || vec![connection(("constant", &[("window", "100")]), 0, 1, 1000)];
@@ -162,7 +162,7 @@ fn ops_that_wait_for_room_are_unfinished_too() {
 }
 
 #[test]
-fn ops_of_the_warm_up_that_never_ended_are_told_apart() {
+fn unfinished_ops_of_the_warm_up_are_counted_apart() {
     let mut plan = broken_permutation(Time::MAX);
     plan.warmup = Span::from_ms(1);
     plan.drain = Span::from_ms(3);

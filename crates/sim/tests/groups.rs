@@ -29,7 +29,7 @@ fn assert_adds_up(summary: &Summary) {
     assert_eq!((ops, unfinished), (summary.measured.ops, summary.measured.unfinished_ops));
 }
 
-/// The total of what two groups have in common, and its sums by hand.
+/// Compares the total of two groups with sums by hand.
 #[track_caller]
 fn assert_total(summary: &Summary, by: Common, name: &str, groups: &[usize]) {
     let total = summary.totals.iter().find(|total| (total.by, total.name.as_str()) == (by, name));
@@ -193,7 +193,7 @@ fn a_trace_is_measured_from_its_first_message_on() {
     let times = &summary.recording.as_ref().expect("recorded").times;
     assert_eq!(times.len(), 200);
     assert!(times[0].as_ps() > 2_000_000_000_000, "{}", times[0]);
-    // What the scenario says counts.
+    // A setting of the scenario takes precedence.
     let explicit = run("duration = \"2002ms\"\nwarmup = \"1s\"\n");
     assert!((explicit.measured.seconds - 1.002).abs() < 1e-9, "{}", explicit.measured.seconds);
 }

@@ -1,4 +1,4 @@
-//! The estimate of a run's memory against what the run takes, counted by the allocator.
+//! The estimate of a run's memory against its peak memory, counted by the allocator.
 #![expect(unsafe_code, reason = "a global allocator that counts is unsafe by its interface")]
 
 mod support;

@@ -34,7 +34,7 @@ fn first_scenario_resolves_every_default() {
     }
 }
 
-/// Clocks are no delays: those of two hosts may differ by hours, and be read as rarely.
+/// Offsets and read intervals of clocks are not delays: they may be hours.
 #[test]
 fn clocks_may_differ_by_more_than_the_longest_delay() {
     let host = "[host]\nclock_offset = \"2000s\"\nclock_reading_interval = \"1000s\"\n";
@@ -272,7 +272,7 @@ fn wrong_scenarios_are_refused_with_line_and_remedy() {
     assert!(count >= 100, "only {count} wrong scenarios");
 }
 
-/// The list of metrics is what a summary holds: all its numbers but the seed and the work.
+/// The list of metrics has every number of a summary except the seed and the work.
 #[test]
 fn metrics_are_the_numbers_of_a_summary() {
     fn numbers(value: &serde_json::Value, path: &str, into: &mut Vec<String>) {

@@ -23,7 +23,7 @@ fn shifted() -> Plan {
     plan(topology, flows.collect(), Span::from_ms(20))
 }
 
-/// The same, with the link of host 3 down from 0.3 ms until `until`, in both directions.
+/// A permutation over a fat tree, with the link of host 3 down from 0.3 ms until `until`, in both directions.
 fn broken(until: Time) -> Plan {
     let mut plan = shifted();
     // The link of each host is one of the first; ports 2n and 2n + 1 are its ends.
@@ -65,7 +65,7 @@ fn flows_over_a_dead_link_are_named_with_it_while_others_move() {
 }
 
 #[test]
-fn a_flow_that_goes_on_again_is_told_apart() {
+fn a_flow_that_continues_is_counted_apart() {
     let summary = run(&broken(Time::ZERO + Span::from_ms(10)));
     assert_eq!((summary.stalled.noticed, summary.stalled.at_end), (2, 0));
     for flow in &summary.stalled.flows {

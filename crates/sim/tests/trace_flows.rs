@@ -98,7 +98,7 @@ fn latency_includes_the_wait_behind_earlier_ops_of_the_flow() {
     let (shared, latencies) = run_recorded(&trace(2, "flows_per_pair = 1\n", &rows));
     assert_eq!(latencies, [rtt, rtt + rtt, rtt + rtt + rtt]);
     assert_eq!(shared.makespan_us, Some((rtt + rtt + rtt).as_us_f64()));
-    // The same if the flow accepts one op at a time and the others are queued by the application.
+    // Latencies are equal if the flow accepts one op at a time and the application queues the others.
     let text = trace(2, "flows_per_pair = 1\n", &rows) + "[transport]\nmax_ops = 1\n";
     assert_eq!(run_recorded(&text).1, [rtt, rtt + rtt, rtt + rtt + rtt]);
     let packet = Span::from_ps(10 * 8 * (PAYLOAD + 64));

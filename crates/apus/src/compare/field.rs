@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::table::Contestant;
 
-/// The settings of `--set`: those of the scenario, and those of one algorithm of the comparison,
-/// which begin with its label (`hpcc.base_rtt=13us`).
+/// Settings of `--set`: settings of the scenario, and settings of one algorithm of the comparison, which
+/// begin with its label (`hpcc.base_rtt=13us`).
 pub(super) struct Changes<'a> {
     /// For the scenario.
     pub(super) scenario: Vec<String>,
@@ -18,7 +18,7 @@ pub(super) struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// Sorts them.
+    /// Sorts the settings.
     pub(super) fn new(set: &'a [String], labels: &[String]) -> Self {
         let mut changes = Self { scenario: Vec::new(), own: Vec::new() };
         for text in set {
@@ -41,7 +41,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Refuses settings of an algorithm of the scenario that takes no part.
+/// Refuses settings of an algorithm of the scenario that is not compared.
 pub(super) fn check_settings(
     setup: &Setup,
     labels: &[String],
@@ -127,7 +127,7 @@ fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
     setup.rival(name, profile)
 }
 
-/// Says that the scenario has parameters for another profile of the algorithm, which do not hold here.
+/// Reports parameters of the scenario that belong to another profile of the algorithm and are not used.
 fn unused_profile(setup: &Setup, config: &AlgorithmConfig) -> Option<String> {
     let (name, profile) = (config.info().name, config.profile());
     let same: Vec<&AlgorithmConfig> =

@@ -98,7 +98,7 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let changes = Changes::new(&self.set, &self.algorithms);
         let scenario = self.open(&changes)?;
@@ -188,7 +188,7 @@ impl Compare {
     }
 }
 
-/// Things that all runs of a call share.
+/// State that all runs of a command share.
 struct Session<'a> {
     command: &'a Compare,
     store: Option<&'a Store>,
@@ -267,8 +267,8 @@ impl Session<'_> {
         failures
     }
 
-    /// Runs `wanted`, except results that are kept from an earlier command. Returns the summaries in order,
-    /// and errors of runs.
+    /// Runs `wanted`, except for runs whose results an earlier command kept. Returns the summaries in
+    /// order, and the errors of runs.
     fn run(&self, wanted: &[(Setup, String)]) -> (Vec<Option<Value>>, Vec<String>) {
         let load = |(setup, _): &(Setup, String)| self.store.and_then(|store| store.load(setup));
         let mut summaries: Vec<Option<Value>> = wanted.iter().map(load).collect();

@@ -1,4 +1,4 @@
-//! What a comparison shows of each algorithm.
+//! An algorithm of a comparison: its runs and their metrics.
 
 use apus_sim::bounds::Bounds;
 use apus_sim::scenario::{METRICS, MarkingRule, Scenario, Setup, unit_of};
@@ -10,7 +10,7 @@ use super::tuning::Search;
 
 /// An algorithm and its runs.
 pub(super) struct Contestant {
-    /// As the command named it.
+    /// Name of the algorithm in the command.
     pub(super) label: String,
     pub(super) setup: Setup,
     /// Differences from the scenario apart from the algorithm.
@@ -19,7 +19,7 @@ pub(super) struct Contestant {
     pub(super) marking: Option<MarkingRule>,
     /// By seed; `None` if the run did not end.
     pub(super) summaries: Vec<Option<Value>>,
-    /// Whether the first two seeds gave the same result, which then stands for all.
+    /// `true` if the first two seeds gave identical results, which then stand for all seeds.
     pub(super) same: bool,
     /// The search of `--tune-each`.
     pub(super) search: Option<Search>,

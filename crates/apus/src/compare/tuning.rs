@@ -39,7 +39,7 @@ impl Objective {
     /// Returns `true` if a larger value of the metric is better.
     pub(super) fn rises(&self) -> bool {
         let mut words = self.metric.split('.');
-        // The user's names of parts say nothing of what is measured.
+        // The second word is a name that the user chose; it does not name a quantity.
         if matches!(
             words.clone().next(),
             Some("workload" | "ports" | "settle" | "span" | "compare")
@@ -148,7 +148,7 @@ impl Search {
         self.candidates[self.best].value.as_deref()
     }
 
-    /// How many runs the search took.
+    /// Returns the number of runs of the search.
     pub(super) fn runs(&self) -> usize {
         self.candidates.iter().map(|one| one.summaries.iter().flatten().count()).sum()
     }

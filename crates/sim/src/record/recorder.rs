@@ -41,12 +41,12 @@ impl Recorder {
         self.rtts.fill(RttSum::default());
     }
 
-    /// The measured phase is over: of what is submitted from now on nothing is noted.
+    /// Ends the measured phase: ops submitted from now on are not recorded.
     pub(crate) fn end_measured(&mut self, now: Time) {
         self.measured_end = now;
     }
 
-    /// An op that was submitted at the true time `now - age` has not ended at the end of the run.
+    /// Records an op that was submitted at the true time `now - age` and has not ended at the end of the run.
     pub(crate) fn on_unfinished(&mut self, now: Time, flow: u32, size: u64, age: Span) {
         let submitted = now.saturating_sub(age);
         if submitted >= self.measured_end {

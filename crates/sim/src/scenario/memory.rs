@@ -26,8 +26,8 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Returns how many runs can be in progress at once: the largest number, at most `max`, such that any
-    /// so many of the runs with these estimates stay within the limit together. One run always can.
+    /// Returns how many runs can be in progress at once: the largest number n, at most `max`, such that
+    /// any n of the runs with these estimates fit the limit together; at least 1.
     #[must_use]
     pub fn runs_at_once(
         &self,
@@ -49,8 +49,8 @@ impl MemoryLimit {
 const BASE: u64 = 1 << 20;
 /// Bytes of a host without flows, with its ports: mostly its timing wheel.
 const PER_HOST: u64 = 16 << 10;
-/// Bytes of an algorithm's own memory and of measurements per connection. deviation: no source; algorithms
-/// keep from none (Swift) to 500 B (HPCC, both ends).
+/// Bytes of an algorithm's own memory and of measurements per connection. deviation: no source;
+/// rationale: the middle between algorithms without memory of their own (Swift) and 500 B (HPCC, both ends).
 const PER_CONNECTION: u64 = 256;
 /// Bytes of an op that is drawn or read before the run: in the workload, while it is sorted, and in its
 /// connection.

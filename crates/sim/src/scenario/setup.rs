@@ -112,8 +112,8 @@ impl Setup {
         self.measure.sizes.iter().map(ToString::to_string)
     }
 
-    /// This run with parameters of the algorithm `label` changed. Other settings of the file stay,
-    /// except the parameters of `dropped`; what depends on the network is derived again.
+    /// Returns this run with changed parameters of the algorithm `label`. Other settings of the file stay,
+    /// except the parameters of `dropped`; parameters that depend on the network are derived again.
     ///
     /// # Errors
     /// As [`build`](apus_cc::registry::build): a value that is impossible, contradicts another or has no effect.

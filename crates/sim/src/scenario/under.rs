@@ -25,7 +25,7 @@ pub struct MarkingRule {
     pub threshold: Bytes,
     /// The rule in words.
     pub rule: &'static str,
-    /// Its source.
+    /// Source of the rule.
     pub source: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub struct Under {
     pub setup: Setup,
     /// The marking threshold, if the algorithm needs one and the scenario has none.
     pub marking: Option<MarkingRule>,
-    /// Whether the scenario's switches mark and those of the run do not.
+    /// `true` if the switches of the scenario mark and the switches of the run do not.
     pub unmarked: bool,
 }
 
@@ -50,7 +50,7 @@ impl Setup {
 
     /// The algorithm `name` for this run: with the parameters that the scenario sets if it has the
     /// algorithm in this profile (any, if `profile` is `None`) or under this label, otherwise with
-    /// those of the profile and what follows from the network.
+    /// the parameters of the profile and those that follow from the network.
     ///
     /// # Errors
     /// An unknown algorithm or profile, or several of that name.
@@ -82,7 +82,7 @@ impl Setup {
         build_for(name, profile, &[], network.as_ref()).map_err(|error| error.message)
     }
 
-    /// This run with `config` for all of its traffic, and with marks if and only if the algorithm needs
+    /// Returns this run with `config` for all of its traffic, and with marks if and only if the algorithm needs
     /// them. Every workload is measured by itself.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Setup {
         Ok(Under { setup, marking, unmarked })
     }
 
-    /// This run with switches that mark from `threshold` in all classes.
+    /// Returns this run with switches that mark from `threshold` in all classes.
     #[must_use]
     pub fn with_marking_threshold(mut self, threshold: Bytes) -> Self {
         for class in &mut self.topology.classes {
@@ -135,7 +135,7 @@ impl Setup {
         self
     }
 
-    /// This run with parameters of its only algorithm changed.
+    /// Returns this run with changed parameters of its only algorithm.
     ///
     /// # Errors
     /// As [`build_for`].

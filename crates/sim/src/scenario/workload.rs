@@ -213,7 +213,7 @@ pub(super) fn label(tables: &mut [Vec<Workload>]) {
 /// distributions.
 const MAX_UNNAMED: usize = 64;
 
-/// Lets several workloads be measured each by itself, so that results show who got what. One alone is
+/// Measures each of several workloads by itself, so that results compare them. One alone is
 /// the whole run and needs no accumulators of its own.
 fn measure_several(tables: &mut [Vec<Workload>]) {
     if !(2..=MAX_UNNAMED).contains(&tables.len()) {
