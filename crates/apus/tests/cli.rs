@@ -4,7 +4,7 @@
 mod command;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 
 use command::{apus as apus_in, folder};
