@@ -2,7 +2,7 @@
 //! limits and writes back to the same.
 #![no_main]
 
-use apus_sim::import::{End, Graph, Traffic, csv};
+use apus_scenario::import::{End, Graph, Traffic, csv};
 use apus_sim::sizes::Sizes;
 use libfuzzer_sys::fuzz_target;
 

@@ -3,7 +3,7 @@
 
 use apus_cc::FlowInfo;
 use apus_cc::registry::build;
-use apus_sim::replay::{ReplayError, replay};
+use apus_scenario::replay::{ReplayError, replay};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

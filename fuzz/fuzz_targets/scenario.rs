@@ -2,7 +2,7 @@
 //! reads back to the same.
 #![no_main]
 
-use apus_sim::scenario::{Options, Scenario, ScenarioError, Source};
+use apus_scenario::{Options, Scenario, ScenarioError, Source};
 use libfuzzer_sys::fuzz_target;
 
 fn read(text: &str) -> Result<Scenario, ScenarioError> {

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{available_parallelism, scope};
 
+use apus_scenario::Setup;
+use apus_scenario::experiment::{Step, run_all};
 use apus_sim::Watch;
-use apus_sim::experiment::{Step, run_all};
-use apus_sim::scenario::Setup;
 use apus_sim::summary::Summary;
 use serde_json::Value;
 

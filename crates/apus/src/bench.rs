@@ -6,8 +6,8 @@ use std::process::Command;
 use std::thread::available_parallelism;
 
 use apus_fabric::PortKind;
+use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::Simulation;
-use apus_sim::scenario::{Options, Scenario, Setup};
 use clap::{Args, Subcommand, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use apus_cc::registry::{algorithms, derivations};
 use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind};
+use apus_scenario::{Options, Scenario};
 use apus_sim::columns;
-use apus_sim::scenario::{Options, Scenario};
 use apus_units::similar;
 use clap::Args;
 
@@ -60,7 +60,7 @@ fn explain_scenario(scenario: &Scenario) -> String {
     }
     if !scenario.checks.is_empty() {
         text += "\nchecks, with the publication's values\n";
-        let row = |check: &apus_sim::scenario::Check| {
+        let row = |check: &apus_scenario::Check| {
             let value = |paper| format!("{} {}", text::number(paper), check.unit);
             let value = check.paper.map_or_else(String::new, value);
             vec![check.name.clone(), value.trim_end().to_owned()]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use apus_sim::import::Traffic;
-use apus_sim::scenario::{Options, Problem, Scenario, ScenarioError, Source};
+use apus_scenario::import::Traffic;
+use apus_scenario::{Options, Problem, Scenario, ScenarioError, Source};
 use apus_units::Span;
 
 use crate::failure::Failure;

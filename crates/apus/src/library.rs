@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use apus_sim::scenario::{Options, Scenario, Source};
+use apus_scenario::{Options, Scenario, Source};
 use apus_units::{similar, suggestion};
 
 use crate::failure::Failure;
@@ -146,7 +146,7 @@ pub fn read(
     source: &Source,
     folder: &Path,
     options: &Options,
-) -> Result<Scenario, apus_sim::scenario::ScenarioError> {
+) -> Result<Scenario, apus_scenario::ScenarioError> {
     Scenario::read(source, &|name| find_testbed(name, folder), options)
 }
 

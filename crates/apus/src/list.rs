@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use apus_cc::registry::algorithms;
-use apus_sim::scenario::{METRICS, Options, SCOPED, TOPOLOGIES, WORKLOADS, unit_of};
+use apus_scenario::{Options, TOPOLOGIES, WORKLOADS};
+use apus_sim::columns::{METRICS, SCOPED, unit_of};
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Once;
 
-use apus_sim::scenario::{MemoryLimit, Setup};
+use apus_scenario::{MemoryLimit, Setup};
 use apus_units::Bytes;
 use clap::Args;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use apus_sim::scenario::Scenario;
+use apus_scenario::Scenario;
 use serde::Serialize;
 
 use crate::failure::Failure;

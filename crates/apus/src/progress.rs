@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use apus_sim::experiment::Step;
+use apus_scenario::experiment::Step;
 use apus_units::Span;
 use indicatif::{ProgressBar, ProgressStyle};
 

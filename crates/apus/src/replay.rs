@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use apus_cc::FlowInfo;
 use apus_cc::registry::{Algorithm, build};
-use apus_sim::replay::{HEADER, ReplayError, Row, replay};
+use apus_scenario::replay::{HEADER, ReplayError, Row, replay};
 use clap::Args;
 
 use crate::failure::Failure;

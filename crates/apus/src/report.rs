@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use apus_sim::experiment::{CheckResult, Shown};
+use apus_scenario::experiment::{CheckResult, Shown};
 use apus_sim::faults::FaultRecord;
 use apus_sim::record::{BAND, Cdf, PortRecord, PortSample, Quantity, Recording};
 use apus_sim::summary::Summary;

@@ -1,9 +1,9 @@
 //! The directory of results that `run` and `reproduce` leave behind.
 
+use apus_scenario::Scenario;
+use apus_scenario::experiment::{CheckResult, Shown};
+use apus_scenario::import::hpcc;
 use apus_sim::columns::SCHEMA_VERSION;
-use apus_sim::experiment::{CheckResult, Shown};
-use apus_sim::import::hpcc;
-use apus_sim::scenario::Scenario;
 use apus_sim::summary::{Cost, Summary};
 use serde::Serialize;
 

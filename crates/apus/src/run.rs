@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use apus_sim::experiment::run_all;
-use apus_sim::scenario::{Options, Scenario, Setup};
+use apus_scenario::experiment::run_all;
+use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::summary::Summary;
 use clap::Args;
 
@@ -139,7 +139,7 @@ impl Run {
             return Ok(());
         }
         let summaries = runs.iter().map(|run| vec![run.clone()]).collect();
-        let judged = apus_sim::experiment::judge(scenario, summaries);
+        let judged = apus_scenario::experiment::judge(scenario, summaries);
         let table = format!("\nchecks\n{}", tables(&judged.checks, &[]));
         if !self.json {
             print(&table)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use apus_sim::scenario::Setup;
+use apus_scenario::Setup;
 use serde_json::{Value, json};
 
 use crate::output::OutputDir;

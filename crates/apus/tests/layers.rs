@@ -11,9 +11,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("transport", &["cc", "units", "wire"]),
     ("fabric", &["cc", "units"]),
     ("sim", &["cc", "fabric", "transport", "units", "wire"]),
+    ("scenario", &["cc", "fabric", "sim", "transport", "units", "wire"]),
     ("udp", &["cc", "transport", "units", "wire"]),
     ("capi", &["cc", "udp", "units"]),
-    ("apus", &["cc", "fabric", "sim", "transport", "udp", "units", "wire"]),
+    ("apus", &["cc", "fabric", "scenario", "sim", "transport", "udp", "units", "wire"]),
 ];
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock

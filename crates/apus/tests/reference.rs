@@ -6,11 +6,12 @@ use std::path::Path;
 
 use apus_cc::TunedSetting;
 use apus_cc::registry::{algorithms, derivations, tunables};
-use apus_sim::scenario::{METRICS, SCOPED, STATS, TOPOLOGIES, WORKLOADS, unit_of};
+use apus_scenario::{TOPOLOGIES, WORKLOADS};
+use apus_sim::columns::{METRICS, SCOPED, STATS, unit_of};
 use apus_sim::sizes::BUILT_IN;
 
 /// The documentation of the reader itself.
-const READER: &str = include_str!("../../sim/src/scenario/mod.rs");
+const READER: &str = include_str!("../../scenario/src/lib.rs");
 
 const INTRODUCTION: &str = "\
 # Scenario reference

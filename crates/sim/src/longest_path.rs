@@ -8,11 +8,12 @@ use apus_units::{Bytes, Rate, Span};
 use crate::host_model::HostModel;
 use crate::packets::PacketSizes;
 
-/// The facts of the pair of hosts with the longest unloaded RTT, of all pairs of the network. `None`
+/// Returns the facts of the pair of hosts with the longest unloaded RTT, of all pairs of the network. `None`
 /// if no two hosts can reach each other, or a link has no rate.
 ///
 /// Among several shortest paths of a pair the longest in time counts.
-pub(crate) fn network_info(
+#[must_use]
+pub fn network_info(
     topology: &Topology,
     sizes: PacketSizes,
     host: &HostModel,

@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// What a stream is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Start times and pairs of a workload.
     Workload = 1,
     /// Times and stalls of a host's engine.
@@ -28,10 +28,12 @@ pub(crate) enum Purpose {
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream(Xoshiro256PlusPlus);
+pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    pub(crate) fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
+    /// Returns the stream of this purpose and entity in the run with this seed.
+    #[must_use]
+    pub fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
         // Each input is mixed in by SplitMix64's finaliser, so that near keys give far streams.
         let mut state = seed;
         for part in [purpose as u64, entity] {
@@ -40,29 +42,29 @@ impl Stream {
         Self(Xoshiro256PlusPlus::seed_from_u64(state))
     }
 
-    /// 64 bits: the seed of a stream further down.
-    pub(crate) fn bits(&mut self) -> u64 {
+    /// Draws 64 bits, for example the seed of a stream further down.
+    pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Uniform in [0, 1), with 53 bits.
+    /// Draws a number uniform in [0, 1), with 53 bits.
     #[inline]
-    pub(crate) fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         random::uniform(self.0.next_u64())
     }
 
-    /// Uniform in 0..n, `n` at least 1.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
+    /// Draws an integer uniform in 0..n, `n` at least 1.
+    pub fn below(&mut self, n: u64) -> u64 {
         random::below(self.0.next_u64(), n)
     }
 
-    /// Exponential with mean 1, by `libm` so that it is equal on every machine.
-    pub(crate) fn exponential(&mut self) -> f64 {
+    /// Draws an exponentially distributed number with mean 1, by `libm` so that it is equal on every machine.
+    pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.uniform())
     }
 
-    /// A random order of 0..n (Fisher-Yates).
-    pub(crate) fn permutation(&mut self, n: u32) -> Vec<u32> {
+    /// Returns a random order of 0..n (Fisher-Yates).
+    pub fn permutation(&mut self, n: u32) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n).collect();
         for last in (1..order.len()).rev() {
             let other = self.below(last as u64 + 1) as usize;

@@ -7,6 +7,8 @@
 
 use std::fmt::Write;
 
+use apus_units::shorten;
+
 /// The built-in distributions by name: each text begins with its source.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("cache_follower", include_str!("../data/workloads/cache_follower.txt")),
@@ -179,12 +181,6 @@ fn percent_text(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let near = [percent, percent.next_up(), percent.next_down()];
     near.into_iter().find(|p| p / 100.0 == fraction).unwrap_or(percent).to_string()
-}
-
-/// The beginning of a line, for messages.
-pub(crate) fn shorten(line: &str) -> String {
-    let short: String = line.chars().take(60).collect();
-    if short.len() < line.len() { format!("{short}...") } else { short }
 }
 
 #[cfg(test)]

@@ -21,5 +21,5 @@ pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;
 pub use rate::Rate;
 pub use size::Bytes;
-pub use suggest::{similar, suggestion};
+pub use suggest::{shorten, similar, suggestion};
 pub use time::{Span, Time};

@@ -92,6 +92,13 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// Returns the first 60 characters of a line, for messages that quote it.
+#[must_use]
+pub fn shorten(line: &str) -> String {
+    let short: String = line.chars().take(60).collect();
+    if short.len() < line.len() { format!("{short}...") } else { short }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{similar, suggestion};

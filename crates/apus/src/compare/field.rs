@@ -2,7 +2,7 @@
 
 use apus_cc::Origin;
 use apus_cc::registry::{AlgorithmConfig, algorithms};
-use apus_sim::scenario::{MarkingRule, Setup, Under};
+use apus_scenario::{MarkingRule, Setup, Under};
 use apus_units::suggestion;
 use serde_json::{Value, json};
 

@@ -10,7 +10,8 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use apus_sim::scenario::{METRICS, Options, Scenario, Setup};
+use apus_scenario::{Options, Scenario, Setup};
+use apus_sim::columns::METRICS;
 use apus_units::suggestion;
 use clap::Args;
 use field::Changes;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use apus_sim::scenario::{Scenario, unit_of};
+use apus_scenario::Scenario;
+use apus_sim::columns::unit_of;
 use serde_json::{Map, Value, json};
 
 use super::paired::Difference;

@@ -1,7 +1,8 @@
 //! An algorithm of a comparison: its runs and their metrics.
 
+use apus_scenario::{MarkingRule, Scenario, Setup};
 use apus_sim::bounds::Bounds;
-use apus_sim::scenario::{METRICS, MarkingRule, Scenario, Setup, unit_of};
+use apus_sim::columns::{METRICS, unit_of};
 use apus_units::suggestion;
 use serde_json::{Value, json};
 

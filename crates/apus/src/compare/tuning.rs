@@ -3,8 +3,8 @@
 
 use apus_cc::registry::tunable;
 use apus_cc::{Tunable, TunedSetting};
+use apus_scenario::Setup;
 use apus_sim::bounds::median;
-use apus_sim::scenario::Setup;
 use serde_json::{Value, json};
 
 use super::field::THRESHOLD;

@@ -22,10 +22,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use apus_scenario::experiment::run_all;
+use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::Watch;
-use apus_sim::experiment::run_all;
 use apus_sim::plan::Plan;
-use apus_sim::scenario::{Options, Scenario, Setup};
 use apus_udp::session::{Cipher, Config as SessionConfig};
 use clap::Args;
 use indicatif::ProgressBar;

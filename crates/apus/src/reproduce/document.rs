@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use apus_sim::experiment::{Shown, Verdict};
-use apus_sim::scenario::{Override, Scenario};
+use apus_scenario::experiment::{Shown, Verdict};
+use apus_scenario::{Override, Scenario};
 
 use super::figure;
 use super::result::ExperimentResult;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use apus_sim::experiment::Shown;
+use apus_scenario::experiment::Shown;
 
 use super::result::ExperimentResult;
 use super::tables::not_known;
@@ -284,7 +284,7 @@ fn diamond(svg: &mut String, x: f64, y: f64) {
 
 #[cfg(test)]
 mod tests {
-    use apus_sim::experiment::Shown;
+    use apus_scenario::experiment::Shown;
 
     use super::{ExperimentResult, draw};
 

@@ -8,8 +8,8 @@ pub mod tables;
 
 use std::path::{Path, PathBuf};
 
-use apus_sim::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS, Verdict};
-use apus_sim::scenario::{Options, Scenario};
+use apus_scenario::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS, Verdict};
+use apus_scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
 use apus_units::similar;
 use clap::{ArgGroup, Args};

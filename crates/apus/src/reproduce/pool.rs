@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use apus_scenario::experiment::{Experiment, Step, collect, run_each, setups};
+use apus_scenario::{Scenario, Setup};
 use apus_sim::Watch;
-use apus_sim::experiment::{Experiment, Step, collect, run_each, setups};
-use apus_sim::scenario::{Scenario, Setup};
 use apus_sim::summary::Summary;
 
 use crate::interrupt::interrupted;
@@ -166,7 +166,7 @@ impl<'a> Pool<'a> {
 mod tests {
     use std::path::Path;
 
-    use apus_sim::scenario::Options;
+    use apus_scenario::Options;
 
     use super::Pool;
     use crate::library;

@@ -1,6 +1,6 @@
 //! What came out of an experiment.
 
-use apus_sim::experiment::{CheckResult, Shown};
+use apus_scenario::experiment::{CheckResult, Shown};
 use serde::Serialize;
 
 /// One experiment with its checks.

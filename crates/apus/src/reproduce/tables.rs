@@ -1,7 +1,7 @@
 //! Checks as tables for the terminal.
 
+use apus_scenario::experiment::{CheckResult, Shown, Verdict};
 use apus_sim::bounds::Bounds;
-use apus_sim::experiment::{CheckResult, Shown, Verdict};
 
 use super::result::ExperimentResult;
 use crate::text::{bounds, columns, number};

@@ -1,6 +1,6 @@
 //! The points of a sweep: the product of all values.
 
-use apus_sim::scenario::{Options, Setup};
+use apus_scenario::{Options, Setup};
 
 use crate::failure::Failure;
 use crate::library;

@@ -6,8 +6,9 @@ pub mod table;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use apus_scenario::Options;
 use apus_sim::Watch;
-use apus_sim::scenario::{METRICS, Options, SCOPED, pattern_of};
+use apus_sim::columns::{METRICS, SCOPED, pattern_of};
 use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;

@@ -1,7 +1,7 @@
 //! The results of a sweep as tables: one row per run in the file, medians over seeds for people.
 
 use apus_sim::bounds::Bounds;
-use apus_sim::scenario::{METRICS, unit_of};
+use apus_sim::columns::{METRICS, unit_of};
 use serde_json::Value;
 
 use super::grid::{Axis, Point};

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_sim::scenario::{Options, Setup};
+use apus_scenario::{Options, Setup};
 use apus_units::Span;
 use clap::Args;
 use curve::{Parameter, Parameters};

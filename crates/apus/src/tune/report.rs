@@ -1,7 +1,7 @@
 //! What `apus tune` answers: two values, the curves they were read from, and why.
 
+use apus_scenario::Setup;
 use apus_sim::bounds::Bounds;
-use apus_sim::scenario::Setup;
 use apus_units::Span;
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 
+use apus_scenario::Setup;
 use apus_sim::Watch;
 use apus_sim::bounds::Bounds;
-use apus_sim::scenario::Setup;
 use apus_units::Span;
 use serde_json::Value;
 

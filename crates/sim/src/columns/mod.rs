@@ -2,6 +2,7 @@
 //! the documentation is generated and which `apus explain` prints.
 
 mod losses;
+mod metric;
 mod parts;
 mod summary;
 mod table;
@@ -10,9 +11,10 @@ mod workloads;
 
 use std::fmt::Write;
 
-use crate::scenario::fits;
+use metric::fits;
 
 pub use losses::FAULTS;
+pub use metric::{METRICS, Names, SCOPED, STATS, is_fraction, pattern_of, unit_of};
 pub use table::{Column, Table};
 pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
 pub use workloads::WORKLOADS;

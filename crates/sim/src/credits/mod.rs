@@ -41,7 +41,7 @@ pub(crate) fn credit_rate(link: Rate, sizes: &PacketSizes) -> Rate {
 }
 
 /// Gives every port, of switches and of NICs, a class of credits before its data.
-pub(crate) fn divide_ports(topology: &mut Topology, limit: CreditLimit, sizes: &PacketSizes) {
+pub fn divide_ports(topology: &mut Topology, limit: CreditLimit, sizes: &PacketSizes) {
     let burst = Bytes::new(u64::from(limit.burst) * u64::from(sizes.control));
     for link in &mut topology.links {
         for port in [&mut link.ab, &mut link.ba] {

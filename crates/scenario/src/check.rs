@@ -1,0 +1,131 @@
+//! `[[check]]` and `[[show]]`: what a publication states, and the band that is accepted.
+
+use super::source::Problems;
+use super::variant::Variant;
+
+/// A number of an experiment, with the publication's beside it and the band that is accepted.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What it is.
+    pub name: String,
+    /// Path into the summary's JSON, one of [`METRICS`](apus_sim::columns::METRICS) or of [`SCOPED`](apus_sim::columns::SCOPED).
+    pub metric: String,
+    /// The runs that it looks at, by index.
+    pub runs: Vec<usize>,
+    /// How the values of several runs become one. `None`: each run is a check of its own.
+    pub reduce: Option<Reduce>,
+    /// What the metric is divided by.
+    pub relative: Option<Relative>,
+    /// The publication's number.
+    pub paper: Option<f64>,
+    /// Unit of all numbers here.
+    pub unit: String,
+    /// Least accepted value.
+    pub low: Option<f64>,
+    /// Largest accepted value.
+    pub high: Option<f64>,
+    /// Where the publication says so.
+    pub source: String,
+    /// Why the measurement may differ.
+    pub why: Option<String>,
+    /// The check cannot be met honestly: what was found, and what is believed to be in the way.
+    pub differs: Option<String>,
+    /// Whether quick runs have it.
+    pub(super) quick: bool,
+}
+
+/// How the values of several runs become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The arithmetic mean.
+    Mean,
+    /// The median.
+    Median,
+    /// The exponent of the power law of the variants' values that fits best: the slope of the
+    /// logarithms by least squares.
+    Exponent,
+    /// The least ratio of a value to the one before it, in the order of `increasing`; at most 10^6.
+    Rise,
+}
+
+/// What a metric is divided by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Relative {
+    /// The largest value of the same metric in any run of the experiment.
+    Largest,
+    /// The value of the run's variant.
+    Value,
+    /// Another metric of the same run.
+    Own {
+        /// The metric.
+        metric: String,
+    },
+    /// A metric of other runs.
+    Runs {
+        /// Their indices: one for all runs of the check, or one for each, in order.
+        runs: Vec<usize>,
+        /// The metric.
+        metric: String,
+    },
+}
+
+impl Check {
+    /// From the metric, or the ratio of two, to the check's unit.
+    #[must_use]
+    pub fn in_unit(&self, value: f64) -> f64 {
+        if self.unit == "%" { value * 100.0 } else { value }
+    }
+
+    /// Keeps the runs of these indices and counts them anew; whether there is anything left to
+    /// look at.
+    pub(super) fn keep_runs(&mut self, kept: &[usize]) -> bool {
+        let place = |run: &usize| kept.iter().position(|one| one == run);
+        match &mut self.relative {
+            Some(Relative::Runs { runs: bases, .. }) if bases.len() == self.runs.len() => {
+                let pairs = self.runs.iter().zip(bases.iter());
+                let pairs = pairs.filter_map(|(run, base)| Some((place(run)?, place(base)?)));
+                (self.runs, *bases) = pairs.unzip();
+            }
+            relative => {
+                self.runs = self.runs.iter().filter_map(place).collect();
+                if let Some(Relative::Runs { runs: bases, .. }) = relative {
+                    *bases = bases.iter().filter_map(place).collect();
+                    if bases.is_empty() {
+                        return false;
+                    }
+                }
+            }
+        }
+        let enough = if self.reduce == Some(Reduce::Rise) { 2 } else { 1 };
+        self.runs.len() >= enough
+    }
+}
+
+/// The variants that no check looks at.
+pub(super) fn unused_variants<'a>(
+    variants: &[Variant],
+    checks: impl Iterator<Item = &'a Check> + Clone,
+) -> Vec<usize> {
+    if checks.clone().any(|check| check.relative == Some(Relative::Largest)) {
+        return Vec::new();
+    }
+    let used = |index: &usize| {
+        checks.clone().any(|check| {
+            let base = matches!(&check.relative, Some(Relative::Runs { runs, .. }) if runs.contains(index));
+            check.runs.contains(index) || base
+        })
+    };
+    (0..variants.len()).filter(|index| !used(index)).collect()
+}
+
+/// Running a variant for nothing is a mistake.
+pub(super) fn refuse_unused(variants: &[Variant], unused: &[usize], problems: &Problems) {
+    for variant in unused.iter().map(|&index| &variants[index]) {
+        let message = format!("no check looks at the variant `{}`; remove it", variant.name);
+        problems.add(variant.place, message);
+    }
+}

@@ -1,0 +1,134 @@
+//! What contradicts or has no effect across the tables of a run.
+
+use apus_units::Span;
+
+use super::algorithm::{NamedAlgorithm, needs_marks};
+use super::memory::MemoryLimit;
+use super::section::Section;
+use super::topology::TopologySpec;
+use super::workload::{Demand, Workload};
+use super::{halves, memory};
+use apus_sim::measure::NamedWorkload;
+
+/// What must go together.
+pub(super) struct Parts<'a> {
+    pub(super) topology: &'a TopologySpec,
+    pub(super) algorithms: &'a [NamedAlgorithm],
+    pub(super) workloads: &'a [Workload],
+    /// Rates are compared with fair shares.
+    pub(super) fair_shares: bool,
+    /// The memory that the run may take, if there is a limit.
+    pub(super) memory: Option<&'a MemoryLimit>,
+}
+
+impl Parts<'_> {
+    /// Notes all that does not go together, at the root of the run.
+    pub(super) fn check(&self, root: &Section<'_>) {
+        let &Self { topology, algorithms, workloads, .. } = self;
+        check_names(root, workloads);
+        check_classes(root, topology, workloads);
+        if self.fair_shares {
+            check_fair_shares(root, workloads);
+        }
+        if topology.pfc.is_some() && algorithms.iter().any(|a| a.config.credit_limit().is_some()) {
+            let message = "pauses ports that an algorithm of credits divides itself, and bounds the \
+                           queues of; remove `pfc`";
+            root.problem("topology", message);
+        }
+        memory::check(root, topology, workloads, self.memory);
+        if !workloads.is_empty() {
+            check_algorithms(root, algorithms, workloads, topology);
+            halves::check(root, topology, algorithms, workloads);
+        }
+    }
+}
+
+/// Fair shares are those of closed loops whose paths stay.
+fn check_fair_shares(root: &Section<'_>, workloads: &[Workload]) {
+    if workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
+        let message = "compares rates with fair shares, which only closed loops have; remove it, \
+                       or the workloads of other kinds";
+        root.problem("measure.interval", message);
+    }
+    if workloads.iter().any(Workload::reroutes) {
+        let message = "compares rates with fair shares of the paths that flows begin with, but one \
+                       is rerouted; remove one of the two";
+        root.problem("measure.interval", message);
+    }
+}
+
+/// A packet must arrive somewhere within the run.
+pub(super) fn check_delays(root: &Section<'_>, topology: &TopologySpec, duration: Span) {
+    for links in topology.links() {
+        let delay = links.delay.saturating_add(topology.pipeline_latency);
+        let message = format_args!("has links of {delay}, but the run ends at {duration}");
+        root.check(delay < duration, "topology", message);
+    }
+}
+
+/// Workloads of one name are measured together, and so by one deadline.
+fn check_names(root: &Section<'_>, workloads: &[Workload]) {
+    let named: Vec<&NamedWorkload> = workloads.iter().filter_map(|w| w.named.as_ref()).collect();
+    for (index, one) in named.iter().enumerate() {
+        let differs = |other: &&&NamedWorkload| other.name == one.name && other != &one;
+        let message = format_args!(
+            "has several with the name `{}`, which are measured together, but with different \
+             deadlines; rename one",
+            one.name
+        );
+        root.check(!named[..index].iter().any(|other| differs(&other)), "workload", message);
+    }
+}
+
+/// A class that nothing travels in is a mistake.
+fn check_classes(root: &Section<'_>, topology: &TopologySpec, workloads: &[Workload]) {
+    for (index, class) in (0..).zip(&topology.classes) {
+        let used = workloads.iter().any(|workload| workload.class == index)
+            || topology.ack_class == Some(index);
+        let message = format_args!("has a class `{}`, which nothing uses; remove it", class.name);
+        root.check(used, "topology", message);
+    }
+}
+
+/// Algorithms and marks without effect.
+fn check_algorithms(
+    root: &Section<'_>,
+    algorithms: &[NamedAlgorithm],
+    workloads: &[Workload],
+    topology: &TopologySpec,
+) {
+    for (index, named) in algorithms.iter().enumerate() {
+        let used = workloads.iter().any(|workload| workload.algorithm == index);
+        let message =
+            format!("has `{}`, which no workload uses; remove it or name it", named.label);
+        root.check(used, "algorithm", message);
+    }
+    let limits: Vec<_> = algorithms.iter().filter_map(|a| a.config.credit_limit()).collect();
+    if limits.windows(2).any(|pair| pair[0] != pair[1]) {
+        root.problem("algorithm", "has two limits of credits, but a port has one; make them equal");
+    }
+    if !limits.is_empty() && !topology.classes.is_empty() {
+        let message = "has classes, but an algorithm that lives on credits divides every port into \
+                       credits and data itself; remove them";
+        root.problem("topology", message);
+    }
+    let name = |named: &NamedAlgorithm| named.config.info().name;
+    let marked = algorithms.iter().find(|named| needs_marks(&named.config));
+    match (marked, topology.marks()) {
+        (Some(named), false) => root.problem(
+            "topology",
+            format_args!(
+                "marks no packet, but `{}` lives on marks; add ecn = {{ threshold = \"100kB\" }}",
+                name(named)
+            ),
+        ),
+        (None, true) => root.problem(
+            "topology",
+            format_args!(
+                "has `ecn`, which has no effect: no algorithm here looks at its marks, as `dctcp` \
+                 does; remove it"
+            ),
+        ),
+        _ => {}
+    }
+}

@@ -1,0 +1,121 @@
+//! Experiments: the runs of a scenario over several seeds, and what its checks make of them.
+
+mod measure;
+mod runner;
+mod verdict;
+
+use std::num::NonZeroUsize;
+
+use serde_json::Value;
+
+pub use measure::{Shown, describe_unfinished};
+pub use runner::{Step, run_all, run_each};
+pub use verdict::{CheckResult, FULL_SEEDS, Verdict};
+
+use crate::{Check, Scenario, Setup};
+use apus_sim::Watch;
+use apus_sim::summary::Summary;
+
+/// Seeds in quick mode.
+pub const QUICK_SEEDS: u64 = 1;
+
+/// What an experiment yields.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Each check with its measured value, in the scenario's order.
+    pub checks: Vec<CheckResult>,
+    /// What is shown besides.
+    pub shown: Vec<Shown>,
+    /// The summaries, by run and then by seed.
+    pub summaries: Vec<Vec<Summary>>,
+}
+
+impl Experiment {
+    /// Of how many seeds it is.
+    #[must_use]
+    pub fn seeds(&self) -> u64 {
+        self.summaries.first().map_or(0, Vec::len) as u64
+    }
+
+    /// Whether every check passes, but for those that the scenario says cannot.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.checks.iter().all(|check| check.verdict.is_as_stated())
+    }
+}
+
+/// Runs a scenario with `seeds` seeds from its own on, on `threads` threads. The results do not
+/// depend on the number of threads. Progress comes from any of them.
+///
+/// # Errors
+/// The first run that fails or is ended by `watch` before its time, by name, and why.
+pub fn run(
+    scenario: &Scenario,
+    seeds: u64,
+    threads: NonZeroUsize,
+    watch: &Watch,
+    progress: &(dyn Fn(Step) + Sync),
+) -> Result<Experiment, String> {
+    let results = run_all(&setups(scenario, seeds), threads, 1, watch, progress);
+    collect(scenario, results.into_iter().map(Some).collect())
+}
+
+/// The runs of an experiment seed by seed, so that one that is interrupted has some seeds complete.
+#[must_use]
+pub fn setups(scenario: &Scenario, seeds: u64) -> Vec<Setup> {
+    let of_seed = |index: u64| {
+        scenario.runs.iter().map(move |run| {
+            // One seed's tables and charts are enough; the spread is in the checks.
+            let recorded = index == 0 && run.setup.record().is_some();
+            run.setup.clone().with_seed(run.setup.seed() + index).recorded(recorded)
+        })
+    };
+    (0..seeds).flat_map(of_seed).collect()
+}
+
+/// Judges the results of [`setups`], `None` where a run was not finished: over the first seeds of
+/// which every run was.
+///
+/// # Errors
+/// The first run that failed or ended before its time, by name, and why.
+pub fn collect(
+    scenario: &Scenario,
+    results: Vec<Option<Result<Summary, String>>>,
+) -> Result<Experiment, String> {
+    let mut summaries: Vec<Vec<Summary>> = scenario.runs.iter().map(|_| Vec::new()).collect();
+    let mut results = results.into_iter();
+    loop {
+        let of_seed: Vec<_> = results.by_ref().take(summaries.len()).collect();
+        let whole = !of_seed.is_empty() && of_seed.iter().all(Option::is_some);
+        for (index, result) in of_seed.into_iter().enumerate() {
+            match result {
+                Some(Ok(Summary { stop_reason: Some(why), name, seed, .. })) => {
+                    return Err(format!("{name} (seed {seed}): {why}"));
+                }
+                Some(Ok(summary)) if whole => summaries[index].push(summary),
+                Some(Ok(_)) | None => {}
+                Some(Err(why)) => return Err(why),
+            }
+        }
+        if !whole {
+            return Ok(judge(scenario, summaries));
+        }
+    }
+}
+
+/// Holds the summaries of a scenario's runs, by run and then by seed, against its checks.
+#[must_use]
+pub fn judge(scenario: &Scenario, summaries: Vec<Vec<Summary>>) -> Experiment {
+    let json: Vec<Vec<Value>> = summaries
+        .iter()
+        .map(|of_run| of_run.iter().map(|s| serde_json::to_value(s).unwrap_or_default()).collect())
+        .collect();
+    let seeds = json.first().map_or(0, Vec::len) as u64;
+    let measured = |check: &Check| measure::measure(check, &scenario.runs, &json);
+    let judged = |check: &Check| verdict::judge(measured(check), check.differs.as_ref(), seeds);
+    Experiment {
+        checks: scenario.checks.iter().flat_map(judged).collect(),
+        shown: scenario.shown.iter().flat_map(measured).collect(),
+        summaries,
+    }
+}

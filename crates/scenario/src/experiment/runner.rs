@@ -1,0 +1,87 @@
+//! Runs side by side on threads; none knows of the others.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::Setup;
+use apus_sim::summary::Summary;
+use apus_sim::{Progress, Simulation, Watch};
+
+/// How far one of several runs has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Index of the run.
+    pub run: usize,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// Runs all, at most `side_by_side` at a time, each on `threads_per_run` threads; the results are in
+/// the order of `setups` and do not depend on either number. Failures name their run. `watch` may end
+/// them before their time; a run that it has ended before its start is a failure.
+pub fn run_all(
+    setups: &[Setup],
+    side_by_side: NonZeroUsize,
+    threads_per_run: u32,
+    watch: &Watch,
+    progress: &(dyn Fn(Step) + Sync),
+) -> Vec<Result<Summary, String>> {
+    let results: Vec<Mutex<Option<Result<Summary, String>>>> =
+        setups.iter().map(|_| Mutex::new(None)).collect();
+    run_each(setups, side_by_side, threads_per_run, watch, progress, &|run, result| {
+        if let Ok(mut place) = results[run].lock() {
+            *place = Some(result);
+        }
+    });
+    let results = results.into_iter().zip(setups);
+    let results = results.map(|(result, setup)| {
+        let result = result.into_inner().unwrap_or(None);
+        result.unwrap_or_else(|| Err(format!("{}: the run did not end", setup.name())))
+    });
+    results.collect()
+}
+
+/// The same, with `done` told of each run as soon as it ends, by its index. The runs begin in the
+/// order of `setups`.
+pub fn run_each(
+    setups: &[Setup],
+    side_by_side: NonZeroUsize,
+    threads_per_run: u32,
+    watch: &Watch,
+    progress: &(dyn Fn(Step) + Sync),
+    done: &(dyn Fn(usize, Result<Summary, String>) + Sync),
+) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..side_by_side.get().min(setups.len()) {
+            scope.spawn(|| {
+                loop {
+                    let run = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(setup) = setups.get(run) else { return };
+                    let mut report = |p| progress(Step { run, progress: p });
+                    done(run, run_one(setup, threads_per_run, watch, &mut report));
+                }
+            });
+        }
+    });
+}
+
+fn run_one(
+    setup: &Setup,
+    threads: u32,
+    watch: &Watch,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Summary, String> {
+    let fail = |why: String| format!("{} (seed {}): {why}", setup.name(), setup.seed());
+    if watch.stop.load(Ordering::Relaxed) {
+        return Err(fail("interrupted before it began".to_owned()));
+    }
+    let plan = setup.plan().map_err(|e| fail(e.to_string()))?;
+    let mut simulation = Simulation::of(plan, threads).map_err(|e| fail(e.to_string()))?;
+    if let Some(record) = setup.record() {
+        simulation = simulation.record(record).map_err(|e| fail(e.to_string()))?;
+    }
+    simulation.watched_by(watch).run(setup.name(), progress).map_err(|e| fail(e.to_string()))
+}

@@ -1,0 +1,244 @@
+//! `[packets]`, `[host]` and `[transport]`: sizes on the wire, what a host costs, the transport.
+
+use apus_transport::{EndpointConfig, LocalRx, Recovery};
+use apus_units::{Bytes, Span};
+
+use super::links::read_size_or_unlimited;
+use super::section::Section;
+use apus_sim::PacketSizes;
+use apus_sim::host_model::{EngineCosts, HostModel, Nic};
+
+/// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control packet
+/// is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
+pub(super) const DEFAULT_SIZES: PacketSizes =
+    PacketSizes { payload: 4096, header: 64, control: 84 };
+
+/// The largest IP packet, which no fabric exceeds.
+const MAX_PACKET: u64 = 65_535;
+
+/// Reads `[packets]`.
+pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> {
+    let Some(section) = section else { return Some(DEFAULT_SIZES) };
+    let size = |key, default: u32, lowest: u64| {
+        let bytes: Bytes = section.get(key).unwrap_or(Bytes::new(u64::from(default)));
+        let holds = (lowest..=MAX_PACKET).contains(&bytes.get());
+        let must = format!("must be from {lowest}B to {MAX_PACKET}B, but it is {bytes}");
+        section.check(holds, key, must);
+        holds.then_some(bytes.get() as u32)
+    };
+    let payload = size("payload", DEFAULT_SIZES.payload, 1);
+    let header = size("header", DEFAULT_SIZES.header, 0);
+    let control = size("control", DEFAULT_SIZES.control, 1);
+    section.finish();
+    Some(PacketSizes { payload: payload?, header: header?, control: control? })
+}
+
+/// The words for how data gets into the NIC.
+pub(super) const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
+
+/// A host model and the preset that it started from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostSpec {
+    pub(super) preset: &'static str,
+    pub(super) model: HostModel,
+}
+
+/// Reads `[host]`.
+pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
+    let ideal = HostSpec { preset: HostModel::PRESETS[0], model: HostModel::IDEAL };
+    let Some(section) = section else { return Some(ideal) };
+    let preset = section.word("model", HostModel::PRESETS)?;
+    let mut model = HostModel::preset(preset)?;
+    let span = |key, field: &mut Span| {
+        if let Some(value) = section.get(key) {
+            section.check_delay(key, value);
+            *field = value;
+        }
+    };
+    span("jitter", &mut model.jitter);
+    span("nic_backlog", &mut model.nic_backlog);
+    // No delays: clocks may differ by hours, and be read once per hour.
+    let of_clock = |key, field: &mut Span| *field = section.get(key).unwrap_or(*field);
+    of_clock("clock_offset", &mut model.clock_offset);
+    of_clock("clock_reading_interval", &mut model.clock_reading_interval);
+    if section.node("nic").is_some()
+        && let Some(word) = section.word("nic", &NIC.map(|(word, _)| word))
+        && let Some((_, nic)) = NIC.iter().find(|(known, _)| *known == word)
+    {
+        model.nic = *nic;
+    }
+    if model.nic == Nic::Queue {
+        section.no_effect("nic_backlog", "with `nic = \"queue\"`, which takes all it is given");
+    }
+    let positive = |key: &str, value: Span| {
+        section.check(!value.is_zero(), key, "must be above 0");
+    };
+    positive("clock_reading_interval", model.clock_reading_interval);
+    positive("nic_backlog", model.nic_backlog);
+    if let Some(drift) = section.node("clock_drift") {
+        let text: Option<String> = section.read_node("clock_drift", drift);
+        match text.map(|text| parse_drift(&text)) {
+            Some(Some(ppb)) => model.clock_drift_ppb = ppb,
+            Some(None) => section.problem(
+                "clock_drift",
+                "must be a whole number of ppm or ppb, at most 1000ppm, like \"40ppm\"",
+            ),
+            None => {}
+        }
+    }
+    if model.engine.is_none() {
+        let why =
+            "with the model \"ideal\", whose engine costs nothing (other models: t1, t1-quiet)";
+        section.no_effect("receive_queue", why);
+        section.no_effect("engine", why);
+    } else if let Some(node) = section.node("receive_queue")
+        && let Some(size) = read_size_or_unlimited(&section, "receive_queue", &node.value)
+    {
+        model.receive_queue = size;
+        section.check(size > Bytes::ZERO, "receive_queue", "must be above 0");
+    }
+    if let Some(costs) = &mut model.engine
+        && let Some(engine) = section.section("engine")
+    {
+        read_engine(engine, costs);
+    }
+    section.finish();
+    Some(HostSpec { preset, model })
+}
+
+/// Reads `[host.engine]`. `scale` multiplies what the preset's work costs, not its stalls; a cost
+/// that is given counts as it stands.
+fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
+    if let Some(scale) = section.get::<f64>("scale") {
+        let must = format_args!("must be from 0.1 to 10, but it is {scale}");
+        let sound = (0.1..=10.0).contains(&scale);
+        section.check(sound, "scale", must);
+        for (key, field) in spans_of(costs) {
+            if sound && !["stall", "stall_every"].contains(&key) {
+                *field = field.mul_f64(scale);
+            }
+        }
+    }
+    for (key, field) in spans_of(costs) {
+        if let Some(value) = section.get(key) {
+            // A stall may come once per hour.
+            if key != "stall_every" {
+                section.check_delay(key, value);
+            }
+            *field = value;
+        }
+    }
+    if let Some(noise) = section.get::<f64>("noise") {
+        costs.noise = noise;
+        let must = format_args!("must be from 0 to 1, but it is {noise}");
+        section.check((0.0..=1.0).contains(&noise), "noise", must);
+    }
+    if let Some(batch) = section.get::<u32>("batch") {
+        costs.batch = batch;
+        let most = EngineCosts::MAX_BATCH;
+        let must = format_args!(
+            "must be from 1 to {most} packets, of which one acknowledgement can tell, but it is {batch}"
+        );
+        section.check((1..=most).contains(&batch), "batch", must);
+    }
+    if let Some(shared) = section.get("shared") {
+        costs.shared = shared;
+    }
+    section.check(!costs.round.is_zero(), "round", "must be above 0");
+    section.finish();
+}
+
+/// The times of an engine by name.
+pub(super) fn spans_of(costs: &mut EngineCosts) -> [(&'static str, &mut Span); 10] {
+    [
+        ("round", &mut costs.round),
+        ("receive_packet", &mut costs.receive_packet),
+        ("receive_op", &mut costs.receive_op),
+        ("receive_ack", &mut costs.receive_ack),
+        ("send_ack", &mut costs.send_ack),
+        ("send_packet", &mut costs.send_packet),
+        ("send_op", &mut costs.send_op),
+        ("copy_kib", &mut costs.copy_kib),
+        ("stall", &mut costs.stall),
+        ("stall_every", &mut costs.stall_every),
+    ]
+}
+
+/// Reads `40ppm` as 40 000 parts per billion.
+fn parse_drift(text: &str) -> Option<i32> {
+    let (digits, factor) = match (text.strip_suffix("ppm"), text.strip_suffix("ppb")) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1),
+        _ => return None,
+    };
+    let value = digits.trim().parse::<i32>().ok()?.checked_mul(factor)?;
+    (0..=1_000_000).contains(&value).then_some(value)
+}
+
+/// Largest distance behind the newest packet at which one is declared lost. Rationale: an
+/// acknowledgement reports the newest 128 packets.
+const MAX_REORDER_THRESHOLD: u64 = 128;
+
+/// The words for what the local NIC receive delay counts as (Swift App. C).
+pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
+    [("endpoint", LocalRx::Endpoint), ("fabric", LocalRx::Fabric), ("ignored", LocalRx::Ignored)];
+
+/// The key of the slot of the timer wheel.
+pub(super) const TIMER_GRANULARITY: &str = "timer_granularity";
+
+/// Slot of the timer wheel of algorithms that lean on short gaps, as log2 of picoseconds, unless the
+/// scenario says otherwise: 8 ns. A packet of 1538 B takes 123 ns at 100 Gb/s, and the gap between two
+/// credits varies by 13 ns. With the 131 ns of the transport a rate would come out up to half too
+/// low, and all credits would leave in step: a port that drops the last of a step would drop those
+/// of the same flow for ever.
+pub(super) const FINE_TIMERS_LOG2_PS: u32 = 13;
+
+/// The words for what becomes of packets out of order.
+pub(super) const RECOVERY: [(&str, Recovery); 2] =
+    [("selective", Recovery::Selective), ("go-back-n", Recovery::GoBackN)];
+
+/// Reads `[transport]`.
+pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) -> EndpointConfig {
+    let mut config = EndpointConfig {
+        max_payload: sizes.payload,
+        header_bytes: sizes.header,
+        ..EndpointConfig::default()
+    };
+    let Some(section) = section else { return config };
+    if let Some(threshold) = section.get("reorder_threshold") {
+        config.reorder_threshold = threshold;
+        let must = format_args!(
+            "must be from 1 to {MAX_REORDER_THRESHOLD} packets, which one acknowledgement can report, \
+             but it is {threshold}"
+        );
+        let holds = (1..=MAX_REORDER_THRESHOLD).contains(&threshold);
+        section.check(holds, "reorder_threshold", must);
+    }
+    if section.node("recovery").is_some()
+        && let Some(word) = section.word("recovery", &RECOVERY.map(|(word, _)| word))
+        && let Some((_, recovery)) = RECOVERY.iter().find(|(known, _)| *known == word)
+    {
+        config.recovery = *recovery;
+    }
+    if let Some(ops) = section.get::<u32>("max_ops") {
+        config.max_ops = ops;
+        let must = format_args!("must be from 1 to 65536 ops, but it is {ops}");
+        section.check((1..=65_536).contains(&ops), "max_ops", must);
+    }
+    if let Some(granularity) = section.get::<Span>(TIMER_GRANULARITY) {
+        let ps = granularity.as_ps();
+        config.timer_granularity_log2_ps = ps.max(1).ilog2();
+        let holds = ps.is_power_of_two() && (10..=30).contains(&ps.ilog2());
+        let must = "must be a power of two of picoseconds from 1024ps to 1073741824ps, \
+                    like \"131072ps\"";
+        section.check(holds, TIMER_GRANULARITY, must);
+    }
+    if section.node("local_rx_delay").is_some()
+        && let Some(word) = section.word("local_rx_delay", &LOCAL_RX.map(|(word, _)| word))
+        && let Some((_, counts)) = LOCAL_RX.iter().find(|(known, _)| *known == word)
+    {
+        config.local_rx_delay = *counts;
+    }
+    section.finish();
+    config
+}

@@ -1,0 +1,252 @@
+//! The HPCC simulator's topology.txt and flow.txt, and its fct.txt (alibaba-edu's
+//! High-Precision-Congestion-Control, and its forks).
+//!
+//! topology.txt: `nodes switches links`, then the switches' node numbers, then per link
+//! `a b rate delay error_rate`. flow.txt: the number of flows, then per flow
+//! `src dst priority_group dport bytes start_s`. Nodes are numbered through, hosts and switches alike.
+//! What follows the announced number of flows or links is a comment, as for the HPCC simulator, whose
+//! own files end with one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use apus_transport::Outcome;
+use apus_units::{HostId, Rate, Span, Time};
+
+use super::graph::{End, Graph, GraphLink, MAX_LINKS};
+use super::text::{ImportError, content, number, wrong};
+use super::traffic::{Message, Traffic};
+use apus_sim::record::Recording;
+use apus_units::shorten;
+
+/// Reads a flow.txt. Priority groups and ports have no meaning here: a workload has one class.
+///
+/// # Errors
+/// With line and remedy.
+pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
+    let mut lines = content(text);
+    let (first_line, first) = lines.next().unwrap_or((1, ""));
+    let count: usize = number(first_line, first, "the number of flows, alone in the first line")?;
+    let mut traffic = Traffic { hpcc: true, ..Traffic::default() };
+    for (line, row) in lines.take(count) {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let [from, to, _group, _port, bytes, start] = words.as_slice() else {
+            return wrong(
+                line,
+                format!(
+                    "{} words; there must be six: src dst priority_group dport bytes start_s",
+                    words.len()
+                ),
+            );
+        };
+        let start = seconds(line, start)?;
+        let from = number(line, from, "a node")?;
+        let to = number(line, to, "a node")?;
+        let bytes = number(line, bytes, "a size in bytes")?;
+        traffic.push(Message { line, start, from, to, bytes })?;
+    }
+    let found = traffic.messages.len();
+    if found < count {
+        let message =
+            format!("the first line announces {count} flows, but there are {found}; correct it");
+        return wrong(first_line, message);
+    }
+    if found == 0 {
+        return wrong(first_line, "there are no flows; add lines like `2 1 3 100 200000000 2`");
+    }
+    Ok(traffic)
+}
+
+/// A time in seconds, exact to the picosecond as far as it is written.
+fn seconds(line: usize, word: &str) -> Result<Span, ImportError> {
+    format!("{word}s").parse().or_else(|_| {
+        let word = shorten(word);
+        let right = "write seconds as a decimal number with at most 12 digits behind the point";
+        wrong(line, format!("`{word}` is no start time; {right}"))
+    })
+}
+
+/// Reads a topology.txt.
+///
+/// # Errors
+/// With line and remedy.
+pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
+    let mut lines = content(text).peekable();
+    let (first_line, first) = lines.next().unwrap_or((1, ""));
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let [nodes, switches, links] = words.as_slice() else {
+        return wrong(first_line, "the first line must be three numbers: nodes switches links");
+    };
+    let nodes: u32 = number(first_line, nodes, "a number of nodes")?;
+    let switches: usize = number(first_line, switches, "a number of switches")?;
+    let count: u64 = number(first_line, links, "a number of links")?;
+    if count > MAX_LINKS || u64::from(nodes) > MAX_LINKS {
+        return wrong(first_line, format!("a topology has at most {MAX_LINKS} nodes and links"));
+    }
+    let mut is_switch = BTreeSet::new();
+    let mut last = first_line;
+    while is_switch.len() < switches {
+        let Some((line, row)) = lines.next() else {
+            return wrong(last, format!("the node numbers of {switches} switches must follow"));
+        };
+        last = line;
+        for word in row.split_whitespace() {
+            let node: u32 = number(line, word, "the node number of a switch")?;
+            check_node(line, node, nodes)?;
+            if !is_switch.insert(node) {
+                return wrong(line, format!("switch {node} is listed twice"));
+            }
+        }
+        if is_switch.len() > switches {
+            let found = is_switch.len();
+            return wrong(line, format!("{found} switches, but the first line says {switches}"));
+        }
+    }
+    let hosts: Vec<u32> = (0..nodes).filter(|node| !is_switch.contains(node)).collect();
+    let switch_numbers: Vec<u32> = is_switch.iter().copied().collect();
+    let end = |node: u32| match switch_numbers.binary_search(&node) {
+        Ok(place) => End::Switch(place as u32),
+        Err(before) => End::Host(node - before as u32),
+    };
+    let mut graph = Graph {
+        hosts,
+        switches: switch_numbers.iter().map(|n| format!("node{n}")).collect(),
+        ..Graph::default()
+    };
+    for (line, row) in lines.take(count as usize) {
+        graph.links.push(parse_link(line, row, nodes, &end)?);
+    }
+    let found = graph.links.len() as u64;
+    if found < count {
+        let message =
+            format!("the first line announces {count} links, but there are {found}; correct it");
+        return wrong(first_line, message);
+    }
+    Ok(graph)
+}
+
+fn parse_link(
+    line: usize,
+    row: &str,
+    nodes: u32,
+    end: &dyn Fn(u32) -> End,
+) -> Result<GraphLink, ImportError> {
+    let words: Vec<&str> = row.split_whitespace().collect();
+    let [a, b, rate, delay, errors] = words.as_slice() else {
+        let found = words.len();
+        return wrong(
+            line,
+            format!(
+                "{found} words; there must be five: a b rate delay error_rate, like \
+                     `0 1 100Gbps 0.001ms 0`"
+            ),
+        );
+    };
+    let node = |word| {
+        let node = number(line, word, "a node")?;
+        check_node(line, node, nodes).map(|()| node)
+    };
+    let (a, b) = (node(a)?, node(b)?);
+    if a == b {
+        return wrong(line, format!("a link of node {a} to itself; its ends must differ"));
+    }
+    let rate: Rate = rate.parse().or_else(|e| wrong(line, format!("{e}")))?;
+    let delay: Span = delay.parse().or_else(|e| wrong(line, format!("{e}")))?;
+    if rate.as_bps() < 1_000 {
+        return wrong(line, format!("the rate is {rate}; it must be at least 1kbps"));
+    }
+    match errors.parse::<f64>() {
+        Ok(0.0) => Ok(GraphLink { a: end(a), b: end(b), rate, delay }),
+        Ok(rate) if (0.0..=1.0).contains(&rate) => wrong(
+            line,
+            format!(
+                "the error rate is {rate}; write 0 here and the loss as `[[fault]]` with kind = \
+                 \"loss\" in a scenario"
+            ),
+        ),
+        _ => wrong(line, format!("`{}` is no error rate; write 0", shorten(errors))),
+    }
+}
+
+fn check_node(line: usize, node: u32, nodes: u32) -> Result<(), ImportError> {
+    if node < nodes {
+        return Ok(());
+    }
+    wrong(line, format!("there is no node {node}: there are {nodes}, numbered from 0"))
+}
+
+/// One flow that has completed, for [`render_fct`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowTime {
+    /// Node number of the sender.
+    pub from: u32,
+    /// Node number of the receiver.
+    pub to: u32,
+    /// Which flow of this sender and receiver it is, from 0.
+    pub index: u16,
+    /// Payload.
+    pub bytes: u64,
+    /// When it came.
+    pub start: Span,
+    /// Until its last byte was acknowledged.
+    pub took: Span,
+    /// The same in an empty network.
+    pub ideal: Span,
+}
+
+/// First source port of the HPCC simulator (`third.cc`), and the destination port of its flow.txt
+/// files, which its scripts look for.
+const PORTS: (u16, u16) = (10_000, 100);
+
+/// Writes fct.txt: `sip dip sport dport bytes start_ns fct_ns ideal_ns` per flow. Addresses are those
+/// that the HPCC simulator gives its nodes: 11.0.0.1 with the node number in the middle two bytes.
+#[must_use]
+pub fn render_fct(flows: &[FlowTime]) -> String {
+    let address = |node: u32| 0x0b00_0001u32.wrapping_add((node / 256) << 16 | (node % 256) << 8);
+    let ns = |span: Span| span.as_ps() / 1_000;
+    let mut text = String::new();
+    for flow in flows {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:08x} {:08x} {} {} {} {} {} {}",
+            address(flow.from),
+            address(flow.to),
+            PORTS.0.wrapping_add(flow.index),
+            PORTS.1,
+            flow.bytes,
+            ns(flow.start),
+            ns(flow.took),
+            ns(flow.ideal),
+        );
+    }
+    text
+}
+
+/// The flows of a recorded run for [`render_fct`]: each op that completed, in that order. A run that
+/// does not come from HPCC's files numbers its nodes as its hosts.
+#[must_use]
+pub fn flow_times(recording: &Recording, numbers: Option<&[u32]>) -> Vec<FlowTime> {
+    let node = |host: HostId| match numbers {
+        Some(numbers) => numbers.get(host.index()).copied().unwrap_or(host.get()),
+        None => host.get(),
+    };
+    let mut seen: BTreeMap<(HostId, HostId), u16> = BTreeMap::new();
+    let done = recording.ops.iter().filter(|op| op.outcome == Outcome::Done);
+    let flows = done.map(|op| {
+        let flow = &recording.flows[op.flow as usize];
+        let index = seen.entry((flow.from, flow.to)).or_default();
+        let time = FlowTime {
+            from: node(flow.from),
+            to: node(flow.to),
+            index: *index,
+            bytes: op.size,
+            start: op.submitted.since(Time::ZERO),
+            took: op.latency(),
+            ideal: flow.ideal.completion_time(op.size, recording.sizes),
+        };
+        *index = index.wrapping_add(1);
+        time
+    });
+    flows.collect()
+}

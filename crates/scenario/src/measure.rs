@@ -1,0 +1,129 @@
+//! `[measure]`: what is measured besides the whole run.
+
+use std::fmt::{self, Write};
+
+use apus_units::{Bytes, Span};
+
+use super::measure_ports::{self, Ports};
+use super::parts::Parts;
+use super::section::{Section, Setting};
+use super::series::{self, Subjects};
+use super::tree::Value;
+use apus_sim::measure::{SeriesPlan, SizeRange};
+
+/// What a scenario says about measuring.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measure {
+    pub(super) fair_share: Option<FairShare>,
+    pub(super) sizes: Vec<SizeRange>,
+    /// Groups of ports, if there are any.
+    pub(super) ports: Option<Ports>,
+    /// Quantities over time.
+    pub(super) series: Vec<SeriesPlan>,
+}
+
+/// Compare rates over intervals with the fair share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FairShare {
+    pub(super) interval: Span,
+    pub(super) after: Span,
+}
+
+/// Most ranges of sizes.
+const MAX_SIZES: usize = 32;
+
+/// Reads `[measure]`.
+pub(super) fn read(root: &Section<'_>, parts: &Parts<'_>) -> Option<Measure> {
+    let Some(section) = root.section("measure") else {
+        return Some(Measure::default());
+    };
+    let fair_share = read_fair_share(&section, parts);
+    let sizes = read_sizes(&section);
+    let ports = measure_ports::read(&section, parts);
+    let series = ports.as_ref().and_then(|ports| {
+        let groups = ports.iter().flat_map(|ports| &ports.groups);
+        let subjects = Subjects {
+            groups: groups.map(|group| group.group.name.as_str()).collect(),
+            workloads: parts.named.iter().map(String::as_str).collect(),
+            flows: parts.flows,
+            duration: parts.duration,
+        };
+        series::read(&section, &subjects)
+    });
+    if parts.named.is_empty() {
+        section.no_effect("sizes", "without a workload that has a `name`");
+    }
+    let keys = section.keys().count();
+    section.check(keys > 0, "interval", "and all others are missing; remove `[measure]`");
+    section.finish();
+    Some(Measure { fair_share: fair_share?, sizes: sizes?, ports: ports?, series: series? })
+}
+
+/// The outer `None` means that something is wrong.
+fn read_fair_share(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<FairShare>> {
+    if section.node("interval").is_none() && section.node("fair_share_after").is_none() {
+        return Some(None);
+    }
+    let interval: Option<Span> = section.require("interval");
+    let after = section.require("fair_share_after");
+    if let Some(interval) = interval {
+        section.check(!interval.is_zero(), "interval", "must be above 0");
+        let measured = parts.duration.saturating_sub(parts.warmup);
+        let message = format_args!("is {interval}, but only {measured} are measured");
+        section.check(interval <= measured, "interval", message);
+    }
+    Some(Some(FairShare { interval: interval?, after: after? }))
+}
+
+fn read_sizes(section: &Section<'_>) -> Option<Vec<SizeRange>> {
+    let Some(node) = section.node("sizes") else { return Some(Vec::new()) };
+    let Value::List(list) = &node.value else {
+        section.problem("sizes", "must be a list of ranges, like [\"0B..10kB\", \"10kB..\"]");
+        return None;
+    };
+    let holds = (1..=MAX_SIZES).contains(&list.len());
+    section.check(holds, "sizes", format_args!("must have 1 to {MAX_SIZES} ranges"));
+    list.iter().map(|node| section.read_node("sizes", node)).collect()
+}
+
+impl Setting for SizeRange {
+    const KIND: &'static str = "a range of sizes like \"1kB..100kB\" or \"100kB..\"";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        let Value::Text(text) = value else { return Err(None) };
+        let Some((from, to)) = text.split_once("..") else { return Err(None) };
+        let size = |text: &str| {
+            text.trim().parse::<Bytes>().map_err(|error| Some(format!("\"{text}\": {error}")))
+        };
+        let range = Self {
+            from: size(from)?,
+            to: if to.trim().is_empty() { None } else { Some(size(to)?) },
+        };
+        if range.to.is_some_and(|to| to <= range.from) {
+            return Err(Some(format!("{text} holds no size; its end is not part of it")));
+        }
+        Ok(range)
+    }
+}
+
+/// Writes it back.
+pub(super) fn write(out: &mut String, measure: &Measure, workloads: &[&str]) -> fmt::Result {
+    let Measure { fair_share, sizes, ports, series } = measure;
+    if fair_share.is_none() && sizes.is_empty() && ports.is_none() && series.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n[measure]")?;
+    if let Some(FairShare { interval, after }) = fair_share {
+        writeln!(out, "interval = \"{interval}\"\nfair_share_after = \"{after}\"")?;
+    }
+    if !sizes.is_empty() {
+        let ranges: Vec<String> = sizes.iter().map(|range| format!("\"{range}\"")).collect();
+        writeln!(out, "sizes = [{}]", ranges.join(", "))?;
+    }
+    if let Some(ports) = ports {
+        measure_ports::write(out, ports)?;
+    }
+    let groups = ports.iter().flat_map(|ports| &ports.groups);
+    let groups: Vec<&str> = groups.map(|group| group.group.name.as_str()).collect();
+    series::write(out, series, &groups, workloads)
+}

@@ -1,0 +1,188 @@
+//! `[measure.ports]` and `[[measure.compare]]`: groups of ports, and classes that are compared there.
+
+use std::fmt::{self, Write};
+
+use apus_fabric::{Node, Topology};
+use apus_units::{ClassId, PortId, Span};
+
+use super::label::{PART_RULE, is_part_name};
+use super::parts::Parts;
+use super::pattern::matches_pattern;
+use super::section::Section;
+use super::tree::{Node as Entry, Value};
+use apus_sim::measure::{Comparison, PortGroup, Sorting};
+
+/// Length of a window unless the scenario says so: some 1500 packets at 50 Gb/s.
+const DEFAULT_WINDOW: Span = Span::from_ms(1);
+/// Time between samples of queues unless the scenario says so: some 15 packets at 50 Gb/s.
+const DEFAULT_QUEUE_INTERVAL: Span = Span::from_us(10);
+/// Loss from which on buckets are compared unless the scenario says so.
+const DEFAULT_FLOOR: f64 = 1e-4;
+
+/// What is measured of ports.
+#[derive(Clone, Debug)]
+pub(super) struct Ports {
+    pub(super) window: Span,
+    /// Time between samples of the queues.
+    pub(super) queue_interval: Span,
+    pub(super) groups: Vec<Group>,
+    pub(super) comparisons: Vec<Comparison>,
+    /// Names of the classes, by number.
+    classes: Vec<String>,
+}
+
+/// A group and the patterns that say which ports it has.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) group: PortGroup,
+    patterns: Vec<String>,
+}
+
+/// Reads them. The outer `None` means that something is wrong.
+pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Ports>> {
+    let Some(Entry { value: Value::Table(table), .. }) = section.node("ports") else {
+        let well = section.section("ports").is_none() && section.node("ports").is_none();
+        for key in ["window", "queue_interval", "compare"] {
+            section.no_effect(key, "without `[measure.ports]`");
+        }
+        return well.then_some(None);
+    };
+    let window = section.get("window").unwrap_or(DEFAULT_WINDOW);
+    let measured = parts.duration.saturating_sub(parts.warmup);
+    section.check(!window.is_zero(), "window", "must be above 0");
+    let message = format_args!("is {window}, but only {measured} are measured");
+    section.check(window <= measured, "window", message);
+    let queue_interval = section.get("queue_interval").unwrap_or(DEFAULT_QUEUE_INTERVAL);
+    section.check(!queue_interval.is_zero(), "queue_interval", "must be above 0");
+    let names = switch_ports(parts.topology?);
+    let mut groups = Vec::new();
+    for (name, entry) in &table.entries {
+        groups.push(read_group(section, name, &entry.node, &names)?);
+    }
+    section.check(!groups.is_empty(), "ports", "is empty; add `edge = [\"leaf * -> host *\"]`");
+    let classes: Vec<String> = parts.classes.iter().map(|class| class.name.clone()).collect();
+    for class in &classes {
+        let message = format_args!(
+            "measures the class `{class}`, whose name must then be {PART_RULE}; rename it"
+        );
+        section.check(is_part_name(class), "ports", message);
+    }
+    let mut comparisons: Vec<Comparison> = Vec::new();
+    for table in section.sections("compare") {
+        let one = read_comparison(&table, &groups, &classes);
+        table.finish();
+        let one = one?;
+        let twice = comparisons.iter().any(|other| other.name == one.name);
+        section.check(!twice, "compare", format_args!("has two named `{}`", one.name));
+        comparisons.push(one);
+    }
+    Some(Some(Ports { window, queue_interval, groups, comparisons, classes }))
+}
+
+/// Every egress port of a switch, with its name.
+fn switch_ports(topology: &Topology) -> Vec<(PortId, String)> {
+    let mut ports = Vec::new();
+    for (index, link) in (0u32..).zip(&topology.links) {
+        for (side, from, to) in [(0, link.a, link.b), (1, link.b, link.a)] {
+            if matches!(from, Node::Switch(_)) {
+                let name = format!("{} -> {}", topology.node_name(from), topology.node_name(to));
+                ports.push((PortId::new(2 * index + side), name));
+            }
+        }
+    }
+    ports
+}
+
+fn read_group(
+    section: &Section<'_>,
+    name: &str,
+    node: &Entry,
+    names: &[(PortId, String)],
+) -> Option<Group> {
+    let key = format!("ports.{name}");
+    let problem = |message: String| section.problem("ports", message);
+    if !is_part_name(name) {
+        problem(format!("has a group `{name}`, whose name must be {PART_RULE}"));
+    }
+    let list = match &node.value {
+        Value::List(list) if !list.is_empty() => list.as_slice(),
+        other => {
+            let other = other.describe();
+            problem(format!(
+                "`{name}` must be a list of names of ports, like [\"leaf * -> host *\"], not {other}"
+            ));
+            return None;
+        }
+    };
+    let (mut patterns, mut ports) = (Vec::new(), Vec::new());
+    for node in list {
+        let pattern: String = section.read_node(&key, node)?;
+        let found = names.iter().filter(|(_, name)| matches_pattern(name, &pattern));
+        let before = ports.len();
+        ports.extend(found.map(|(port, _)| *port));
+        if ports.len() == before {
+            let known = names.iter().map(|(_, name)| name.as_str());
+            let hint = apus_units::suggestion(&pattern, known);
+            problem(format!("`{name}` names no port of a switch by \"{pattern}\"{hint}"));
+        }
+        patterns.push(pattern);
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    Some(Group { group: PortGroup { name: name.to_owned(), ports }, patterns })
+}
+
+fn read_comparison(
+    table: &Section<'_>,
+    groups: &[Group],
+    classes: &[String],
+) -> Option<Comparison> {
+    let name: String = table.require("name")?;
+    table.check(is_part_name(&name), "name", format_args!("must be {PART_RULE}"));
+    let group: String = table.require("ports")?;
+    let known = || groups.iter().map(|known| known.group.name.as_str());
+    let found = known().position(|known| known == group);
+    let hint = || apus_units::suggestion(&group, known());
+    table.check(found.is_some(), "ports", format_args!("names no group of ports{}", hint()));
+    let class = |key| {
+        let name: String = table.require(key)?;
+        let found = classes.iter().position(|known| *known == name);
+        let hint = || apus_units::suggestion(&name, classes.iter().map(String::as_str));
+        table.check(found.is_some(), key, format_args!("names no class{}", hint()));
+        // At most 8 classes.
+        found.map(|index| ClassId::new(index as u8))
+    };
+    let (class, with) = (class("class"), class("with"));
+    let floor: f64 = table.get("floor").unwrap_or(DEFAULT_FLOOR);
+    let must = format_args!("must be above 0 and at most 1, but it is {floor}");
+    table.check(floor > 0.0 && floor <= 1.0, "floor", must);
+    let by = match table.node("by") {
+        Some(_) => {
+            let word = table.word("by", &Sorting::WORDS.map(|(word, _)| word))?;
+            Sorting::WORDS.iter().find(|(known, _)| *known == word)?.1
+        }
+        None => Sorting::Port,
+    };
+    let (class, with) = (class?, with?);
+    table.check(class != with, "with", "is the same class; name another");
+    Some(Comparison { name, group: found?, class, with, floor, by })
+}
+
+/// Writes them back.
+pub(super) fn write(out: &mut String, ports: &Ports) -> fmt::Result {
+    let Ports { window, queue_interval, groups, comparisons, classes } = ports;
+    writeln!(out, "window = \"{window}\"\nqueue_interval = \"{queue_interval}\"")?;
+    writeln!(out, "\n[measure.ports]")?;
+    for Group { group, patterns } in groups {
+        let patterns: Vec<String> = patterns.iter().map(|text| format!("{text:?}")).collect();
+        writeln!(out, "{} = [{}]", group.name, patterns.join(", "))?;
+    }
+    for Comparison { name, group, class, with, floor, by } in comparisons {
+        let (class, with) = (&classes[class.index()], &classes[with.index()]);
+        let by = Sorting::WORDS.iter().find(|(_, known)| known == by).map_or("port", |(w, _)| w);
+        writeln!(out, "\n[[measure.compare]]\nname = \"{name}\"")?;
+        writeln!(out, "ports = \"{}\"", groups[*group].group.name)?;
+        writeln!(out, "class = \"{class}\"\nwith = \"{with}\"\nfloor = {floor:?}\nby = \"{by}\"")?;
+    }
+    Ok(())
+}

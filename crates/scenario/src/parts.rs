@@ -1,0 +1,54 @@
+//! What of a run can be measured by itself.
+
+use apus_fabric::Topology;
+use apus_units::Span;
+
+use super::classes::Class;
+use super::series;
+use super::tree::{Node, Table, Value};
+use apus_sim::columns::Names;
+
+/// What can be measured.
+pub(super) struct Parts<'a> {
+    /// Names of workloads.
+    pub(super) named: Vec<String>,
+    /// How many connections there are, at most.
+    pub(super) flows: u64,
+    pub(super) duration: Span,
+    pub(super) warmup: Span,
+    /// `None` if it is wrong.
+    pub(super) topology: Option<&'a Topology>,
+    pub(super) classes: &'a [Class],
+}
+
+/// What the root of a scenario calls the parts of its runs.
+pub(super) fn names(table: &Table) -> Names {
+    let list = |node: Option<&Node>| match node.map(|node| &node.value) {
+        Some(Value::List(list)) => list.clone(),
+        _ => Vec::new(),
+    };
+    let name = |node: &Node| match &node.value {
+        Value::Table(table) => match table.get("name").map(|name| &name.value) {
+            Some(Value::Text(name)) => Some(name.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let names = |node: Option<&Node>| list(node).iter().filter_map(name).collect();
+    let groups = match table.at_path("measure.ports").map(|node| &node.value) {
+        Some(Value::Table(groups)) => groups.entries.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
+    let mut workloads: Vec<String> = names(table.get("workload"));
+    workloads.sort_unstable();
+    workloads.dedup();
+    Names {
+        workloads,
+        sizes: list(table.at_path("measure.sizes")).len(),
+        groups,
+        classes: names(table.at_path("topology.class")),
+        comparisons: names(table.at_path("measure.compare")),
+        settles: names(table.at_path("measure.settle")),
+        spans: series::span_names(&list(table.at_path("measure.span"))),
+    }
+}

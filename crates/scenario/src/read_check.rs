@@ -1,0 +1,336 @@
+//! Reads `[[check]]` and `[[show]]`.
+
+use apus_units::suggestion;
+
+use super::check::{Check, Reduce, Relative};
+use super::section::Section;
+use super::source::Problems;
+use super::tree::{Node, Value};
+use super::variant::{Variant, is_in_quick_runs};
+use apus_sim::columns::{METRICS, Names, is_fraction, unit_of};
+
+/// Reads `[[check]]` and `[[show]]`; `default_source` is the scenario's.
+pub(super) fn read_checks(
+    root: &Section<'_>,
+    variants: &[Variant],
+    names: &Names,
+    default_source: Option<&str>,
+    problems: &Problems,
+) -> (Vec<Check>, Vec<Check>) {
+    let scoped = names.metrics();
+    let read = |key, banded| -> Vec<Check> {
+        let sections = root.sections(key).into_iter();
+        let checks = sections.filter_map(|s| {
+            let reader = Reader { section: &s, variants, scoped: &scoped, problems };
+            let check = reader.check(default_source, banded);
+            s.finish();
+            check
+        });
+        checks.collect()
+    };
+    let checks = read("check", true);
+    let shown = read("show", false);
+    for (index, check) in checks.iter().enumerate() {
+        if checks[..index].iter().any(|other| other.name == check.name) {
+            let message = format!("has two checks named \"{}\"; rename one", check.name);
+            root.problem("check", message);
+        }
+    }
+    (checks, shown)
+}
+
+struct Reader<'a, 'b> {
+    section: &'b Section<'a>,
+    variants: &'b [Variant],
+    /// The numbers of parts of the runs.
+    scoped: &'b [String],
+    problems: &'b Problems,
+}
+
+impl Reader<'_, '_> {
+    fn check(&self, default_source: Option<&str>, banded: bool) -> Option<Check> {
+        let section = self.section;
+        let name: Option<String> = section.require("name");
+        let metric = match section.node("metric") {
+            Some(node) => self.metric("metric", node),
+            None => {
+                section.missing("metric", "a path into the summary, like \"fabric_rtt_us.mean\"");
+                None
+            }
+        };
+        let order = self.increasing();
+        let runs = match &order {
+            Some(order) => order.clone(),
+            None => self.runs(),
+        };
+        let relative = match (section.node("relative_to"), metric.as_deref()) {
+            (Some(node), Some(metric)) => Some(self.relative(node, metric, runs.as_deref()?)?),
+            _ => None,
+        };
+        let reduce = match order {
+            Some(_) => Some(Some(Reduce::Rise)),
+            None => self.reduce(runs.as_deref()),
+        };
+        let ratio = relative.is_some() || order.is_some();
+        let unit = if reduce == Some(Some(Reduce::Exponent)) {
+            section.no_effect("unit", "on an exponent, which has none");
+            self.check_exponent(runs.as_deref()?);
+            Some(String::new())
+        } else {
+            metric.as_ref().map(|metric| self.unit(metric, ratio))
+        };
+        let (low, high) = self.band(banded, order.is_some());
+        let paper = section.get("paper");
+        self.check_band(paper, low, high);
+        let source: Option<String> = section.get("source");
+        let source = source.or(default_source.map(str::to_owned));
+        if source.is_none() {
+            section.missing("source", "where the number is from, like \"Swift Fig. 17\"");
+        }
+        let why = section.get("why");
+        let differs = self.differs(banded);
+        let quick = is_in_quick_runs(section);
+        if relative == Some(Relative::Value) {
+            self.check_values(metric.as_deref()?, runs.as_deref()?);
+        }
+        Some(Check {
+            name: name?,
+            metric: metric?,
+            runs: runs?,
+            reduce: reduce?,
+            relative,
+            paper,
+            unit: unit?,
+            low,
+            high,
+            source: source?,
+            why,
+            differs,
+            quick,
+        })
+    }
+
+    fn metric(&self, key: &str, node: &Node) -> Option<String> {
+        let path: String = self.section.read_node(key, node)?;
+        let known = || METRICS.iter().copied().chain(self.scoped.iter().map(String::as_str));
+        if known().any(|metric| metric == path) {
+            return Some(path);
+        }
+        // A part is more often forgotten than a number misspelled.
+        let lacks = |part: &str| path.starts_with(part) && !known().any(|m| m.starts_with(part));
+        let hint = if lacks("workload.") {
+            "; no workload of this scenario has a `name`".to_owned()
+        } else {
+            suggestion(&path, known())
+        };
+        self.problems.add(node.place, format!("there is no metric \"{path}\"{hint}"));
+        None
+    }
+
+    /// `increasing = [...]`: the variants in whose order the metric grows. The inner `None` means
+    /// that something is wrong.
+    fn increasing(&self) -> Option<Option<Vec<usize>>> {
+        let node = self.section.node("increasing")?;
+        for key in ["variant", "reduce"] {
+            self.section.no_effect(key, "with `increasing`, which lists the variants");
+        }
+        let Value::List(list) = &node.value else {
+            self.section.problem("increasing", "must be a list of variants, the smallest first");
+            return Some(None);
+        };
+        let message = "must list two variants or more, the smallest first";
+        self.section.check(list.len() > 1, "increasing", message);
+        Some(list.iter().map(|node| self.variant(node)).collect())
+    }
+
+    fn runs(&self) -> Option<Vec<usize>> {
+        let all = || (0..self.variants.len().max(1)).collect();
+        let Some(node) = self.section.node("variant") else { return Some(all()) };
+        match &node.value {
+            Value::Text(text) if text == "all" => Some(all()),
+            Value::List(list) => list.iter().map(|node| self.variant(node)).collect(),
+            _ => Some(vec![self.variant(node)?]),
+        }
+    }
+
+    fn variant(&self, node: &Node) -> Option<usize> {
+        let name: String = self.section.read_node("variant", node)?;
+        let found = self.variants.iter().position(|variant| variant.name == name);
+        if found.is_none() {
+            let message = if self.variants.is_empty() {
+                format!("there is no variant `{name}`; this scenario has none")
+            } else {
+                let names = self.variants.iter().map(|variant| variant.name.as_str());
+                format!("there is no variant `{name}`{}", suggestion(&name, names))
+            };
+            self.problems.add(node.place, message);
+        }
+        found
+    }
+
+    /// The outer `None` means that something is wrong.
+    fn reduce(&self, runs: Option<&[usize]>) -> Option<Option<Reduce>> {
+        if self.section.node("reduce").is_none() {
+            return Some(None);
+        }
+        let word = self.section.word("reduce", &["min", "max", "mean", "median", "exponent"])?;
+        if runs.is_some_and(|runs| runs.len() == 1) {
+            self.section.no_effect("reduce", "on one run");
+        }
+        Some(Some(match word {
+            "min" => Reduce::Min,
+            "max" => Reduce::Max,
+            "mean" => Reduce::Mean,
+            "median" => Reduce::Median,
+            _ => Reduce::Exponent,
+        }))
+    }
+
+    /// An exponent needs variants with positive values that differ.
+    fn check_exponent(&self, runs: &[usize]) {
+        let value = |run: &usize| self.variants.get(*run)?.value.map(|(value, _)| value);
+        let values: Option<Vec<f64>> = runs.iter().map(value).collect();
+        let fits = values.as_ref().is_some_and(|values| {
+            values.iter().all(|value| *value > 0.0) && values.iter().any(|v| *v != values[0])
+        });
+        let must = "\"exponent\" needs variants with a `value` above 0, and not all the same";
+        self.section.check(fits, "reduce", must);
+    }
+
+    fn relative(&self, node: &Node, metric: &str, runs: &[usize]) -> Option<Relative> {
+        match &node.value {
+            Value::Text(text) if text == "max" => Some(Relative::Largest),
+            Value::Text(text) if text == "value" => Some(Relative::Value),
+            Value::Table(table) => {
+                let inner = Section::new(table, "check.relative_to", node.place, self.problems);
+                let bases = inner.node("variant").map(|node| self.bases(node, runs));
+                if bases.is_none() && inner.node("metric").is_none() {
+                    inner.missing("variant", "the name of a variant, or another `metric`");
+                }
+                let other = match inner.node("metric") {
+                    Some(node) => self.metric("relative_to.metric", node),
+                    None => Some(metric.to_owned()),
+                };
+                inner.finish();
+                let other = other?;
+                if unit_of(&other) != unit_of(metric) {
+                    let message = format!("`{metric}` and `{other}` have different units");
+                    self.problems.add(node.place, message);
+                }
+                match bases {
+                    Some(bases) => Some(Relative::Runs { runs: bases?, metric: other }),
+                    None => Some(Relative::Own { metric: other }),
+                }
+            }
+            other => {
+                let message = format!(
+                    "`relative_to` must be \"max\", \"value\", {{ variant = \"...\" }} or \
+                     {{ metric = \"...\" }}, not {}",
+                    other.describe()
+                );
+                self.problems.add(node.place, message);
+                None
+            }
+        }
+    }
+
+    /// The runs that those of the check are divided by: one for all, or one for each.
+    fn bases(&self, node: &Node, runs: &[usize]) -> Option<Vec<usize>> {
+        let Value::List(list) = &node.value else { return Some(vec![self.variant(node)?]) };
+        if list.len() != runs.len() || list.len() < 2 {
+            let message = format!(
+                "`check.relative_to.variant` lists {} variants for {} of the check; it must be one                  for all, or a list of one for each",
+                list.len(),
+                runs.len()
+            );
+            self.problems.add(node.place, message);
+            return None;
+        }
+        list.iter().map(|node| self.variant(node)).collect()
+    }
+
+    fn unit(&self, metric: &str, relative: bool) -> String {
+        let own = if relative { "" } else { unit_of(metric) };
+        let Some(unit) = self.section.get::<String>("unit") else { return own.to_owned() };
+        let percent = relative || is_fraction(metric);
+        if unit != own && !(percent && unit == "%") {
+            let right = match (own, percent) {
+                ("", true) => "\"%\", or none for a fraction".to_owned(),
+                ("", false) => "none: it counts something".to_owned(),
+                (own, _) => format!("\"{own}\""),
+            };
+            let message = format!("cannot be \"{unit}\"; the unit of `{metric}` is {right}");
+            self.section.problem("unit", message);
+        }
+        unit
+    }
+
+    /// The accepted band; what grows is never below the value before it.
+    fn band(&self, banded: bool, grows: bool) -> (Option<f64>, Option<f64>) {
+        if !banded {
+            let why = "on what is only shown; use `[[check]]`";
+            self.section.no_effect("low", why);
+            self.section.no_effect("high", why);
+            return (None, None);
+        }
+        let (low, high) = (self.section.get("low"), self.section.get("high"));
+        if self.section.node("low").is_none() && self.section.node("high").is_none() {
+            if grows {
+                return (Some(1.0), None);
+            }
+            self.section.missing("low", "a number; a check needs `low`, `high` or both");
+        }
+        (low, high)
+    }
+
+    fn differs(&self, banded: bool) -> Option<String> {
+        let differs: Option<String> = self.section.get("differs");
+        if !banded {
+            self.section.no_effect("differs", "on what is only shown; say it in `why`");
+        }
+        if let Some(text) = &differs {
+            let message = "must say what was found and what is believed to be in the way";
+            self.section.check(text.trim().len() > 20, "differs", message);
+        }
+        differs
+    }
+
+    fn check_band(&self, paper: Option<f64>, low: Option<f64>, high: Option<f64>) {
+        if let (Some(low), Some(high)) = (low, high) {
+            let message = format_args!("is {low}, above `high`, which is {high}");
+            self.section.check(low <= high, "low", message);
+        }
+        if let Some(paper) = paper {
+            let holds = low.is_none_or(|low| low <= paper) && high.is_none_or(|h| paper <= h);
+            let message = format_args!("is {paper}, which the band itself does not accept");
+            self.section.check(holds, "paper", message);
+        }
+    }
+
+    fn check_values(&self, metric: &str, runs: &[usize]) {
+        for &run in runs {
+            let Some(variant) = self.variants.get(run) else {
+                self.section.problem("relative_to", "\"value\" needs variants with a `value`");
+                continue;
+            };
+            match variant.value {
+                Some((value, unit))
+                    if value != 0.0 && (unit == unit_of(metric) || unit.is_empty()) => {}
+                Some((value, unit)) => {
+                    let message = format!(
+                        "\"value\" of `{}` is {value} {unit}, which `{metric}` in {} cannot be \
+                         compared with",
+                        variant.name,
+                        unit_of(metric)
+                    );
+                    self.section.problem("relative_to", message);
+                }
+                None => {
+                    let message =
+                        format!("\"value\" needs a `value` of the variant `{}`", variant.name);
+                    self.section.problem("relative_to", message);
+                }
+            }
+        }
+    }
+}

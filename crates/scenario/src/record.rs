@@ -1,0 +1,59 @@
+//! `[record]`: what is recorded of a run when its results are written down.
+
+use std::fmt::{self, Write};
+
+use apus_units::Span;
+
+use super::section::Section;
+use apus_sim::record::Record;
+
+/// Most samples over time, so that the tables stay within memory.
+const MAX_SAMPLES: u64 = 100_000;
+/// Most samples of flows, and of ports: times, times flows or ports.
+const MAX_KEPT: u64 = 4_000_000;
+/// Most ops: some 600 MB.
+const MAX_OPS: u64 = 10_000_000;
+
+/// Reads the section, if there is one.
+pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
+    let section = root.section("record")?;
+    let default = Record::of_duration(duration);
+    let interval: Span = section.get("interval").unwrap_or(default.interval);
+    let samples = duration.as_ps() / interval.as_ps().max(1);
+    section.check(
+        !interval.is_zero() && samples <= MAX_SAMPLES,
+        "interval",
+        format_args!(
+            "is {interval}, which is {samples} samples in a run of {duration}; it must leave at \
+             least 1 and at most {MAX_SAMPLES}"
+        ),
+    );
+    section.check(
+        interval <= duration,
+        "interval",
+        format_args!("is {interval}, but the run ends at {duration}: nothing is sampled"),
+    );
+    let most = MAX_KEPT / samples.clamp(1, MAX_SAMPLES);
+    let count = |key, default: u64, most: u64| {
+        let value = section.get(key).unwrap_or(default);
+        let must = format_args!("must be at most {most} with this interval, but it is {value}");
+        section.check(value <= most, key, must);
+        value.min(most)
+    };
+    let record = Record {
+        interval,
+        flows: count("flows", u64::from(default.flows), most) as u32,
+        ports: count("ports", u64::from(default.ports), most) as u32,
+        ops: count("ops", default.ops, MAX_OPS),
+        nics: section.get("nics").unwrap_or(default.nics),
+    };
+    section.finish();
+    Some(record)
+}
+
+/// Writes it as it is read.
+pub(super) fn write(out: &mut String, record: &Record) -> fmt::Result {
+    let Record { interval, flows, ports, ops, nics } = record;
+    writeln!(out, "\n[record]\ninterval = \"{interval}\"\nflows = {flows}\nports = {ports}")?;
+    writeln!(out, "ops = {ops}\nnics = {nics}")
+}

@@ -1,0 +1,152 @@
+//! Everything that defines a run, read and checked: what a plan is made from.
+
+use apus_cc::SettingError;
+use apus_cc::registry::AlgorithmConfig;
+use apus_transport::EndpointConfig;
+use apus_units::{Bytes, Span};
+
+use super::algorithm::NamedAlgorithm;
+use super::fault::FaultSpec;
+use super::host::HostSpec;
+use super::measure::Measure;
+use super::memory;
+use super::topology::TopologySpec;
+use super::workload::{Demand, Workload, first_message, named_workloads};
+use apus_sim::PacketSizes;
+use apus_sim::measure::NamedWorkload;
+use apus_sim::record::Record;
+
+/// The settings of one run, checked and with every default resolved.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub(super) name: String,
+    pub(super) duration: Span,
+    pub(super) warmup: Span,
+    pub(super) drain: Span,
+    pub(super) ends_with_ops: bool,
+    pub(super) seed: u64,
+    pub(super) topology: TopologySpec,
+    pub(super) sizes: PacketSizes,
+    pub(super) host: HostSpec,
+    pub(super) endpoint: EndpointConfig,
+    pub(super) algorithms: Vec<NamedAlgorithm>,
+    pub(super) workloads: Vec<Workload>,
+    pub(super) faults: Vec<FaultSpec>,
+    pub(super) measure: Measure,
+    pub(super) record: Option<Record>,
+    /// Whether the run is to be recorded.
+    pub(super) recorded: bool,
+}
+
+impl Setup {
+    /// Name of the run: that of the scenario, and of its variant if it is one.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What fixes everything random.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Simulated time in all.
+    #[must_use]
+    pub fn duration(&self) -> Span {
+        self.duration
+    }
+
+    /// Simulated time that is not measured, from the start.
+    #[must_use]
+    pub fn warmup(&self) -> Span {
+        self.warmup
+    }
+
+    /// An estimate of the memory that the run takes on one thread.
+    #[must_use]
+    pub fn estimated_memory(&self) -> Bytes {
+        memory::estimate(&self.topology, &self.workloads)
+    }
+
+    /// Whether its flows always have something to send, from their start to their stop.
+    #[must_use]
+    pub fn is_closed_loop(&self) -> bool {
+        self.workloads.iter().all(|workload| matches!(workload.demand, Demand::Closed(_)))
+    }
+
+    /// The same run with another seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The same run under another name.
+    #[must_use]
+    pub fn with_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// The same run, recorded or not: its summary then has tables.
+    #[must_use]
+    pub fn recorded(mut self, recorded: bool) -> Self {
+        self.recorded = recorded;
+        self
+    }
+
+    /// The algorithms of the run, by the labels that workloads name them by.
+    pub fn algorithms(&self) -> impl Iterator<Item = (&str, &AlgorithmConfig)> {
+        self.algorithms.iter().map(|named| (named.label.as_str(), &named.config))
+    }
+
+    /// The workloads that are measured by themselves, by name.
+    pub fn workload_names(&self) -> impl Iterator<Item = &str> {
+        let named = self.workloads.iter().filter_map(|workload| workload.named.as_ref());
+        named.map(|named| named.name.as_str())
+    }
+
+    /// The ranges of sizes whose slowdown is measured apart, as a scenario writes them.
+    pub fn sizes(&self) -> impl Iterator<Item = String> {
+        self.measure.sizes.iter().map(ToString::to_string)
+    }
+
+    /// Returns this run with changed parameters of the algorithm `label`. Other settings of the file stay,
+    /// except the parameters of `dropped`; parameters that depend on the network are derived again.
+    ///
+    /// # Errors
+    /// As [`build`](apus_cc::registry::build): a value that is impossible, contradicts another or has no effect.
+    pub fn with_parameters(
+        mut self,
+        label: &str,
+        changes: &[(&str, &str)],
+        dropped: &[&str],
+    ) -> Result<Self, SettingError> {
+        for named in self.algorithms.iter_mut().filter(|named| named.label == label) {
+            named.config = named.config.changed(changes, dropped)?;
+        }
+        Ok(self)
+    }
+
+    /// What to record of the run, if anything.
+    #[must_use]
+    pub fn record(&self) -> Option<Record> {
+        // Samples begin when the first flow starts.
+        let idle = first_message(&self.workloads).unwrap_or(Span::ZERO);
+        let sampled = self.duration.saturating_sub(idle);
+        let record = || self.record.unwrap_or_else(|| Record::of_duration(sampled));
+        self.recorded.then(record)
+    }
+
+    /// The node number of each host in the HPCC simulator's topology.txt, if it is from one.
+    #[must_use]
+    pub fn host_numbers(&self) -> Option<&[u32]> {
+        self.topology.host_numbers()
+    }
+
+    /// The workloads that are measured by themselves: those of one name together.
+    pub(super) fn named_workloads(&self) -> Vec<NamedWorkload> {
+        named_workloads(&self.workloads)
+    }
+}

@@ -1,0 +1,82 @@
+//! Sizes of ops: one `size` for all, or `sizes` that are drawn from a distribution.
+
+use std::sync::Arc;
+
+use apus_units::Bytes;
+
+use super::frame::read_op_size;
+use super::section::Section;
+use super::tree::Value;
+use apus_sim::sizes::{BUILT_IN, Sizes};
+
+/// Sizes of ops.
+#[derive(Clone, Debug)]
+pub(super) enum OpSizes {
+    Fixed(Bytes),
+    /// A distribution, with its name if it is built in.
+    Drawn(Arc<Sizes>, Option<&'static str>),
+}
+
+impl OpSizes {
+    /// The mean in bytes.
+    pub(super) fn mean(&self) -> f64 {
+        match self {
+            Self::Fixed(size) => size.get() as f64,
+            Self::Drawn(sizes, _) => sizes.mean(),
+        }
+    }
+
+    /// The size for a draw uniform in [0, 1).
+    pub(super) fn draw(&self, u: f64) -> Bytes {
+        match self {
+            Self::Fixed(size) => *size,
+            Self::Drawn(sizes, _) => Bytes::new(sizes.quantile(u)),
+        }
+    }
+}
+
+/// Reads `size = "64kB"`, `sizes = "web_search"`, `sizes = { file = "mine.txt" }` or
+/// `sizes = { points = "..." }`.
+pub(super) fn read_sizes(section: &Section<'_>) -> Option<OpSizes> {
+    let Some(node) = section.node("sizes") else {
+        if section.node("size").is_none() {
+            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            section.missing(
+                "sizes",
+                &format!(
+                    "a distribution like \"web_search\" or {{ file = \"mine.txt\" }}, or `size` for \
+                     one size; built in are {}",
+                    names.join(", ")
+                ),
+            );
+            return None;
+        }
+        return read_op_size(section, "size").map(OpSizes::Fixed);
+    };
+    section.no_effect("size", "with `sizes`");
+    if let Value::Text(name) = &node.value {
+        let Some((known, _)) = BUILT_IN.iter().find(|(known, _)| known == name) else {
+            let hint = apus_units::suggestion(name, BUILT_IN.iter().map(|(known, _)| *known));
+            let message = format!(
+                "has no built-in distribution \"{name}\"{hint}; one of your own is \
+                 {{ file = \"mine.txt\" }}"
+            );
+            section.problem("sizes", message);
+            return None;
+        };
+        return Some(OpSizes::Drawn(Arc::new(Sizes::built_in(known)?), Some(known)));
+    }
+    let table = section.section("sizes")?;
+    let (key, name, text) = table.text_or_file("points", "size and cumulative percent per line")?;
+    match Sizes::parse(&text) {
+        Ok(sizes) => {
+            table.finish();
+            Some(OpSizes::Drawn(Arc::new(sizes), None))
+        }
+        Err(why) => {
+            table.problem(key, format_args!("{name}{why}"));
+            table.finish();
+            None
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! From a setup to a plan: what to simulate.
+
+use apus_cc::expresspass::CreditLimit;
+use apus_fabric::{PortKind, TopologyError};
+use apus_units::ClassId;
+
+use super::connections::{self, Expanded};
+use super::fault::FaultSpec;
+use super::halves;
+use super::measure::Measure;
+use super::setup::Setup;
+use super::workload::trace_ops;
+use apus_sim::credits;
+use apus_sim::host_model::Nic;
+use apus_sim::measure::Measures;
+use apus_sim::plan::Plan;
+
+impl Setup {
+    /// What to simulate.
+    ///
+    /// # Errors
+    /// If the topology cannot be built, which the reader is there to find out before.
+    pub fn plan(&self) -> Result<Plan, TopologyError> {
+        let faults: Vec<_> = self.faults.iter().flat_map(FaultSpec::plan).collect();
+        let mut topology = self.topology.build()?;
+        for fault in &faults {
+            let link = &mut topology.links[fault.port.index() / 2];
+            let port = if fault.port.get().is_multiple_of(2) { &mut link.ab } else { &mut link.ba };
+            port.variable = true;
+        }
+        let queues = self.host.model.nic == Nic::Queue;
+        if queues {
+            topology = self.topology.with_nic_classes(topology);
+        }
+        halves::place(self, &mut topology);
+        let credits = self.credit_limit();
+        if let Some(limit) = credits {
+            credits::divide_ports(&mut topology, limit, &self.sizes);
+        }
+        if self.topology.pfc.is_some() {
+            if !queues {
+                topology = self.topology.with_nic_classes(topology);
+            }
+            topology = topology.with_pausable_ports();
+        }
+        let Expanded { connections, demands, further } = connections::expand(self);
+        Ok(Plan {
+            credits,
+            pfc: self.topology.pfc.clone(),
+            instant_signals: self.topology.instant_signals,
+            topology,
+            faults,
+            least_ports: PortKind::Fifo,
+            sizes: self.sizes,
+            host: self.host.model,
+            endpoint: self.endpoint,
+            ack_class: self.topology.ack_class.map(ClassId::new),
+            connections,
+            demands,
+            duration: self.duration,
+            warmup: self.warmup,
+            further,
+            trace_ops: trace_ops(&self.workloads),
+            ends_with_ops: self.ends_with_ops,
+            drain: self.drain,
+            sample_interval: self.measure.fair_share.map(|share| share.interval),
+            fair_share_after: self.measure.fair_share.map(|share| share.after),
+            measures: self.measures(),
+            seed: self.seed,
+        })
+    }
+
+    fn measures(&self) -> Measures {
+        let Measure { sizes, ports, series, .. } = &self.measure;
+        let groups = ports.iter().flat_map(|ports| &ports.groups);
+        let classes = self.topology.classes.iter();
+        Measures {
+            workloads: self.named_workloads(),
+            sizes: sizes.clone(),
+            window: ports.as_ref().map(|ports| ports.window),
+            queue_interval: ports.as_ref().map(|ports| ports.queue_interval),
+            groups: groups.map(|group| group.group.clone()).collect(),
+            classes: classes.map(|class| class.name.clone()).collect(),
+            comparisons: ports.iter().flat_map(|ports| ports.comparisons.clone()).collect(),
+            series: series.clone(),
+        }
+    }
+
+    /// What ports do to credits, if any algorithm lives on them.
+    fn credit_limit(&self) -> Option<CreditLimit> {
+        self.algorithms.iter().find_map(|named| named.config.credit_limit())
+    }
+}

@@ -1,0 +1,208 @@
+//! `[topology]`: shape, links, buffers and marking.
+
+use apus_cc::{NetworkInfo, SwitchAlgorithm};
+use apus_fabric::{Buffer, Node, PfcConfig, Topology, TopologyError};
+use apus_units::{Bytes, Rate, Span, suggestion};
+
+use super::classes::{Class, read_classes};
+use super::ecn::Marking;
+use super::links::{Links, check_holds_packet};
+use super::pfc;
+use super::section::Section;
+use super::shape::{Shape, read_kind};
+use apus_sim::PacketSizes;
+use apus_sim::host_model::HostModel;
+use apus_sim::network_info;
+
+/// The fabric as a scenario describes it.
+#[derive(Clone, Debug)]
+pub(super) struct TopologySpec {
+    pub(super) shape: Shape,
+    /// Links between hosts and switches.
+    pub(super) edge: Links,
+    /// Memory that all ports of a switch share.
+    pub(super) shared: Option<Shared>,
+    pub(super) pipeline_latency: Span,
+    /// What every switch port marks.
+    pub(super) ecn: Option<Marking>,
+    /// Classes of every switch port; none means one without a name.
+    pub(super) classes: Vec<Class>,
+    /// Index of the class of acknowledgements and read requests, if they have their own.
+    pub(super) ack_class: Option<u8>,
+    /// Names of switches whose ports take part in no algorithm.
+    pub(super) plain: Vec<String>,
+    /// Signals of switches are with their source at once.
+    pub(super) instant_signals: bool,
+    /// Switches pause what fills their memory.
+    pub(super) pfc: Option<PfcConfig>,
+}
+
+/// Largest factor of a dynamic threshold. Rationale: switches offer 1/128 to 8; from 1024 upwards one
+/// queue gets 99.9 % of the memory, which is the same as no threshold.
+const MAX_ALPHA: f64 = 1024.0;
+
+/// Memory shared with dynamic thresholds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shared {
+    pub(super) size: Bytes,
+    pub(super) alpha: f64,
+}
+
+impl TopologySpec {
+    /// Reads the table; `packet` is the size of the largest packet, which every buffer must hold.
+    pub(super) fn read(section: Section<'_>, packet: u64) -> Option<Self> {
+        let shared = read_shared(&section, packet);
+        let kind = read_kind(&section);
+        let (shape, edge) = Shape::read(&section, kind, shared.is_some(), packet);
+        let own_latency = match &shape {
+            Some(Shape::Graph(graph)) => graph.pipeline_latency,
+            _ => Span::ZERO,
+        };
+        let pipeline_latency = section.get("pipeline_latency").unwrap_or(own_latency);
+        section.check_delay("pipeline_latency", pipeline_latency);
+        let ecn = section.section("ecn").and_then(Marking::read);
+        let classes = read_classes(&section);
+        let ack_class = read_ack_class(&section, &classes);
+        let plain = section.get::<Vec<String>>("plain").unwrap_or_default();
+        let instant_signals = section.word("signals", &["packets", "instant"]) == Some("instant");
+        let pfc = pfc::read(&section, &classes);
+        if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
+            section.problem("ecn", "has no effect: every class has its own; remove it");
+        }
+        if let Some(shape) = &shape {
+            shape.check_size(&section);
+        }
+        if kind.is_some() {
+            section.finish();
+        }
+        let spec = Self {
+            shape: shape?,
+            edge: edge?,
+            shared,
+            pipeline_latency,
+            ecn,
+            classes,
+            ack_class,
+            plain,
+            instant_signals,
+            pfc: pfc?,
+        };
+        Some(spec)
+    }
+
+    /// Whether any class is marked by chance.
+    pub(super) fn ramps(&self) -> bool {
+        let ramp = |marking: &Option<Marking>| matches!(marking, Some(Marking::Ramp(_)));
+        ramp(&self.ecn) || self.classes.iter().any(|class| ramp(&class.ecn))
+    }
+
+    /// How many hosts it has.
+    pub(super) fn hosts(&self) -> u32 {
+        self.shape.hosts() as u32
+    }
+
+    /// Egress ports of the longest path between two hosts, at most.
+    pub(super) fn longest_path(&self) -> u64 {
+        self.shape.longest_path()
+    }
+
+    /// Every kind of link.
+    pub(super) fn links(&self) -> Vec<Links> {
+        self.shape.kinds_of_links(self.edge)
+    }
+
+    /// The number of each host in the file that the topology is from, ascending; `None` if hosts are
+    /// numbered from 0.
+    pub(super) fn host_numbers(&self) -> Option<&[u32]> {
+        self.shape.host_numbers()
+    }
+
+    /// The rack of each host: the hosts of one switch. Those of a `links` topology are all in one.
+    pub(super) fn racks(&self) -> Vec<u32> {
+        self.shape.racks()
+    }
+
+    /// The rate of each host's link.
+    pub(super) fn host_rates(&self) -> Vec<Rate> {
+        self.shape.host_rates(self.edge)
+    }
+
+    /// Whether any packet may be marked.
+    pub(super) fn marks(&self) -> bool {
+        self.ecn.is_some() || self.classes.iter().any(|class| class.ecn.is_some())
+    }
+
+    /// The same with the classes of switch ports in hosts' ports too: for NICs that queue, and so
+    /// that each can be paused.
+    pub(super) fn with_nic_classes(&self, mut topology: Topology) -> Topology {
+        if self.classes.is_empty() {
+            return topology;
+        }
+        let mut classes: Vec<_> = self.classes.iter().map(|c| c.config(None)).collect();
+        for class in &mut classes {
+            class.algorithm = SwitchAlgorithm::Plain;
+            class.limit = Bytes::MAX;
+        }
+        for link in &mut topology.links {
+            for (node, port) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
+                if let Node::Host(_) = node {
+                    port.classes.clone_from(&classes);
+                }
+            }
+        }
+        topology
+    }
+
+    /// The facts of the network from which algorithms derive parameters; `None` if it cannot be built.
+    pub(super) fn network_info(&self, sizes: PacketSizes, host: &HostModel) -> Option<NetworkInfo> {
+        network_info(&self.build().ok()?, sizes, host)
+    }
+
+    /// The topology itself.
+    pub(super) fn build(&self) -> Result<Topology, TopologyError> {
+        let mut topology = self.shape.build(self.edge)?;
+        topology = topology.with_pipeline_latency(self.pipeline_latency);
+        if let Some(Shared { size, alpha }) = self.shared {
+            let share = Buffer::Shared { alpha };
+            topology = topology.with_shared_buffer(size).with_switch_ports(|p| p.buffer = share);
+        }
+        if !self.classes.is_empty() {
+            let classes: Vec<_> = self.classes.iter().map(|c| c.config(self.ecn)).collect();
+            topology = topology.with_switch_ports(|port| port.classes.clone_from(&classes));
+        } else if let Some(marking) = self.ecn {
+            let half = marking.half(0);
+            topology = topology.with_switch_ports(|p| *p = p.clone().with_algorithm(&half));
+        }
+        Ok(topology)
+    }
+}
+
+fn read_shared(section: &Section<'_>, packet: u64) -> Option<Shared> {
+    let shared = section.section("shared")?;
+    let size = shared.require("size");
+    let alpha = shared.require("alpha");
+    if let Some(size) = size {
+        check_holds_packet(&shared, "size", size, packet);
+    }
+    if let Some(alpha) = alpha {
+        let must = format_args!("must be above 0 and at most {MAX_ALPHA}, but it is {alpha}");
+        shared.check(alpha > 0.0 && alpha <= MAX_ALPHA, "alpha", must);
+    }
+    shared.finish();
+    Some(Shared { size: size.unwrap_or(Bytes::MAX), alpha: alpha.unwrap_or(1.0) })
+}
+
+/// The class of acknowledgements and read requests, if it is not that of the data.
+fn read_ack_class(section: &Section<'_>, classes: &[Class]) -> Option<u8> {
+    if classes.is_empty() {
+        section.no_effect("ack_class", "without `[[topology.class]]`");
+        return None;
+    }
+    let name: String = section.get("ack_class")?;
+    let names = || classes.iter().map(|class| class.name.as_str());
+    let found = names().position(|known| known == name);
+    let hint = || suggestion(&name, names());
+    section.check(found.is_some(), "ack_class", format_args!("names no class{}", hint()));
+    // At most 8 classes.
+    found.map(|index| index as u8)
+}

@@ -1,0 +1,315 @@
+//! `[[workload]]`: who sends how much to whom, and when.
+
+use apus_units::{Span, suggestion};
+
+use super::closed::ClosedLoops;
+use super::frame::{Frame, Times, check_times, stop_later};
+use super::label::{PART_RULE, is_part_name};
+use super::poisson::Poisson;
+use super::repeat::{self, MAX_BURSTS};
+use super::rounds::Rounds;
+use super::section::Section;
+use super::service::{self, ServiceSpec};
+use super::topology::TopologySpec;
+use super::trace::Trace;
+use apus_sim::measure::NamedWorkload;
+
+/// The kinds of workload by name, with what they are.
+pub const WORKLOADS: [(&str, &str); 7] = [
+    ("incast", "`senders` hosts to one `receiver`, or to each of a list of them"),
+    ("permutation", "every host to one other, every host from one other; drawn from the seed"),
+    ("all-to-all", "every host to every other"),
+    ("flows", "the pairs listed as `[[workload.flow]]` with `from` and `to`"),
+    ("poisson", "an open loop: ops of random `sizes` at random times, at a `load` of the links"),
+    (
+        "partition-aggregate",
+        "a `master` sends a `request` to all `workers`, each sends an `answer`",
+    ),
+    ("trace", "the messages of a `file`: CSV, flow.txt of the HPCC simulator, or .cm of htsim"),
+];
+
+/// The words for what an op does.
+pub(super) const OPS: &[&str] = &["write", "read", "message"];
+
+/// A workload as a scenario describes it.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    pub(super) demand: Demand,
+    /// Its kind, one of [`WORKLOADS`].
+    pub(super) kind: &'static str,
+    /// By which results mention it: its name, or one derived from its kind.
+    pub(super) label: String,
+    /// One of [`OPS`].
+    pub(super) op: &'static str,
+    pub(super) start: Span,
+    pub(super) stop: Option<Span>,
+    /// How its table says that it comes again.
+    pub(super) repeat: Repeat,
+    /// Index of its algorithm.
+    pub(super) algorithm: usize,
+    /// Index of its class.
+    pub(super) class: u8,
+    /// Its name, if it is measured by itself.
+    pub(super) named: Option<NamedWorkload>,
+    /// What its reads take where they are answered.
+    pub(super) service: Option<ServiceSpec>,
+}
+
+/// The part of a workload in a series of bursts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// It has a table of its own, and comes once, or again after each such time.
+    First(Option<Span>),
+    /// A later burst of the table before.
+    Again,
+}
+
+/// Which ops it submits.
+#[derive(Clone, Debug)]
+pub(super) enum Demand {
+    Closed(ClosedLoops),
+    Poisson(Poisson),
+    Rounds(Rounds),
+    Trace(Trace),
+}
+
+impl Demand {
+    fn reroutes(&self) -> bool {
+        matches!(self, Self::Closed(loops) if loops.reroutes())
+    }
+}
+
+impl Workload {
+    /// Reads one: several if it comes again and again.
+    pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Vec<Self>> {
+        let kind = match section.node("kind") {
+            Some(_) => section.word("kind", &WORKLOADS.map(|(name, _)| name)),
+            None => {
+                let names: Vec<_> =
+                    WORKLOADS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+                section.missing("kind", &format!("one of {}", names.join(", ")));
+                None
+            }
+        };
+        let start = section.get("start").unwrap_or(Span::ZERO);
+        let stop: Option<Span> = section.get("stop");
+        let spread = match kind {
+            Some("poisson" | "trace" | "partition-aggregate") => Span::ZERO,
+            _ => section.get("start_spread").unwrap_or(Span::ZERO),
+        };
+        check_times(&section, start, spread, stop, frame.duration);
+        let times = Times { start, spread, stop };
+        let every = repeat::read(&section, kind, &times, frame);
+        let demand = match kind {
+            None => None,
+            Some("poisson") => Poisson::read(&section, frame, &times).map(Demand::Poisson),
+            Some("partition-aggregate") => Rounds::read(&section, frame).map(Demand::Rounds),
+            Some("trace") => {
+                for key in ["start", "stop"] {
+                    section.no_effect(key, "on a trace, whose messages have their own times");
+                }
+                Trace::read(&section, frame).map(Demand::Trace)
+            }
+            Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
+        };
+        let op = match kind {
+            Some("partition-aggregate") => Some("message"),
+            _ => section.word("op", OPS),
+        };
+        let service = service::read(&section, op);
+        let algorithm = read_algorithm(&section, frame);
+        let class = read_class(&section, frame.topology);
+        let named = read_name(&section);
+        let reroutes = demand.as_ref().is_some_and(Demand::reroutes);
+        let message = "does not go with `reroute`, which happens once";
+        section.check(every.is_none() || !reroutes, "every", message);
+        if demand.is_some() {
+            section.finish();
+        }
+        let (algorithm, class) = (algorithm?, class?);
+        let (demand, op, named, service) = (demand?, op?, named?, service?);
+        let (kind, label) = (kind?, String::new());
+        let repeat = Repeat::First(every);
+        let first =
+            Self { demand, kind, label, op, start, stop, repeat, algorithm, class, named, service };
+        Some(bursts(first, every, frame.duration))
+    }
+
+    /// Whether any of its flows takes another path in the course of the run.
+    pub(super) fn reroutes(&self) -> bool {
+        self.demand.reroutes()
+    }
+
+    /// How many connections it opens, at most.
+    pub(super) fn connections(&self) -> u64 {
+        match &self.demand {
+            Demand::Closed(loops) => loops.connections(),
+            Demand::Poisson(poisson) => poisson.connections(),
+            Demand::Rounds(rounds) => rounds.workers.len() as u64,
+            Demand::Trace(trace) => trace.connections,
+        }
+    }
+
+    /// The same workload, `by` later. A stop behind the end of the run is none.
+    fn later(&self, by: Span, duration: Span) -> Self {
+        let mut next = self.clone();
+        next.repeat = Repeat::Again;
+        next.start = next.start.saturating_add(by);
+        next.stop = stop_later(next.stop, by, duration);
+        if let Demand::Closed(loops) = &mut next.demand {
+            loops.delay(by, duration);
+        }
+        next
+    }
+}
+
+/// The bursts of a workload, each a workload of its own: the first, and then one `every` so often, as long
+/// as all of its flows start before the run ends.
+fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload> {
+    let Some(every) = every.filter(|every| !every.is_zero()) else { return vec![first] };
+    let spread = match &first.demand {
+        Demand::Closed(loops) => loops.start_spread,
+        _ => Span::ZERO,
+    };
+    let mut all = vec![first];
+    // What was found wrong above does not get here; the bound holds all the same.
+    while (all.len() as u64) < MAX_BURSTS {
+        let next = all[all.len() - 1].later(every, duration);
+        if next.start.saturating_add(spread) >= duration {
+            break;
+        }
+        all.push(next);
+    }
+    all
+}
+
+/// Gives the workloads of each table their label: the name, or the kind, with the number of the table if
+/// several are of the kind.
+pub(super) fn label(tables: &mut [Vec<Workload>]) {
+    let first = |table: &[Workload]| table.first().map(|w| (w.kind, w.named.is_some()));
+    let kinds: Vec<Option<(&str, bool)>> = tables.iter().map(|table| first(table)).collect();
+    let names: Vec<String> = tables
+        .iter()
+        .filter_map(|table| Some(table.first()?.named.as_ref()?.name.clone()))
+        .collect();
+    for (index, table) in tables.iter_mut().enumerate() {
+        let Some((kind, named)) = kinds[index] else { continue };
+        let alone = kinds.iter().filter(|other| **other == Some((kind, false))).count() == 1;
+        let mut label = if alone { kind.to_owned() } else { format!("{kind}-{index}") };
+        while names.contains(&label) {
+            label.push_str("-unnamed");
+        }
+        for workload in table {
+            workload.label = match &workload.named {
+                Some(own) if named => own.name.clone(),
+                _ => label.clone(),
+            };
+        }
+    }
+    measure_several(tables);
+}
+
+/// Most workloads that are measured apart without a name. Rationale: each takes about 2 MB of
+/// distributions.
+const MAX_UNNAMED: usize = 64;
+
+/// Measures each of several workloads by itself, so that results compare them. One alone is
+/// the whole run and needs no accumulators of its own.
+fn measure_several(tables: &mut [Vec<Workload>]) {
+    if !(2..=MAX_UNNAMED).contains(&tables.len()) {
+        return;
+    }
+    for workload in tables.iter_mut().flatten() {
+        let label = || NamedWorkload { name: workload.label.clone(), deadline: None };
+        if workload.named.is_none() {
+            workload.named = Some(label());
+        }
+    }
+}
+
+/// When the first message starts if all workloads are traces.
+pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
+    let first = |workload: &Workload| match &workload.demand {
+        Demand::Trace(trace) => trace.messages.iter().map(|message| message.start).min(),
+        _ => None,
+    };
+    let starts: Vec<Span> = workloads.iter().map(first).collect::<Option<_>>()?;
+    starts.into_iter().min()
+}
+
+/// Number of messages if all workloads are traces.
+pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
+    let ops = workloads.iter().map(|workload| match &workload.demand {
+        Demand::Trace(trace) => Some(trace.messages.len() as u64),
+        _ => None,
+    });
+    // A trace has at least one message.
+    ops.sum::<Option<u64>>().filter(|ops| *ops > 0)
+}
+
+/// `name` and `deadline`; the outer `None` means that something is wrong.
+fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
+    if section.node("name").is_none() {
+        section.no_effect(
+            "deadline",
+            "on a workload without a `name`, which has no numbers of its own",
+        );
+        return Some(None);
+    }
+    let name: String = section.get("name")?;
+    let holds = is_part_name(&name);
+    section.check(holds, "name", format_args!("must be {}", PART_RULE));
+    let deadline: Option<Span> = section.get("deadline");
+    section.check(deadline != Some(Span::ZERO), "deadline", "must be above 0");
+    Some(Some(NamedWorkload { name, deadline }))
+}
+
+/// The class that a workload's packets travel in.
+fn read_class(section: &Section<'_>, topology: &TopologySpec) -> Option<u8> {
+    if section.node("class").is_none() {
+        return Some(0);
+    }
+    let name: String = section.get("class")?;
+    let names = || topology.classes.iter().map(|class| class.name.as_str());
+    let found = names().position(|known| known == name);
+    if found.is_none() {
+        let why = if topology.classes.is_empty() {
+            "names a class, but the topology has none; add `[[topology.class]]`".to_owned()
+        } else {
+            format!("names no class of the topology{}", suggestion(&name, names()))
+        };
+        section.problem("class", why);
+    }
+    // At most 8 classes.
+    found.map(|index| index as u8)
+}
+
+fn read_algorithm(section: &Section<'_>, frame: &Frame<'_>) -> Option<usize> {
+    let known = || frame.algorithms.iter().copied();
+    if section.node("algorithm").is_none() {
+        if frame.algorithms.len() > 1 {
+            let labels = known().collect::<Vec<_>>().join(", ");
+            section.missing("algorithm", &format!("one of {labels}"));
+            return None;
+        }
+        return Some(0);
+    }
+    let label: String = section.get("algorithm")?;
+    let found = known().position(|known| known == label);
+    if found.is_none() {
+        let hint = suggestion(&label, known());
+        section.problem("algorithm", format_args!("names no algorithm of this scenario{hint}"));
+    }
+    found
+}
+
+/// Names of workloads, each once.
+pub(super) fn named_workloads(workloads: &[Workload]) -> Vec<NamedWorkload> {
+    let mut all: Vec<NamedWorkload> = Vec::new();
+    for named in workloads.iter().filter_map(|workload| workload.named.as_ref()) {
+        if all.iter().all(|other| other.name != named.name) {
+            all.push(named.clone());
+        }
+    }
+    all
+}

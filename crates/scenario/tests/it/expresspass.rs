@@ -1,0 +1,124 @@
+//! ExpressPass in the network: times by hand, rates, and no data ever lost.
+
+use apus_scenario::{Options, Scenario, Source};
+use apus_sim::Simulation;
+use apus_sim::summary::Summary;
+
+const ETHERNET: &str = "[packets]\npayload = \"1460B\"\nheader = \"78B\"\n";
+
+fn run(text: &str, threads: u32) -> Summary {
+    let source = Source { name: "s.toml".to_owned(), text: format!("{text}\n{ETHERNET}") };
+    let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
+        .unwrap_or_else(|e| panic!("{e}"));
+    let plan = scenario.runs[0].setup.plan().expect("plan");
+    let simulation = Simulation::with_threads(&plan, threads).expect("plan");
+    simulation.run("expresspass", &mut |_| {}).expect("data queues are bounded")
+}
+
+/// A 1000 B op over one link of 10 Gb/s and 10 us: request 84 B (67.2 ns), credit 84 B, data 1078 B
+/// (862.4 ns) and right behind it the stop (67.2 ns), with three times 10 us: the stop is there at
+/// 31.064 us. The op ends with the acknowledgement of the stop, 84 B and 10 us later.
+#[test]
+fn a_small_op_takes_31_us_from_request_to_stop() {
+    let summary = run(
+        "duration = \"100us\"\n\
+         algorithm = { name = \"expresspass\", profile = \"code\", random_sizes = false }\n\
+         [topology]\nkind = \"links\"\nrate = \"10Gbps\"\ndelay = \"10us\"\nbuffer = \"1MB\"\n\
+         [[topology.link]]\na = \"h0\"\nb = \"h1\"\n\
+         [[workload]]\nkind = \"flows\"\nsize = \"1000B\"\nstop = \"30us\"\n\
+         [[workload.flow]]\nfrom = 0\nto = 1\n",
+        1,
+    );
+    let latency = summary.op_latency_us.max.expect("it ends");
+    let stop_received = latency - (10.0 + 84.0 * 8.0 / 1e4);
+    assert!((stop_received - 31.064).abs() < 1e-6, "{stop_received}");
+}
+
+const DUMBBELL: &str = "[topology]\nkind = \"dumbbell\"\nleft = 8\nright = 8\nrate = \"10Gbps\"\n\
+                        delay = \"4us\"\nbuffer = \"unlimited\"\n";
+
+fn long_flows(n: u32, algorithm: &str) -> String {
+    let flows: String = (0..n)
+        .map(|i| format!("[[workload.flow]]\nfrom = {}\nto = {}\n", i % 8, 8 + i % 8))
+        .collect();
+    format!(
+        "duration = \"6ms\"\nwarmup = \"3ms\"\nalgorithm = {algorithm}\n{DUMBBELL}\
+         [[workload]]\nkind = \"flows\"\nsize = \"1MB\"\noutstanding = 4\n{flows}"
+    )
+}
+
+/// Data gets 1538 of 1622 bytes of a link, of which 1460 are payload: 9.00 Gb/s of 10.
+#[test]
+fn a_long_flow_fills_what_credits_leave_of_a_link() {
+    for profile in ["paper", "code"] {
+        let algorithm = format!("{{ name = \"expresspass\", profile = \"{profile}\" }}");
+        let summary = run(&long_flows(1, &algorithm), 1);
+        assert!((summary.goodput_gbps - 9.00).abs() < 0.05, "{profile}: {}", summary.goodput_gbps);
+        assert_eq!(summary.credits.data_drops, 0);
+    }
+}
+
+#[test]
+fn naive_credits_share_a_link_and_the_rest_of_them_is_dropped() {
+    let summary = run(&long_flows(8, "{ name = \"expresspass\", feedback = false }"), 1);
+    assert!((summary.goodput_gbps - 9.00).abs() < 0.05, "{}", summary.goodput_gbps);
+    assert!(summary.jain > 0.95, "{}", summary.jain);
+    // Eight receivers send at the line's rate, one of eight credits passes.
+    let passed = summary.credits.received as f64 / summary.credits.sent as f64;
+    assert!((passed - 0.125).abs() < 0.005, "{passed}");
+    assert_eq!((summary.credits.data_drops, summary.packets.dropped_at_nic), (0, 0));
+    assert!(summary.credits.bound_used.expect("bounded") < 1.0);
+}
+
+/// A port drops nearly all of the credits of 400 flows that leave one host at the line's rate, and
+/// whose pass must not depend on the flow's number. In 20 ms 15 400 pass, 38.5 per flow; drawn at random
+/// they would vary by the root of that, which makes Jain's index 1 / (1 + 1 / 38.5) = 0.975.
+#[test]
+fn credits_of_many_flows_of_one_host_have_equal_chances() {
+    let text = "duration = \"30ms\"\nwarmup = \"10ms\"\n\
+                algorithm = { name = \"expresspass\", feedback = false }\n\
+                [topology]\nkind = \"star\"\nhosts = 41\nrate = \"10Gbps\"\ndelay = \"4us\"\n\
+                buffer = \"unlimited\"\n\
+                [[workload]]\nkind = \"incast\"\nsenders = 40\nreceiver = 40\nflows_per_pair = 10\n\
+                size = \"1MB\"\noutstanding = 2\nstart_spread = \"100us\"\n";
+    let summary = run(text, 1);
+    assert!(summary.jain > 0.9, "{}", summary.jain);
+    // Credits were dropped, data was not: there is no loss.
+    assert!(summary.credits.sent > 100 * summary.credits.received);
+    assert_eq!((summary.loss_rate, summary.measured.drops), (0.0, 0));
+}
+
+/// The gap between credits of 100 Gb/s, 130 ns, is below the transport's usual timer: two flows must
+/// share all the same, and not keep the phase that they began with.
+#[test]
+fn two_flows_share_a_fast_link() {
+    let fast = DUMBBELL.replace("10Gbps", "100Gbps");
+    for profile in ["paper", "code"] {
+        let algorithm = format!("{{ name = \"expresspass\", profile = \"{profile}\" }}");
+        let text = long_flows(2, &algorithm).replace(DUMBBELL, &fast);
+        let summary = run(&text, 1);
+        assert!(summary.jain > 0.99, "{profile}: {}", summary.jain);
+    }
+}
+
+/// Requests, stops and acknowledgements that meet add to what data may queue, and are named.
+#[test]
+fn what_no_credit_called_for_adds_to_the_bound() {
+    let text = "duration = \"2ms\"\nalgorithm = { name = \"expresspass\" }\n\
+                [topology]\nkind = \"star\"\nhosts = 51\nrate = \"10Gbps\"\ndelay = \"4us\"\n\
+                buffer = \"unlimited\"\n\
+                [[workload]]\nkind = \"incast\"\nsenders = 50\nreceiver = 50\nsize = \"100kB\"\n";
+    let credits = run(text, 1).credits;
+    // 50 requests of 84 B come to one port at once.
+    assert!(credits.unscheduled_bytes >= 50 * 84, "{}", credits.unscheduled_bytes);
+    let (longest, bound) = (credits.max_data_queue_bytes, credits.bound_bytes.expect("bounded"));
+    assert!(longest <= bound + credits.unscheduled_bytes, "{longest} of {bound}");
+    assert!(credits.bound_used.expect("bounded") <= 1.0);
+}
+
+#[test]
+fn runs_with_credits_are_the_same_for_any_number_of_threads() {
+    let text = long_flows(8, "{ name = \"expresspass\" }");
+    let hash = |threads| run(&text, threads).work.event_hash;
+    assert_eq!(hash(1), hash(3));
+}

@@ -1,0 +1,23 @@
+//! Scenarios: what is read, refused and run.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bursts_and_marks;
+mod checks;
+mod drain;
+mod expresspass;
+mod faults;
+mod groups;
+mod import;
+mod nic;
+mod offered;
+mod properties;
+mod quick;
+mod reading;
+mod record;
+mod replay;
+mod reroute;
+mod service;
+mod trace_flows;
+mod workloads;

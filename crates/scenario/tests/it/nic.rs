@@ -1,0 +1,116 @@
+//! How data gets into a host's NIC: pulled by it, or pushed into a queue that takes part in the algorithm.
+
+use crate::support::run_scenario;
+use apus_sim::summary::Summary;
+
+/// Packets of 5000 B, 400 ns each at 100 Gb/s; 5 us there and back.
+const HEAD: &str = r#"
+topology = { kind = "star", hosts = 9, rate = "100Gbps", delay = "1048ns", buffer = "unlimited" }
+packets = { payload = "4936B", header = "64B", control = "46B" }
+transport = { timer_granularity = "1024ps" }
+"#;
+
+fn run(nic: &str, text: &str) -> Summary {
+    let host = format!("host = {{ model = \"ideal\", nic = \"{nic}\" }}\n");
+    run_scenario(&format!("{HEAD}{host}{text}"))
+}
+
+/// A flow of host 0 to each of the others, all with endless data.
+fn flows(algorithm: &str) -> String {
+    let flow = |to: u32| format!("[[workload.flow]]\nfrom = 0\nto = {to}\n");
+    let flows: String = (1..9).map(flow).collect();
+    format!(
+        "duration = \"2ms\"\nwarmup = \"200us\"\nalgorithm = {algorithm}\n[[workload]]\n\
+         kind = \"flows\"\nsize = \"1GB\"\n{flows}"
+    )
+}
+
+/// Eight windows of 12 packets are 96; 12.5 are in the network, and all others wait in the NIC, before
+/// their timestamps if it pulls and after them if it queues: 96 packets take 38.4 us.
+#[test]
+fn a_nic_that_queues_holds_what_windows_let_go() {
+    let constant = flows("{ name = \"constant\", window = 12.0 }");
+    let pulled = run("pull", &constant).fabric_rtt_us;
+    assert!((4.9..5.1).contains(&pulled.p50.unwrap()), "{pulled:?}");
+    let queued = run("queue", &constant).fabric_rtt_us;
+    assert!((38.3..38.5).contains(&queued.p50.unwrap()), "{queued:?}");
+}
+
+/// Bolt ns-3: the NIC's port takes part. Nothing but the NIC is congested here, so that only its signals
+/// can keep the queue near the threshold: without them it would be as long as above, and longer.
+#[test]
+fn bolt_ns_3_a_nic_that_queues_tells_its_flows() {
+    let bolt = flows("{ name = \"bolt\", initial_cwnd = 12.5, max_cwnd = 12.5 }");
+    let queued = run("queue", &bolt);
+    let rtt = queued.fabric_rtt_us;
+    // Each of eight flows keeps a packet at least, which fits; each adds one per RTT.
+    assert!(rtt.p99.unwrap() < 5.0 + 8.0 * 0.4 + 2.0, "{rtt:?}");
+    let rate: f64 = queued.goodput_gbps;
+    assert!(rate > 90.0, "{rate} Gb/s: the signals do not starve the link");
+}
+
+/// Bolt §3.2: a flow ends, and PRU tokens let the other take its bandwidth, whereas one packet more per
+/// RTT takes some 33 RTTs for half of the link (Fig. 12). The tokens are of use only if the senders' own
+/// NICs leave INC on packets that have met no switch yet; in Bolt ns-3 they do where supply matching is
+/// off.
+#[test]
+fn bolt_section_3_2_pru_without_sm_works_behind_a_nic_that_queues() {
+    let settled_us = |pru: bool| {
+        let text = format!(
+            r#"
+duration = "800us"
+packets = {{ payload = "1436B", header = "64B", control = "46B" }}
+transport = {{ timer_granularity = "1024ps" }}
+host = {{ model = "ideal", nic = "queue" }}
+algorithm = {{ name = "bolt", profile = "code", initial_cwnd = 66.67, sm = false, pru = {pru} }}
+[topology]
+kind = "star"
+hosts = 3
+rate = "100Gbps"
+delay = "1938ns"
+buffer = "unlimited"
+ack_class = "control"
+[[topology.class]]
+name = "control"
+[[topology.class]]
+name = "data"
+priority = 1
+[[workload]]
+kind = "flows"
+size = "1GB"
+class = "data"
+[[workload.flow]]
+from = 0
+to = 2
+[[workload]]
+name = "leaving"
+kind = "flows"
+size = "1200kB"
+stop = "1us"
+class = "data"
+[[workload.flow]]
+from = 1
+to = 2
+[measure]
+window = "100us"
+[measure.ports]
+edge = ["switch 0 -> host 2"]
+[[measure.settle]]
+name = "taken"
+of = {{ ports = "edge" }}
+quantity = "throughput"
+interval = "4us"
+after = "last end of leaving"
+lead = "6us"
+above = "95Gbps"
+hold = "20us"
+"#
+        );
+        run_scenario(&text).settle["taken"].time_us
+    };
+    // Half of the window of 67 packets, a packet per RTT of 8 us: 264 us, less what 95 % spares.
+    let without = settled_us(false).expect("the flow takes the link");
+    assert!((200.0..264.0).contains(&without), "{without} us without PRU");
+    let with = settled_us(true).expect("the flow takes the link");
+    assert!(with < without / 2.0, "{with} us with PRU, {without} us without");
+}

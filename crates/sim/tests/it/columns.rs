@@ -1,0 +1,152 @@
+//! The reference of results is complete and in step with the code.
+
+use crate::support::{connection, plan, run, tier};
+use apus_fabric::Topology;
+use apus_sim::columns::{METRICS, SCOPED, STATS, unit_of};
+use apus_sim::columns::{TABLES, document, explain, names};
+use apus_sim::measure::{
+    Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
+    Sorting, Subject, Threshold,
+};
+use apus_sim::offered::Demand;
+use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
+
+/// Run with `APUS_WRITE_DOCS=1` to write the page anew.
+#[test]
+fn docs_outputs_md_is_generated() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outputs.md");
+    if std::env::var_os("APUS_WRITE_DOCS").is_some() {
+        std::fs::write(path, document()).expect("written");
+    }
+    let page = std::fs::read_to_string(path).expect("docs/outputs.md");
+    assert!(page == document(), "APUS_WRITE_DOCS=1 cargo test -p apus-sim writes it anew");
+}
+
+#[test]
+fn every_metric_is_explained_with_its_unit() {
+    for metric in METRICS.iter().chain(SCOPED) {
+        let column = TABLES[0].columns.iter().find(|column| column.explains(metric));
+        let column = column.unwrap_or_else(|| panic!("{metric} is not explained"));
+        let unit = if metric.ends_with(".count") { "" } else { column.unit };
+        assert_eq!(unit, unit_of(metric), "{metric}");
+    }
+}
+
+/// Every leaf of a summary's JSON is explained, and every name that is explained is there.
+#[test]
+fn the_summary_is_what_is_explained() {
+    let star = Topology::star(3, &tier(Rate::from_gbps(8), Span::from_us(1)));
+    let connections = vec![connection(("swift", &[]), 0, 2, 10_000)];
+    let mut plan = plan(star, connections, Span::from_us(1000));
+    plan.connections[0].workload = Some(0);
+    let deadline = Some(Span::from_us(100));
+    plan.measures.workloads = vec![NamedWorkload { name: "only".to_owned(), deadline }];
+    plan.measures.sizes = vec![SizeRange { from: Bytes::new(1), to: None }];
+    plan.demands = vec![Demand {
+        is_trace: false,
+        label: "only".to_owned(),
+        algorithm: "swift".to_owned(),
+        class: None,
+        connections: 0..1,
+        open: None,
+    }];
+    let ports = vec![PortId::new(1)];
+    plan.measures.groups = vec![PortGroup { name: "only".to_owned(), ports }];
+    plan.measures.queue_interval = Some(Span::from_us(10));
+    plan.measures.series = every_series();
+    plan.measures.window = Some(Span::from_us(100));
+    plan.measures.classes = vec!["sole".to_owned()];
+    plan.measures.comparisons = vec![Comparison {
+        name: "only".to_owned(),
+        group: 0,
+        class: ClassId::new(0),
+        with: ClassId::new(0),
+        floor: 1e-4,
+        by: Sorting::Port,
+    }];
+    let summary = run(&plan);
+    let mut leaves = Vec::new();
+    collect("", &serde_json::to_value(&summary).expect("summary"), &mut leaves);
+    leaves.push("schema_version".to_owned());
+    let mut explained: Vec<_> = TABLES[0].columns.iter().map(|column| column.name).collect();
+    explained.sort_unstable();
+    for leaf in &mut leaves {
+        let mut words: Vec<&str> = leaf.split('.').collect();
+        if words.len() > 1 && STATS.iter().any(|stat| words.last() == Some(stat)) {
+            words.pop();
+            words.push("<stat>");
+        }
+        let leaf_is_of_ports = leaf.starts_with("ports.");
+        let part = |word: &str| match word {
+            "only" => "<name>".to_owned(),
+            "sole" => "<class>".to_owned(),
+            "0" if leaf_is_of_ports => "<bucket>".to_owned(),
+            "0" => "<n>".to_owned(),
+            word if leaf_is_of_ports && word.parse::<u32>().is_ok() => "<bucket>".to_owned(),
+            word => word.to_owned(),
+        };
+        *leaf = words.into_iter().map(part).collect::<Vec<_>>().join(".");
+    }
+    leaves.sort();
+    leaves.dedup();
+    assert_eq!(leaves, explained);
+}
+
+/// A series of every kind and quantity, all called "only".
+fn every_series() -> Vec<SeriesPlan> {
+    let series = |quantity: Quantity, question| SeriesPlan {
+        name: "only".to_owned(),
+        of: match quantity {
+            Quantity::Goodput | Quantity::Share => Subject::Flow(0),
+            _ => Subject::Ports(0),
+        },
+        quantity,
+        interval: Span::from_us(10),
+        question,
+    };
+    let at = |us| Moment::At(Time::ZERO + Span::from_us(us));
+    let (from, to) = (at(0), at(100));
+    let spans = Quantity::ALL.map(|(_, quantity)| series(quantity, Question::Span { from, to }));
+    let hold = Span::from_us(10);
+    let settle = Question::Settle { after: from, hold, threshold: Threshold::Above(0.0) };
+    [vec![series(Quantity::Queue, settle)], spans.to_vec()].concat()
+}
+
+fn collect(path: &str, value: &serde_json::Value, leaves: &mut Vec<String>) {
+    let Some(object) = value.as_object() else { return leaves.push(path.to_owned()) };
+    for (key, value) in object {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        collect(&path, value, leaves);
+    }
+}
+
+#[test]
+fn names_carry_their_units() {
+    for column in TABLES.iter().flat_map(|table| table.columns) {
+        let last = column.name.rsplit('.').next().expect("a part");
+        let whole = column.name;
+        match column.unit {
+            "us" => assert!(last.ends_with("_us") || whole.contains("_us."), "{whole}"),
+            "1/s" => assert!(last.ends_with("_per_s"), "{whole}"),
+            "Gb/s" => assert!(last.ends_with("_gbps") || whole.contains("_gbps."), "{whole}"),
+            "B" => assert!(last.ends_with("_bytes") || whole.contains("_bytes."), "{whole}"),
+            "packets" => {
+                assert!(last.ends_with("_packets") || whole.contains("_packets."), "{whole}");
+            }
+            "s" => assert!(last.ends_with("_s") || last == "seconds", "{whole}"),
+            "ns/kB" => assert!(last.ends_with("_ns_per_kb"), "{whole}"),
+            "" | "of the column" => assert!(!last.ends_with("_us"), "{whole}"),
+            other => panic!("{whole}: unit {other}"),
+        }
+    }
+}
+
+#[test]
+fn a_name_is_explained_in_every_table_that_has_it() {
+    let text = explain("goodput_gbps").expect("known");
+    for table in ["summary.json", "flows.csv", "samples.csv"] {
+        assert!(text.contains(table), "{table}: {text}");
+    }
+    assert_eq!(explain("goodput"), None);
+    assert!(names().contains(&"slowdown"));
+}

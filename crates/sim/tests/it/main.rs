@@ -1,0 +1,13 @@
+//! The simulator on plans: physics, hosts, metrics and threads.
+
+mod adding_a_workload;
+mod columns;
+mod drain;
+mod loads;
+mod measure;
+mod physics;
+mod record;
+mod runs;
+mod stalls;
+mod support;
+mod threads;

@@ -1,0 +1,100 @@
+//! What a recorded run leaves behind.
+
+use std::sync::Arc;
+
+use crate::support::{connection, plan, tier};
+use apus_fabric::Topology;
+use apus_sim::Simulation;
+use apus_sim::plan::Plan;
+use apus_sim::record::{Quantity, Record, Recording};
+use apus_sim::summary::Summary;
+use apus_units::{Rate, Span};
+
+fn recorded(plan: &Plan, record: Record) -> (Summary, Arc<Recording>) {
+    let simulation = Simulation::new(plan).expect("plan").record(record).expect("record");
+    let summary = simulation.run("test", &mut |_| {}).expect("run");
+    let recording = summary.recording.clone().expect("recorded");
+    (summary, recording)
+}
+
+/// Three hosts on 8 Gb/s links (1 B/ns) of 1 us; one flow of ops of 10 packets with a window of
+/// one packet.
+fn one_flow() -> Plan {
+    let star = Topology::star(3, &tier(Rate::from_gbps(8), Span::from_us(1)));
+    let connection = connection(("constant", &[("window", "1")]), 0, 2, 10_000);
+    plan(star, vec![connection], Span::from_us(1000))
+}
+
+/// A packet is 1064 B and so 1.064 us on each of two links, its ACK 0.084 us; with 4 us of
+/// propagation a round trip is 6.296 us, and an op of 10 packets in a row 62.96 us. The ideal is a
+/// round trip and 10.64 us: 16.936 us, a slowdown of 3.7175.
+#[test]
+fn ops_by_hand() {
+    let plan = one_flow();
+    let (summary, recording) = recorded(&plan, Record::of_duration(plan.duration));
+    assert_eq!(recording.ops.len() as u64, summary.measured.ops);
+    assert_eq!(recording.ops.len(), 15); // 1000 / 62.96
+    for (number, op) in recording.ops.iter().enumerate() {
+        assert_eq!(op.latency(), Span::from_ps(62_960_000));
+        assert_eq!((op.flow, op.op, op.size), (0, number as u64, 10_000));
+        let slowdown = recording.slowdown(op);
+        assert!((slowdown - 62.96 / 16.936).abs() < 1e-9, "{slowdown}");
+    }
+    let flow = &recording.flows[0];
+    assert_eq!(flow.ideal.base_rtt, Span::from_ps(6_296_000));
+    assert_eq!(flow.rtt.max, Span::from_ps(6_296_000));
+    assert_eq!(flow.rtt.sum_ps, flow.rtt.count * 6_296_000);
+    assert_eq!(flow.packets_sent, 159); // one per 6.296 us, the first at 0
+}
+
+#[test]
+fn samples_add_up_to_what_was_delivered() {
+    let mut plan = one_flow();
+    plan.drain = plan.duration;
+    let record = Record { interval: Span::from_us(50), ..Record::of_duration(plan.duration) };
+    let (summary, recording) = recorded(&plan, record);
+    assert_eq!(recording.times.len(), 20);
+    assert_eq!(recording.sampled_flows, [0]);
+    let of_flow = |quantity| recording.samples.iter().map(move |s| s[0].get(quantity));
+    let mean = of_flow(Quantity::Goodput).sum::<f64>() / 20.0;
+    assert!((mean - summary.goodput_gbps).abs() < 1e-9, "{mean} {}", summary.goodput_gbps);
+    assert!(of_flow(Quantity::Cwnd).all(|window| window == 1.0));
+    assert!(of_flow(Quantity::FabricCwnd).all(f64::is_nan));
+    let busiest = recording.sampled_ports[0];
+    assert_eq!(recording.port_name(busiest), summary.busiest_port.name);
+    let sent: u64 = recording.port_samples.iter().map(|s| s[0].sent_bytes).sum();
+    assert_eq!(sent, recording.ports[busiest.index()].sent_bytes);
+    assert!(recording.notes.is_empty(), "{:?}", recording.notes);
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_and_said() {
+    let mut plan = one_flow();
+    plan.connections.push(connection(("swift", &[]), 1, 2, 5_000));
+    let record = Record { ops: 4, flows: 1, ports: 1, ..Record::of_duration(plan.duration) };
+    let (summary, recording) = recorded(&plan, record);
+    assert_eq!(recording.ops.len(), 4);
+    assert!(recording.ops.is_sorted_by_key(|op| op.completed));
+    assert_eq!(recording.sampled_flows, [0]);
+    assert_eq!(recording.sampled_ports.len(), 1);
+    let notes = recording.notes.join("\n");
+    let ops = format!("the first 4 of the {} ops", summary.measured.ops);
+    for note in [ops.as_str(), "1 of the 2 flows", "the 1 ports of 3"] {
+        assert!(notes.contains(note), "{note}: {notes}");
+    }
+    assert!(recording.bands.iter().all(|band| band[Quantity::Cwnd as usize].flows == 2));
+}
+
+/// The warm-up belongs to the samples, not to the totals.
+#[test]
+fn totals_are_of_the_measured_phase() {
+    let mut plan = one_flow();
+    plan.warmup = Span::from_us(500);
+    let (summary, recording) = recorded(&plan, Record::of_duration(plan.duration));
+    let delivered = recording.flows[0].delivered as f64 * 8e-9 / 500e-6;
+    assert!((delivered - summary.goodput_gbps).abs() < 1e-9);
+    assert_eq!(recording.flows[0].packets_sent, summary.measured.data_packets_sent);
+    assert_eq!(recording.ops.len() as u64, summary.measured.ops + summary.startup.ops);
+    let goodput = recording.samples.iter().map(|s| s[0].get(Quantity::Goodput));
+    assert!(goodput.sum::<f64>() / 200.0 > 0.99 * summary.goodput_gbps);
+}
