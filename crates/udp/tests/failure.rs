@@ -150,22 +150,32 @@ fn spawn(wait: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::spawn(wait)
 }
 
+/// Memory that panics when it is written to, which only an engine does, when data arrive.
+struct Unwritable([u8; 8]);
+
+impl Memory for Unwritable {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        panic!("memory that cannot be written, as the test wants it");
+    }
+}
+
 #[test]
 fn no_op_claims_not_to_have_been_sent_whose_bytes_are_at_the_peer() {
     for mode in MODES {
         let ([here, peer], [connection, _there]) = pair(mode);
         let region = peer.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
-        let armed = Arc::new(AtomicBool::new(false));
-        let target = Trap { bytes: vec![0; 8], armed: Arc::clone(&armed) };
         let ops: Vec<_> = (0..70u64)
             .map(|i| {
                 let write = Request::write(region.key(), i * 4096, vec![i as u8 + 1; 4096]);
                 connection.submit_to((i % 2) as usize, write).expect("room")
             })
             .collect();
-        let read = Request::read_into(region.key(), 0, Box::new(target));
+        let read = Request::read_into(region.key(), 0, Box::new(Unwritable([0; 8])));
         let trapped = connection.submit(read).expect("room");
-        armed.store(true, Ordering::Relaxed);
         drive(&[&here], "its end", || connection.ended().is_some());
         let failed = Some(OpError::Unknown(Cause::Ended(End::EngineFailed)));
         assert_eq!(trapped.wait().err(), failed);
