@@ -1,9 +1,8 @@
 //! `[algorithm]`: which algorithms the workloads use, with which parameters.
 
 use apus_cc::registry::{AlgorithmConfig, algorithms, build_for, derivations};
-use apus_cc::{
-    CongestionHeader, Ecn, FlowInfo, NetworkInfo, ParamKind, SendInfo, Sender, SwitchInfo,
-};
+use apus_cc::{CongestionHeader, Ecn, FlowInfo, NetworkInfo, ParamKind, SendInfo, Sender};
+use apus_sim::switch_halves::has_switch_half;
 use apus_units::{Bytes, PacketNumber, Time, suggestion};
 
 use super::label::{LABEL_RULE, is_label};
@@ -25,13 +24,7 @@ pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
     let first =
         SendInfo { now: Time::ZERO, seq: PacketNumber::new(0), pending: Bytes::ZERO, in_flight: 0 };
     algorithm.sender(&FlowInfo::default()).on_transmit(&mut header, &first);
-    header.ecn == Ecn::Capable && !speaks(algorithm)
-}
-
-/// Whether an algorithm has a switch half.
-pub(super) fn speaks(algorithm: &AlgorithmConfig) -> bool {
-    let info = SwitchInfo { packet: Bytes::new(1), seed: 0, nic: false };
-    !algorithm.switch(&info).is_plain()
+    header.ecn == Ecn::Capable && !has_switch_half(algorithm)
 }
 
 /// Reads `[algorithm]`, or `[algorithm.LABEL]` several times. `network` is asked for only if a

@@ -2,21 +2,16 @@
 //! workloads that travel in it, if that algorithm has a switch half.
 
 use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{SwitchAlgorithm, SwitchInfo};
 use apus_fabric::{Node, Topology};
-use apus_units::{Bytes, suggestion};
+use apus_units::suggestion;
 
-use super::algorithm::{NamedAlgorithm, speaks};
+use super::algorithm::NamedAlgorithm;
 use super::section::Section;
 use super::setup::Setup;
 use super::topology::TopologySpec;
 use super::workload::Workload;
-use apus_sim::PacketSizes;
 use apus_sim::host_model::Nic;
-use apus_sim::random::{Purpose, Stream};
-
-/// Most classes of a port, for the keys of random streams.
-const CLASSES: u64 = 256;
+use apus_sim::switch_halves::{has_switch_half, have_same_switch_half, place_switch_halves};
 
 /// Puts the halves into the ports of every switch that takes part.
 pub(super) fn place(setup: &Setup, topology: &mut Topology) {
@@ -24,45 +19,13 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     let halves: Vec<Option<&AlgorithmConfig>> = (0..classes)
         .map(|class| speaking(class as u8, &setup.algorithms, &setup.workloads))
         .collect();
-    let ramp = setup.topology.ramps();
-    if halves.iter().all(Option::is_none) && !ramp {
-        return;
-    }
-    let plain = |node: Node| match node {
-        Node::Host(_) => setup.host.model.nic == Nic::Pull,
+    let takes_part = |topology: &Topology, node: Node| match node {
+        Node::Host(_) => setup.host.model.nic == Nic::Queue,
         Node::Switch(switch) => {
-            setup.topology.plain.contains(&topology.switches[switch.index()].name)
+            !setup.topology.plain.contains(&topology.switches[switch.index()].name)
         }
     };
-    let skipped: Vec<(bool, bool)> =
-        topology.links.iter().map(|link| (plain(link.a), plain(link.b))).collect();
-    for (index, (link, skipped)) in (0u64..).zip(topology.links.iter_mut().zip(skipped)) {
-        let is_nic = |node| matches!(node, Node::Host(_));
-        let sides = [
-            (2 * index, &mut link.ab, skipped.0, is_nic(link.a)),
-            (2 * index + 1, &mut link.ba, skipped.1, is_nic(link.b)),
-        ];
-        for (port, config, skipped, nic) in sides {
-            for (class, (config, half)) in (0u64..).zip(config.classes.iter_mut().zip(&halves)) {
-                let key = port * CLASSES + class;
-                let seed = || Stream::new(setup.seed, Purpose::Switch, key).bits();
-                if let Some(algorithm) = half.filter(|_| !skipped) {
-                    config.algorithm = algorithm.switch(&info(&setup.sizes, seed(), nic));
-                } else if let SwitchAlgorithm::Ramp(marker) = &config.algorithm {
-                    config.algorithm = SwitchAlgorithm::Ramp(marker.with_seed(seed()));
-                }
-            }
-        }
-    }
-}
-
-fn info(sizes: &PacketSizes, seed: u64, nic: bool) -> SwitchInfo {
-    SwitchInfo { packet: Bytes::new(u64::from(sizes.payload + sizes.header)), seed, nic }
-}
-
-/// What its switch half is, to be compared.
-fn half_of(algorithm: &AlgorithmConfig) -> String {
-    format!("{:?}", algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false }))
+    place_switch_halves(topology, &halves, &setup.sizes, setup.seed, &takes_part);
 }
 
 /// The algorithm whose half a class's ports have, if any does.
@@ -75,7 +38,7 @@ fn speaking<'a>(
         .iter()
         .filter(|workload| workload.class == class)
         .map(|workload| &algorithms[workload.algorithm].config)
-        .find(|algorithm| speaks(algorithm))
+        .find(|algorithm| has_switch_half(algorithm))
 }
 
 /// Halves that contradict each other, and `plain` without effect.
@@ -91,9 +54,10 @@ pub(super) fn check(
         let mut labels: Vec<usize> = workloads.iter().filter(here).map(|w| w.algorithm).collect();
         labels.sort_unstable();
         labels.dedup();
-        labels.retain(|&index| speaks(&algorithms[index].config));
+        labels.retain(|&index| has_switch_half(&algorithms[index].config));
         // Two may differ in what their hosts do.
-        labels.dedup_by_key(|&mut index| half_of(&algorithms[index].config));
+        labels
+            .dedup_by(|a, b| have_same_switch_half(&algorithms[*a].config, &algorithms[*b].config));
         any |= !labels.is_empty();
         if let [first, second, ..] = labels[..] {
             let (first, second) = (&algorithms[first].label, &algorithms[second].label);

@@ -8,17 +8,13 @@ use super::section::Section;
 use apus_sim::PacketSizes;
 use apus_sim::host_model::{EngineCosts, HostModel, Nic};
 
-/// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control packet
-/// is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
-pub(super) const DEFAULT_SIZES: PacketSizes =
-    PacketSizes { payload: 4096, header: 64, control: 84 };
-
 /// The largest IP packet, which no fabric exceeds.
 const MAX_PACKET: u64 = 65_535;
 
 /// Reads `[packets]`.
 pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> {
-    let Some(section) = section else { return Some(DEFAULT_SIZES) };
+    let default = PacketSizes::default();
+    let Some(section) = section else { return Some(default) };
     let size = |key, default: u32, lowest: u64| {
         let bytes: Bytes = section.get(key).unwrap_or(Bytes::new(u64::from(default)));
         let holds = (lowest..=MAX_PACKET).contains(&bytes.get());
@@ -26,9 +22,9 @@ pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> 
         section.check(holds, key, must);
         holds.then_some(bytes.get() as u32)
     };
-    let payload = size("payload", DEFAULT_SIZES.payload, 1);
-    let header = size("header", DEFAULT_SIZES.header, 0);
-    let control = size("control", DEFAULT_SIZES.control, 1);
+    let payload = size("payload", default.payload, 1);
+    let header = size("header", default.header, 0);
+    let control = size("control", default.control, 1);
     section.finish();
     Some(PacketSizes { payload: payload?, header: header?, control: control? })
 }
@@ -185,13 +181,6 @@ pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
 
 /// The key of the slot of the timer wheel.
 pub(super) const TIMER_GRANULARITY: &str = "timer_granularity";
-
-/// Slot of the timer wheel of algorithms that lean on short gaps, as log2 of picoseconds, unless the
-/// scenario says otherwise: 8 ns. A packet of 1538 B takes 123 ns at 100 Gb/s, and the gap between two
-/// credits varies by 13 ns. With the 131 ns of the transport a rate would come out up to half too
-/// low, and all credits would leave in step: a port that drops the last of a step would drop those
-/// of the same flow for ever.
-pub(super) const FINE_TIMERS_LOG2_PS: u32 = 13;
 
 /// The words for what becomes of packets out of order.
 pub(super) const RECOVERY: [(&str, Recovery); 2] =

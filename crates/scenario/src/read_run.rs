@@ -2,15 +2,14 @@
 
 use std::cell::OnceCell;
 
+use apus_sim::plan::FINE_TIMERS_LOG2_PS;
 use apus_units::Span;
 
 use super::algorithm::{self, NamedAlgorithm};
 use super::contradictions::{self, check_delays};
 use super::fault::read_faults;
 use super::frame::Frame;
-use super::host::{
-    DEFAULT_SIZES, FINE_TIMERS_LOG2_PS, TIMER_GRANULARITY, read_host, read_packets, read_transport,
-};
+use super::host::{TIMER_GRANULARITY, read_host, read_packets, read_transport};
 use super::memory::MemoryLimit;
 use super::parts::Parts;
 use super::section::Section;
@@ -48,7 +47,7 @@ pub(super) fn read_run(
         }
     };
     let host = read_host(root.section("host"));
-    let mut endpoint = read_transport(root.section("transport"), &sizes.unwrap_or(DEFAULT_SIZES));
+    let mut endpoint = read_transport(root.section("transport"), &sizes.unwrap_or_default());
     let network = OnceCell::new();
     let network = || {
         let (topology, sizes, host) = (topology.as_ref()?, sizes?, host.as_ref()?);

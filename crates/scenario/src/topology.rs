@@ -90,12 +90,6 @@ impl TopologySpec {
         Some(spec)
     }
 
-    /// Whether any class is marked by chance.
-    pub(super) fn ramps(&self) -> bool {
-        let ramp = |marking: &Option<Marking>| matches!(marking, Some(Marking::Ramp(_)));
-        ramp(&self.ecn) || self.classes.iter().any(|class| ramp(&class.ecn))
-    }
-
     /// How many hosts it has.
     pub(super) fn hosts(&self) -> u32 {
         self.shape.hosts() as u32

@@ -3,7 +3,11 @@
 //!
 //! A [`plan::Plan`] says what to simulate; [`Simulation`] runs it and yields a
 //! [`summary::Summary`]. One seed fixes a run: the same plan gives the same results on every
-//! machine.
+//! machine. Crate `apus-scenario` reads plans from files.
+//!
+//! ```
+#![doc = include_str!("../examples/incast.rs")]
+//! ```
 
 mod application;
 pub mod bounds;
@@ -42,6 +46,7 @@ pub mod sizes;
 pub mod slowdown;
 pub mod stalls;
 pub mod summary;
+pub mod switch_halves;
 mod team;
 mod watch;
 mod windows;

@@ -15,6 +15,14 @@ pub struct PacketSizes {
     pub control: u32,
 }
 
+impl Default for PacketSizes {
+    /// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control
+    /// packet is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
+    fn default() -> Self {
+        Self { payload: 4096, header: 64, control: 84 }
+    }
+}
+
 impl PacketSizes {
     /// What a flow knows of them.
     pub(crate) fn flow_info(&self) -> FlowInfo {

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod builder;
 mod bursts_and_marks;
 mod checks;
 mod drain;

@@ -1,6 +1,7 @@
 //! The simulator on plans: physics, hosts, metrics and threads.
 
 mod adding_a_workload;
+mod builder;
 mod columns;
 mod drain;
 mod loads;

@@ -1,4 +1,6 @@
-//! What to simulate, as plain data: what a scenario says once it is read and checked.
+//! What to simulate, as plain data. [`Plan::builder`] makes a plan from a topology and connections.
+
+mod builder;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +15,8 @@ use crate::host_model::HostModel;
 use crate::measure::Measures;
 use crate::offered::Demand;
 use crate::packets::PacketSizes;
+
+pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
 
 /// A run.
 #[derive(Clone, Debug)]

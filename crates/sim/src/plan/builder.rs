@@ -1,0 +1,255 @@
+//! Plans without a scenario: a topology, connections and the defaults of everything else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use apus_cc::expresspass::CreditLimit;
+use apus_cc::registry::AlgorithmConfig;
+use apus_fabric::{Node, PortKind, Topology};
+use apus_transport::{EndpointConfig, OpKind};
+use apus_units::{Bytes, ClassId, HostId, Span, Time};
+use apus_wire::RegionKey;
+
+use super::{ConnectionPlan, Load, OpArrival, Plan};
+use crate::credits::divide_ports;
+use crate::host_model::{HostModel, Nic};
+use crate::measure::Measures;
+use crate::packets::PacketSizes;
+use crate::switch_halves::{has_switch_half, have_same_switch_half, place_switch_halves};
+
+/// Slot of the timer wheel of algorithms that depend on short gaps, as log2 of picoseconds: 8 ns. A
+/// packet of 1538 B takes 123 ns at 100 Gb/s, and the gap between two credits varies by 13 ns. With the
+/// 131 ns of the transport a rate would be up to half too low, and all credits would leave in step: a
+/// port that drops the last of a step would always drop those of the same flow.
+pub const FINE_TIMERS_LOG2_PS: u32 = 13;
+
+/// The region that the ops of every connection write.
+const REGION: RegionKey = RegionKey::new(1);
+
+/// A plan that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidPlan(String);
+
+impl fmt::Display for InvalidPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidPlan {}
+
+/// Builds a [`Plan`] from a topology and connections, see [`Plan::builder`].
+///
+/// Ports of switches get the switch halves of the algorithms, and credits their class.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PlanBuilder {
+    plan: Plan,
+}
+
+impl Plan {
+    /// Begins a plan of a run of length `duration`, with ideal hosts, packets of the default sizes, no
+    /// warm-up and the seed 1.
+    pub fn builder(topology: Topology, duration: Span) -> PlanBuilder {
+        let plan = Self {
+            topology,
+            least_ports: PortKind::Fifo,
+            sizes: PacketSizes::default(),
+            host: HostModel::IDEAL,
+            endpoint: EndpointConfig::default(),
+            ack_class: None,
+            credits: None,
+            pfc: None,
+            instant_signals: false,
+            faults: Vec::new(),
+            connections: Vec::new(),
+            demands: Vec::new(),
+            duration,
+            warmup: Span::ZERO,
+            further: None,
+            trace_ops: None,
+            ends_with_ops: false,
+            drain: Span::ZERO,
+            sample_interval: None,
+            fair_share_after: None,
+            measures: Measures::default(),
+            seed: 1,
+        };
+        PlanBuilder { plan }
+    }
+}
+
+impl PlanBuilder {
+    /// Adds connections.
+    pub fn connections(mut self, more: impl IntoIterator<Item = ConnectionPlan>) -> Self {
+        self.plan.connections.extend(more);
+        self
+    }
+
+    /// Sets the model of all hosts.
+    pub fn host(mut self, model: HostModel) -> Self {
+        self.plan.host = model;
+        self
+    }
+
+    /// Sets the sizes of packets.
+    pub fn packets(mut self, sizes: PacketSizes) -> Self {
+        self.plan.sizes = sizes;
+        self
+    }
+
+    /// Sets the end of the warm-up, from which on measurements count.
+    pub fn warmup(mut self, warmup: Span) -> Self {
+        self.plan.warmup = warmup;
+        self
+    }
+
+    /// Sets how much longer the run may go on so that ops can end.
+    pub fn drain(mut self, drain: Span) -> Self {
+        self.plan.drain = drain;
+        self
+    }
+
+    /// Sets the seed of everything random.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.plan.seed = seed;
+        self
+    }
+
+    /// Completes the plan.
+    ///
+    /// # Errors
+    /// If nothing is measured, a connection has no two hosts of the topology or no class of its ports,
+    /// or the algorithms of a class need different ports.
+    pub fn build(self) -> Result<Plan, InvalidPlan> {
+        let mut plan = self.plan;
+        check_times(&plan)?;
+        plan.connections.iter().enumerate().try_for_each(|(i, c)| check_connection(&plan, i, c))?;
+        let algorithms = || plan.connections.iter().map(|connection| &connection.algorithm);
+        plan.endpoint.max_payload = plan.sizes.payload;
+        plan.endpoint.header_bytes = plan.sizes.header;
+        if algorithms().any(AlgorithmConfig::fine_timers) {
+            plan.endpoint.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
+        }
+        let halves = halves(&plan.connections, classes(&plan.topology))?;
+        let queues = plan.host.nic == Nic::Queue;
+        let takes_part = |_: &Topology, node| queues || matches!(node, Node::Switch(_));
+        place_switch_halves(&mut plan.topology, &halves, &plan.sizes, plan.seed, &takes_part);
+        plan.credits = credit_limit(&plan)?;
+        if let Some(limit) = plan.credits {
+            divide_ports(&mut plan.topology, limit, &plan.sizes);
+        }
+        Ok(plan)
+    }
+}
+
+/// Number of traffic classes of the ports of switches.
+fn classes(topology: &Topology) -> usize {
+    let ports = topology.links.iter().flat_map(|link| [&link.ab, &link.ba]);
+    ports.map(|port| port.classes.len()).max().unwrap_or(1)
+}
+
+fn check_times(plan: &Plan) -> Result<(), InvalidPlan> {
+    if plan.warmup < plan.duration {
+        return Ok(());
+    }
+    Err(InvalidPlan(format!(
+        "the warm-up is {}, but the run ends at {}: nothing is measured",
+        plan.warmup, plan.duration
+    )))
+}
+
+fn check_connection(plan: &Plan, i: usize, connection: &ConnectionPlan) -> Result<(), InvalidPlan> {
+    let (hosts, classes) = (plan.topology.hosts, classes(&plan.topology));
+    for host in [connection.from, connection.to] {
+        if host.get() >= hosts {
+            return Err(InvalidPlan(format!(
+                "connection {i} names {host}, but the topology has {hosts}, numbered from 0"
+            )));
+        }
+    }
+    if connection.from == connection.to {
+        return Err(InvalidPlan(format!(
+            "connection {i} is from {} to itself; name two hosts",
+            connection.from
+        )));
+    }
+    if connection.class.index() >= classes {
+        return Err(InvalidPlan(format!(
+            "connection {i} is in {}, but the classes of ports are numbered from 0 to {}",
+            connection.class,
+            classes - 1
+        )));
+    }
+    Ok(())
+}
+
+/// The algorithm of each class that has a switch half.
+fn halves(
+    connections: &[ConnectionPlan],
+    classes: usize,
+) -> Result<Vec<Option<&AlgorithmConfig>>, InvalidPlan> {
+    let mut halves: Vec<Option<&AlgorithmConfig>> = vec![None; classes];
+    for connection in connections.iter().filter(|one| has_switch_half(&one.algorithm)) {
+        let half = &mut halves[connection.class.index()];
+        let first = *half.get_or_insert(&connection.algorithm);
+        if !have_same_switch_half(first, &connection.algorithm) {
+            let (a, b) = (first.info().name, connection.algorithm.info().name);
+            return Err(InvalidPlan(format!(
+                "`{a}` and `{b}` are in one class, but differ in what switches do; give each a class"
+            )));
+        }
+    }
+    Ok(halves)
+}
+
+/// The limit of credits of all algorithms with credits.
+fn credit_limit(plan: &Plan) -> Result<Option<CreditLimit>, InvalidPlan> {
+    let mut limits = plan.connections.iter().filter_map(|c| c.algorithm.credit_limit());
+    let Some(first) = limits.next() else { return Ok(None) };
+    if limits.any(|limit| limit != first) {
+        let why = "two algorithms have different limits of credits, but a port has one";
+        return Err(InvalidPlan(why.to_owned()));
+    }
+    if classes(&plan.topology) > 1 {
+        let why = "ports have classes, but an algorithm with credits divides every port itself";
+        return Err(InvalidPlan(why.to_owned()));
+    }
+    Ok(Some(first))
+}
+
+impl ConnectionPlan {
+    /// Returns a closed loop of writes of `size`, one at a time, from the start to the end of the run.
+    #[must_use]
+    pub fn closed(from: HostId, to: HostId, algorithm: &AlgorithmConfig, size: Bytes) -> Self {
+        Self::with_load(from, to, algorithm, Load::Closed { size, outstanding: 1 })
+    }
+
+    /// Returns writes that are submitted at given times, in this order.
+    #[must_use]
+    pub fn open(
+        from: HostId,
+        to: HostId,
+        algorithm: &AlgorithmConfig,
+        ops: impl IntoIterator<Item = OpArrival>,
+    ) -> Self {
+        let ops: Arc<[OpArrival]> = ops.into_iter().collect();
+        Self::with_load(from, to, algorithm, Load::Open(ops))
+    }
+
+    fn with_load(from: HostId, to: HostId, algorithm: &AlgorithmConfig, load: Load) -> Self {
+        Self {
+            from,
+            to,
+            start: Time::ZERO,
+            stop: Time::MAX,
+            kind: OpKind::Write { region: REGION, address: 0 },
+            load,
+            algorithm: algorithm.clone(),
+            class: ClassId::new(0),
+            workload: None,
+            service: None,
+            reroute: None,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The switch halves of algorithms at the ports of a topology.
+
+use apus_cc::registry::AlgorithmConfig;
+use apus_cc::{SwitchAlgorithm, SwitchInfo};
+use apus_fabric::{Node, Topology};
+use apus_units::Bytes;
+
+use crate::packets::PacketSizes;
+use crate::random::{Purpose, Stream};
+
+/// Maximum number of classes of a port, for the keys of random streams.
+const CLASSES: u64 = 256;
+
+/// Returns `true` if an algorithm has a switch half.
+#[must_use]
+pub fn has_switch_half(algorithm: &AlgorithmConfig) -> bool {
+    let info = SwitchInfo { packet: Bytes::new(1), seed: 0, nic: false };
+    !algorithm.switch(&info).is_plain()
+}
+
+/// Returns `true` if switches do the same for both algorithms.
+#[must_use]
+pub fn have_same_switch_half(a: &AlgorithmConfig, b: &AlgorithmConfig) -> bool {
+    let info = SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false };
+    format!("{:?}", a.switch(&info)) == format!("{:?}", b.switch(&info))
+}
+
+/// Gives each class of a port the switch half of its algorithm, if `halves` has one for the class and
+/// the node of the port takes part. Ports that mark by chance get a random stream of their own.
+pub fn place_switch_halves(
+    topology: &mut Topology,
+    halves: &[Option<&AlgorithmConfig>],
+    sizes: &PacketSizes,
+    seed: u64,
+    takes_part: &dyn Fn(&Topology, Node) -> bool,
+) {
+    let part = |node| takes_part(topology, node);
+    let parts: Vec<_> = topology.links.iter().map(|link| (part(link.a), part(link.b))).collect();
+    for (index, (link, parts)) in (0u64..).zip(topology.links.iter_mut().zip(parts)) {
+        let is_nic = |node| matches!(node, Node::Host(_));
+        let sides = [
+            (2 * index, &mut link.ab, parts.0, is_nic(link.a)),
+            (2 * index + 1, &mut link.ba, parts.1, is_nic(link.b)),
+        ];
+        for (port, config, takes_part, nic) in sides {
+            for (class, (config, half)) in (0u64..).zip(config.classes.iter_mut().zip(halves)) {
+                let key = port * CLASSES + class;
+                let seed = || Stream::new(seed, Purpose::Switch, key).bits();
+                if let Some(algorithm) = half.filter(|_| takes_part) {
+                    let packet = Bytes::new(u64::from(sizes.payload + sizes.header));
+                    config.algorithm = algorithm.switch(&SwitchInfo { packet, seed: seed(), nic });
+                } else if let SwitchAlgorithm::Ramp(marker) = &config.algorithm {
+                    config.algorithm = SwitchAlgorithm::Ramp(marker.with_seed(seed()));
+                }
+            }
+        }
+    }
+}
