@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
-.PHONY: demo test test-loaded lint bench fuzz compiler
+.PHONY: demo test test-loaded lint docs bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -20,7 +20,12 @@ test-loaded:
 lint:
 	tools/test lint
 
-# The engine's benchmarks and the instructions per packet-hop.
+# The documentation as a site with search, in target/docs/site. The first run downloads the generator from
+# PyPI.
+docs:
+	tools/docs/build
+
+# The simulator's benchmarks and the instructions per packet-hop.
 bench: $(APUS)
 	$(APUS) bench
 	cargo bench --workspace --locked

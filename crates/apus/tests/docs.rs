@@ -96,33 +96,137 @@ fn every_example_of_the_documents_runs() {
     }
 }
 
-/// The documents of the repository.
+/// Returns the pages of the root and of `docs` with its folders.
 fn documents() -> Vec<PathBuf> {
-    let pages = |folder: PathBuf| {
-        let files = fs::read_dir(folder).expect("folder").map(|file| file.expect("file").path());
-        files.filter(|file| file.extension().is_some_and(|extension| extension == "md"))
-    };
-    pages(root()).chain(pages(root().join("docs"))).collect()
-}
-
-/// A link to a file of the repository leads somewhere, and every figure is shown.
-#[test]
-fn links_lead_somewhere() {
-    let mut figures: Vec<PathBuf> = fs::read_dir(root().join("docs/figures"))
-        .expect("figures")
-        .map(|file| file.expect("file").path().canonicalize().expect("path"))
-        .collect();
-    for path in documents() {
-        let text = fs::read_to_string(&path).expect("text");
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains("://") {
-                let target = path.parent().expect("folder").join(file);
-                assert!(target.exists(), "{}: {link}", path.display());
-                let target = target.canonicalize().expect("path");
-                figures.retain(|figure| *figure != target);
+    fn collect(folder: &Path, deep: bool, pages: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("folder") {
+            let path = entry.expect("entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            } else if deep && path.is_dir() {
+                collect(&path, deep, pages);
             }
         }
     }
-    assert!(figures.is_empty(), "no document shows {figures:?}");
+    let mut pages = Vec::new();
+    collect(&root(), false, &mut pages);
+    collect(&root().join("docs"), true, &mut pages);
+    pages
+}
+
+/// Returns the text of a page without its blocks of code.
+fn prose(text: &str) -> String {
+    let mut code = false;
+    let lines = text.lines().filter(|line| {
+        let fence = line.starts_with("```");
+        code ^= fence;
+        !code && !fence
+    });
+    lines.fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// Returns the text of a heading as GitHub displays it: a link shows its text, code its content.
+fn displayed(heading: &str) -> String {
+    let mut text = String::new();
+    let mut rest = heading;
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((shown, after)) = link.split_once("](") else { break };
+        text = text + before + shown;
+        rest = after.split_once(')').map_or("", |(_, after)| after);
+    }
+    text + rest
+}
+
+/// Returns the anchors of a page, as GitHub derives them from its headings.
+fn anchors(text: &str) -> Vec<String> {
+    let mut anchors: Vec<String> = Vec::new();
+    for line in prose(text).lines() {
+        let heading = line.trim_start_matches('#');
+        if heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let slug: String = displayed(heading.trim())
+            .chars()
+            .filter_map(|c| match c {
+                ' ' => Some('-'),
+                c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
+                _ => None,
+            })
+            .collect();
+        let repeated = anchors.iter().filter(|known| **known == slug).count();
+        anchors.push(if repeated == 0 { slug } else { format!("{slug}-{repeated}") });
+    }
+    anchors
+}
+
+/// Returns the link targets of a page: of links and images, but not of blocks of code.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_internal_link_has_its_file_and_its_anchor() {
+    let mut dead = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("text");
+        for link in links(&text).iter().filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => path.clone(),
+                file => path.parent().expect("folder").join(file),
+            };
+            let page = target.extension().is_some_and(|extension| extension == "md");
+            let found = match fs::read_to_string(&target) {
+                Ok(text) if page && !anchor.is_empty() => anchors(&text).iter().any(|a| a == anchor),
+                _ => target.exists(),
+            };
+            if !found {
+                dead.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links: {dead:#?}");
+}
+
+#[test]
+fn every_figure_is_shown_by_a_page() {
+    let figures = fs::read_dir(root().join("docs/figures")).expect("figures");
+    let mut figures: Vec<PathBuf> =
+        figures.map(|file| file.expect("file").path().canonicalize().expect("path")).collect();
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("text");
+        for link in links(&text) {
+            let target = path.parent().expect("folder").join(&link).canonicalize();
+            figures.retain(|figure| target.as_ref().ok() != Some(figure));
+        }
+    }
+    assert!(figures.is_empty(), "no page shows {figures:?}");
+}
+
+#[test]
+fn anchors_follow_githubs_rules() {
+    let page = "# A title\n```sh\n# no heading\n```\n## x/a: 5 %, `b_c` & [d](e.md)\n## A title\n";
+    assert_eq!(anchors(page), ["a-title", "xa-5--b_c--d", "a-title-1"]);
+}
+
+/// The site has a page for every document, and no other.
+#[test]
+fn the_navigation_of_the_site_names_every_page() {
+    let configuration = fs::read_to_string(root().join("tools/docs/zensical.toml")).expect("text");
+    let quoted = configuration.lines().filter_map(|line| line.split(" = \"").nth(1));
+    let named = quoted.filter_map(|value| value.split('"').next()).filter(|v| v.ends_with(".md"));
+    let mut named: Vec<String> = named.map(str::to_owned).collect();
+    let root = root();
+    let mut pages: Vec<String> = documents()
+        .iter()
+        .map(|path| {
+            let path = path.strip_prefix(root.join("docs")).or(path.strip_prefix(&root));
+            path.expect("path").display().to_string().replace("README.md", "index.md")
+        })
+        .collect();
+    named.sort();
+    pages.sort();
+    assert_eq!(named, pages, "tools/docs/zensical.toml");
 }
