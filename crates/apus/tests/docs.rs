@@ -179,7 +179,9 @@ fn every_internal_link_has_its_file_and_its_anchor() {
             };
             let page = target.extension().is_some_and(|extension| extension == "md");
             let found = match fs::read_to_string(&target) {
-                Ok(text) if page && !anchor.is_empty() => anchors(&text).iter().any(|a| a == anchor),
+                Ok(text) if page && !anchor.is_empty() => {
+                    anchors(&text).iter().any(|a| a == anchor)
+                }
                 _ => target.exists(),
             };
             if !found {
