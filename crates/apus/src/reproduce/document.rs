@@ -1,6 +1,6 @@
-//! The page of all reproductions: what the papers state, what came out, and why they differ.
+//! The page of all reproductions: values of the papers, measured values, and reasons for differences.
 //!
-//! It holds nothing that depends on the machine: the same program writes the same page anywhere.
+//! The page does not depend on the machine: the same program writes the same page everywhere.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -166,26 +166,27 @@ fn introduction(quick: bool) -> String {
     let (flag, seeds) = if quick {
         (
             " --quick",
-            "one seed, runs shortened as their scenarios say: **not the full experiments**",
+            "of one seed, with runs shortened as their scenarios specify: **not the full experiments**",
         )
     } else {
         ("", "medians over the seeds")
     };
     format!(
         "{TITLE}\n\
-         What the papers state, what the simulator yields, and where and why they differ.\n\
-         {WRITTEN_BY} NAME{flag} --report FILE`, which keeps the parts of other experiments;\n\
-         `--all` in place of NAME writes all built-in experiments. Our numbers are {seeds}, with\n\
-         the smallest and the largest over the seeds beside them. They are the same on every machine.\n\n\
-         A check passes if the median lies in the accepted band. `differs` marks a check that the simulator\n\
-         does not meet; the text gives the measured value and the likely cause. Every setting that departs\n\
-         from the one host model and the one set of parameters of its testbed is listed with its reason.\n\
-         `apus explain METRIC` defines a metric; `docs/outputs.md` defines all of them.\n"
+         Tables and figures of the papers, reproduced by the simulator: the paper's value, the\n\
+         simulated value, the accepted band and a verdict.\n\
+         {WRITTEN_BY} NAME{flag} --report FILE`, which keeps the sections of other experiments;\n\
+         `--all` instead of NAME writes all built-in experiments. Simulated values are {seeds},\n\
+         next to the minimum and maximum over the seeds. They are the same on every machine.\n\n\
+         A check passes if the median is within the accepted band. `differs` marks a check that the\n\
+         simulator does not meet; the scenario states the measured value and the likely cause. Each\n\
+         testbed has one host model and one set of parameters. Sections list every setting that\n\
+         deviates from them, with the reason. `apus explain METRIC` defines a metric;\n\
+         `docs/outputs.md` defines all of them.\n"
     )
 }
 
-const OVERVIEW: &str =
-    "\n| experiment | what | checks | pass | differ | fail |\n|---|---|---|---|---|---|\n";
+const OVERVIEW: &str = "\n| experiment | title | source | checks | pass | differ | fail |\n|---|---|---|---|---|---|---|\n";
 
 /// A row of the overview.
 fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
@@ -196,7 +197,8 @@ fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
     let link = format!("[{}](#{})", scenario.name, anchor(&heading(scenario)));
     let (all, pass) = (result.checks.len(), count(&[Verdict::Pass]));
     let (differ, fail) = (count(&[Verdict::Differs]), count(&[Verdict::Fail, Verdict::Stale]));
-    format!("| {link} | {title} | {all} | {pass} | {differ} | {fail} |\n")
+    let source = cell(scenario.source.as_deref().unwrap_or_default());
+    format!("| {link} | {title} | {source} | {all} | {pass} | {differ} | {fail} |\n")
 }
 
 /// The last row of the overview.
@@ -210,7 +212,7 @@ fn sums(entries: &[Entry]) -> String {
         }
     }
     let [all, pass, differ, fail] = sums;
-    format!("| all | | {all} | {pass} | {differ} | {fail} |\n")
+    format!("| all | | | {all} | {pass} | {differ} | {fail} |\n")
 }
 
 fn heading(scenario: &Scenario) -> String {
@@ -237,9 +239,9 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
     }
     text += &format!("{}\n", extent(scenario, result));
     if let Some(error) = &result.error {
-        return text + &format!("\n**It could not be run**: {error}\n");
+        return text + &format!("\n**The run failed**: {error}\n");
     }
-    text += "\n| | paper | ours | over the seeds | accepted | | source |\n|---|---|---|---|---|---|---|\n";
+    text += "\n| check | paper | simulated | min .. max | accepted | verdict | source |\n|---|---|---|---|---|---|---|\n";
     for check in &result.checks {
         let shown = &check.shown;
         let verdict = match check.verdict {
@@ -257,7 +259,8 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
     }
     text += &differences(result);
     if !result.shown.is_empty() {
-        text += "\nAlso measured:\n\n| | paper | ours | over the seeds |\n|---|---|---|---|\n";
+        text +=
+            "\nOther metrics:\n\n| metric | paper | simulated | min .. max |\n|---|---|---|---|\n";
         for shown in &result.shown {
             text += &format!("| {} |\n", cells(shown).join(" | "));
         }
@@ -265,7 +268,7 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
     text + &overrides(&scenario.overrides)
 }
 
-/// How long it is simulated, with which seeds.
+/// Returns the simulated time, the number of runs and the seeds.
 fn extent(scenario: &Scenario, result: &ExperimentResult) -> String {
     let times = scenario.runs.iter().map(|run| (run.setup.duration(), run.setup.warmup()));
     let mut times: Vec<_> = times.collect();
@@ -273,7 +276,7 @@ fn extent(scenario: &Scenario, result: &ExperimentResult) -> String {
     times.dedup();
     let time = |(duration, warmup): &(apus_units::Span, apus_units::Span)| match warmup.is_zero() {
         true => format!("{duration}"),
-        false => format!("{duration} (measured from {warmup} on)"),
+        false => format!("{duration} (warm-up {warmup})"),
     };
     let times: Vec<String> = times.iter().map(time).collect();
     let runs = scenario.runs.len();
@@ -308,19 +311,19 @@ fn cells(shown: &Shown) -> [String; 4] {
     ]
 }
 
-/// Why numbers differ visibly, each reason once.
+/// Returns the reasons for visible differences, each reason once.
 fn differences(result: &ExperimentResult) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for check in &result.checks {
         let Shown { name, paper, measured, why, .. } = &check.shown;
         let reason = match check.verdict {
             Verdict::Differs => check.differs.clone(),
-            Verdict::Stale => Some("passes now, though its scenario says `differs`".to_owned()),
+            Verdict::Stale => Some("passes, although its scenario says `differs`".to_owned()),
             Verdict::Fail => {
-                let why = why.as_deref().unwrap_or("its scenario gives no reason");
+                let why = why.as_deref().unwrap_or("the scenario gives none");
                 Some(match &check.shown.censored {
-                    Some(open) => format!("fails, as it is censored: {open}"),
-                    None => format!("fails; it may differ because: {why}"),
+                    Some(open) => format!("fails because the value is censored: {open}"),
+                    None => format!("fails; possible reason: {why}"),
                 })
             }
             Verdict::Pass if is_apart(*paper, *measured) => why.clone(),
@@ -335,7 +338,7 @@ fn differences(result: &ExperimentResult) -> String {
     if reasons.is_empty() {
         return String::new();
     }
-    let mut text = "\nWhere it differs, and why:\n\n".to_owned();
+    let mut text = "\nReasons for differences:\n\n".to_owned();
     for (reason, names) in reasons {
         let names: Vec<String> = names.iter().map(|name| format!("*{name}*")).collect();
         text += &format!("* {}: {}\n", names.join("; "), one_line(&reason));
@@ -347,7 +350,7 @@ fn overrides(overrides: &[Override]) -> String {
     if overrides.is_empty() {
         return String::new();
     }
-    let mut text = "\nSettings of its own:\n\n".to_owned();
+    let mut text = "\nSettings that deviate from the testbed or the defaults:\n\n".to_owned();
     for Override { key, reason, variant } in overrides {
         let variant = variant.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
         text += &format!("* `{key}`{variant}: {}\n", one_line(reason));
