@@ -228,7 +228,7 @@ fn run_refuses_wrong_scenarios_and_options() {
 /// Every wrong scenario of the reader's corpus, through the command.
 #[test]
 fn run_refuses_the_corpus_of_mistakes() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/wrong");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/wrong");
     for entry in fs::read_dir(corpus).expect("corpus") {
         let path = entry.expect("entry").path();
         let file = path.to_str().expect("UTF-8");

@@ -16,19 +16,19 @@ const READER: &str = include_str!("../../scenario/src/lib.rs");
 const INTRODUCTION: &str = "\
 # Scenario reference
 
-Made from the code (`APUS_WRITE_DOCS=1 cargo test -p apus --test reference` writes it anew); the
-[tutorial](tutorial.md) shows how it is used, and `apus explain NAME` prints a part of it.
+This page is generated from the code (`APUS_WRITE_DOCS=1 cargo test -p apus --test reference` rewrites it). The
+[tutorial](tutorial.md) introduces scenarios; `apus explain NAME` prints parts of this page.
 
 ";
 
 fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
     text += &reader();
-    text += "\n## Topologies\n\n| `kind` | what |\n|---|---|\n";
+    text += "\n## Topologies\n\n| `kind` | description |\n|---|---|\n";
     for (name, doc) in TOPOLOGIES {
         let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
     }
-    text += "\n## Workloads\n\n| `kind` | what |\n|---|---|\n";
+    text += "\n## Workloads\n\n| `kind` | description |\n|---|---|\n";
     for (name, doc) in WORKLOADS {
         let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
     }
@@ -80,7 +80,7 @@ fn document() -> String {
             );
         }
     }
-    text += "\n## Metrics that checks can name\n\n`<name>` is what the scenario calls a part of its runs, \
+    text += "\n## Metrics that checks can name\n\n`<name>` is a name in the scenario, \
              `<stat>` one of `";
     text += &STATS.join("`, `");
     text += "`, `<n>` a number from 0.\n\n| metric | unit |\n|---|---|\n";

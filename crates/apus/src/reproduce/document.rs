@@ -389,11 +389,13 @@ mod tests {
 
     #[test]
     fn a_page_is_read_back() {
-        let row = |name: &str| format!("| [{name}](#{name}) | A \\| B | 3 | 2 | 1 | 0 |\n");
+        let row = |name: &str| {
+            format!("| [{name}](#{name}) | A \\| B | Swift Fig. 1 | 3 | 2 | 1 | 0 |\n")
+        };
         let section = |name: &str| format!("\n## {name}: A | B\n\nSwift Fig. 1.\n\n| | paper |\n");
         let [a, b] = ["x/a", "x/b"];
         let page = format!(
-            "# Page\n{OVERVIEW}{}{}| all | | 6 |\n{}{}",
+            "# Page\n{OVERVIEW}{}{}| all | | | 6 |\n{}{}",
             row(a),
             row(b),
             section(a),
@@ -405,7 +407,7 @@ mod tests {
             assert_eq!(entries[name].section, section(name));
         }
         let entries: Vec<Entry> = entries.into_values().collect();
-        assert_eq!(sums(&entries), "| all | | 6 | 4 | 2 | 0 |\n");
+        assert_eq!(sums(&entries), "| all | | | 6 | 4 | 2 | 0 |\n");
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) const LOSSES: &[Column] = &[
     number(
         "totals",
         "",
-        "sums over `groups` that have something in common: `by` says what (workload, algorithm or class), \
+        "sums over `groups` with a common property: `by` is the property (workload, algorithm or class), \
          `name` which one, `groups` is their number; `oldest_unfinished_us` is the maximum",
         "over the measured phase",
     ),
@@ -110,7 +110,7 @@ pub const FAULTS: Table = Table {
           order in which they begin.",
     columns: &[
         number("kind", "", "down, loss, corrupt, reorder, or reroute of a flow", "-"),
-        number("subject", "", "the link by its egress port, or the flow", "identifies it"),
+        number("subject", "", "the link by its egress port, or the flow", "key column"),
         number("at_us", "us", "when it begins", "-"),
         number(
             "until_us",

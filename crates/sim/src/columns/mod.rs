@@ -60,7 +60,7 @@ pub fn explain(name: &str) -> Option<String> {
             }
             let _ = writeln!(text, "  in {}: {}", table.file, column.definition);
             let _ = writeln!(text, "    unit: {}", unit(column, name));
-            let _ = writeln!(text, "    taken over: {}", column.reducer);
+            let _ = writeln!(text, "    aggregation: {}", column.reducer);
         }
     }
     (!text.is_empty()).then_some(text)
@@ -88,7 +88,7 @@ pub fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
     for table in TABLES {
         let _ = write!(text, "\n## {}\n{}\n\n", table.file, table.row);
-        text += "| name | unit | definition | taken over |\n|---|---|---|---|\n";
+        text += "| name | unit | definition | aggregation |\n|---|---|---|---|\n";
         for Column { name, unit, definition, reducer } in table.columns {
             let definition = definition.replace('|', "\\|");
             let _ = writeln!(text, "| `{name}` | {unit} | {definition} | {reducer} |");
@@ -98,71 +98,69 @@ pub fn document() -> String {
 }
 
 const INTRODUCTION: &str = "\
-# Results and what they mean
+# Results
 
 This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints any entry of it.
 
-`apus run FILE --out DIR` writes, complete or not at all:
+`apus run FILE --out DIR` writes all of these files or none:
 
-| file | what |
+| file | content |
 |---|---|
-| `effective.toml` | the scenario with every default resolved; it runs as it is |
-| `summary.json` | the numbers of each run, and what was left out of its tables (`notes`) |
-| `cost.json` | real time, threads and events per second of each run; apart, so that equal runs have equal summaries |
-| `workloads.csv` | one row per workload: who got what |
+| `effective.toml` | the scenario with all defaults; it can be run unchanged |
+| `summary.json` | the numbers of each run; `notes` lists the data that its tables omit |
+| `cost.json` | real time, threads and events per second of each run; separate, so that equal runs have equal summaries |
+| `workloads.csv` | one row per workload: its share of ops and goodput |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
-| `faults.csv` | one row per fault of a link and per flow that changed its path |
+| `faults.csv` | one row per link fault and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
-| `fct.txt` | the completion time of each flow as the HPCC simulator writes it |
-| `report.html` | all of it as interactive charts, in one file that needs no network |
+| `fct.txt` | the completion time of each flow in the format of the HPCC simulator |
+| `report.html` | all results as interactive charts, in one file that needs no network |
 
-With several variants each has a directory of its own for its tables, and `summary.json` and
-`report.html` hold them all. `apus reproduce NAME --out DIR` writes `report.html` with the paper's
-numbers beside ours, and the tables of each variant's first seed.
+If there are several variants, each has its own directory for tables. `summary.json` and `report.html`
+contain all variants. `apus reproduce NAME --out DIR` writes `report.html` with the paper's numbers next
+to the simulated ones, and the tables of the first seed of each variant.
 
-DIR must be new, empty, or a directory of earlier results: it then holds `.apus-files`, the list of
-the files that apus wrote there with their checksums. A file that is not in the list, or that was
-changed since, is never overwritten; the command ends with an error before it runs anything.
+DIR must be new, empty, or a directory of earlier results, which contains `.apus-files`: a list of the
+files that apus wrote there, with checksums. Apus never overwrites a file that is not in the list or that
+has changed since; the command then ends with an error before it runs anything.
 
-Words that mean one thing everywhere:
+Definitions:
 * **Wire bytes** are everything that occupies a link, preamble and gap included. **Throughput** is
-  wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; bytes that
-  arrive again never count.
-* The **measured phase** runs from the end of the warm-up to `duration`. Totals are of the measured
-  phase unless they say otherwise; samples and ops are of the whole run, and `phase` says which
-  part an op belongs to.
+  wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; duplicates never
+  count.
+* The **measured phase** runs from the end of the warm-up to `duration`. Totals cover the measured
+  phase unless stated otherwise. Samples and ops cover the whole run, and `phase` is the phase of an op.
 * Without `warmup`, the measured phase of a run of traces alone begins with the first message. With
   `ends_with_ops` it ends with the last op, if all ops end before `duration`. `apus run --traffic`
   sets `ends_with_ops` unless `--set duration=...` is given. Packets sent within 1/200 of `duration`
-  after the last op are counted, too. The **makespan** of a run of traces lasts from the start of its first
+  after the last op also count. The **makespan** of a run of traces lasts from the start of its first
   message to the end of its last op; it includes the drain.
-* In the **drain** after it the load goes on until every op that was submitted in the measured phase
-  has ended, or for `drain` at most. It counts for nothing but the latencies of these ops. Open
-  loops go on with the flows that they have; a trace has no more than its messages. Every op
-  of a trace is waited for. Other workloads of which no op ended within the measured phase, like long
-  flows, are not.
-* An op that has not ended by then is **unfinished**. Its latency is at least its age, so every
+* In the **drain** after the measured phase the load continues until every op of the measured phase
+  has ended, at most for `drain`. The drain affects only the latencies of these ops. Open loops continue
+  with their existing flows; a trace only with its messages. The run waits for every op of a trace. It
+  does not wait for other workloads that completed no op in the measured phase, such as long flows.
+* An op that has not ended after the drain is **unfinished**. Its latency is at least its age, so every
   latency and slowdown has two bounds: `lower` with the ages, `upper` with infinity. A number whose
   bounds differ by more than 1 % is **censored**: it is `null` in JSON, empty in CSV, `>=` its lower
-  bound in text, and a check of it fails. Mean and maximum are censored by a single unfinished op.
-* **Ideal completion time** of an op: the base RTT of its pair of hosts, and its payload with the
-  headers of its packets at the rate of the slowest link of the path. The **base RTT** is a full data
-  packet there and an acknowledgement back, each hop storing and forwarding, that meet no other
-  packet and no host's processing. **Slowdown** is latency over ideal completion time, at least 1.
+  bound in text, and its checks fail. A single unfinished op censors mean and maximum.
+* **Ideal completion time** of an op: the base RTT of its pair of hosts, plus the time to send its
+  payload and headers at the rate of the slowest link of the path. The **base RTT** is the time of a
+  full data packet and its acknowledgement over the store-and-forward hops of the path, without other
+  packets and without processing in hosts. **Slowdown** is latency over ideal completion time, at
+  least 1.
 * **Loss rate** is packets dropped over packets sent into the port's queue. **Losses** (`losses`) are
   all packets that did not arrive in the whole run, by cause and by port, over all packets sent.
-* **Offered load** of a link is what the ops of open loops demand of it: wire bytes of their data
-  packets, without retransmissions, over what the link carries in the same time. Above 1 no algorithm
-  can keep the queues short. A closed loop has no offered load: it submits an op when another ends.
-* **Utilisation** is
-  throughput over the link's rate.
+* **Offered load** of a link is the demand of the ops of open loops: wire bytes of their data packets,
+  without retransmissions, over the capacity of the link in the same time. Above 1 no algorithm can
+  keep queues short. A closed loop has no offered load, because it submits an op when another ends.
+* **Utilisation** is throughput over the link's rate.
 * **Fabric RTT** is the RTT between the NICs as Swift computes it, `t6 - t1 - endpoint delay`; the
   **endpoint delay** is `remote_queuing + (t6 - t5)`; the **end-to-end RTT** is `t6 - t1` (Swift
   Fig. 2).
 * An empty cell is a value that does not exist: an algorithm without such a window, an op of a flow
   without a sample. 1 kB is 1000 B, Gb/s are 10^9 bit/s, time is simulated.
 
-What is kept is bounded (`[record]` in the scenario): what is left out is counted and said in the
-`notes` of `summary.json` and at the top of the report, never silently dropped. Percentiles of
-distributions are accurate to 0.1 %; minima, maxima and means are exact.
+`[record]` in the scenario limits the recorded data. The `notes` of `summary.json` and the top of the
+report state the amount of omitted data. Percentiles of distributions are accurate to 0.1 %; minima,
+maxima and means are exact.
 ";

@@ -118,7 +118,7 @@ pub(super) const PARTS: &[Column] = &[
     number(
         "compare.<name>.buckets_p99_9",
         "",
-        "those of them in which `loss_rate_p99_9` of either class is above 0",
+        "buckets of `buckets` in which `loss_rate_p99_9` of either class is above 0",
         "-",
     ),
     number(

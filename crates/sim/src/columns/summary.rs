@@ -8,12 +8,12 @@ use super::table::{Column, LOWER, OLDEST, Table, UPPER, joined, number};
 pub(super) const SUMMARY: Table = Table {
     file: "summary.json",
     row: "`{ \"schema_version\": 2, \"runs\": [...] }`, one object per run (variant); a name with dots \
-          is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` is what was not \
-          measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
-          `p90`, `p99`, `p99_9` and `max`; `<name>` is what the scenario calls a part of the run, \
+          is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` stands for values \
+          that were not measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
+          `p90`, `p99`, `p99_9` and `max`; `<name>` is a name in the scenario, \
           `<class>` a traffic class, `<bucket>` the lower end in percent of 10 % of utilisation; \
-          numbers of parts are only there if the scenario names them; several workloads are \
-          always there, without a name under their kind.",
+          numbers of named groups exist only if the scenario names them; several workloads always \
+          have numbers, unnamed ones under their kind.",
     columns: &joined::<{ RUN.len() + LOSSES.len() + PARTS.len() }>(
         &joined::<{ RUN.len() + LOSSES.len() }>(RUN, LOSSES),
         PARTS,
@@ -25,7 +25,7 @@ pub(super) const COST: Table = Table {
     file: "cost.json",
     row: "`{ \"schema_version\": 2, \"cost\": [...] }`, one object per run in the order of \
           summary.json. These numbers differ from run to run and from machine to machine; those of \
-          summary.json do not. `apus run --json` prints them as `cost` beside `runs`.",
+          summary.json do not. `apus run --json` prints them as `cost` next to `runs`.",
     columns: &[
         number("name", "", "the scenario, and its variant", "-"),
         number("seed", "", "seed of all random number streams", "-"),
@@ -38,13 +38,13 @@ pub(super) const COST: Table = Table {
 
 /// Numbers of the run as a whole.
 const RUN: &[Column] = &[
-    number("schema_version", "", "version of this layout; once per file, beside `runs`", "-"),
+    number("schema_version", "", "version of this layout; once per file, next to `runs`", "-"),
     number("name", "", "the scenario, and its variant", "-"),
-    number("seed", "", "what fixes everything random", "-"),
+    number("seed", "", "seed of all random number streams", "-"),
     number(
         "simulated_s",
         "s",
-        "simulated time, the start-up included; less than asked for if the run was interrupted",
+        "simulated time, warm-up included; less than `duration` if the run was interrupted",
         "-",
     ),
     number(
@@ -60,9 +60,9 @@ const RUN: &[Column] = &[
         "lower bound of `makespan_us`: the unfinished ops had ended with the run",
         "over the whole run and its drain",
     ),
-    number("interrupted", "", "whether the run ended before its time", "-"),
-    number("stop_reason", "", "why it did; null if it did not", "-"),
-    number("notes", "", "what was left out of the tables, in sentences", "-"),
+    number("interrupted", "", "whether the run ended early", "-"),
+    number("stop_reason", "", "reason of the early end; null without one", "-"),
+    number("notes", "", "data that the tables omit, in sentences", "-"),
     number(
         "throughput_gbps",
         "Gb/s",
@@ -115,7 +115,7 @@ const RUN: &[Column] = &[
     number(
         "jain",
         "",
-        "Jain's index of goodput x: (sum x)^2 / (n * sum x^2); 1 if all are equal, 1/n if one has all",
+        "Jain's index of goodput x: (sum x)^2 / (n * sum x^2); 1 for equal flows, 1/n if one flow has all goodput",
         "over all flows, measured phase",
     ),
     number(
@@ -250,7 +250,7 @@ const RUN: &[Column] = &[
     number(
         "credits.bound_used",
         "",
-        "the data queue over its bound by network calculus with what was unscheduled",
+        "the data queue over its bound by network calculus plus unscheduled bytes",
         "maximum over the whole run and all ports",
     ),
     number("startup.seconds", "s", "warm-up: simulated length of the phase", "-"),
@@ -360,12 +360,17 @@ const RUN: &[Column] = &[
          path is down. Looked for about 30 times a run",
         "over the whole run and its drain",
     ),
-    number("stalled.at_end", "", "those of them that never went on", "at the end of the drain"),
+    number(
+        "stalled.at_end",
+        "",
+        "stalled flows that made no further progress",
+        "at the end of the drain",
+    ),
     number(
         "stalled.flows",
         "",
         "the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the \
-         end), the number of outstanding `ops`, and the `reason` as far as it is known",
+         end), the number of outstanding `ops`, and the `reason` if known",
         "-",
     ),
     number(

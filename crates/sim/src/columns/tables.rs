@@ -12,24 +12,23 @@ const fn column(
 }
 
 const FLOW: Column =
-    column("flow", "", "the connection, numbered from 0 in the scenario's order", "identifies it");
-const FROM_HOST: Column = column("from", "", "the host that submits ops", "identifies it");
-const TO_HOST: Column = column("to", "", "its peer", "identifies it");
+    column("flow", "", "the connection, numbered from 0 in the scenario's order", "key column");
+const FROM_HOST: Column = column("from", "", "the host that submits ops", "key column");
+const TO_HOST: Column = column("to", "", "its peer", "key column");
 const PORT: Column =
-    column("port", "", "name of the egress port: its node -> its peer", "identifies it");
+    column("port", "", "name of the egress port: its node -> its peer", "key column");
 const TIME: Column =
     column("time_us", "us", "end of the interval of this sample, since the start of the run", "-");
 
 /// Ops in order of completion.
 pub const OPS: Table = Table {
     file: "ops.csv",
-    row: "One row per op that was submitted before the end of the measured phase: those that \
-          ended in order of completion, then those that had not ended after the drain in order of \
-          submission. An answer of a round counts as an op, from its request's submission to its \
+    row: "One row per op that was submitted before the end of the measured phase: ended ops in \
+          order of completion, then unfinished ops in order of submission. An answer of a round counts as an op, from its request's submission to its \
           last byte.",
     columns: &[
         FLOW,
-        column("op", "", "its number within the flow; empty if it had not ended", "identifies it"),
+        column("op", "", "its number within the flow; empty if it had not ended", "key column"),
         FROM_HOST,
         TO_HOST,
         column("kind", "", "write, read or message", "-"),
@@ -141,7 +140,7 @@ pub const FLOWS: Table = Table {
         column(
             "ops",
             "",
-            "ops submitted in the measured phase that ended, of those that ops.csv holds",
+            "ended ops of ops.csv that were submitted in the measured phase",
             "count over the measured phase",
         ),
         column(
@@ -171,8 +170,8 @@ pub const PORTS: Table = Table {
     row: "One row per egress port, NICs included, over the measured phase.",
     columns: &[
         PORT,
-        column("from", "", "the node it belongs to", "identifies it"),
-        column("to", "", "the node its link leads to", "identifies it"),
+        column("from", "", "the node it belongs to", "key column"),
+        column("to", "", "the node its link leads to", "key column"),
         column(
             "tier",
             "",
@@ -283,7 +282,7 @@ pub const SAMPLES: Table = Table {
         column(
             "active",
             "",
-            "1 if the flow had an op under way or delivered something in the interval, else 0",
+            "1 if the flow had an outstanding op or delivered data in the interval, else 0",
             "instant",
         ),
     ],
@@ -295,12 +294,7 @@ pub const SAMPLE_PERCENTILES: Table = Table {
     row: "One row per sample time and column of samples.csv: the column over all active flows.",
     columns: &[
         TIME,
-        column(
-            "column",
-            "",
-            "the column of samples.csv, whose unit the values have",
-            "identifies it",
-        ),
+        column("column", "", "the column of samples.csv, whose unit the values have", "key column"),
         column("flows", "", "active flows that have the value", "count over flows"),
         column("mean", "of the column", "the column", "mean over active flows"),
         column(
@@ -334,8 +328,8 @@ pub const SAMPLE_PERCENTILES: Table = Table {
 /// Ports over time.
 pub const PORT_SAMPLES: Table = Table {
     file: "port_samples.csv",
-    row: "One row per sample time and sampled port: the switch ports that carried most \
-          (`[record] ports`), with `nics = true` those of NICs too.",
+    row: "One row per sample time and sampled port: the switch ports with the most \
+          traffic (`[record] ports`), and with `nics = true` also NIC ports.",
     columns: &[
         TIME,
         PORT,

@@ -17,9 +17,9 @@ pub const WORKLOADS: Table = Table {
 };
 
 const COLUMNS: &[Column] = &[
-    number("workload", "", "its name, or one derived from its kind", "identifies it"),
-    number("algorithm", "", "the label of its algorithm", "identifies it"),
-    number("class", "", "its traffic class; empty if the topology has none", "identifies it"),
+    number("workload", "", "its name, or one derived from its kind", "key column"),
+    number("algorithm", "", "the label of its algorithm", "key column"),
+    number("class", "", "its traffic class; empty if the topology has none", "key column"),
     number("ops", "", "ops of the workload that completed", "count over the measured phase"),
     number(
         "unfinished_ops",
