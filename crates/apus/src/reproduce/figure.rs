@@ -73,8 +73,8 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     // Writing to a String cannot fail.
     let _ = writeln!(
         svg,
-        "<circle cx=\"16\" cy=\"{y}\" r=\"4\" fill=\"{OURS}\"/><text x=\"26\" y=\"{t}\">ours: median, \
-         smallest and largest over the seeds</text>\
+        "<circle cx=\"16\" cy=\"{y}\" r=\"4\" fill=\"{OURS}\"/><text x=\"26\" y=\"{t}\">simulated: \
+         median, min and max of the seeds</text>\
          <path d=\"M330 {a}l5 5-5 5-5-5z\" fill=\"none\" stroke=\"{PAPER}\" stroke-width=\"2\"/>\
          <text x=\"342\" y=\"{t}\">paper</text>\
          <rect x=\"392\" y=\"{a}\" width=\"10\" height=\"10\" fill=\"{ACCEPTED}\"/>\
