@@ -232,3 +232,50 @@ fn the_navigation_of_the_site_names_every_page() {
     pages.sort();
     assert_eq!(named, pages, "tools/docs/zensical.toml");
 }
+
+/// Returns whether a Rust source file defines an item of this name, or implements a type of this name.
+fn defines(source: &str, name: &str) -> bool {
+    let word = |text: &str| {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+        text[..end] == *name
+    };
+    let keywords = ["fn ", "struct ", "enum ", "trait ", "const ", "type ", "static "];
+    let item = |line: &str| keywords.iter().any(|key| line.split(key).skip(1).any(word));
+    let implemented = |line: &str| {
+        line.starts_with("impl") && line.split([' ', '<', '>']).any(|part| part == name)
+    };
+    source.lines().any(|line| {
+        let line = line.trim_start();
+        !line.starts_with("//") && (item(line) || implemented(line))
+    })
+}
+
+/// Rows have three cells: the part of the paper, a link to a file, and items of that file.
+#[test]
+fn every_file_and_item_of_paper_to_code_exists() {
+    let page = root().join("docs/paper-to-code.md");
+    let text = fs::read_to_string(&page).expect("docs/paper-to-code.md");
+    let mut count = 0;
+    for row in text.lines().filter(|line| line.starts_with("| ") && line.contains("](")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        let [_, file, items] = cells[..] else { panic!("not three cells: {row}") };
+        let file = file.split("](").nth(1).and_then(|rest| rest.split(')').next());
+        let file = page.parent().expect("folder").join(file.expect("a link"));
+        let source = fs::read_to_string(&file).unwrap_or_else(|_| panic!("no such file: {row}"));
+        let items: Vec<&str> = items.split('`').skip(1).step_by(2).collect();
+        assert!(!items.is_empty(), "no item: {row}");
+        for name in items.iter().flat_map(|item| item.split("::")) {
+            assert!(defines(&source, name), "{}: no item `{name}`", file.display());
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count} items");
+}
+
+#[test]
+fn defines_finds_items_and_implemented_types_only() {
+    let source =
+        "impl Sender for Swift {\n    fn on_ack(&mut self) {\n// fn gone()\nlet on_acks = 1;\n";
+    assert!(defines(source, "on_ack") && defines(source, "Swift"));
+    assert!(!defines(source, "gone") && !defines(source, "on_acks") && !defines(source, "on"));
+}
