@@ -39,7 +39,7 @@ use failure::Failure;
 use mimalloc::MiMalloc;
 
 /// It asks the kernel for huge pages, which the C library's does not: flows, packets and ports of a large
-/// network are touched in no order that the processor's table of pages could hold (docs/performance.md).
+/// network are touched in no order that the processor's table of pages could hold (docs/dev/performance-notes.md).
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -80,7 +80,7 @@
 //! the op by its distance from the packet's number, if that fits: 24 bytes (kind 17) or 8 bytes (kinds 18 and
 //! 20) instead of 42 or 26. The long form of such a packet is refused, so that a header has one form only.
 //! For small ops it is the latency that counts: a sealed write of 64 B takes 127 bytes, and up to 128
-//! Linux copies faster on processors with fast short `rep movsb` (`docs/performance.md`).
+//! Linux copies faster on processors with fast short `rep movsb` (`docs/dev/performance-notes.md`).
 //!
 //! ```text
 //!     15    6  packet number - op, modulo 2^64, between -2^47 and 2^47 - 1

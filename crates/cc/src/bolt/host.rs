@@ -60,7 +60,7 @@ impl Registered for Bolt {
             ProfileInfo { name: table::PAPER, doc: "Algorithms 1 to 4" },
             ProfileInfo {
                 name: table::CODE,
-                doc: "what the authors' simulator, which the figures are from, does otherwise",
+                doc: "differences of the authors' simulator, which produced the figures",
             },
         ],
         parameters: table::TABLE,

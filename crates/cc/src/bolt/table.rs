@@ -56,14 +56,13 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "below_one",
         ParamKind::Choice(&["hold", "halve"]),
-        "what an SRC does to a window of one packet or less: nothing, or halve it and pace",
+        "effect of an SRC on a window of at most one packet: none, or halve it and pace",
         &[paper("hold", "deviation: Bolt does not say"), code("halve", "Bolt ns-3")],
     ),
     row(
         "pacing",
         ParamKind::Choice(&["below-one", "rest", "always"]),
-        "which packets leave RTT/cwnd behind the one before: those of windows below one packet, besides \
-         those for which the window has a part of the room, or after the first RTT all",
+        "packets that leave RTT/cwnd after the previous one: with windows below one packet; also packets that fit only partly into the window; or all packets after the first RTT",
         &[
             paper("below-one", "deviation: Bolt does not say; Swift §3.4"),
             code("rest", "Bolt ns-3"),
@@ -78,7 +77,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "validate_window",
         FLAG,
-        "whether the window grows only while it is what limits the flow",
+        "whether the window grows only while it limits the flow",
         &[
             paper("true", "deviation: Bolt does not say; RFC 9002 §7.8"),
             code("false", "Bolt ns-3, whose runs cap the window at a BDP instead"),
@@ -141,8 +140,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "sm_supply",
         ParamKind::Choice(&["weighted", "link"]),
-        "what supply matching counts as a class's supply where several classes share a port: its share of \
-         the link by weight among those with packets (Alg. 4), or all of the link (Alg. 3)",
+        "supply of a class in supply matching if several classes share a port: its share of the link by weight among classes with packets (Alg. 4), or the whole link (Alg. 3)",
         &[both("weighted", "Bolt App. B.1, Alg. 4; with one class the two are the same")],
     ),
     row(
@@ -172,8 +170,8 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "fallback",
         ParamKind::Choice(&["none", "swift"]),
-        "whether Swift runs beside, and the smaller window wins",
-        &[both("none", "Bolt §6: for fabrics where some switches do not speak Bolt")],
+        "whether Swift runs in parallel and the smaller window applies",
+        &[both("none", "Bolt §6: for fabrics in which some switches do not support Bolt")],
     ),
     row(
         "fallback_base_target",

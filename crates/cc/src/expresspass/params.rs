@@ -126,7 +126,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "a receiver whose credits bring no data for this long sends no more",
         &[both(
             "100ms",
-            "deviation: the excerpt gives none; bounds what a lost stop or a forged request costs",
+            "deviation: the excerpt gives none; limits the cost of a lost stop or a forged request",
         )],
     ),
     rtt::rto_gain(&[both("0.25", "deviation: no paper; as Swift's, so that runs compare")]),

@@ -51,7 +51,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     ParamInfo {
         name: "additive_rate",
         kind: ParamKind::Rate,
-        doc: "additive increase W_AI as a rate: W_AI is what it sends in base_rtt",
+        doc: "additive increase W_AI as a rate: W_AI is this rate times base_rtt",
         defaults: &[
             ParamDefault {
                 profiles: &[PAPER],
@@ -64,7 +64,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     ParamInfo {
         name: "min_rate",
         kind: ParamKind::Rate,
-        doc: "the window is never below what this rate sends in base_rtt",
+        doc: "minimum of the window, as a rate times base_rtt",
         defaults: &[both("100Mbps", "deviation: HPCC gives none; 100 Mb/s in its simulator")],
     },
     rtt::rto_gain(&[both("0.25", "deviation: HPCC relies on PFC; as Swift's")]),

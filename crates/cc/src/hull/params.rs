@@ -51,7 +51,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "pacer_interval",
         ParamKind::Time,
-        "T_r: how often the pace is computed anew",
+        "T_r: interval at which the pacing rate is computed",
         &[paper("64us", "unverified: HULL §4.3")],
     ),
     row(
@@ -63,7 +63,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "pacer_beta",
         ParamKind::Number,
-        "what the pace grows by for a backlog, in kb/s per byte",
+        "increase of the pacing rate per backlog, in kb/s per byte",
         &[paper("16", "unverified: HULL §4.3 has 16, its unit is taken to be Mb/s per kB")],
     ),
     row(

@@ -71,7 +71,7 @@ impl Registered for Notified {
     type Params = Params;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "notified",
-        summary: "reacts to queues that switches tell of, after a set delay: what that delay costs",
+        summary: "reacts to queues that switches report, after a configured delay, to study the effect of this delay",
         source: "Arslan et al., Bolt, NSDI 2023, §2.1.1 and Fig. 10",
         profiles: &[ProfileInfo { name: params::STUDY, doc: "Bolt Fig. 2: Swift's reaction" }],
         parameters: params::TABLE,

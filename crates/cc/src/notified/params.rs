@@ -55,7 +55,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "Swift's base target",
         &[default(
             "6us",
-            "deviation: Bolt ns-3 has 2us and the sign of flow scaling's beta reversed; 6us with the right one has its standing queue",
+            "deviation: Bolt ns-3 has 2us and the sign of flow scaling's beta reversed; 6us with the correct sign has the same standing queue",
         )],
     ),
     row(

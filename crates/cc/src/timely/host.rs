@@ -51,7 +51,7 @@ impl Registered for Timely {
             ProfileInfo { name: params::PAPER, doc: "TIMELY's Algorithm 1" },
             ProfileInfo {
                 name: params::PATCHED,
-                doc: "Patched TIMELY: the decrease hangs on the distance from a target RTT",
+                doc: "Patched TIMELY: the decrease depends on the distance from a target RTT",
             },
         ],
         parameters: params::TABLE,

@@ -48,7 +48,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "min_rtt",
         ParamKind::Time,
-        "D_minRTT: what the gradient is divided by, and the shortest time between two changes of rate",
+        "D_minRTT: divisor of the gradient, and minimum time between two changes of the rate",
         &[both("20us", "ECN or Delay §4")],
     ),
     row(
@@ -94,8 +94,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "first rate as a fraction of the host's line",
         &[both(
             "0.1",
-            "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, which a flow does not \
-             know; as beside nine others",
+            "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, which a flow does not know; this is the value for N = 9",
         )],
     ),
     row(

@@ -62,7 +62,7 @@ const RECEIVE_BATCHES: usize = 4;
 /// Submissions taken per step at most. deviation: no source; they take some 50 us.
 const SUBMISSIONS: usize = 256;
 /// Steps without work per reading of the clock. A timer is late by that many empty polls at most.
-/// deviation: no source; at 8 the clock takes less than 2 % of an idle step (docs/performance.md).
+/// deviation: no source; at 8 the clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
 /// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
 /// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
