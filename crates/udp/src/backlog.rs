@@ -3,44 +3,44 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::connection::Connection;
+use crate::mailbox::Opened;
 
-/// The engines' side. A connection takes a place when its peer requests it. So a peer without a place is refused at once
-/// and is never told that it is connected.
+/// The engines' side of the backlog. A connection takes a slot when its peer requests it. So a peer without a slot is
+/// refused at once and is never told that it is connected.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     sender: async_channel::Sender<Unaccepted>,
-    taken: Arc<AtomicU32>,
+    used: Arc<AtomicU32>,
     limit: u32,
 }
 
-/// A place in the backlog, free again once it is dropped.
-pub(crate) struct Place(Arc<AtomicU32>);
+/// A slot of the backlog, freed when it is dropped.
+pub(crate) struct BacklogSlot(Arc<AtomicU32>);
 
 /// A connection in the backlog.
 pub(crate) struct Unaccepted {
-    connection: Connection,
-    _place: Place,
+    connection: Opened,
+    _slot: BacklogSlot,
 }
 
 /// Returns a backlog of at most `limit` connections, including those being opened, and the application's end of it.
 pub(crate) fn backlog(limit: u32) -> (Backlog, async_channel::Receiver<Unaccepted>) {
-    // The places bound it.
+    // The slots bound the channel.
     let (sender, receiver) = async_channel::unbounded();
-    (Backlog { sender, taken: Arc::default(), limit }, receiver)
+    (Backlog { sender, used: Arc::default(), limit }, receiver)
 }
 
 impl Backlog {
-    /// Takes a place, if one is free.
-    pub(crate) fn reserve(&self) -> Option<Place> {
-        let place = Place(Arc::clone(&self.taken));
-        // If none is free, dropping the place subtracts it again.
-        (self.taken.fetch_add(1, Ordering::AcqRel) < self.limit).then_some(place)
+    /// Takes a slot, if one is free.
+    pub(crate) fn reserve(&self) -> Option<BacklogSlot> {
+        let slot = BacklogSlot(Arc::clone(&self.used));
+        // If none is free, dropping the slot subtracts it again.
+        (self.used.fetch_add(1, Ordering::AcqRel) < self.limit).then_some(slot)
     }
 
-    /// Puts a connection into its place. If the application has gone, dropping the connection closes it.
-    pub(crate) fn put(&self, connection: Connection, place: Place) {
-        drop(self.sender.try_send(Unaccepted { connection, _place: place }));
+    /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.
+    pub(crate) fn put(&self, connection: Opened, slot: BacklogSlot) {
+        drop(self.sender.try_send(Unaccepted { connection, _slot: slot }));
     }
 
     /// Ends waits for further connections.
@@ -49,15 +49,29 @@ impl Backlog {
     }
 }
 
-impl Drop for Place {
+impl Drop for BacklogSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Unaccepted {
-    /// Takes it out of its place.
-    pub(crate) fn accept(self) -> Connection {
+    /// Takes the connection out of the backlog.
+    pub(crate) fn accept(self) -> Opened {
         self.connection
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_backlog_has_no_slot_until_one_is_dropped() {
+        let (backlog, _receiver) = backlog(2);
+        let (first, _second) = (backlog.reserve().expect("free"), backlog.reserve().expect("free"));
+        assert!(backlog.reserve().is_none() && backlog.reserve().is_none());
+        drop(first);
+        assert!(backlog.reserve().is_some());
     }
 }

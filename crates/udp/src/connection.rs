@@ -1,90 +1,23 @@
 //! Connections and flows as applications see them.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apus_cc::Snapshot;
-use apus_transport::{FlowCounters, MAX_OP_BYTES, Op as Described, OpKind, SubmitError as Refused};
+use apus_transport::{FlowCounters, OpKind};
 use apus_units::Time;
 use apus_wire::RegionKey;
 use bytes::Bytes;
 
+use crate::connection_state::Message;
 use crate::containment::ContainedWaker;
 use crate::driver::Driver;
-use crate::engine::{Command, EngineShared};
 use crate::error::{End, SubmitError};
-use crate::ops::{Buffers, Completion, Notify, Op, Pending};
+use crate::mailbox::{Command, Opened};
+use crate::ops::{EngineLink, Op};
+use crate::pending::{Buffers, Completion, Notify, Pending};
 use crate::region::Memory;
-use crate::session::SessionId;
-
-/// A message from the peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Message {
-    /// The flow it came by, as an index within the connection.
-    pub flow: usize,
-    /// Its bytes.
-    pub bytes: Bytes,
-}
-
-/// What application and engine share about a connection.
-pub(crate) struct Shared {
-    pub(crate) session: SessionId,
-    pub(crate) peer: SocketAddr,
-    pub(crate) engine: Arc<EngineShared>,
-    /// Ops submitted and not ended, per flow.
-    pub(crate) in_flight: Box<[AtomicU32]>,
-    /// The most that both sides take of those.
-    pub(crate) max_ops: u32,
-    /// The longest message that the peer takes.
-    pub(crate) max_message: u64,
-    pub(crate) ended: OnceLock<End>,
-    /// Messages that have arrived, in part or whole, and were not taken.
-    pub(crate) queued_bytes: AtomicU64,
-    pub(crate) queued_messages: AtomicU32,
-    pub(crate) tickets: AtomicU64,
-}
-
-impl Shared {
-    pub(crate) fn cancel(self: &Arc<Self>, ticket: u64) {
-        // Also if the ring is full of ops: the one to be given up may be what keeps it so.
-        self.engine.submit_surely(Command::Cancel { session: self.session, ticket });
-    }
-
-    /// How it ended; that its engine ended too if nobody says otherwise.
-    pub(crate) fn end(&self) -> End {
-        let engine = if self.engine.has_failed() { End::EngineFailed } else { End::Stopped };
-        self.ended.get().copied().unwrap_or(engine)
-    }
-
-    /// Whether a packet can express an op, and both sides take it.
-    fn check(&self, kind: OpKind, length: u64) -> Result<(), SubmitError> {
-        let op = Described { kind, length, user: 0 };
-        match op.check() {
-            Err(Refused::AddressOverflow) => {
-                let (OpKind::Write { address, .. } | OpKind::Read { address, .. }) = kind else {
-                    return Ok(());
-                };
-                Err(SubmitError::AddressOverflow { address, length })
-            }
-            Err(_) => Err(SubmitError::TooLong { limit: MAX_OP_BYTES }),
-            Ok(()) if kind == OpKind::Message && length > self.max_message => {
-                Err(SubmitError::TooLong { limit: self.max_message.min(MAX_OP_BYTES) })
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
-    fn take_room(&self, flow: usize) -> Result<(), SubmitError> {
-        if self.in_flight[flow].fetch_add(1, Ordering::AcqRel) >= self.max_ops {
-            self.in_flight[flow].fetch_sub(1, Ordering::AcqRel);
-            return Err(SubmitError::Full);
-        }
-        Ok(())
-    }
-}
 
 /// A connection to a peer: one or more flows. Clones are the same connection; it closes when the last
 /// one is dropped, or by [`Connection::close`].
@@ -94,21 +27,8 @@ pub struct Connection {
 }
 
 struct Inner {
-    way: Arc<Way>,
-    messages: async_channel::Receiver<Message>,
-}
-
-/// The way to the engine that serves a connection.
-pub(crate) struct Way {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) driver: Driver,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let command = Command::Close { session: self.way.shared.session, closed: None };
-        self.way.shared.engine.submit_surely(command);
-    }
+    link: Arc<EngineLink>,
+    opened: Opened,
 }
 
 /// What to submit: an op and how it is to be run.
@@ -157,37 +77,38 @@ impl Request {
 }
 
 impl Connection {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        messages: async_channel::Receiver<Message>,
-        driver: Driver,
-    ) -> Self {
-        let way = Arc::new(Way { shared, driver });
-        Self { inner: Arc::new(Inner { way, messages }) }
+    pub(crate) fn new(opened: Opened, driver: Driver) -> Self {
+        let (state, mailbox) = (Arc::clone(&opened.state), Arc::clone(&opened.mailbox));
+        let link = Arc::new(EngineLink { state, mailbox, driver });
+        Self { inner: Arc::new(Inner { link, opened }) }
+    }
+
+    fn link(&self) -> &EngineLink {
+        &self.inner.link
     }
 
     /// The peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        self.inner.way.shared.peer
+        self.link().state.peer
     }
 
     /// How many flows it has.
     #[must_use]
     pub fn flows(&self) -> usize {
-        self.inner.way.shared.in_flight.len()
+        self.link().state.flows()
     }
 
     /// How it ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
-        self.inner.way.shared.ended.get().copied()
+        self.link().state.ended()
     }
 
     /// The longest message that the peer takes, in bytes.
     #[must_use]
     pub fn max_message(&self) -> u64 {
-        self.inner.way.shared.max_message
+        self.link().state.limits.max_message
     }
 
     /// Submits a request to the first flow.
@@ -209,8 +130,8 @@ impl Connection {
     pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.hand_in(flow, request, Notify::One(sender))?;
-        let way = Arc::clone(&self.inner.way);
-        Ok(Op { receiver, way, ticket, waker: ContainedWaker::default() })
+        let link = Arc::clone(&self.inner.link);
+        Ok(Op { receiver, link, ticket, waker: ContainedWaker::default() })
     }
 
     /// Submits a request to flow `flow`; its end goes to `queue`, marked with `user`. The queue must
@@ -235,40 +156,33 @@ impl Connection {
 
     /// Asks the engine to give up an op by its ticket.
     pub fn cancel(&self, ticket: u64) {
-        self.inner.way.shared.cancel(ticket);
+        self.link().cancel(ticket);
     }
 
     fn hand_in(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
-        let shared = &self.inner.way.shared;
-        if let Some(&end) = shared.ended.get() {
+        let EngineLink { state, mailbox, .. } = self.link();
+        if let Some(end) = state.ended() {
             return Err(SubmitError::Ended(end));
         }
-        shared.check(request.kind, request.buffers.len() as u64)?;
-        shared.take_room(flow)?;
-        let ticket = shared.tickets.fetch_add(1, Ordering::Relaxed);
+        state.check(request.kind, request.buffers.len() as u64)?;
+        state.begin_op(flow)?;
+        let ticket = state.ticket();
         let pending = Pending {
-            shared: Arc::clone(shared),
+            connection: Arc::clone(state),
             flow,
             kind: request.kind,
             buffers: request.buffers,
             ticket,
             started: false,
             deadline: request.deadline,
-            taken: Time::ZERO,
+            accepted_at: Time::ZERO,
             notify,
         };
-        match shared.engine.submit(Command::Op(pending)) {
-            Ok(()) => Ok(ticket),
-            Err(Command::Op(mut pending)) => {
-                // Nobody is to hear of an op that was not taken.
-                pending.notify = Notify::Nobody;
-                shared.in_flight[flow].fetch_sub(1, Ordering::AcqRel);
-                // An engine that has stopped is about to say so of its connections.
-                let stopped = shared.engine.is_stopped();
-                Err(if stopped { SubmitError::Ended(shared.end()) } else { SubmitError::Full })
-            }
-            Err(_) => Err(SubmitError::Full),
-        }
+        let Err(pending) = mailbox.submit(pending) else { return Ok(ticket) };
+        pending.refuse();
+        // An engine that has stopped ends its connections soon.
+        let stopped = mailbox.status.is_stopped();
+        Err(if stopped { SubmitError::Ended(state.end()) } else { SubmitError::Full })
     }
 
     /// Waits for the next message. In inline mode this drives the engine.
@@ -276,9 +190,8 @@ impl Connection {
     /// # Errors
     /// How the connection ended, once every message that came before was taken.
     pub fn receive(&self) -> Result<Message, End> {
-        let inner = &self.inner;
-        let message = inner.way.driver.wait_channel(&inner.messages).ok_or_else(|| self.end())?;
-        Ok(self.take(message))
+        let message = self.link().driver.wait_channel(&self.inner.opened.messages);
+        Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
     /// The next message, if one is here.
@@ -286,7 +199,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::receive`].
     pub fn try_receive(&self) -> Result<Option<Message>, End> {
-        match self.inner.messages.try_recv() {
+        match self.inner.opened.messages.try_recv() {
             Ok(message) => Ok(Some(self.take(message))),
             Err(async_channel::TryRecvError::Empty) => Ok(None),
             Err(async_channel::TryRecvError::Closed) => Err(self.end()),
@@ -298,9 +211,8 @@ impl Connection {
     /// # Errors
     /// As [`Connection::receive`].
     pub async fn receive_async(&self) -> Result<Message, End> {
-        let inner = &self.inner;
-        let message = inner.way.driver.next(&inner.messages).await.ok_or_else(|| self.end())?;
-        Ok(self.take(message))
+        let message = self.link().driver.next(&self.inner.opened.messages).await;
+        Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
     /// The state of the algorithm of flow `flow` now (its windows, target and pace), and what its
@@ -313,7 +225,7 @@ impl Connection {
     /// If there is no such flow.
     pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
-        self.inner.way.driver.wait(receiver).ok_or_else(|| self.end())
+        self.link().driver.wait(receiver).ok_or_else(|| self.end())
     }
 
     /// As [`Connection::flow_state`], for tasks of an async runtime.
@@ -325,45 +237,42 @@ impl Connection {
     /// If there is no such flow.
     pub async fn flow_state_async(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
-        self.inner.way.driver.answer(receiver).await.ok_or_else(|| self.end())
+        self.link().driver.answer(receiver).await.ok_or_else(|| self.end())
     }
 
     fn ask_state(&self, flow: usize) -> oneshot::Receiver<(Snapshot, FlowCounters)> {
         assert!(flow < self.flows(), "flow {flow} of {}", self.flows());
         let (reply, receiver) = oneshot::channel();
-        let session = self.inner.way.shared.session;
-        self.inner.way.shared.engine.submit_surely(Command::Inspect { session, flow, reply });
+        let EngineLink { state, mailbox, .. } = self.link();
+        mailbox.post(Command::Inspect { session: state.session, flow, reply });
         receiver
     }
 
     fn take(&self, message: Message) -> Message {
-        let shared = &self.inner.way.shared;
-        shared.queued_bytes.fetch_sub(message.bytes.len() as u64, Ordering::AcqRel);
-        shared.queued_messages.fetch_sub(1, Ordering::AcqRel);
+        self.link().state.release_message(message.bytes.len() as u64);
         message
     }
 
     fn end(&self) -> End {
-        self.inner.way.shared.end()
+        self.link().state.end()
     }
 
     /// Closes it once its ops have ended, and waits for that. The peer's ops on it end where they are.
     pub fn close(&self) {
         let receiver = self.ask_close();
-        self.inner.way.driver.wait(receiver);
+        self.link().driver.wait(receiver);
     }
 
     /// As [`Connection::close`], for tasks of an async runtime.
     pub async fn close_async(&self) {
         let receiver = self.ask_close();
-        self.inner.way.driver.answer(receiver).await;
+        self.link().driver.answer(receiver).await;
     }
 
     fn ask_close(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let shared = &self.inner.way.shared;
-        let command = Command::Close { session: shared.session, closed: Some(sender) };
-        shared.engine.submit_surely(command);
+        let EngineLink { state, mailbox, .. } = self.link();
+        mailbox.post(Command::Close { session: state.session, closed: Some(sender) });
         receiver
     }
 }

@@ -1,4 +1,6 @@
-//! Who runs an engine while somebody waits for it, and how they wait.
+//! Who runs an engine, and how the calls of applications wait for it.
+//!
+//! An engine has a thread of its own ([`run`]), or the calls that wait drive it ([`Driver::Inline`]).
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -6,29 +8,36 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::containment::ContainedWaker;
+use apus_units::Span;
+
+use crate::config::Mode;
+use crate::containment::{ContainedWaker, contain};
 use crate::engine::Engine;
 
-/// Steps of an inline engine without anything to do after which its thread offers the core to others.
-/// deviation: no source; a step takes some 200 ns, so this is a round trip in a rack.
-const IDLE_STEPS: u32 = 500;
-/// Steps of an inline engine that find nothing to do under one lock. deviation: no source; 1.5 us.
-const STEPS: u32 = 8;
+/// Number of idle steps of an inline engine after which the calling thread yields its core. deviation: no source; a step
+/// takes about 200 ns, so this is a round trip in a rack.
+const IDLE_STEPS_PER_YIELD: u32 = 500;
+/// Number of idle steps of an inline engine under one lock. deviation: no source; 1.5 us.
+const STEPS_PER_LOCK: u32 = 8;
+/// Idle time after which the thread of an engine that never sleeps yields its core. On a core of its own, yielding costs
+/// nothing; elsewhere the scheduler would preempt the thread for milliseconds. deviation: no source; half the spin of the
+/// hybrid mode. The time only decides when the core is yielded, not what is sent.
+const YIELD_AFTER: Span = Span::from_us(50);
 
-/// Who runs the engine while somebody waits for it.
+/// How calls wait for an engine.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// Threads of its own; waiting spins this long before it sleeps.
-    Threads { spin: Duration },
-    /// Whoever waits.
+    /// The engine has a thread. A wait spins this long before it sleeps.
+    Thread { spin: Duration },
+    /// The waiting call drives the engine.
     Inline(Arc<Mutex<Engine>>),
 }
 
 impl Driver {
-    /// Waits for a value; `None` if it will never come.
+    /// Waits for a value; returns `None` if its sender is gone.
     pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         match self {
-            Self::Threads { spin } => {
+            Self::Thread { spin } => {
                 let from = Instant::now();
                 while !spin.is_zero() && from.elapsed() < *spin {
                     match receiver.try_recv() {
@@ -40,11 +49,11 @@ impl Driver {
                 receiver.recv().ok()
             }
             Self::Inline(_) => {
-                let mut waited = 0;
+                let mut idle = 0;
                 loop {
                     match receiver.try_recv() {
                         Ok(value) => return Some(value),
-                        Err(oneshot::TryRecvError::Empty) => self.step_or_yield(&mut waited),
+                        Err(oneshot::TryRecvError::Empty) => self.step_or_yield(&mut idle),
                         Err(oneshot::TryRecvError::Disconnected) => return None,
                     }
                 }
@@ -52,24 +61,24 @@ impl Driver {
         }
     }
 
-    /// Waits for the next value of a channel; `None` if it is closed.
+    /// Waits for the next value of a channel; returns `None` if it is closed.
     pub(crate) fn wait_channel<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
         let from = Instant::now();
-        let mut waited = 0;
+        let mut idle = 0;
         loop {
             match channel.try_recv() {
                 Ok(value) => return Some(value),
                 Err(async_channel::TryRecvError::Closed) => return None,
                 Err(async_channel::TryRecvError::Empty) => match self {
-                    Self::Inline(_) => self.step_or_yield(&mut waited),
-                    Self::Threads { spin } if from.elapsed() < *spin => std::hint::spin_loop(),
-                    Self::Threads { .. } => return channel.recv_blocking().ok(),
+                    Self::Inline(_) => self.step_or_yield(&mut idle),
+                    Self::Thread { spin } if from.elapsed() < *spin => std::hint::spin_loop(),
+                    Self::Thread { .. } => return channel.recv_blocking().ok(),
                 },
             }
         }
     }
 
-    /// The next value of a channel; `None` if it is closed.
+    /// Returns the next value of a channel; `None` if it is closed.
     pub(crate) async fn next<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
         let mut receive = pin!(channel.recv());
         let mut waker = ContainedWaker::default();
@@ -83,7 +92,7 @@ impl Driver {
         .await
     }
 
-    /// A value; `None` if it will never come.
+    /// Returns a value; `None` if its sender is gone.
     pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         let mut receiver = pin!(receiver);
         let mut waker = ContainedWaker::default();
@@ -95,7 +104,7 @@ impl Driver {
         .ok()
     }
 
-    /// Drives an inline engine for a future that is polled, and has it polled again.
+    /// Drives an inline engine for a future that is polled, and has the future polled again.
     pub(crate) fn drive_for(&self, context: &Context<'_>) {
         if let Self::Inline(_) = self {
             self.step();
@@ -103,33 +112,65 @@ impl Driver {
         }
     }
 
+    /// Runs one step of an inline engine; returns whether there was anything to do.
     pub(crate) fn step(&self) -> bool {
         if let Self::Inline(engine) = self {
-            return engine.lock().unwrap_or_else(PoisonError::into_inner).step();
+            return engine.lock().unwrap_or_else(PoisonError::into_inner).step(false);
         }
         false
     }
 
-    /// Drives an inline engine, a few steps at most; after many steps without anything to do (some 100 us), offers
-    /// the core to other threads too.
+    /// Runs a few steps of an inline engine at most. After many idle steps (about 100 us), yields the core too.
     fn step_or_yield(&self, idle: &mut u32) {
         let Self::Inline(engine) = self else { return };
         let engine = match engine.try_lock() {
             Ok(engine) => Some(engine),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            // Whoever has it drives it, perhaps to what is waited for here.
+            // The thread that holds the lock drives the engine, for this call too.
             Err(TryLockError::WouldBlock) => None,
         };
-        // Unlocked as soon as it has stepped.
-        let busy = engine.map(|mut engine| (0..STEPS).any(|_| engine.step()));
+        // Unlocked as soon as there was something to do.
+        let busy = engine.map(|mut engine| (0..STEPS_PER_LOCK).any(|_| engine.step(false)));
         *idle = match busy {
             Some(true) => 0,
-            Some(false) => *idle + STEPS,
+            Some(false) => *idle + STEPS_PER_LOCK,
             None => *idle + 1,
         };
-        if *idle >= IDLE_STEPS {
-            *idle = IDLE_STEPS;
+        if *idle >= IDLE_STEPS_PER_YIELD {
+            *idle = IDLE_STEPS_PER_YIELD;
             std::thread::yield_now();
         }
     }
+}
+
+/// Runs an engine in this thread until it is stopped or panics. `mode` says how the thread waits for work.
+pub(crate) fn run(engine: &mut Engine, mode: Mode) {
+    if contain(|| run_until_stopped(engine, mode)).is_none() {
+        engine.fail();
+    }
+}
+
+fn run_until_stopped(engine: &mut Engine, mode: Mode) {
+    let (patience, sleeps) = match mode {
+        Mode::Spinning | Mode::Inline => (YIELD_AFTER, false),
+        Mode::Hybrid { spin } => (Span::from_ns(spin.as_nanos() as u64), true),
+        Mode::Blocking => (Span::ZERO, true),
+    };
+    let mut idle_since = engine.now();
+    while !engine.is_stopped() {
+        if engine.try_step(false) {
+            idle_since = engine.now();
+        } else if engine.now().since(idle_since) < patience {
+            // Spins.
+        } else if !sleeps {
+            std::thread::yield_now();
+        } else {
+            // A timer may be due that an idle step does not see.
+            if !engine.try_step(true) {
+                engine.sleep();
+            }
+            idle_since = engine.now();
+        }
+    }
+    engine.stop();
 }

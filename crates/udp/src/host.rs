@@ -10,9 +10,10 @@ use std::time::Duration;
 use crate::backlog::{Unaccepted, backlog};
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
-use crate::driver::Driver;
-use crate::engine::{Command, Engine, EngineShared, Siblings};
+use crate::driver::{self, Driver};
+use crate::engine::{Engine, HostShared, Siblings};
 use crate::error::{ConnectError, DroppedHandshake, StartError};
+use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
 use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing};
@@ -21,11 +22,11 @@ use crate::sys::Socket;
 
 /// How long a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
-const SPIN_OF_APPLICATIONS: Duration = Duration::from_micros(200);
+const CALL_SPIN: Duration = Duration::from_micros(200);
 
 /// This process's end of the transport. Dropping it ends every connection.
 pub struct Host {
-    engines: Vec<Arc<EngineShared>>,
+    engines: Vec<Arc<Mailbox>>,
     /// One per engine; see [`Engine::end`] for what a thread returns.
     threads: Mutex<Vec<JoinHandle<Option<Socket>>>>,
     /// The ids of these threads.
@@ -46,31 +47,33 @@ impl Host {
     pub fn start(config: Config) -> Result<Self, StartError> {
         config.check()?;
         let regions = Arc::new(Regions::new(config.engines));
-        let siblings = Arc::new(Siblings::default());
         let (backlog, accepted) = backlog(config.max_unaccepted);
+        let shared = HostShared { regions: Arc::clone(&regions), backlog };
+        let siblings: Vec<Siblings> = Siblings::group(config.engines).collect();
         let mut address = config.bind;
         let mut engines = Vec::new();
-        for index in 0..config.engines {
-            let (siblings, regions) = (Arc::clone(&siblings), Arc::clone(&regions));
-            let engine = Engine::new(&config, index, address, siblings, regions, backlog.clone())?;
+        for sibling in &siblings {
+            let engine = Engine::open(&config, address, sibling.clone(), shared.clone())?;
             // Further engines share the port that the first one got.
-            address = engine.local_addr();
+            address = engine.mailbox().status.address;
             engines.push(engine);
         }
-        let shared: Vec<_> = engines.iter().map(Engine::shared).collect();
-        siblings.set(shared.clone());
+        let mailboxes: Vec<_> = engines.iter().map(|e| Arc::clone(e.mailbox())).collect();
+        if let Some(any) = siblings.first() {
+            any.set_mailboxes(mailboxes.clone());
+        }
         let spin = match config.mode {
-            Mode::Spinning => SPIN_OF_APPLICATIONS,
+            Mode::Spinning => CALL_SPIN,
             Mode::Hybrid { spin } => spin,
             Mode::Blocking | Mode::Inline => Duration::ZERO,
         };
         let mut host = Self {
-            engines: shared,
+            engines: mailboxes,
             threads: Mutex::default(),
             thread_ids: Vec::new(),
             regions,
             accepted,
-            driver: Driver::Threads { spin },
+            driver: Driver::Thread { spin },
             next: AtomicUsize::new(0),
             address,
             insecure: config.keys.is_insecure(),
@@ -82,19 +85,13 @@ impl Host {
     fn launch(&mut self, mode: Mode, engines: Vec<Engine>) -> Result<(), StartError> {
         for (index, mut engine) in engines.into_iter().enumerate() {
             if mode == Mode::Inline {
-                engine.set_driver(None);
-                self.driver = Driver::Inline(Arc::new_cyclic(|this| {
-                    engine.set_driver(Some(this.clone()));
-                    Mutex::new(engine)
-                }));
+                self.driver = Driver::Inline(Arc::new(Mutex::new(engine)));
                 return Ok(());
             }
-            let Driver::Threads { spin } = &self.driver else { return Ok(()) };
-            engine.set_spin(*spin);
             let thread = std::thread::Builder::new()
                 .name(format!("apus-{index}"))
                 .spawn(move || {
-                    engine.run();
+                    driver::run(&mut engine, mode);
                     engine.end()
                 })
                 .map_err(|e| StartError::System("start a thread", e))?;
@@ -151,8 +148,7 @@ impl Host {
         flows: u32,
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let receiver = self.ask(peer, same_class(flows), key);
-        self.driver.wait(receiver).unwrap_or_else(|| Err(self.stopped()))
+        self.opened(self.driver.wait(self.ask(peer, same_class(flows), key)))
     }
 
     /// Connects to a peer by one flow for each of `classes`, which belongs to that traffic class (see
@@ -166,8 +162,7 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let receiver = self.ask(peer, some(classes), key);
-        self.driver.wait(receiver).unwrap_or_else(|| Err(self.stopped()))
+        self.opened(self.driver.wait(self.ask(peer, some(classes), key)))
     }
 
     /// As [`Host::connect_classes`], for tasks of an async runtime.
@@ -180,8 +175,7 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let receiver = self.ask(peer, some(classes), key);
-        self.driver.answer(receiver).await.unwrap_or_else(|| Err(self.stopped()))
+        self.opened(self.driver.answer(self.ask(peer, some(classes), key)).await)
     }
 
     /// As [`Host::connect_with`], for tasks of an async runtime.
@@ -194,24 +188,36 @@ impl Host {
         flows: u32,
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        let receiver = self.ask(peer, same_class(flows), key);
-        self.driver.answer(receiver).await.unwrap_or_else(|| Err(self.stopped()))
+        self.opened(self.driver.answer(self.ask(peer, same_class(flows), key)).await)
     }
 
-    fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Asked {
+    /// Returns the handle of a connection that an engine has opened.
+    fn opened(
+        &self,
+        answer: Option<Result<Opened, ConnectError>>,
+    ) -> Result<Connection, ConnectError> {
+        let opened = answer.unwrap_or_else(|| Err(self.stopped()))?;
+        Ok(Connection::new(opened, self.driver.clone()))
+    }
+
+    fn accepted(&self, next: Unaccepted) -> Connection {
+        Connection::new(next.accept(), self.driver.clone())
+    }
+
+    fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Answer {
         let (reply, receiver) = oneshot::channel();
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         // An engine that has failed opens no connections.
         let in_turn = (0..self.engines.len()).map(|i| first.wrapping_add(i) % self.engines.len());
-        let engine = in_turn.clone().find(|&engine| !self.engines[engine].has_failed());
+        let engine = in_turn.clone().find(|&engine| !self.engines[engine].status.has_failed());
         let engine = &self.engines[engine.unwrap_or(first % self.engines.len())];
-        engine.submit_surely(Command::Connect { peer, classes, key, reply });
+        engine.post(Command::Connect(ConnectRequest { peer, classes, key, reply }));
         receiver
     }
 
     /// Why waits end without a result.
     fn stopped(&self) -> ConnectError {
-        let failed = self.engines.iter().any(|engine| engine.has_failed());
+        let failed = self.engines.iter().any(|engine| engine.status.has_failed());
         if failed { ConnectError::EngineFailed } else { ConnectError::Stopped }
     }
 
@@ -221,13 +227,13 @@ impl Host {
     /// If the engines have stopped.
     pub fn accept(&self) -> Result<Connection, ConnectError> {
         let next = self.driver.wait_channel(&self.accepted);
-        next.map(Unaccepted::accept).ok_or_else(|| self.stopped())
+        next.map(|next| self.accepted(next)).ok_or_else(|| self.stopped())
     }
 
     /// The next connection that a peer has opened, if there is one.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection> {
-        self.accepted.try_recv().ok().map(Unaccepted::accept)
+        self.accepted.try_recv().ok().map(|next| self.accepted(next))
     }
 
     /// As [`Host::accept`], for tasks of an async runtime.
@@ -236,7 +242,7 @@ impl Host {
     /// As [`Host::accept`].
     pub async fn accept_async(&self) -> Result<Connection, ConnectError> {
         let next = self.driver.next(&self.accepted).await;
-        next.map(Unaccepted::accept).ok_or_else(|| self.stopped())
+        next.map(|next| self.accepted(next)).ok_or_else(|| self.stopped())
     }
 
     /// Takes another ring of keys in place of the one that it has; connections under keys of both go on,
@@ -251,7 +257,7 @@ impl Host {
             return Err(StartError::Setting(what.to_owned()));
         }
         for engine in &self.engines {
-            engine.submit_surely(Command::Keys(keys.clone()));
+            engine.post(Command::Keys(keys.clone()));
         }
         self.driver.step();
         Ok(())
@@ -261,7 +267,7 @@ impl Host {
     /// at most 64 notes and makes at most 100 a second, so that a flood fills neither the log nor the memory. The
     /// counters of [`Host::stats`] count all of them.
     pub fn dropped_handshake(&self) -> Option<DroppedHandshake> {
-        self.engines.iter().find_map(|engine| engine.dropped_handshake())
+        self.engines.iter().find_map(|engine| engine.status.take_note())
     }
 
     /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. May be called from any
@@ -270,7 +276,7 @@ impl Host {
         for engine in &self.engines {
             engine.stop();
         }
-        // Connections that nobody accepted know the engine, which knows them.
+        // Connections that were not accepted close.
         self.accepted.close();
         while self.accepted.try_recv().is_ok() {}
         if let Driver::Inline(_) = self.driver {
@@ -303,27 +309,27 @@ impl Host {
     /// What its engines count, as a page for Prometheus; it may outlive the host.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        Metrics::new(self.engines.clone())
+        Metrics::new(self.engines.iter().map(|e| Arc::clone(&e.status)).collect())
     }
 
     /// What its engines have done, one each.
     pub fn stats(&self) -> impl Iterator<Item = &Stats> {
-        self.engines.iter().map(|engine| &engine.stats)
+        self.engines.iter().map(|engine| &engine.status.stats)
     }
 }
 
-/// The engine's answer to a wish for a connection.
-type Asked = oneshot::Receiver<Result<Connection, ConnectError>>;
+/// An engine's answer to a request for a connection.
+type Answer = oneshot::Receiver<Result<Opened, ConnectError>>;
 
-/// More flows than any connection may have.
+/// Number of flows above every limit.
 const TOO_MANY: usize = 65_536;
 
-/// The classes of that many flows at most.
+/// Returns the classes of at most [`TOO_MANY`] flows.
 fn some(classes: &[u8]) -> Vec<u8> {
     classes[..classes.len().min(TOO_MANY)].to_vec()
 }
 
-/// That many flows of class 0.
+/// Returns the classes of flows of class 0.
 fn same_class(flows: u32) -> Vec<u8> {
     vec![0; (flows as usize).min(TOO_MANY)]
 }

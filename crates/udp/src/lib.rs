@@ -12,6 +12,7 @@ mod capture;
 mod clock;
 mod config;
 mod connection;
+mod connection_state;
 mod containment;
 mod driver;
 mod engine;
@@ -19,13 +20,16 @@ mod error;
 mod hello;
 mod host;
 pub mod keyfile;
+mod mailbox;
 mod metrics;
 mod ops;
 pub mod pcapng;
+mod pending;
 pub mod prometheus;
 mod region;
 pub mod session;
 mod stats;
+mod status;
 mod sys;
 
 pub use apus_cc::Snapshot;
@@ -35,14 +39,16 @@ pub use async_channel;
 pub use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{CLASSES, Config, Mode};
-pub use connection::{Connection, Message, Request};
+pub use connection::{Connection, Request};
+pub use connection_state::Message;
 pub use error::{
     Cause, ConnectError, DroppedHandshake, End, HandshakeFault, OpError, Refusal, StartError,
     SubmitError,
 };
 pub use host::Host;
 pub use metrics::Metrics;
-pub use ops::{Completion, Done, Op, OpResult};
+pub use ops::Op;
+pub use pending::{Completion, Done, OpResult};
 pub use region::{Access, Memory, Region};
 pub use stats::{Histogram, SessionStats, Stats};
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::EngineShared;
 use crate::prometheus::{Kind, Page};
 use crate::stats::{Histogram, Stats};
+use crate::status::EngineStatus;
 
 /// What the engines of a host count; see [`Host::metrics`](crate::Host::metrics).
 #[derive(Clone)]
 pub struct Metrics {
-    engines: Vec<Arc<EngineShared>>,
+    engines: Vec<Arc<EngineStatus>>,
 }
 
 /// Name, help, and where the number is.
@@ -61,7 +61,7 @@ const DELAYS: [Row<Histogram>; 3] = [
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
 
 impl Metrics {
-    pub(crate) fn new(engines: Vec<Arc<EngineShared>>) -> Self {
+    pub(crate) fn new(engines: Vec<Arc<EngineStatus>>) -> Self {
         Self { engines }
     }
 

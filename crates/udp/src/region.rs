@@ -105,23 +105,23 @@ impl Registered {
         self.memory.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the `length` bytes from `address` on, which were admitted; `None` if they are not there.
-    pub(crate) fn look<T>(
+    /// Calls `read` with the `length` bytes from `address`, which were admitted; returns `None` if the memory has shrunk
+    /// since.
+    pub(crate) fn read<T>(
         &self,
         address: u64,
         length: usize,
-        look: impl FnOnce(&[u8]) -> T,
+        read: impl FnOnce(&[u8]) -> T,
     ) -> Option<T> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         let start = address as usize;
-        memory.bytes().get(start..start.checked_add(length)?).map(look)
+        memory.bytes().get(start..start.checked_add(length)?).map(read)
     }
 }
 
-/// Bytes of a region that are asked for before the packet is opened that will probably fill them. deviation: no
-/// source; a packet of Ethernet's 1500 bytes. Longer ones are copied by an instruction that asks ahead
-/// itself: with more lines nothing was gained.
-const AHEAD: usize = 1500;
+/// Maximum number of bytes to prefetch for the next packet. deviation: no source; a packet of Ethernet's 1500 bytes.
+/// Longer packets are copied by an instruction that prefetches itself: more gained nothing.
+const PREFETCH_BYTES: usize = 1500;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -135,30 +135,30 @@ fn copy(memory: &mut Locked<'_>, address: u64, bytes: &[u8]) {
     }
 }
 
-/// Has the processor bring `length` bytes from `address` on near, as far as there are so many.
+/// Prefetches up to `length` bytes from `address`.
 #[inline]
-fn ask_for(memory: &Locked<'_>, address: u64, length: usize) {
+fn prefetch_range(memory: &Locked<'_>, address: u64, length: usize) {
     let bytes = memory.bytes();
     if let Some(next) = bytes.get(address as usize..) {
         next[..length.min(next.len())].chunks(LINE).for_each(|line| prefetch_start(&line[0]));
     }
 }
 
-/// A region that is likely to be stored to again and again for a while, and its lock, held from one store to
-/// the next: an unlock waits until all that was stored has reached the caches, and that takes as long as the
-/// storing, if they do not hold the region. Without an unlock the next packet is opened meanwhile. What lies
-/// behind is asked for, as the next packet mostly continues the op.
+/// The region that the packets of an aggregate probably store to, and its lock, kept between stores. Rationale: an unlock
+/// waits until the stores have reached the caches, which takes as long as the stores if the caches do not hold the
+/// region. With the lock kept, the next packet is opened meanwhile. The bytes behind a store are prefetched, since the
+/// next packet mostly continues the op.
 ///
-/// Whoever has one must not wait for anything that an application may hold while it waits for the region:
-/// [`Held::release`] goes first.
+/// While holding the lock, never block on anything that an application may hold while waiting for the region: call
+/// [`LockedRegion::release`] before.
 #[derive(Default)]
-pub(crate) struct Held<'a> {
+pub(crate) struct LockedRegion<'a> {
     region: Option<&'a Registered>,
     locked: Option<Locked<'a>>,
 }
 
-impl<'a> Held<'a> {
-    /// Holds nothing yet.
+impl<'a> LockedRegion<'a> {
+    /// Returns an unlocked region.
     pub(crate) fn new(likely: Option<&'a Registered>) -> Self {
         Self { region: likely, locked: None }
     }
@@ -170,7 +170,11 @@ impl<'a> Held<'a> {
             Some(held) if held.key == region.key => {
                 let memory = self.locked.get_or_insert_with(|| held.lock());
                 copy(memory, address, bytes);
-                ask_for(memory, address + bytes.len() as u64, bytes.len().min(AHEAD));
+                prefetch_range(
+                    memory,
+                    address + bytes.len() as u64,
+                    bytes.len().min(PREFETCH_BYTES),
+                );
             }
             _ => {
                 self.release();
@@ -179,20 +183,20 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Lets others have it.
+    /// Unlocks the region.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.locked = None;
     }
 }
 
-/// Places for regions: the low 16 bits of a key.
-const PLACES: usize = 1 << 16;
+/// Maximum number of regions: the low 16 bits of a key.
+const MAX_REGIONS: usize = 1 << 16;
 
 /// All regions of a host.
 pub(crate) struct Regions {
     table: RwLock<Vec<Option<Arc<Registered>>>>,
-    /// Raised when a region was withdrawn, so that engines look.
+    /// Number of withdrawals, by which engines notice them.
     pub(crate) withdrawals: AtomicU64,
     /// One bit per engine that has not ended.
     engines: AtomicU64,
@@ -214,13 +218,13 @@ impl Regions {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let place = match table.iter().position(Option::is_none) {
             Some(place) => place,
-            None if table.len() < PLACES => {
+            None if table.len() < MAX_REGIONS => {
                 table.push(None);
                 table.len() - 1
             }
             None => return Err(io::Error::other("65536 regions are registered; withdraw one")),
         };
-        let key = u64::from_ne_bytes(secret) & !(PLACES as u64 - 1) | place as u64;
+        let key = u64::from_ne_bytes(secret) & !(MAX_REGIONS as u64 - 1) | place as u64;
         let registered = Arc::new(Registered {
             key: RegionKey::new(key),
             access,
@@ -237,7 +241,7 @@ impl Regions {
 
     /// The region with this key, withdrawn ones that are still sent from included.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<Registered>> {
-        let place = key.get() as usize % PLACES;
+        let place = key.get() as usize % MAX_REGIONS;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         table.get(place)?.as_ref().filter(|region| region.key == key).cloned()
     }
@@ -258,7 +262,7 @@ impl Regions {
     /// Takes a withdrawn region that no engine uses out of the table.
     fn forget(&self, key: RegionKey) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = table.get_mut(key.get() as usize % PLACES) {
+        if let Some(place) = table.get_mut(key.get() as usize % MAX_REGIONS) {
             place.take_if(|r| r.key == key && r.engines.load(Ordering::Acquire) == 0);
         }
     }
@@ -270,9 +274,13 @@ impl Regions {
         revoked.map(|region| region.key).collect()
     }
 
-    /// Engine `engine` lets go of withdrawn regions of which it sends no bytes any more; returns
-    /// whether it still holds one.
-    pub(crate) fn let_go(&self, engine: u32, sends_from: impl Fn(RegionKey) -> bool) -> bool {
+    /// Releases the withdrawn regions from which engine `engine` sends no bytes any more; returns whether there are
+    /// others.
+    pub(crate) fn release_withdrawn(
+        &self,
+        engine: u32,
+        sends_from: impl Fn(RegionKey) -> bool,
+    ) -> bool {
         let mut held = false;
         let mut done = Vec::new();
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
@@ -282,7 +290,7 @@ impl Regions {
             } else if region.engines.fetch_and(!(1 << engine), Ordering::AcqRel) & !(1 << engine)
                 == 0
             {
-                done.push(region.key.get() as usize % PLACES);
+                done.push(region.key.get() as usize % MAX_REGIONS);
             }
         }
         drop(table);
@@ -296,7 +304,7 @@ impl Regions {
     }
 }
 
-/// The region that packets named last, as an engine keeps it: looking it up takes two locks.
+/// The region that packets named last. Rationale: a lookup takes two locks.
 #[derive(Default)]
 pub(crate) struct LastRegion(Option<Arc<Registered>>);
 
@@ -315,7 +323,7 @@ impl LastRegion {
         self.0.clone()
     }
 
-    /// Lets go of it.
+    /// Forgets the region.
     pub(crate) fn forget(&mut self) {
         self.0 = None;
     }
@@ -403,31 +411,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stores_hold_one_region_at_a_time_and_only_until_it_is_released() {
+    fn stores_lock_one_region_at_a_time_until_it_is_released() {
         let regions = Arc::new(Regions::new(1));
         let region = || Region::new(&regions, Box::new(vec![0u8; 4]), Access::Write).expect("room");
         let (likely, other) = (region(), region());
         let free = |region: &Region| region.registered.memory.try_write().is_ok();
-        let mut held = Held::new(Some(&likely.registered));
+        let mut held = LockedRegion::new(Some(&likely.registered));
         assert!(free(&likely), "nothing was stored");
         held.store(&likely.registered, 1, &[1, 2]);
         assert!(!free(&likely) && free(&other));
         held.store(&other.registered, 3, &[3]);
-        assert!(free(&likely) && free(&other), "whoever holds one does not wait for another");
+        assert!(free(&likely) && free(&other), "a lock is released before another is taken");
         held.store(&likely.registered, 2, &[4, 5, 6]);
         assert!(!free(&likely));
         held.release();
         assert!(free(&likely));
         held.store(&likely.registered, 0, &[7]);
         drop(held);
-        assert_eq!(likely.read(<[u8]>::to_vec), [7, 1, 4, 5], "what does not fit is cut off");
+        assert_eq!(
+            likely.read(<[u8]>::to_vec),
+            [7, 1, 4, 5],
+            "bytes beyond the end are not stored"
+        );
         assert_eq!(other.read(<[u8]>::to_vec), [0, 0, 0, 3]);
-        Held::default().store(&other.registered, 0, &[8]);
+        LockedRegion::default().store(&other.registered, 0, &[8]);
         assert!(other.read(|bytes| bytes[0] == 8) && free(&other));
     }
 
     #[test]
-    fn a_region_that_an_engine_keeps_is_refused_once_it_is_withdrawn_and_goes_when_it_is_let_go() {
+    fn a_withdrawn_region_is_refused_at_once_and_released_when_the_engine_forgets_it() {
         let regions = Arc::new(Regions::new(1));
         let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
         let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
@@ -442,7 +454,7 @@ mod tests {
         region.withdraw();
         assert_eq!(admit(&mut last, key, 10), Some(Err(RejectReason::NoRegion)));
         last.forget();
-        assert!(!regions.let_go(0, |_| false) && region.is_free());
+        assert!(!regions.release_withdrawn(0, |_| false) && region.is_free());
         assert_eq!(admit(&mut last, key, 10), None);
     }
 }

@@ -1,34 +1,34 @@
-//! When packets left, as kernel and NIC say it afterwards (t1 of Swift, Fig. 2).
+//! Departures of bursts, as kernel and NIC report them afterwards (t1 of Swift, Fig. 2).
 
 use std::collections::VecDeque;
 
 use apus_units::{FlowId, PacketNumber, Time};
 
-use super::Engine;
-use crate::stats::add;
+/// Maximum number of bursts whose report is awaited; older ones keep the t1 that the engine read. deviation: no source;
+/// ten times the bursts of a step.
+const MAX_AWAITED: usize = 1024;
 
-/// Sends that a timestamp may still come for; of older ones t1 stays as the engine saw it. deviation: no
-/// source; ten times the bursts of a step.
-const AWAITED: usize = 1024;
-
-/// A send and when the engine handed it to the kernel.
-struct Awaited {
-    at: Time,
-    packets: Vec<(FlowId, PacketNumber)>,
+/// A burst and when the engine handed it to the kernel.
+#[derive(Debug)]
+pub(super) struct SentBurst {
+    pub(super) at: Time,
+    pub(super) packets: Vec<(FlowId, PacketNumber)>,
 }
 
-/// Sends whose timestamps are awaited, in the order in which they were numbered.
+/// Bursts whose reports are awaited, in the order of their numbers.
 #[derive(Default)]
 pub(super) struct Departures {
-    awaited: VecDeque<Awaited>,
+    awaited: VecDeque<SentBurst>,
+    /// Number of the next burst.
     next: u32,
+    /// Memory for further bursts.
     spare: Vec<Vec<(FlowId, PacketNumber)>>,
 }
 
 impl Departures {
-    /// The kernel has taken a send of these packets, which asked for a timestamp.
+    /// Records that the kernel took a burst of these packets at `at` and numbered it.
     pub(super) fn on_sent(&mut self, at: Time, packets: &[(FlowId, PacketNumber)]) {
-        if self.awaited.len() == AWAITED
+        if self.awaited.len() == MAX_AWAITED
             && let Some(oldest) = self.awaited.pop_front()
         {
             self.spare.push(oldest.packets);
@@ -36,14 +36,13 @@ impl Departures {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(packets);
-        self.awaited.push_back(Awaited { at, packets: copy });
+        self.awaited.push_back(SentBurst { at, packets: copy });
         self.next = self.next.wrapping_add(1);
     }
 
-    /// The packets of send `number`, whose timestamp has come; older ones are given up, because
-    /// timestamps come in order.
-    fn take(&mut self, number: u32) -> Option<Awaited> {
-        // How far back it lies, on the circle of numbers.
+    /// Takes burst `number`, whose report has arrived. Reports arrive in order, so older bursts are given up.
+    pub(super) fn take(&mut self, number: u32) -> Option<SentBurst> {
+        // The number's distance to the next one, on the circle of numbers.
         let back = self.next.wrapping_sub(number);
         if back == 0 || back as usize > self.awaited.len() {
             return None;
@@ -53,38 +52,15 @@ impl Departures {
         self.awaited.pop_front()
     }
 
-    /// Counting has begun anew.
-    fn reset(&mut self) {
+    /// Takes back the memory of a burst.
+    pub(super) fn recycle(&mut self, sent: SentBurst) {
+        self.spare.push(sent.packets);
+    }
+
+    /// Forgets all bursts; the next has number 0.
+    pub(super) fn reset(&mut self) {
         self.spare.extend(self.awaited.drain(..).map(|sent| sent.packets));
         self.next = 0;
-    }
-}
-
-impl Engine {
-    /// Takes the timestamps that have come and corrects t1 by them.
-    pub(super) fn take_departures(&mut self, now: Time) {
-        while let Some(departures) = &mut self.departures {
-            let Ok(Some(departure)) = self.socket.departure() else { return };
-            let Some(sent) = departures.take(departure.number) else { continue };
-            // What left before it was sent is another's timestamp, or a clock that errs.
-            if let Some(at) = self.clock.sent(&departure, now).filter(|&at| at >= sent.at) {
-                add(&self.shared.stats.departures, 1);
-                for &(flow, seq) in &sent.packets {
-                    self.endpoint.on_sent(flow, seq, at);
-                }
-            }
-            departures.spare.push(sent.packets);
-        }
-    }
-
-    /// A send has failed, so that it is not known whether the kernel has counted it.
-    pub(super) fn renumber_departures(&mut self) {
-        let Some(departures) = &mut self.departures else { return };
-        departures.reset();
-        // If it cannot be asked for anew, nothing more will come, and t1 stays as the engine sees it.
-        if self.socket.timestamp(true).is_err() {
-            self.departures = None;
-        }
     }
 }
 
@@ -97,22 +73,27 @@ mod tests {
     }
 
     #[test]
-    fn each_timestamp_finds_its_packets_whatever_is_missing() {
+    fn a_report_finds_its_packets_if_other_reports_are_missing() {
         let mut departures = Departures { next: u32::MAX - 1, ..Departures::default() };
         for n in 0..5 {
-            departures.on_sent(Time::ZERO, &packet(n)); // numbered MAX - 1, MAX, 0, 1, 2
+            departures.on_sent(Time::ZERO, &packet(n)); // numbers MAX - 1, MAX, 0, 1, 2
         }
         let mut take = |number| departures.take(number).map(|sent| sent.packets);
         assert_eq!(take(u32::MAX).as_deref(), Some(&packet(1)[..]));
-        assert_eq!(take(u32::MAX - 1), None, "given up: a later one has come");
-        assert_eq!(take(u32::MAX), None, "a second timestamp of the same");
+        assert_eq!(take(u32::MAX - 1), None, "given up, since a later report has arrived");
+        assert_eq!(take(u32::MAX), None, "a second report of the same burst");
         assert_eq!(take(3), None, "not sent yet");
         assert_eq!(take(1).as_deref(), Some(&packet(3)[..]));
         assert_eq!(take(2).as_deref(), Some(&packet(4)[..]));
         assert_eq!(take(2), None);
-        for n in 0..3 * AWAITED as u64 {
+    }
+
+    #[test]
+    fn the_number_of_awaited_bursts_is_bounded() {
+        let mut departures = Departures::default();
+        for n in 0..3 * MAX_AWAITED as u64 {
             departures.on_sent(Time::ZERO, &packet(n));
         }
-        assert_eq!(departures.awaited.len(), AWAITED, "bounded");
+        assert_eq!(departures.awaited.len(), MAX_AWAITED);
     }
 }

@@ -1,404 +1,440 @@
-//! The engine: owns a socket, polls it, and drives sessions and transport.
+//! The engine: moves datagrams between a socket and the protocol, and runs its timers.
 //!
-//! One step takes submissions, receives, runs what is due and sends; [`Engine::step`] is the whole
-//! loop. What it calls lies in the files of this folder: `submit` (from applications), `poll` (of the
-//! socket) and `receive` (what came), `connect` (sessions that come and go) and `path` (their MTU), `unanswered`
-//! (attempts to connect that fail), `places` (connections by index), `siblings` (other engines of the host),
-//! `send` (to the sockets), `unsendable` (packets that cannot be built), `departures` (when packets left),
-//! `held_off` (whether timers may run), `shared` (what applications see of it), `failure` (its end by a panic).
+//! [`Engine::step`] is one round of the event loop. Who calls it, and how it sleeps between rounds, is the business of
+//! [`crate::driver`].
+//!
+//! An engine is made of components that own their state. None of them knows the engine:
+//!
+//! ```text
+//! Engine::step
+//!  +- Mailbox       commands of applications                       (crate::mailbox)
+//!  +- Receiver      polls of the socket                            receiver
+//!  +- Protocol      what one packet does, received or to send      protocol
+//!  |   +- Connections   sessions, handshakes, ends; path MTU; other engines of the host
+//!  |   |                                                           connections
+//!  |   +- OpTable       ops, deadlines, completions; the transport op_table, refusals
+//!  |   +- RegionAccess  regions of the host                        regions
+//!  |   +- Inbox         messages of one connection                 inbox
+//!  +- Transmitter   order of packets, bursts, departures           transmitter, outbox, departures
+//!  +- Descheduled-  timers of an engine that lost its core         descheduled
+//!     Detector
+//! Network           socket, clocks and routes, passed to all       network
+//! ```
 
-mod connect;
+mod connections;
 mod departures;
-mod failure;
-mod held_off;
-mod path;
-mod places;
-mod poll;
-mod receive;
-mod send;
-mod shared;
-mod siblings;
-mod submit;
-mod unanswered;
-mod unsendable;
+mod descheduled;
+mod inbox;
+mod network;
+mod op_table;
+mod outbox;
+mod protocol;
+mod receiver;
+mod refusals;
+mod regions;
+#[cfg(test)]
+mod tests;
+mod transmitter;
+#[cfg(test)]
+mod virtual_network;
 
-use std::collections::BTreeSet;
-use std::mem;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::sync::Arc;
 
-use apus_transport::{Endpoint, EndpointConfig};
-use apus_units::{FlowId, OpId, Span, Time};
-use slab::Slab;
+use apus_transport::EndpointConfig;
+use apus_units::Time;
 
 use crate::backlog::Backlog;
-use crate::capture::Capture;
-use crate::clock::Clock;
 use crate::config::{Config, Mode};
 use crate::containment::contain;
-use crate::driver::Driver;
-use crate::error::{Cause, StartError};
-use crate::ops::{Deadline, Pending};
-use crate::region::{LastRegion, Regions};
+use crate::error::{End, StartError};
+use crate::mailbox::{Command, Mailbox};
+use crate::pending::Pending;
+use crate::region::{LockedRegion, Regions};
 use crate::session::{Randomness, SessionId, Sessions};
 use crate::stats::add;
-use crate::sys::{ReceiveBuffers, Socket};
+use crate::sys::Socket;
 
-use connect::Connection;
-use departures::Departures;
-use held_off::HeldOff;
-use places::Places;
-use poll::Polled;
-use send::Outbox;
-pub(crate) use shared::{Command, EngineShared};
-pub(crate) use siblings::Siblings;
-use unsendable::Refusals;
+use connections::Connections;
+pub(crate) use connections::Siblings;
+use descheduled::DescheduledDetector;
+use network::{KernelNetwork, Network};
+use op_table::OpTable;
+use protocol::{Delivery, Protocol, Reply};
+use receiver::{Polled, Receiver};
+use regions::RegionAccess;
+use transmitter::Transmitter;
 
-/// Batches of datagrams received per step at most, so that timers and sends have their turn.
-/// deviation: no source; 16 datagrams take some 10 us, 16 full aggregates 250 us.
-const RECEIVE_BATCHES: usize = 4;
-/// Submissions taken per step at most. deviation: no source; they take some 50 us.
-const SUBMISSIONS: usize = 256;
-/// Steps without work per reading of the clock. A timer is late by that many empty polls at most.
-/// deviation: no source; at 8 the clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
+/// The transport that engines run.
+type Endpoint = apus_transport::Endpoint;
+
+/// Maximum number of ops taken from the mailbox per step. deviation: no source; they take about 50 us.
+const MAX_OPS_PER_STEP: usize = 256;
+/// Idle steps per reading of the clock. A timer is late by at most that many empty polls. deviation: no source; at 8 the
+/// clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
-/// An engine that never sleeps offers its core to other threads once it has had nothing to do for this
-/// long: where it has the core to itself that costs nothing, and where it has not, the scheduler would
-/// take the core away for milliseconds. deviation: no source; half the spin of the hybrid mode. On any machine it only
-/// decides when the core is offered, not what is sent.
-const OFFER_AFTER: Span = Span::from_us(50);
-/// How often regions that were withdrawn are looked at. deviation: no source; short for who waits for the
-/// memory, long for an engine.
-const HOUSEKEEPING: Span = Span::from_ms(10);
 
-/// An op under way.
-struct OpEntry {
-    pending: Pending,
-    flow: FlowId,
-    op: OpId,
-    /// What ended it, if this side did.
-    cause: Option<Cause>,
+/// What the engines of a host share.
+#[derive(Clone)]
+pub(crate) struct HostShared {
+    pub(crate) regions: Arc<Regions>,
+    pub(crate) backlog: Backlog,
 }
 
-/// Whose a flow is.
-#[derive(Clone, Copy)]
-struct Owner {
-    session: SessionId,
-    /// Its place among the flows of the connection.
-    place: usize,
-}
-
-/// One engine.
-pub(crate) struct Engine {
-    index: u32,
-    config: Config,
-    shared: Arc<EngineShared>,
-    siblings: Arc<Siblings>,
-    socket: Socket,
-    clock: Clock,
-    sessions: Sessions,
-    endpoint: Endpoint,
-    regions: Arc<Regions>,
-    last_region: LastRegion,
-    seen_withdrawals: u64,
-    next_housekeeping: Time,
-    /// By [`SessionId::index`].
-    connections: Places<Connection>,
-    /// Whose each flow is, by its number.
-    owners: Vec<Option<Owner>>,
-    ops: Slab<OpEntry>,
-    /// Of ops that are under way or wait; none outlives its op.
-    deadlines: BTreeSet<Deadline>,
-    buffers: Option<Box<ReceiveBuffers>>,
-    outbox: Outbox,
-    /// Steps without work since the clock was read.
+/// An engine.
+pub(crate) struct Engine<N = KernelNetwork> {
+    mailbox: Arc<Mailbox>,
+    network: N,
+    receiver: Receiver,
+    protocol: Protocol,
+    transmitter: Transmitter,
+    descheduled: DescheduledDetector,
+    /// Idle steps since the clock was read.
     idle_steps: u32,
-    held_off: HeldOff,
-    /// Datagrams since the last acknowledgement.
-    unanswered: u64,
-    /// Whether the socket had more than the last step took.
-    unread: bool,
-    /// Whether the sessions have counted something that is not yet seen.
+    /// Whether counters of the sessions have changed since they were published.
     unpublished: bool,
-    /// If the kernel is to say when packets left.
-    departures: Option<Departures>,
-    /// When probes of paths are due.
-    next_probe: Time,
-    capture: Option<Capture>,
-    backlog: Backlog,
-    /// Reads of peers that were refused and that the peers may not know of.
-    refusals: Refusals,
-    /// When the next dropped handshake may be noted.
-    next_note: Time,
-    spin: Duration,
-    /// In inline mode, the engine itself as connections know it.
-    inline: Option<Weak<Mutex<Self>>>,
+    /// Whether several engines share the port.
+    shares_port: bool,
+    /// Whether the calls of applications drive the engine, which has no thread then.
+    inline: bool,
 }
 
 impl Engine {
-    pub(crate) fn new(
+    /// Opens an engine at `address`.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the system lacks what the settings ask for.
+    pub(crate) fn open(
         config: &Config,
-        index: u32,
         address: SocketAddr,
-        siblings: Arc<Siblings>,
-        regions: Arc<Regions>,
-        backlog: Backlog,
+        siblings: Siblings,
+        host: HostShared,
     ) -> Result<Self, StartError> {
-        let socket = Socket::open(address, config.socket_buffer, config.engines > 1)
-            .map_err(|error| StartError::Bind(address, error))?;
-        // Without them the clock is read after the poll, which hides the engine's own delay.
-        socket
-            .timestamp(config.departure_timestamps)
-            .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
-        let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
-        let clock = Clock::new(config.nic_clock.as_deref())
-            .map_err(|e| StartError::System("read the NIC's clock", e))?;
-        let sessions = Sessions::new(config.session, config.keys.clone(), Randomness::System)
+        let network = KernelNetwork::open(config, address)?;
+        let status = Arc::clone(network.status());
+        let mailbox = Mailbox::new(config.submission_ring as usize, status)
+            .map_err(|e| StartError::System("make an eventfd", e))?;
+        Self::new(config, network, Arc::new(mailbox), siblings, host, Randomness::System)
+    }
+
+    /// Ends the engine. Returns its socket if other engines share the port: while it is open, the kernel divides peers
+    /// among the engines as before, so that an engine that fails ends no connection of another.
+    pub(crate) fn end(self) -> Option<Socket> {
+        self.shares_port.then(|| self.network.into_socket())
+    }
+}
+
+impl<N: Network> Engine<N> {
+    fn new(
+        config: &Config,
+        network: N,
+        mailbox: Arc<Mailbox>,
+        siblings: Siblings,
+        host: HostShared,
+        randomness: impl Into<Randomness>,
+    ) -> Result<Self, StartError> {
+        let sessions = Sessions::new(config.session, config.keys.clone(), randomness)
             .map_err(|what| StartError::Setting(what.to_owned()))?;
         let endpoint = Endpoint::new(EndpointConfig {
             max_payload: 1024,
             max_ops: config.max_ops,
             ..EndpointConfig::default()
         });
-        let shared = EngineShared::new(config.submission_ring as usize, local)
-            .map_err(|e| StartError::System("make an eventfd", e))?;
+        let status = Arc::clone(&mailbox.status);
+        let shared_config = Arc::new(config.clone());
+        let regions = RegionAccess::new(siblings.engine(), host.regions);
+        let connections =
+            Connections::new(sessions, shared_config, Arc::clone(&mailbox), siblings, host.backlog);
+        let ops = OpTable::new(endpoint, Arc::clone(&status), config.session.retry);
         Ok(Self {
-            index,
-            config: config.clone(),
-            shared: Arc::new(shared),
-            siblings,
-            socket,
-            clock,
-            sessions,
-            endpoint,
-            regions,
-            last_region: LastRegion::default(),
-            seen_withdrawals: 0,
-            next_housekeeping: Time::MAX,
-            connections: Places::new(),
-            owners: Vec::new(),
-            ops: Slab::new(),
-            deadlines: BTreeSet::new(),
-            buffers: Some(Box::new(ReceiveBuffers::new())),
-            outbox: Outbox::new(),
+            mailbox,
+            network,
+            receiver: Receiver::new(),
+            protocol: Protocol { connections, ops, regions, status, dscp: config.dscp },
+            transmitter: Transmitter::new(config.departure_timestamps),
+            descheduled: DescheduledDetector::new(),
             idle_steps: 0,
-            held_off: HeldOff::new(),
-            unanswered: 0,
-            unread: false,
             unpublished: false,
-            next_probe: Time::MAX,
-            departures: config.departure_timestamps.then(Departures::default),
-            capture: config.capture.clone(),
-            backlog,
-            refusals: Refusals::new(),
-            next_note: Time::ZERO,
-            spin: Duration::ZERO,
-            inline: None,
+            shares_port: config.engines > 1,
+            inline: config.mode == Mode::Inline,
         })
     }
 
-    pub(crate) fn local_addr(&self) -> SocketAddr {
-        self.shared.address
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
     }
 
-    pub(crate) fn shared(&self) -> Arc<EngineShared> {
-        Arc::clone(&self.shared)
+    pub(crate) fn now(&self) -> Time {
+        self.network.now()
     }
 
-    /// How long those who wait for it spin.
-    pub(crate) fn set_spin(&mut self, spin: Duration) {
-        self.spin = spin;
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.mailbox.status.is_stopped()
     }
 
-    /// In inline mode, how connections reach it.
-    pub(crate) fn set_driver(&mut self, this: Option<Weak<Mutex<Self>>>) {
-        self.inline = this;
-    }
-
-    /// How the connections that it makes wait; `None` if it is being taken down.
-    fn driver(&self) -> Option<Driver> {
-        match &self.inline {
-            None => Some(Driver::Threads { spin: self.spin }),
-            Some(this) => this.upgrade().map(Driver::Inline),
-        }
-    }
-
-    /// Runs until it is stopped, or panics.
-    pub(crate) fn run(&mut self) {
-        if contain(|| self.work()).is_none() {
-            self.fail();
-        }
-    }
-
-    /// Ends the engine. Returns its socket if other engines share the port: while it is open, the kernel divides peers
-    /// among the engines as before, so that an engine that fails ends no connection of another.
-    pub(crate) fn end(self) -> Option<Socket> {
-        (self.config.engines > 1).then_some(self.socket)
-    }
-
-    fn work(&mut self) {
-        let mut idle_since = self.clock.now();
-        while !self.shared.is_stopped() {
-            if self.next_step() {
-                idle_since = self.clock.now();
-                continue;
-            }
-            let patience = match self.config.mode {
-                Mode::Spinning | Mode::Inline => OFFER_AFTER,
-                Mode::Hybrid { spin } => Span::from_ns(spin.as_nanos() as u64),
-                Mode::Blocking => Span::ZERO,
-            };
-            if self.clock.now().since(idle_since) < patience {
-                continue;
-            }
-            if matches!(self.config.mode, Mode::Spinning | Mode::Inline) {
-                std::thread::yield_now();
-                continue;
-            }
-            // Nothing that is due may be slept over.
-            if !self.do_step(true) {
-                self.sleep(self.clock.now());
-            }
-            idle_since = self.clock.now();
-        }
-        self.end_all();
-    }
-
-    /// Does what there is to do now; returns whether there was anything. A panic ends the engine, not the
-    /// caller, who may have nothing to do with it.
-    pub(crate) fn step(&mut self) -> bool {
-        if self.shared.has_failed() {
-            self.shared.drain();
+    /// As [`Engine::try_step`]. A panic ends the engine, not the caller, who may have nothing to do with it.
+    #[inline]
+    pub(crate) fn step(&mut self, timed: bool) -> bool {
+        if self.mailbox.status.has_failed() {
+            self.mailbox.drain();
             return false;
         }
-        contain(|| self.next_step()).unwrap_or_else(|| {
+        contain(|| self.try_step(timed)).unwrap_or_else(|| {
             self.fail();
             false
         })
     }
 
-    /// One step, with a look at the clock now and then.
-    fn next_step(&mut self) -> bool {
-        self.idle_steps += 1;
-        self.do_step(self.idle_steps >= STEPS_PER_CLOCK_READ)
-    }
-
-    /// One step, with what the clock makes due if `timed`, or if there is anything else.
-    fn do_step(&mut self, timed: bool) -> bool {
-        if self.shared.is_stopped() {
-            self.end_all();
+    /// One round of the event loop: does what there is to do now, and returns whether there was anything. `timed` has the
+    /// clock read and due timers run even if there is nothing else to do; without it, that happens every few steps.
+    ///
+    /// # Panics
+    /// If application code panics. Call [`Engine::fail`] then.
+    pub(crate) fn try_step(&mut self, timed: bool) -> bool {
+        if self.is_stopped() {
+            self.stop();
             return false;
         }
-        let submitted = self.take_submissions();
-        if let Some(now) = submitted {
-            // What was submitted does not wait for a look at the socket.
-            self.send_at(now);
+        self.idle_steps += 1;
+        let timed = timed || self.idle_steps >= STEPS_PER_CLOCK_READ;
+        let commanded = self.take_commands();
+        if let Some(now) = commanded {
+            self.send(now); // before the poll, which takes time
         }
-        let mut busy = submitted.is_some();
         let polled = self.poll_socket();
-        busy |= polled != Polled::Empty;
+        let mut busy = commanded.is_some() || polled != Polled::Empty;
         if polled == Polled::Single {
-            // Its answer and the end of its op go before timers. If it only ended an op, the application that
-            // waits for it goes first.
-            let ended = self.complete();
-            let answered = self.send();
-            if ended && !answered && !timed {
+            // Completions and answers go before timers. If there is no answer, the waiting application goes first too.
+            let completed = self.complete();
+            let answered = self.has_work() && self.send(self.network.now());
+            if completed && !answered && !timed {
                 return true;
             }
         }
-        if !(timed || busy || self.endpoint.has_transmit()) && self.outbox.is_empty() {
+        if !(timed || busy || self.has_work()) {
             return false;
         }
         self.idle_steps = 0;
-        let now = self.clock.now();
-        if !self.held_off.must_read(now, self.unread) {
-            self.run_due(now);
+        let now = self.network.now();
+        if !self.descheduled.must_read(now, self.receiver.is_unread()) {
+            self.handle_timers(now);
         }
-        self.take_session_events(now);
-        if mem::take(&mut self.unpublished) {
-            self.shared.stats.sessions.publish(self.sessions.counters());
-        }
-        busy |= self.send();
+        self.protocol.handle_session_events(now, &self.network);
+        self.publish();
+        busy |= self.has_work() && self.send(self.network.now());
         busy |= self.complete();
         busy
     }
 
-    /// Timers of transport and sessions, deadlines, clocks, withdrawn regions.
-    fn run_due(&mut self, now: Time) {
-        self.endpoint.handle_timeout(now);
-        if self.sessions.next_timeout().is_some_and(|at| at <= now) {
-            self.sessions.handle_timeout(now);
-            self.shared.stats.sessions.publish(self.sessions.counters());
+    fn has_work(&self) -> bool {
+        self.transmitter.has_work(&self.protocol)
+    }
+
+    #[inline]
+    fn send(&mut self, now: Time) -> bool {
+        self.transmitter.send(now, &mut self.protocol, &self.network)
+    }
+
+    /// Receives datagrams and hands them to the protocol.
+    #[inline]
+    fn poll_socket(&mut self) -> Polled {
+        let Self { receiver, protocol, transmitter, network, .. } = self;
+        // Reports of departures go first, so that acknowledgements find t1 corrected.
+        transmitter.take_departures(protocol, network);
+        let status = Arc::clone(&protocol.status);
+        let polled = receiver.poll(network, &status.stats, |meta, bytes| {
+            // Datagrams of one aggregate mostly belong to one op.
+            let likely = if meta.segment < bytes.len() { protocol.regions.last() } else { None };
+            let mut locked = LockedRegion::new(likely.as_deref());
+            let mut datagrams = 0;
+            for datagram in bytes.chunks_mut(meta.segment.max(1)) {
+                datagrams += 1;
+                let now = network.now(); // t3, t6
+                let delivery = Delivery { meta, locked: &mut locked };
+                match protocol.handle_datagram(now, delivery, datagram, network) {
+                    None => {}
+                    Some(Reply::ProbeAnswer { session, length }) => {
+                        transmitter.put_probe_answer(now, session, length, protocol);
+                    }
+                }
+            }
+            drop(locked);
+            transmitter.on_received(datagrams, protocol, network);
+        });
+        self.descheduled.on_read(self.receiver.received());
+        self.unpublished |= polled != Polled::Empty;
+        polled
+    }
+
+    /// Takes commands of applications; returns the time if there were any.
+    #[inline]
+    fn take_commands(&mut self) -> Option<Time> {
+        if !self.mailbox.has_commands() {
+            return None;
         }
-        self.clock.compare(now);
-        self.end_late_ops(now);
-        self.probe_paths(now);
-        self.repeat_refusals(now);
-        let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
-        if withdrawals != self.seen_withdrawals || now >= self.next_housekeeping {
-            self.seen_withdrawals = withdrawals;
-            self.last_region.forget();
-            self.refuse_revoked(now);
-            let held = self.regions.let_go(self.index, |key| self.endpoint.answers_from(key));
-            self.next_housekeeping = if held { now + HOUSEKEEPING } else { Time::MAX };
+        let waiting = self.mailbox.waiting();
+        let now = self.network.now();
+        // A connection closes after the ops that were submitted before.
+        let ops =
+            if waiting.control == 0 { waiting.ops.min(MAX_OPS_PER_STEP) } else { waiting.ops };
+        for _ in 0..ops {
+            let Some(command) = self.mailbox.take_op() else { break };
+            self.on_command(now, command);
+        }
+        for _ in 0..waiting.control {
+            let Some(command) = self.mailbox.take_control() else { break };
+            self.on_command(now, command);
+        }
+        // A single op takes negligible time.
+        Some(if ops > 1 || waiting.control > 0 { self.network.now() } else { now })
+    }
+
+    #[inline]
+    fn on_command(&mut self, now: Time, command: Command) {
+        let Protocol { connections, ops, .. } = &mut self.protocol;
+        match command {
+            Command::Op(pending) => self.on_op(now, pending),
+            Command::Cancel { session, ticket } => {
+                ops.cancel(now, session, connections.flows(session), ticket);
+            }
+            Command::Connect(request) => connections.connect(now, request, ops, &self.network),
+            Command::Keys(keys) => connections.set_keys(now, keys, ops, &self.network),
+            Command::ServedBy { peer, engine } => connections.hand_over(now, peer, engine, ops),
+            Command::Close { session, closed } => {
+                connections.begin_close(session, closed, ops);
+                self.close_if_idle(now, session);
+            }
+            Command::Inspect { session, flow, reply } => {
+                let flow = connections.flows(session).get(flow);
+                let state = flow
+                    .and_then(|&flow| ops.endpoint.snapshot(flow).zip(ops.endpoint.counters(flow)));
+                if let Some(state) = state {
+                    // The wait may have been given up.
+                    let _ = reply.send(state);
+                }
+            }
         }
     }
 
-    /// When something is due without anything else happening.
-    fn next_due(&mut self, now: Time) -> Time {
-        let transport = self.endpoint.next_timeout().unwrap_or(Time::MAX);
-        let sessions = self.sessions.next_timeout().unwrap_or(Time::MAX);
-        let deadline = self.deadlines.first().map_or(Time::MAX, |d| d.at);
-        // Clocks are compared as long as somebody may send; an idle engine is left asleep.
-        let clocks = if self.connections.is_empty() { Time::MAX } else { self.clock.compare(now) };
-        transport
-            .min(sessions)
-            .min(deadline)
-            .min(clocks)
-            .min(self.next_housekeeping)
-            .min(self.next_probe)
-            .min(self.refusals.next)
-    }
-
-    /// Sleeps until a datagram, a submission, or the next timer.
-    fn sleep(&mut self, now: Time) {
-        let due = self.next_due(now);
-        if due <= now || self.endpoint.has_transmit() {
-            return;
+    #[inline]
+    fn on_op(&mut self, now: Time, pending: Pending) {
+        let Protocol { connections, ops, .. } = &mut self.protocol;
+        let session = pending.connection.session;
+        // Dropping the op of a connection that has ended reports its end.
+        if let Some(&flow) = connections.flows(session).get(pending.flow) {
+            ops.submit(now, flow, pending);
+            connections.watch_path(now);
         }
-        let timeout = (due != Time::MAX).then(|| due.since(now));
-        add(&self.shared.stats.sleeps, 1);
-        self.shared.sleep(&self.socket, timeout, !self.outbox.is_empty());
-        self.held_off.on_slept(due, self.clock.now());
     }
 
-    /// Tells the application how ops ended.
+    /// Runs the timers that are due: of transport and sessions, deadlines, probes, clocks, withdrawn regions.
+    fn handle_timers(&mut self, now: Time) {
+        let Protocol { connections, ops, .. } = &mut self.protocol;
+        ops.endpoint.handle_timeout(now);
+        if connections.sessions.next_timeout().is_some_and(|at| at <= now) {
+            connections.sessions.handle_timeout(now);
+            self.unpublished = true;
+        }
+        self.network.compare_clocks(now);
+        ops.handle_deadlines(now);
+        for probe in connections.due_probes(now, ops, &self.network) {
+            self.transmitter.put_probe(now, probe, &mut self.protocol);
+        }
+        let Protocol { ops, regions, .. } = &mut self.protocol;
+        ops.repeat_refusals(now);
+        regions.handle_withdrawals(now, ops);
+    }
+
+    /// Reports the ends of ops; returns whether any has ended. Connections that waited for their last op close.
+    #[inline]
     fn complete(&mut self) -> bool {
-        let mut any = false;
-        while let Some(completion) = self.endpoint.poll_completion() {
-            any = true;
-            self.on_completion(&completion);
+        let any = self.protocol.ops.complete();
+        while let Some(session) = self.protocol.ops.poll_idle() {
+            self.close_if_idle(self.network.now(), session);
         }
         any
     }
 
+    #[cold]
+    fn close_if_idle(&mut self, now: Time, session: SessionId) {
+        if !self.protocol.connections.can_close(session, &self.protocol.ops) {
+            return;
+        }
+        // Acknowledgements that the peer is owed go first.
+        self.send(now);
+        self.protocol.connections.sessions.close(now, session);
+        // The peer is told now, since no thread may drive the engine afterwards.
+        self.send(now);
+        self.protocol.connections.remove(now, session, End::ClosedHere, &mut self.protocol.ops);
+    }
+
+    fn publish(&mut self) {
+        if std::mem::take(&mut self.unpublished) {
+            let counters = self.protocol.connections.sessions.counters();
+            self.mailbox.status.stats.sessions.publish(counters);
+        }
+    }
+
+    /// Returns when a timer is due without any other event; [`Time::MAX`] for never.
+    fn next_timeout(&mut self, now: Time) -> Time {
+        let Protocol { connections, ops, regions, .. } = &self.protocol;
+        let timeout =
+            ops.next_timeout().min(connections.next_timeout()).min(regions.next_timeout());
+        // Clocks are compared while peers may send; an idle engine is not woken for that.
+        if connections.is_empty() { timeout } else { timeout.min(self.network.compare_clocks(now)) }
+    }
+
     /// Stops: every connection ends, and with it every op.
-    fn end_all(&mut self) {
-        let now = self.clock.now();
-        let sessions: Vec<SessionId> = self.connections.values().map(|c| c.session).collect();
-        for session in sessions {
-            self.end_connection(now, session, crate::error::End::Stopped);
-            self.sessions.close(now, session);
-        }
-        // Peers are told, as far as the socket takes it.
-        self.send();
+    pub(crate) fn stop(&mut self) {
+        let now = self.network.now();
+        self.protocol.connections.stop(now, &mut self.protocol.ops);
+        // Peers are told as far as the socket has room.
+        self.send(now);
         self.complete();
-        self.leave_regions();
-        if self.inline.is_some() {
-            self.backlog.close();
+        self.leave();
+    }
+
+    /// Ends every connection and op after a panic. The state of the transport may be inconsistent, so it is not used: all
+    /// ops end as unknown, all connections as [`End::EngineFailed`], and all waits end.
+    #[cold]
+    pub(crate) fn fail(&mut self) {
+        // Ops that are dropped from now on end as unknown too.
+        self.mailbox.status.set_failed();
+        self.mailbox.stop();
+        self.protocol.connections.set_failed();
+        contain(|| {
+            let now = self.network.now();
+            self.protocol.connections.close_sessions(now);
+            self.transmitter.send_session_packets(now, &mut self.protocol, &self.network);
+        });
+        self.protocol.ops.fail();
+        self.protocol.connections.fail();
+        contain(|| self.leave());
+    }
+
+    /// Uses nothing of the host from now on.
+    fn leave(&mut self) {
+        self.protocol.regions.leave();
+        if self.inline {
+            // An engine without a thread is not dropped now, so its end of the channel would stay open.
+            self.protocol.connections.close_backlog();
         }
-        self.shared.drain();
+        self.mailbox.drain();
+    }
+}
+
+impl<N: Network + AsFd> Engine<N> {
+    /// Sleeps until a datagram, a command, or the next timer, unless there is something to do at once.
+    pub(crate) fn sleep(&mut self) {
+        let now = self.network.now();
+        let due = self.next_timeout(now);
+        if due <= now || self.protocol.ops.endpoint.has_transmit() {
+            return;
+        }
+        let timeout = (due != Time::MAX).then(|| due.since(now));
+        add(&self.mailbox.status.stats.sleeps, 1);
+        self.mailbox.sleep(&self.network, timeout, self.transmitter.is_blocked());
+        self.descheduled.on_slept(due, self.network.now());
     }
 }

@@ -1,25 +1,24 @@
-//! Whether anything listens at an address that does not answer. The kernel hears of it by ICMP and tells
-//! connected sockets only, so it is asked by a socket of its own: what anybody on the way can forge must not
-//! reach the socket of the engine.
+//! Probes of an address that does not answer. The kernel reports ICMP errors only to connected sockets, so a probe has a
+//! socket of its own: errors that anyone on the path can forge must not reach the engine's socket.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-/// What the network said of an address.
+/// The network's report on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreachable {
-    /// The host is there and has no such port open.
+    /// The host exists, and the port is closed.
     Port,
-    /// No route leads there, or the host does not answer the last router.
+    /// There is no route, or the host does not answer the last router.
     Host,
 }
 
-/// A datagram of one byte, which no Apus host answers, and what the network says of it.
+/// A probe: a datagram of one byte, which no Apus host answers, and the socket that receives the network's report.
 #[derive(Debug)]
 pub(crate) struct Reach(io::Result<UdpSocket>);
 
 impl Reach {
-    /// Sends it to `peer`, from a port of its own at `local`'s address.
+    /// Sends a probe to `peer` from a new port at `local`'s address.
     pub(crate) fn probe(local: SocketAddr, peer: SocketAddr) -> Self {
         let send = || {
             let socket = UdpSocket::bind(SocketAddr::new(local.ip(), 0))?;
@@ -31,7 +30,13 @@ impl Reach {
         Self(send())
     }
 
-    /// What the network has said of it, if anything; asked once.
+    /// Returns a probe with this result.
+    #[cfg(test)]
+    pub(crate) fn failed(error: i32) -> Self {
+        Self(Err(io::Error::from_raw_os_error(error)))
+    }
+
+    /// Returns the network's report, if there is one.
     pub(crate) fn verdict(self) -> Option<Unreachable> {
         let error = match self.0 {
             Ok(socket) => socket.take_error().ok().flatten()?,
@@ -52,18 +57,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_port_is_told_from_a_silent_one() {
+    fn a_closed_port_is_reported_and_a_silent_one_is_not() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let silent = UdpSocket::bind(any).expect("a socket");
         let closed = UdpSocket::bind(any).and_then(|socket| socket.local_addr()).expect("a port");
-        // ICMP may take its time, and the port may be taken by others meanwhile.
+        // The report may be late, and another process may take the port meanwhile.
         let from = Instant::now();
         while Reach::probe(any, closed).verdict() != Some(Unreachable::Port) {
-            assert!(from.elapsed() < Duration::from_secs(60), "the kernel says nothing");
+            assert!(from.elapsed() < Duration::from_secs(60), "no report within a minute");
         }
         let asked = Reach::probe(any, silent.local_addr().expect("bound"));
         assert_eq!(asked.verdict(), None);
-        let refused = |code| Reach(Err(io::Error::from_raw_os_error(code))).verdict();
+        let refused = |code| Reach::failed(code).verdict();
         assert_eq!(refused(libc::ENETUNREACH), Some(Unreachable::Host));
         assert_eq!(refused(libc::EACCES), None);
     }

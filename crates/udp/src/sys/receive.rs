@@ -51,8 +51,8 @@ pub(crate) struct ReceiveBuffers {
     controls: [Control; BATCH],
     names: [libc::sockaddr_storage; BATCH],
     metas: Vec<Meta>,
-    /// How many the next call asks for: one while they come one by one, so that looking in vain, and
-    /// taking the only one, is quick; more while there are more.
+    /// Number of datagrams that the next call requests: one while they arrive one by one, so that an empty poll and a
+    /// poll of one datagram are quick; more while there are more.
     batch: usize,
 }
 
@@ -68,20 +68,25 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Number of datagrams or aggregates that the last call of [`Socket::receive`] brought.
+    /// Returns the number of datagrams or aggregates of the last call of [`Socket::receive`].
     pub(crate) fn len(&self) -> usize {
         self.metas.len()
     }
 
-    /// Whether the first of these is an aggregate of several datagrams.
-    pub(crate) fn is_aggregate(&self) -> bool {
-        self.metas.first().is_some_and(|meta| meta.segment < meta.length)
-    }
-
-    /// What the last call of [`Socket::receive`] brought.
+    /// Returns the datagrams or aggregates of the last call of [`Socket::receive`].
     pub(crate) fn received(&mut self) -> impl Iterator<Item = (&Meta, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);
         self.metas.iter().zip(buffers).map(|(meta, buffer)| (meta, &mut buffer[..meta.length]))
+    }
+
+    /// Replaces the content by these datagrams or aggregates.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self, datagrams: &[(Meta, Vec<u8>)]) {
+        self.metas.clear();
+        for ((meta, bytes), space) in datagrams.iter().zip(self.bytes.chunks_mut(BUFFER_BYTES)) {
+            space[..bytes.len()].copy_from_slice(bytes);
+            self.metas.push(Meta { length: bytes.len(), ..*meta });
+        }
     }
 }
 
@@ -107,7 +112,7 @@ impl Socket {
         }
         // SAFETY: the first `batch` headers point to a name, a part and controls of the lengths given,
         // which live until the call returns and which nothing else uses. It is called without the C
-        // library, whose wrapper is a point of cancellation and costs more than the looking.
+        // library, whose wrapper is a point of cancellation and costs more than an empty poll.
         let received = unsafe {
             libc::syscall(
                 libc::SYS_recvmmsg,

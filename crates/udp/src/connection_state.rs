@@ -1,0 +1,157 @@
+//! The state of a connection that its engine and the application share.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use apus_transport::{MAX_OP_BYTES, Op, OpKind, SubmitError as Refused};
+use bytes::Bytes;
+
+use crate::error::{End, SubmitError};
+use crate::session::SessionId;
+use crate::status::EngineStatus;
+
+/// A message from the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message {
+    /// The flow that carried it, as an index within the connection.
+    pub flow: usize,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// Limits of a connection, agreed in its handshake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionLimits {
+    /// Maximum number of outstanding ops per flow that both sides accept.
+    pub(crate) max_ops: u32,
+    /// Maximum length in bytes of a message that the peer accepts.
+    pub(crate) max_message: u64,
+}
+
+/// Maximum size of the received messages that the application has not taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    pub(crate) bytes: u64,
+    pub(crate) messages: u32,
+}
+
+/// The shared state of a connection.
+pub(crate) struct ConnectionState {
+    pub(crate) session: SessionId,
+    pub(crate) peer: SocketAddr,
+    pub(crate) engine: Arc<EngineStatus>,
+    pub(crate) limits: ConnectionLimits,
+    /// Outstanding ops per flow.
+    outstanding: Box<[AtomicU32]>,
+    ended: OnceLock<End>,
+    /// Size of the messages that have arrived in part or in full and that the application has not taken.
+    queued_bytes: AtomicU64,
+    queued_messages: AtomicU32,
+    next_ticket: AtomicU64,
+}
+
+impl ConnectionState {
+    /// Returns the state of a new connection with this number of flows.
+    pub(crate) fn new(
+        session: SessionId,
+        peer: SocketAddr,
+        engine: Arc<EngineStatus>,
+        limits: ConnectionLimits,
+        flows: usize,
+    ) -> Self {
+        Self {
+            session,
+            peer,
+            engine,
+            limits,
+            outstanding: (0..flows).map(|_| AtomicU32::new(0)).collect(),
+            ended: OnceLock::new(),
+            queued_bytes: AtomicU64::new(0),
+            queued_messages: AtomicU32::new(0),
+            next_ticket: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the number of flows.
+    pub(crate) fn flows(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// Returns a number that no other op of the connection has.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Records how the connection ended. Only the first call has an effect.
+    pub(crate) fn set_ended(&self, end: End) {
+        let _ = self.ended.set(end);
+    }
+
+    /// Returns how the connection ended, if it has.
+    pub(crate) fn ended(&self) -> Option<End> {
+        self.ended.get().copied()
+    }
+
+    /// Returns how the connection ended; if that is not recorded, its engine has ended.
+    pub(crate) fn end(&self) -> End {
+        let engine = if self.engine.has_failed() { End::EngineFailed } else { End::Stopped };
+        self.ended().unwrap_or(engine)
+    }
+
+    /// Checks that a packet can express an op and that both sides accept it.
+    pub(crate) fn check(&self, kind: OpKind, length: u64) -> Result<(), SubmitError> {
+        let op = Op { kind, length, user: 0 };
+        let max_message = self.limits.max_message;
+        match op.check() {
+            Err(Refused::AddressOverflow) => {
+                let (OpKind::Write { address, .. } | OpKind::Read { address, .. }) = kind else {
+                    return Ok(());
+                };
+                Err(SubmitError::AddressOverflow { address, length })
+            }
+            Err(_) => Err(SubmitError::TooLong { limit: MAX_OP_BYTES }),
+            Ok(()) if kind == OpKind::Message && length > max_message => {
+                Err(SubmitError::TooLong { limit: max_message.min(MAX_OP_BYTES) })
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Counts another outstanding op of a flow.
+    ///
+    /// # Errors
+    /// If the flow has as many as its limit allows.
+    pub(crate) fn begin_op(&self, flow: usize) -> Result<(), SubmitError> {
+        if self.outstanding[flow].fetch_add(1, Ordering::AcqRel) >= self.limits.max_ops {
+            self.end_op(flow);
+            return Err(SubmitError::Full);
+        }
+        Ok(())
+    }
+
+    /// Counts the end of an outstanding op.
+    pub(crate) fn end_op(&self, flow: usize) {
+        self.outstanding[flow].fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Reserves room for a message until the application takes it. Returns `false` if there is no room.
+    pub(crate) fn reserve_message(&self, bytes: u64, limits: QueueLimits) -> bool {
+        let messages = self.queued_messages.load(Ordering::Acquire);
+        let queued = self.queued_bytes.load(Ordering::Acquire);
+        // Only the engine adds, so room that is free now stays free.
+        if messages >= limits.messages || queued + bytes > limits.bytes {
+            return false;
+        }
+        self.queued_messages.fetch_add(1, Ordering::AcqRel);
+        self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        true
+    }
+
+    /// Releases the room of a message.
+    pub(crate) fn release_message(&self, bytes: u64) {
+        self.queued_messages.fetch_sub(1, Ordering::AcqRel);
+        self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}

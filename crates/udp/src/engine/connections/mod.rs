@@ -1,0 +1,432 @@
+//! The connections of an engine: sessions with their flows, as they open and end.
+//!
+//! `open` has the handshakes, `path` the search for the MTU of a connection's path, `reach` what is known of peers that
+//! do not answer, `siblings` the other engines of the host, and `table` a table by small numbers.
+
+mod open;
+mod path;
+mod reach;
+mod siblings;
+mod table;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use apus_units::{FlowId, Time};
+
+use super::Endpoint;
+use super::inbox::Inbox;
+use super::network::Network;
+use super::op_table::OpTable;
+use crate::backlog::{Backlog, BacklogSlot};
+use crate::config::Config;
+use crate::connection_state::ConnectionState;
+use crate::error::{ConnectError, DroppedHandshake, End, HandshakeFault};
+use crate::mailbox::{ConnectRequest, Mailbox};
+use crate::session::{Dropped, Event, KeyRing, Peer, SessionId, Sessions};
+
+use path::PathSearch;
+pub(super) use path::Probe;
+use reach::{NOTE_INTERVAL, ReachProbes};
+use siblings::Question;
+pub(crate) use siblings::Siblings;
+use table::Table;
+
+/// A connection, from the first packet of its handshake to its end.
+struct Connection {
+    session: SessionId,
+    peer: Peer,
+    /// Whether the kernel can segment bursts to this peer.
+    segmentation: bool,
+    /// The maximum length of an IP packet that algorithms were told, in bytes.
+    mtu: u32,
+    flows: Vec<FlowId>,
+    /// The traffic class of each flow.
+    classes: Vec<u8>,
+    /// Its progress.
+    stage: Stage,
+    /// Its messages, while it is connected.
+    inbox: Option<Inbox>,
+    /// Set when it is to close after its last op: the waits for that.
+    closing: Option<Vec<oneshot::Sender<()>>>,
+}
+
+/// The progress of a connection.
+enum Stage {
+    /// This side opens it.
+    Opening { question: Question, probes: ReachProbes },
+    /// The peer opens it.
+    Incoming { slot: BacklogSlot },
+    /// It is connected.
+    Connected { state: Arc<ConnectionState>, path: PathSearch },
+    /// It has failed to open; nobody waits for it.
+    Ended,
+}
+
+impl Connection {
+    fn state(&self) -> Option<&Arc<ConnectionState>> {
+        match &self.stage {
+            Stage::Connected { state, .. } => Some(state),
+            _ => None,
+        }
+    }
+
+    fn path(&mut self) -> Option<&mut PathSearch> {
+        match &mut self.stage {
+            Stage::Connected { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// The connection of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) session: SessionId,
+    /// The flow's index within the connection.
+    pub(super) index: usize,
+}
+
+/// How packets of a flow are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) session: SessionId,
+    pub(super) to: Peer,
+    /// The flow's traffic class.
+    pub(super) class: u8,
+    /// Whether the kernel can segment bursts to this peer.
+    pub(super) segmentation: bool,
+}
+
+/// All connections of an engine.
+pub(super) struct Connections {
+    pub(super) sessions: Sessions,
+    config: Arc<Config>,
+    mailbox: Arc<Mailbox>,
+    siblings: Siblings,
+    backlog: Backlog,
+    /// By [`SessionId::index`].
+    table: Table<Connection>,
+    /// By flow number.
+    owners: Vec<Option<Owner>>,
+    /// When a probe of a path or of an address is due.
+    next_probe: Time,
+    /// When the next dropped handshake may be noted.
+    next_note: Time,
+}
+
+impl Connections {
+    pub(super) fn new(
+        sessions: Sessions,
+        config: Arc<Config>,
+        mailbox: Arc<Mailbox>,
+        siblings: Siblings,
+        backlog: Backlog,
+    ) -> Self {
+        Self {
+            sessions,
+            config,
+            mailbox,
+            siblings,
+            backlog,
+            table: Table::new(),
+            owners: Vec::new(),
+            next_probe: Time::MAX,
+            next_note: Time::ZERO,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    fn get(&self, session: SessionId) -> Option<&Connection> {
+        self.table.get(session.index()).filter(|connection| connection.session == session)
+    }
+
+    fn get_mut(&mut self, session: SessionId) -> Option<&mut Connection> {
+        self.table.get_mut(session.index()).filter(|connection| connection.session == session)
+    }
+
+    /// Returns the connection of a flow.
+    #[inline]
+    pub(super) fn owner(&self, flow: FlowId) -> Option<Owner> {
+        self.owners.get(flow.index()).copied().flatten()
+    }
+
+    /// Returns how packets of a flow are sent.
+    #[inline]
+    pub(super) fn route(&self, flow: FlowId) -> Option<Route> {
+        let Owner { session, index } = self.owner(flow)?;
+        let connection = self.table.get(session.index())?;
+        let &Connection { peer: to, segmentation, .. } = connection;
+        Some(Route { session, to, class: connection.classes[index], segmentation })
+    }
+
+    /// Returns the peer of a session.
+    pub(super) fn peer(&self, session: SessionId) -> Option<Peer> {
+        self.get(session).map(|connection| connection.peer)
+    }
+
+    /// Returns the flows of a session; none if it has ended.
+    pub(super) fn flows(&self, session: SessionId) -> &[FlowId] {
+        self.get(session).map_or(&[], |connection| &connection.flows)
+    }
+
+    /// Returns the messages of a session that is connected.
+    #[inline]
+    pub(super) fn inbox(&mut self, session: SessionId) -> Option<&mut Inbox> {
+        self.table.get_mut(session.index())?.inbox.as_mut()
+    }
+
+    /// Returns when a timer of the sessions or a probe is due.
+    pub(super) fn next_timeout(&self) -> Time {
+        self.sessions.next_timeout().unwrap_or(Time::MAX).min(self.next_probe)
+    }
+
+    /// Stops sending bursts to a peer for which the kernel cannot segment them.
+    pub(super) fn disable_segmentation(&mut self, peer: Peer) {
+        for connection in self.table.values_mut().filter(|c| c.peer == peer) {
+            connection.segmentation = false;
+        }
+    }
+
+    fn insert(&mut self, session: SessionId, peer: Peer, mtu: u32, flows: Flows, stage: Stage) {
+        for (index, flow) in flows.ids.iter().enumerate() {
+            if self.owners.len() <= flow.index() {
+                self.owners.resize(flow.index() + 1, None);
+            }
+            self.owners[flow.index()] = Some(Owner { session, index });
+        }
+        let connection = Connection {
+            session,
+            peer,
+            segmentation: true,
+            mtu,
+            flows: flows.ids,
+            classes: flows.classes,
+            stage,
+            inbox: None,
+            closing: None,
+        };
+        self.table.insert(session.index(), connection);
+    }
+
+    /// Closes a connection once its ops have ended, and reports that by `closed`.
+    pub(super) fn begin_close(
+        &mut self,
+        session: SessionId,
+        closed: Option<oneshot::Sender<()>>,
+        ops: &mut OpTable,
+    ) {
+        if let Some(connection) = self.get_mut(session) {
+            connection.closing.get_or_insert_default().extend(closed);
+            ops.watch(&connection.flows);
+        }
+    }
+
+    /// Returns `true` if a connection is to close and its ops have ended.
+    pub(super) fn can_close(&self, session: SessionId, ops: &OpTable) -> bool {
+        self.get(session).is_some_and(|c| c.closing.is_some() && ops.are_idle(&c.flows))
+    }
+
+    /// Closes a session, and removes its connection.
+    fn close(&mut self, now: Time, session: SessionId, ops: &mut OpTable) {
+        self.sessions.close(now, session);
+        self.remove(now, session, End::ClosedHere, ops);
+    }
+
+    /// Closes all sessions and ends their connections with [`End::Stopped`]. The connections stay in the table, so that
+    /// the peers can be told.
+    pub(super) fn stop(&mut self, now: Time, ops: &mut OpTable) {
+        let sessions: Vec<SessionId> = self.table.values().map(|c| c.session).collect();
+        for session in sessions {
+            self.end(now, session, End::Stopped, ops);
+            self.sessions.close(now, session);
+            if let Some(connection) = self.get_mut(session) {
+                // Dropping the requests ends the waits for them.
+                connection.closing = None;
+                if let Stage::Opening { .. } = connection.stage {
+                    connection.stage = Stage::Ended;
+                }
+            }
+        }
+    }
+
+    /// Ends a connection for its application, with all its ops. Its entry stays.
+    fn end(&mut self, now: Time, session: SessionId, end: End, ops: &mut OpTable) {
+        let Some(connection) = self.get_mut(session) else { return };
+        if let Some(state) = connection.state() {
+            state.set_ended(end);
+        }
+        connection.inbox = None;
+        ops.end_flows(now, &connection.flows);
+    }
+
+    /// Removes a connection, and ends it for its application.
+    pub(super) fn remove(&mut self, now: Time, session: SessionId, end: End, ops: &mut OpTable) {
+        if self.get(session).is_none() {
+            return;
+        }
+        self.end(now, session, end, ops);
+        let Some(connection) = self.table.remove(session.index()) else { return };
+        if connection.state().is_some() {
+            self.count(-1);
+        }
+        for flow in &connection.flows {
+            self.owners[flow.index()] = None;
+        }
+        ops.release_flows(now, &connection.flows);
+        for closed in connection.closing.into_iter().flatten() {
+            // The wait may have been given up.
+            let _ = closed.send(());
+        }
+    }
+
+    fn count(&self, change: i64) {
+        let connections = &self.mailbox.status.stats.connections;
+        connections.fetch_add(change as u64, Ordering::Relaxed); // wraps for -1
+    }
+
+    /// Replaces the ring of keys. Connections under keys that the new ring lacks end.
+    pub(super) fn set_keys<N: Network>(
+        &mut self,
+        now: Time,
+        keys: KeyRing,
+        ops: &mut OpTable,
+        network: &N,
+    ) {
+        // `Host` has checked that the mode is the same.
+        if self.sessions.set_keys(now, keys).is_ok() {
+            while let Some(event) = self.sessions.poll_event() {
+                self.on_event(now, event, ops, network);
+            }
+        }
+    }
+
+    /// Handles an event of the sessions.
+    #[cold]
+    pub(super) fn on_event<N: Network>(
+        &mut self,
+        now: Time,
+        event: Event,
+        ops: &mut OpTable,
+        network: &N,
+    ) {
+        match event {
+            Event::Incoming { session, from, hello, .. } => {
+                self.on_incoming(now, session, from, &hello, &mut ops.endpoint, network);
+            }
+            Event::Connected { session, hello } => {
+                self.on_connected(now, session, &hello, ops, network);
+            }
+            Event::Ended { session, reason } => self.on_ended(now, session, reason, ops),
+        }
+    }
+
+    /// Handles a datagram that the sessions dropped: tells other engines of the host about handshakes that are theirs,
+    /// and notes dropped handshakes for the application.
+    #[cold]
+    pub(super) fn on_dropped(&mut self, now: Time, from: SocketAddr, why: Dropped) {
+        let fault = match why {
+            Dropped::Stray => return self.siblings.on_stray(from),
+            Dropped::OtherMode if self.sessions.is_sealed() => HandshakeFault::Insecure,
+            Dropped::OtherMode => HandshakeFault::Sealed,
+            Dropped::UnknownKey => HandshakeFault::UnknownKey,
+            Dropped::Unproven => HandshakeFault::Unproven,
+            _ => return,
+        };
+        if now >= self.next_note {
+            self.next_note = now + NOTE_INTERVAL;
+            self.mailbox.status.note(DroppedHandshake { from, fault });
+        }
+    }
+
+    /// Hands the request for a connection to the engine that receives the peer's packets.
+    pub(super) fn hand_over(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        engine: u32,
+        ops: &mut OpTable,
+    ) {
+        if let Some(request) = self.take_request(now, peer, |_| true, ops) {
+            self.siblings.hand_over(engine, request);
+        }
+    }
+
+    /// Gives up a connection to `peer` that is being opened, if `wanted` accepts its request; returns the request.
+    fn take_request(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        wanted: fn(&Question) -> bool,
+        ops: &mut OpTable,
+    ) -> Option<ConnectRequest> {
+        let mut all = self.table.values_mut().filter(|c| c.peer.address == peer);
+        let connection =
+            all.find(|c| matches!(&c.stage, Stage::Opening { question, .. } if wanted(question)))?;
+        let session = connection.session;
+        let stage = std::mem::replace(&mut connection.stage, Stage::Ended);
+        drop(all);
+        self.close(now, session, ops);
+        match stage {
+            Stage::Opening { question, .. } => Some(question.into_request()),
+            _ => None,
+        }
+    }
+
+    /// Ends all connections after a panic, without the transport, whose state may be inconsistent.
+    #[cold]
+    pub(super) fn fail(&mut self) {
+        for connection in std::mem::replace(&mut self.table, Table::new()).into_values() {
+            crate::containment::contain(|| {
+                drop(connection.inbox);
+                match connection.stage {
+                    Stage::Opening { question, .. } => {
+                        question.answer(Err(ConnectError::EngineFailed));
+                    }
+                    Stage::Connected { .. } => self.count(-1),
+                    Stage::Incoming { .. } | Stage::Ended => {}
+                }
+                for closed in connection.closing.into_iter().flatten() {
+                    let _ = closed.send(());
+                }
+            });
+        }
+    }
+
+    /// Records that all connections ended by a failure of their engine.
+    pub(super) fn set_failed(&self) {
+        for state in self.table.values().filter_map(Connection::state) {
+            state.set_ended(End::EngineFailed);
+        }
+    }
+
+    /// Closes all sessions, so that the peers can be told.
+    pub(super) fn close_sessions(&mut self, now: Time) {
+        let sessions: Vec<SessionId> = self.sessions.ids().collect();
+        for session in sessions {
+            self.sessions.close(now, session);
+        }
+    }
+
+    /// Ends the application's waits for connections that peers open.
+    pub(super) fn close_backlog(&self) {
+        self.backlog.close();
+    }
+}
+
+/// The flows of a connection that opens.
+struct Flows {
+    ids: Vec<FlowId>,
+    /// The traffic class of each.
+    classes: Vec<u8>,
+}
+
+impl Flows {
+    fn release(self, now: Time, endpoint: &mut Endpoint) {
+        self.ids.iter().for_each(|&flow| endpoint.release(now, flow));
+    }
+}

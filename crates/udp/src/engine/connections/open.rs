@@ -1,0 +1,267 @@
+//! How connections open: requests of applications, handshakes of peers, and the reasons of those that fail.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use apus_cc::FlowInfo;
+use apus_units::{FlowId, Time};
+
+use super::path::{PathSearch, first_mtu, full_packets};
+use super::reach::ReachProbes;
+use super::siblings::Question;
+use super::{Connections, Flows, Stage};
+use crate::config::CLASSES;
+use crate::connection_state::{ConnectionLimits, ConnectionState, QueueLimits};
+use crate::engine::Endpoint;
+use crate::engine::inbox::{Inbox, InboxLimits};
+use crate::engine::network::Network;
+use crate::engine::op_table::OpTable;
+use crate::error::{ConnectError, End};
+use crate::hello::Hello;
+use crate::mailbox::{ConnectRequest, Opened};
+use crate::session::{ConnectError as NoSession, End as SessionEnd, KeyId, Peer, SessionId};
+
+impl Connections {
+    /// Opens a connection.
+    pub(in crate::engine) fn connect<N: Network>(
+        &mut self,
+        now: Time,
+        request: ConnectRequest,
+        ops: &mut OpTable,
+        network: &N,
+    ) {
+        if let Err((error, request)) = self.try_connect(now, request, ops, network) {
+            // The wait may have been given up.
+            let _ = request.reply.send(Err(error));
+        }
+    }
+
+    fn try_connect<N: Network>(
+        &mut self,
+        now: Time,
+        request: ConnectRequest,
+        ops: &mut OpTable,
+        network: &N,
+    ) -> Result<(), (ConnectError, ConnectRequest)> {
+        let key = match self.check(&request) {
+            Ok(key) => key,
+            Err(error) => return Err((error, request)),
+        };
+        let (address, classes) = (request.peer, request.classes.clone());
+        self.take_request(now, address, Question::is_abandoned, ops);
+        let mtu = self.path_mtu(address, network);
+        let flows = self.open_flows(classes, first_mtu(mtu), &mut ops.endpoint);
+        // The session keeps this source address, even if the route changes.
+        let peer = Peer { address, local: network.source_to(address) };
+        let session = self.hello(mtu, &flows).encode().ok_or_else(|| {
+            ConnectError::Incompatible(format!(
+                "the numbers of {} free flows are too scattered for one handshake; ask for fewer flows",
+                flows.ids.len()
+            ))
+        });
+        let session = session.and_then(|hello| {
+            self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
+                NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
+                NoSession::NoKey(_) => ConnectError::NoKey,
+                NoSession::Exists(_) => ConnectError::Exists,
+            })
+        });
+        let session = match session {
+            Ok(session) => session,
+            Err(error) => {
+                flows.release(now, &mut ops.endpoint);
+                return Err((error, request));
+            }
+        };
+        let first_probe = now + self.config.session.retry;
+        let probes = ReachProbes::new(first_probe);
+        let stage = Stage::Opening { question: self.siblings.ask(request), probes };
+        self.insert(session, peer, first_mtu(mtu), flows, stage);
+        self.next_probe = self.next_probe.min(first_probe);
+        Ok(())
+    }
+
+    /// Checks a request; returns the key to prove.
+    fn check(&self, request: &ConnectRequest) -> Result<KeyId, ConnectError> {
+        let (flows, max) = (request.classes.len(), self.config.max_flows);
+        if !(1..=max as usize).contains(&flows) {
+            let what = format!("{flows} flows requested; max_flows allows 1 to {max}");
+            return Err(ConnectError::Incompatible(what));
+        }
+        if let Some(class) = request.classes.iter().find(|&&class| usize::from(class) >= CLASSES) {
+            let what = format!("traffic class {class} requested; choose 0 to {}", CLASSES - 1);
+            return Err(ConnectError::Incompatible(what));
+        }
+        let (peer, own) = (request.peer, self.mailbox.status.address);
+        if peer.is_ipv6() != own.is_ipv6() {
+            return Err(ConnectError::Family { peer, own });
+        }
+        request.key.or_else(|| self.sessions.key_ids().next()).ok_or(ConnectError::NoKey)
+    }
+
+    fn open_flows(&self, classes: Vec<u8>, mtu: u32, endpoint: &mut Endpoint) -> Flows {
+        let line_rate = self.config.line_rate;
+        let info = FlowInfo { line_rate, ..full_packets(mtu, self.header_bytes()) };
+        let open = |i| {
+            let info = FlowInfo { seed: i, ..info };
+            endpoint.open(FlowId::new(0), &self.config.algorithm, &info)
+        };
+        let mut ids: Vec<FlowId> = (0..classes.len() as u64).map(open).collect();
+        ids.sort_unstable(); // so that the hello names them in few runs
+        Flows { ids, classes }
+    }
+
+    fn hello(&self, mtu: u32, flows: &Flows) -> Hello {
+        Hello {
+            max_mtu: mtu.min(u32::from(u16::MAX)) as u16,
+            max_ops: self.config.max_ops,
+            max_message: self.config.max_message,
+            flows: flows.ids.clone(),
+            classes: flows.classes.clone(),
+        }
+    }
+
+    /// Accepts or refuses the handshake of a peer.
+    pub(super) fn on_incoming<N: Network>(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        from: Peer,
+        hello: &[u8],
+        endpoint: &mut Endpoint,
+        network: &N,
+    ) {
+        let hello = Hello::decode(hello);
+        let hello = hello.ok().filter(|h| h.flows.len() <= self.config.max_flows as usize);
+        let Some((hello, slot)) = hello.and_then(|hello| Some((hello, self.backlog.reserve()?)))
+        else {
+            return self.sessions.refuse(session);
+        };
+        let mtu = self.path_mtu(from.address, network);
+        let flows = self.open_flows(hello.classes, first_mtu(mtu), endpoint);
+        let answer = self.hello(mtu, &flows).encode();
+        if answer.is_some_and(|answer| self.sessions.accept(now, session, &answer).is_ok()) {
+            self.insert(session, from, first_mtu(mtu), flows, Stage::Incoming { slot });
+        } else {
+            flows.release(now, endpoint);
+            self.sessions.refuse(session);
+        }
+    }
+
+    /// Connects a session whose handshake is complete; `hello` is what the peer said.
+    pub(super) fn on_connected<N: Network>(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        hello: &[u8],
+        ops: &mut OpTable,
+        network: &N,
+    ) {
+        let Some(connection) = self.get_mut(session) else { return };
+        let own = connection.flows.len();
+        let hello = Hello::decode(hello).and_then(|hello| match hello.flows.len() {
+            theirs if theirs == own => Ok(hello),
+            theirs => Err(format!("the peer opened {theirs} flows instead of {own}")),
+        });
+        let hello = match hello {
+            Ok(hello) => hello,
+            Err(what) => {
+                let stage = std::mem::replace(&mut connection.stage, Stage::Ended);
+                if let Stage::Opening { question, .. } = stage {
+                    question.answer(Err(ConnectError::Incompatible(what)));
+                }
+                return self.close(now, session, ops);
+            }
+        };
+        for (&flow, &theirs) in connection.flows.iter().zip(&hello.flows) {
+            ops.endpoint.set_peer(flow, theirs);
+        }
+        let peer = connection.peer.address;
+        let mtu = self.path_mtu(peer, network).min(u32::from(hello.max_mtu));
+        let opened = self.set_connected(now, session, mtu, &hello);
+        self.apply_path(session, &mut ops.endpoint);
+        self.next_probe = now;
+        if let Some((opened, stage)) = opened {
+            self.count(1);
+            // An application's end that is not taken is dropped, which closes the connection.
+            match stage {
+                Stage::Opening { question, .. } => question.answer(Ok(opened)),
+                Stage::Incoming { slot } => self.backlog.put(opened, slot),
+                Stage::Connected { .. } | Stage::Ended => {}
+            }
+        }
+    }
+
+    /// Marks a connection as connected; returns the application's end of it and its previous stage.
+    fn set_connected(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        mtu: u32,
+        hello: &Hello,
+    ) -> Option<(Opened, Stage)> {
+        let (config, mailbox) = (Arc::clone(&self.config), Arc::clone(&self.mailbox));
+        let connection = self.get_mut(session)?;
+        let limits = ConnectionLimits {
+            max_ops: config.max_ops.min(hello.max_ops),
+            max_message: hello.max_message,
+        };
+        let (peer, flows) = (connection.peer.address, connection.flows.len());
+        let engine = Arc::clone(&mailbox.status);
+        let state = Arc::new(ConnectionState::new(session, peer, engine, limits, flows));
+        // Room in this channel is reserved before; a bounded channel would allocate all of it at once.
+        let (sender, messages) = async_channel::unbounded();
+        let limits = InboxLimits {
+            max_message: config.max_message,
+            queue: QueueLimits {
+                bytes: config.max_queued_bytes,
+                messages: config.max_queued_messages,
+            },
+        };
+        connection.inbox = Some(Inbox::new(Arc::clone(&state), sender, limits));
+        let path = PathSearch::new(now, mtu);
+        let connected = Stage::Connected { state: Arc::clone(&state), path };
+        let before = std::mem::replace(&mut connection.stage, connected);
+        Some((Opened { state, messages, mailbox }, before))
+    }
+
+    /// Removes the connection of a session that has ended, or that was never connected.
+    pub(super) fn on_ended(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        reason: SessionEnd,
+        ops: &mut OpTable,
+    ) {
+        let cipher = self.config.session.cipher;
+        let Some(connection) = self.get_mut(session) else { return };
+        if let Stage::Opening { .. } = connection.stage {
+            let stage = std::mem::replace(&mut connection.stage, Stage::Ended);
+            if let Stage::Opening { question, probes } = stage {
+                question.answer(Err(match reason {
+                    SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
+                    SessionEnd::PeerFull => ConnectError::PeerFull,
+                    SessionEnd::CipherRefused => ConnectError::CipherRefused(cipher),
+                    SessionEnd::Crossed => ConnectError::Crossed,
+                    SessionEnd::KeyWithdrawn => ConnectError::NoKey,
+                    SessionEnd::OtherMode => ConnectError::OtherMode,
+                    _ => probes.verdict(),
+                }));
+            }
+        }
+        let end = match reason {
+            SessionEnd::Closed => End::ClosedByPeer,
+            SessionEnd::Forgotten | SessionEnd::Restarted => End::PeerRestarted,
+            SessionEnd::Replaced => End::Replaced,
+            SessionEnd::KeyWithdrawn => End::KeyWithdrawn,
+            _ => End::Silent,
+        };
+        self.remove(now, session, end, ops);
+    }
+
+    /// Returns the maximum length of an IP packet from this side to `peer`, as far as the kernel knows.
+    pub(super) fn path_mtu<N: Network>(&self, peer: SocketAddr, network: &N) -> u32 {
+        // A path unknown to the kernel carries what IPv6 requires of every link.
+        network.path_mtu(peer).unwrap_or(super::path::BASE).clamp(576, self.config.max_mtu)
+    }
+}

@@ -1,0 +1,383 @@
+//! The search for the MTU of a path by probes (RFC 8899). It begins from the kernel's value and does not trust it, because
+//! some routers drop long packets silently.
+
+use std::net::SocketAddr;
+
+use apus_cc::{FlowInfo, PacketSizeEvent};
+use apus_units::{Bytes, Span, Time};
+
+use super::{Connection, Connections, Stage};
+use crate::config::header_bytes;
+use crate::engine::Endpoint;
+use crate::engine::network::Network;
+use crate::engine::op_table::OpTable;
+use crate::engine::outbox::ip_udp_bytes;
+use crate::session::SessionId;
+
+/// Length in bytes of a packet that every path carries. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
+pub(super) const BASE: u32 = 1280;
+/// Maximum number of unanswered probes of one length, which then counts as too long. Source: RFC 8899 §5.1.2,
+/// MAX_PROBES.
+const MAX_PROBES: u32 = 3;
+/// Resolution of the search in bytes: it ends when at most this much can be gained. deviation: RFC 8899 §5.3.2 leaves
+/// it open; 32 bytes are 2 % of the shortest packets.
+const RESOLUTION: u32 = 32;
+/// Time after which longer packets are tried again. Source: RFC 8899 §5.1.1, PMTU_RAISE_TIMER: 600 s.
+const RAISE_AFTER: Span = Span::from_secs(600);
+
+/// Bytes that a packet takes of an Ethernet link in addition to its MTU: header, checksum, preamble and gap (IEEE 802.3).
+const ETHERNET: u32 = 14 + 4 + 8 + 12;
+
+/// The search on one path. All lengths are those of an IP packet in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathSearch {
+    /// Packets of this length arrive.
+    confirmed: u32,
+    /// Longer packets do not arrive, or are not wanted.
+    max: u32,
+    /// The maximum that both hosts and the kernel allow.
+    limit: u32,
+    probing: Option<Probing>,
+    /// When the search begins again.
+    raise_at: Time,
+    /// Number of timeouts of the path's flows at the last check.
+    timeouts: u64,
+}
+
+/// The length that is being probed.
+#[derive(Clone, Copy, Debug)]
+struct Probing {
+    length: u32,
+    /// Number of probes sent.
+    sent: u32,
+    /// When the next is due.
+    next_at: Time,
+}
+
+/// The next action of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// None before this time.
+    Wait(Time),
+    /// Send a probe of this length.
+    Probe(u32),
+    /// Shorten packets to the confirmed length, which has shrunk.
+    Shrink,
+}
+
+impl PathSearch {
+    /// Returns a search on a path of which the kernel and both hosts allow packets of up to `limit` bytes.
+    pub(super) fn new(now: Time, limit: u32) -> Self {
+        let confirmed = limit.min(BASE);
+        let probing =
+            (limit > confirmed).then_some(Probing { length: limit, sent: 0, next_at: now });
+        Self { confirmed, max: limit, limit, probing, raise_at: Time::MAX, timeouts: 0 }
+    }
+
+    /// Chooses the next length to probe: halfway to the maximum.
+    fn choose(&mut self, now: Time) {
+        let gap = self.max - self.confirmed;
+        let length = self.confirmed + gap.div_ceil(2);
+        self.probing = (gap > RESOLUTION).then_some(Probing { length, sent: 0, next_at: now });
+        let below = self.probing.is_none() && self.confirmed + RESOLUTION < self.limit;
+        self.raise_at = if below { now + RAISE_AFTER } else { Time::MAX };
+    }
+
+    /// Returns the action that is due at `now`; probes are repeated after `wait`.
+    fn step(&mut self, now: Time, wait: Span) -> Step {
+        let Some(Probing { length, sent, next_at }) = self.probing else {
+            if self.raise_at > now {
+                return Step::Wait(self.raise_at);
+            }
+            self.max = self.limit;
+            self.raise_at = Time::MAX;
+            self.probing = Some(Probing { length: self.limit, sent: 0, next_at: now });
+            return self.step(now, wait);
+        };
+        if next_at > now {
+            return Step::Wait(next_at);
+        }
+        if sent < MAX_PROBES {
+            self.probing = Some(Probing { length, sent: sent + 1, next_at: now + wait });
+            return Step::Probe(length);
+        }
+        self.max = length - 1;
+        let shrunk = length <= self.confirmed;
+        if shrunk {
+            // A black hole: packets of the confirmed length do not arrive any more (RFC 8899 §4.3).
+            self.confirmed = self.limit.min(BASE);
+            self.max = self.max.max(self.confirmed);
+        }
+        self.choose(now);
+        if shrunk { Step::Shrink } else { self.step(now, wait) }
+    }
+
+    /// Handles the answer to a probe of `length` bytes. Returns `true` if longer packets may be sent now.
+    fn on_answer(&mut self, now: Time, length: u32) -> bool {
+        if self.probing.is_none_or(|probing| probing.length != length) {
+            return false; // the probe was given up, or never sent
+        }
+        let grown = length > self.confirmed;
+        self.confirmed = self.confirmed.max(length);
+        self.max = self.max.max(self.confirmed);
+        self.choose(now);
+        grown
+    }
+
+    /// Handles the number of timeouts of the path's flows: if it has grown, the confirmed length is probed again.
+    fn on_timeouts(&mut self, now: Time, timeouts: u64) {
+        if timeouts > self.timeouts && self.probing.is_none() && self.confirmed > BASE {
+            self.probing = Some(Probing { length: self.confirmed, sent: 0, next_at: now });
+        }
+        self.timeouts = timeouts;
+    }
+
+    /// Handles the kernel's discovery that the path carries at most `limit` bytes.
+    fn on_limit(&mut self, now: Time, limit: u32) {
+        if limit < self.limit {
+            *self = Self { timeouts: self.timeouts, ..Self::new(now, limit) };
+        }
+    }
+}
+
+impl Connections {
+    /// Returns the probes of paths that are due, and sends those of addresses that do not answer.
+    pub(in crate::engine) fn due_probes<N: Network>(
+        &mut self,
+        now: Time,
+        ops: &mut OpTable,
+        network: &N,
+    ) -> Vec<Probe> {
+        let mut probes = Vec::new();
+        if now < self.next_probe {
+            return probes;
+        }
+        let retry = self.config.session.retry;
+        let header_bytes = self.header_bytes();
+        let mut next = Time::MAX;
+        for connection in self.table.values_mut() {
+            let due = match &mut connection.stage {
+                Stage::Connected { .. } => {
+                    connection.probe_path(now, retry, header_bytes, ops, &mut probes)
+                }
+                Stage::Opening { probes, .. } => {
+                    probes.handle_timeout(now, connection.peer, retry, network)
+                }
+                Stage::Incoming { .. } | Stage::Ended => Time::MAX,
+            };
+            next = next.min(due);
+        }
+        self.next_probe = next;
+        probes
+    }
+
+    /// Has the path of a session watched from `now` on, since it has an outstanding op.
+    #[inline]
+    pub(in crate::engine) fn watch_path(&mut self, now: Time) {
+        self.next_probe = self.next_probe.min(now + self.config.session.retry);
+    }
+
+    /// Handles the answer to a probe of `length` bytes.
+    #[cold]
+    pub(in crate::engine) fn on_probe_answer(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        length: usize,
+        ops: &mut OpTable,
+    ) {
+        let Some(peer) = self.peer(session) else { return };
+        let length = length as u32 + ip_udp_bytes(peer.address);
+        let Some(path) = self.get_mut(session).and_then(Connection::path) else { return };
+        if path.on_answer(now, length) {
+            self.apply_path(session, &mut ops.endpoint);
+        }
+        self.next_probe = now;
+    }
+
+    /// Handles the kernel's discovery that packets to `peer` are too long.
+    pub(in crate::engine) fn on_too_long<N: Network>(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        ops: &mut OpTable,
+        network: &N,
+    ) {
+        let mtu = self.path_mtu(peer, network);
+        let header_bytes = self.header_bytes();
+        for connection in self.table.values_mut().filter(|c| c.peer.address == peer) {
+            let Some(path) = connection.path() else { continue };
+            path.on_limit(now, mtu);
+            connection.apply_path(header_bytes, &mut ops.endpoint);
+            self.next_probe = now;
+        }
+    }
+
+    /// Returns the number of bytes of a full packet that are not payload.
+    pub(super) fn header_bytes(&self) -> u32 {
+        header_bytes(&self.config.algorithm, self.sessions.overhead())
+    }
+
+    /// Sets the length of full packets to the confirmed one.
+    pub(super) fn apply_path(&mut self, session: SessionId, endpoint: &mut Endpoint) {
+        let header_bytes = self.header_bytes();
+        if let Some(connection) = self.get_mut(session) {
+            connection.apply_path(header_bytes, endpoint);
+        }
+    }
+}
+
+impl Connection {
+    /// Adds the probes of the path that are due at `now` to `probes`; returns when the next one is due.
+    fn probe_path(
+        &mut self,
+        now: Time,
+        retry: Span,
+        header_bytes: u32,
+        ops: &mut OpTable,
+        probes: &mut Vec<Probe>,
+    ) -> Time {
+        let counters = self.flows.iter().filter_map(|&flow| ops.endpoint.counters(flow));
+        let timeouts = counters.map(|counters| counters.timeouts).sum();
+        let busy = ops.outstanding(&self.flows) > 0;
+        let session = self.session;
+        if let Some(path) = self.path() {
+            path.on_timeouts(now, timeouts);
+        }
+        while let Some(path) = self.path() {
+            match path.step(now, retry) {
+                // The path of outstanding ops is checked as often as probes are repeated.
+                Step::Wait(at) if busy => return at.min(now + retry),
+                Step::Wait(at) => return at,
+                Step::Probe(length) => probes.push(Probe { session, length }),
+                Step::Shrink => self.apply_path(header_bytes, &mut ops.endpoint),
+            }
+        }
+        Time::MAX
+    }
+
+    /// Sets the length of full packets to the confirmed one, and tells the algorithms.
+    fn apply_path(&mut self, header_bytes: u32, endpoint: &mut Endpoint) {
+        let Some(mtu) = self.path().map(|path| path.confirmed) else { return };
+        let size = size_change(self.mtu, mtu, header_bytes);
+        self.mtu = mtu;
+        for &flow in &self.flows {
+            endpoint.set_packet_size(flow, &size);
+        }
+    }
+}
+
+/// A probe of a path to send: an IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Probe {
+    pub(in crate::engine) session: SessionId,
+    /// Its length in bytes.
+    pub(in crate::engine) length: u32,
+}
+
+/// Returns the payload of a full packet of `mtu` bytes.
+fn payload(mtu: u32, headers: u32) -> u32 {
+    mtu.saturating_sub(headers).max(256)
+}
+
+/// Returns the length of full packets on a path of which the kernel's MTU is `mtu`, until probes confirm more.
+pub(super) fn first_mtu(mtu: u32) -> u32 {
+    mtu.min(BASE)
+}
+
+/// Returns what algorithms are told when the length of full packets changes.
+fn size_change(before: u32, now: u32, headers: u32) -> PacketSizeEvent {
+    let (before, now) = (full_packets(before, headers), full_packets(now, headers));
+    PacketSizeEvent { payload_before: before.payload, payload: now.payload, packet: now.packet }
+}
+
+/// Returns what algorithms are told of full packets of `mtu` bytes.
+pub(super) fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
+    FlowInfo {
+        payload: Bytes::new(u64::from(payload(mtu, headers))),
+        packet: Bytes::new(u64::from(mtu + ETHERNET)),
+        ..FlowInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_learn_payload_and_link_bytes_of_full_packets() {
+        let info = full_packets(1500, 100);
+        assert_eq!((info.payload.get(), info.packet.get()), (1400, 1538));
+        assert_eq!(full_packets(9000, 100).packet.get(), 9038);
+    }
+
+    const WAIT: Span = Span::from_ms(100);
+
+    /// Searches on a path that carries `takes` bytes; returns the result and the number of probes.
+    fn search(path: &mut PathSearch, now: &mut Time, takes: u32) -> (u32, u32) {
+        let mut probes = 0;
+        loop {
+            match path.step(*now, WAIT) {
+                Step::Probe(length) => {
+                    probes += 1;
+                    if length <= takes {
+                        path.on_answer(*now, length);
+                    }
+                }
+                Step::Wait(at) if path.probing.is_some() => *now = at,
+                Step::Wait(_) => return (path.confirmed, probes),
+                Step::Shrink => {}
+            }
+        }
+    }
+
+    #[test]
+    fn rfc_8899_5_3_a_good_path_needs_one_probe_and_a_worse_one_a_search() {
+        let mut now = Time::ZERO;
+        assert_eq!(search(&mut PathSearch::new(now, 9000), &mut now, 9000), (9000, 1));
+        assert_eq!(
+            search(&mut PathSearch::new(now, 1280), &mut now, 9000),
+            (1280, 0),
+            "nothing to gain"
+        );
+        for takes in [1280, 1281, 1400, 1500, 4352, 8999] {
+            let (found, probes) = search(&mut PathSearch::new(now, 9000), &mut now, takes);
+            assert!(found <= takes && takes - found <= RESOLUTION, "{found} of {takes}");
+            // 7720 bytes (9000 - 1280) are halved until at most 32 are left: 1 + 8 lengths, 3 times each.
+            assert!(probes <= 27, "{probes} probes");
+        }
+    }
+
+    #[test]
+    fn rfc_8899_4_3_timeouts_reveal_a_black_hole_and_ten_minutes_later_longer_packets_are_tried() {
+        let mut now = Time::ZERO;
+        let mut path = PathSearch::new(now, 9000);
+        search(&mut path, &mut now, 9000);
+        path.on_timeouts(now, 2);
+        assert_eq!(search(&mut path, &mut now, 9000).0, 9000, "the timeouts had another reason");
+        path.on_timeouts(now, 2);
+        assert!(path.probing.is_none(), "no further timeout");
+        path.on_timeouts(now, 3);
+        let (found, _) = search(&mut path, &mut now, 1500);
+        assert!((1500 - RESOLUTION..=1500).contains(&found), "{found}");
+        assert_eq!(path.step(now, WAIT), Step::Wait(path.raise_at));
+        assert_eq!(path.raise_at.since(now), RAISE_AFTER);
+        now += RAISE_AFTER;
+        assert_eq!(search(&mut path, &mut now, 9000).0, 9000);
+        path.on_limit(now, 1500);
+        assert_eq!((path.confirmed, path.limit), (1280, 1500), "the kernel's limit");
+        assert_eq!(search(&mut path, &mut now, 9000).0, 1500);
+    }
+
+    #[test]
+    fn answers_to_no_current_probe_change_nothing() {
+        let mut now = Time::ZERO;
+        let mut path = PathSearch::new(now, 9000);
+        assert!(!path.on_answer(now, 65_000));
+        assert_eq!(path.confirmed, 1280);
+        search(&mut path, &mut now, 1400);
+        let found = path.confirmed;
+        assert!(!path.on_answer(now, 9000), "an answer to a probe that was given up");
+        assert_eq!(path.confirmed, found);
+    }
+}

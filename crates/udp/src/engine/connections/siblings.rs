@@ -1,0 +1,165 @@
+//! The engines of one host, which share its port.
+//!
+//! The kernel divides peers among the sockets of a port by a fixed hash, so a connection belongs to the engine that
+//! receives its peer's packets. Which engine that is shows when the peer first answers. An engine that receives an
+//! answer to another engine's handshake tells that engine, once per request, and that engine hands its request over.
+//! Nothing else that a stranger sends reaches another engine.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::error::ConnectError;
+use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
+
+/// An open request: an engine opens a connection to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Asker {
+    peer: SocketAddr,
+    engine: u32,
+}
+
+/// What all engines of a host share.
+#[derive(Default)]
+struct Group {
+    engines: OnceLock<Vec<Arc<Mailbox>>>,
+    /// The open requests, and whether their engines were told that another one receives the peer's packets.
+    askers: Mutex<BTreeMap<Asker, bool>>,
+}
+
+impl Group {
+    fn askers(&self) -> MutexGuard<'_, BTreeMap<Asker, bool>> {
+        self.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the engines other than `engine` with an open request for `peer` that have not been told which engine
+    /// receives its packets, and marks them as told.
+    fn untold(&self, peer: SocketAddr, engine: u32) -> Vec<u32> {
+        let mut askers = self.askers();
+        let range = Asker { peer, engine: 0 }..=Asker { peer, engine: u32::MAX };
+        let others = askers.range_mut(range).filter(|(asker, _)| asker.engine != engine);
+        let untold = others.filter_map(|(asker, told)| {
+            let before = mem::replace(told, true);
+            (!before).then_some(asker.engine)
+        });
+        untold.collect()
+    }
+}
+
+/// The engines of a host, as one of them sees them.
+#[derive(Clone)]
+pub(crate) struct Siblings {
+    /// Number of this engine.
+    engine: u32,
+    group: Arc<Group>,
+}
+
+impl Siblings {
+    /// Returns this many engines that know of each other.
+    pub(crate) fn group(engines: u32) -> impl Iterator<Item = Self> {
+        let group = Arc::<Group>::default();
+        (0..engines).map(move |engine| Self { engine, group: Arc::clone(&group) })
+    }
+
+    /// Returns the number of this engine.
+    pub(crate) fn engine(&self) -> u32 {
+        self.engine
+    }
+
+    /// Sets the mailboxes of all engines. Before, nothing is handed over.
+    pub(crate) fn set_mailboxes(&self, engines: Vec<Arc<Mailbox>>) {
+        // Only the first call has an effect.
+        let _ = self.group.engines.set(engines);
+    }
+
+    fn post(&self, engine: u32, command: Command) {
+        let engines = self.group.engines.get().map_or(&[][..], Vec::as_slice);
+        if let Some(mailbox) = engines.get(engine as usize) {
+            mailbox.post(command);
+        }
+    }
+
+    /// Registers a request for a connection.
+    pub(super) fn ask(&self, request: ConnectRequest) -> Question {
+        let asker = Asker { peer: request.peer, engine: self.engine };
+        self.group.askers().insert(asker, false);
+        Question { request, _registered: Registered { asker, group: Arc::clone(&self.group) } }
+    }
+
+    /// Handles a handshake packet of a peer that proves a key and answers none of this engine's handshakes.
+    pub(super) fn on_stray(&self, peer: SocketAddr) {
+        for asker in self.group.untold(peer, self.engine) {
+            self.post(asker, Command::ServedBy { peer, engine: self.engine });
+        }
+    }
+
+    /// Hands a request to another engine.
+    pub(super) fn hand_over(&self, engine: u32, request: ConnectRequest) {
+        self.post(engine, Command::Connect(request));
+    }
+}
+
+/// A request for a connection, until it is answered.
+pub(super) struct Question {
+    request: ConnectRequest,
+    _registered: Registered,
+}
+
+impl Question {
+    /// Returns `true` if the application has given up its wait.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.request.reply.is_closed()
+    }
+
+    /// Answers it. The application may have given up its wait.
+    pub(super) fn answer(self, answer: Result<Opened, ConnectError>) {
+        drop(self.request.reply.send(answer));
+    }
+
+    pub(super) fn into_request(self) -> ConnectRequest {
+        self.request
+    }
+}
+
+/// The registration of an open request, which ends when it is dropped.
+struct Registered {
+    asker: Asker,
+    group: Arc<Group>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.group.askers().remove(&self.asker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(peer: SocketAddr) -> ConnectRequest {
+        let (reply, _) = oneshot::channel();
+        ConnectRequest { peer, classes: vec![0], key: None, reply }
+    }
+
+    #[test]
+    fn an_engine_is_told_once_per_request_and_only_of_its_own_peer() {
+        let [peer, stranger]: [SocketAddr; 2] = [1, 2].map(|n| ([10, 0, 0, n], 7000).into());
+        let siblings: Vec<_> = Siblings::group(3).collect();
+        let untold = |peer, engine| siblings[0].group.untold(peer, engine);
+        assert!(untold(peer, 1).is_empty(), "no open request");
+        let first = siblings[0].ask(request(peer));
+        let second = siblings[1].ask(request(peer));
+        assert!(untold(stranger, 2).is_empty(), "no open request for this peer");
+        assert_eq!(untold(peer, 1), [0], "engine 1 receives the packets itself");
+        // Packets may be repeated by anyone.
+        assert!(untold(peer, 1).is_empty());
+        assert_eq!(untold(peer, 2), [1]);
+        drop(first);
+        let first = siblings[0].ask(request(peer));
+        assert_eq!(untold(peer, 1), [0], "a new request");
+        drop((first, second));
+        assert!(untold(peer, 2).is_empty());
+    }
+}

@@ -1,0 +1,180 @@
+//! Messages of a peer: room for them, their parts, and their delivery to the application.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apus_units::{FlowId, OpId};
+use apus_wire::{RejectReason, Segment};
+use bytes::Bytes;
+
+use crate::connection_state::{ConnectionState, Message, QueueLimits};
+
+/// Whether a data packet may be handed to the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It may.
+    Yes,
+    /// It may; room for its message has been reserved.
+    Reserved,
+    /// There is no room for its message now.
+    NotReady,
+    /// The op is not allowed.
+    Refused(RejectReason),
+}
+
+/// Maximum size of messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InboxLimits {
+    /// Maximum length of a message in bytes.
+    pub(super) max_message: u64,
+    pub(super) queue: QueueLimits,
+}
+
+/// The messages of one connection.
+pub(super) struct Inbox {
+    state: Arc<ConnectionState>,
+    sender: async_channel::Sender<Message>,
+    limits: InboxLimits,
+    /// Messages that have arrived in part.
+    partial: BTreeMap<(FlowId, OpId), Vec<u8>>,
+}
+
+impl Inbox {
+    /// Returns an empty inbox that delivers to `sender`.
+    pub(super) fn new(
+        state: Arc<ConnectionState>,
+        sender: async_channel::Sender<Message>,
+        limits: InboxLimits,
+    ) -> Self {
+        Self { state, sender, limits, partial: BTreeMap::new() }
+    }
+
+    /// Checks a message of `bytes` bytes and reserves room for it with its first packet.
+    pub(super) fn admit(&mut self, flow: FlowId, op: OpId, bytes: u64) -> Admission {
+        if bytes > self.limits.max_message {
+            return Admission::Refused(RejectReason::TooLong);
+        }
+        if self.partial.contains_key(&(flow, op)) {
+            return Admission::Yes;
+        }
+        let reserved = self.state.reserve_message(bytes, self.limits.queue);
+        if reserved { Admission::Reserved } else { Admission::NotReady }
+    }
+
+    /// Releases the room of a message that was reserved and is not needed.
+    pub(super) fn release(&self, bytes: u64) {
+        self.state.release_message(bytes);
+    }
+
+    /// Stores a part of a message; delivers the message if that finishes it. `index` is the flow's within the
+    /// connection.
+    pub(super) fn store(
+        &mut self,
+        index: usize,
+        flow: FlowId,
+        segment: &Segment,
+        payload: &[u8],
+        finished: bool,
+    ) {
+        let key = (flow, segment.op);
+        let bytes = if payload.len() as u64 == segment.op_length {
+            Bytes::copy_from_slice(payload)
+        } else {
+            let message =
+                self.partial.entry(key).or_insert_with(|| vec![0; segment.op_length as usize]);
+            let range = message.get_mut(segment.offset as usize..);
+            if let Some(range) = range.and_then(|r| r.get_mut(..payload.len())) {
+                range.copy_from_slice(payload);
+            }
+            if !finished {
+                return;
+            }
+            Bytes::from(std::mem::take(message))
+        };
+        self.partial.remove(&key);
+        // Room was reserved. If the channel is closed, no application wants the message.
+        let _ = self.sender.try_send(Message { flow: index, bytes });
+    }
+
+    /// Drops the parts of a message that its sender has given up.
+    pub(super) fn discard(&mut self, flow: FlowId, op: OpId) {
+        if let Some(message) = self.partial.remove(&(flow, op)) {
+            self.release(message.len() as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_wire::SegmentKind;
+
+    use super::*;
+    use crate::connection_state::ConnectionLimits;
+    use crate::session::SessionId;
+    use crate::status::EngineStatus;
+
+    /// An inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
+    fn inbox() -> (Inbox, async_channel::Receiver<Message>) {
+        let address = ([127, 0, 0, 1], 1).into();
+        let engine = Arc::new(EngineStatus::new(address));
+        let limits = ConnectionLimits { max_ops: 1, max_message: 0 };
+        let state = ConnectionState::new(SessionId(1), address, engine, limits, 1);
+        let queue = QueueLimits { bytes: 150, messages: 3 };
+        let (sender, receiver) = async_channel::unbounded();
+        let limits = InboxLimits { max_message: 100, queue };
+        (Inbox::new(Arc::new(state), sender, limits), receiver)
+    }
+
+    const FLOW: FlowId = FlowId::new(5);
+
+    fn op(n: u64) -> OpId {
+        OpId::new(n)
+    }
+
+    fn part(n: u64, offset: u64, length: u32, op_length: u64) -> Segment {
+        Segment { op: op(n), kind: SegmentKind::Message, offset, length, op_length, credit: None }
+    }
+
+    #[test]
+    fn a_message_longer_than_the_limit_is_refused() {
+        let (mut inbox, _receiver) = inbox();
+        assert_eq!(inbox.admit(FLOW, op(1), 101), Admission::Refused(RejectReason::TooLong));
+        assert_eq!(inbox.admit(FLOW, op(1), 100), Admission::Reserved);
+    }
+
+    #[test]
+    fn a_message_waits_until_there_is_room_in_bytes_and_in_messages() {
+        let (mut inbox, _receiver) = inbox();
+        assert_eq!(inbox.admit(FLOW, op(1), 100), Admission::Reserved);
+        assert_eq!(inbox.admit(FLOW, op(2), 51), Admission::NotReady, "150 bytes in all");
+        assert_eq!(inbox.admit(FLOW, op(3), 25), Admission::Reserved);
+        assert_eq!(inbox.admit(FLOW, op(4), 25), Admission::Reserved);
+        assert_eq!(inbox.admit(FLOW, op(5), 0), Admission::NotReady, "3 messages in all");
+        inbox.release(25);
+        assert_eq!(inbox.admit(FLOW, op(5), 0), Admission::Reserved);
+    }
+
+    #[test]
+    fn parts_in_any_order_make_a_message_and_room_is_reserved_once() {
+        let (mut inbox, receiver) = inbox();
+        assert_eq!(inbox.admit(FLOW, op(1), 5), Admission::Reserved);
+        inbox.store(2, FLOW, &part(1, 3, 2, 5), &[4, 5], false);
+        assert_eq!(inbox.admit(FLOW, op(1), 5), Admission::Yes);
+        assert!(receiver.is_empty());
+        inbox.store(2, FLOW, &part(1, 0, 3, 5), &[1, 2, 3], true);
+        let message = receiver.try_recv().expect("a whole message");
+        assert_eq!((message.flow, &message.bytes[..]), (2, &[1, 2, 3, 4, 5][..]));
+    }
+
+    #[test]
+    fn discarded_parts_release_their_room() {
+        let (mut inbox, receiver) = inbox();
+        assert_eq!(inbox.admit(FLOW, op(1), 100), Admission::Reserved);
+        inbox.store(0, FLOW, &part(1, 0, 50, 100), &[1; 50], false);
+        assert_eq!(inbox.admit(FLOW, op(2), 100), Admission::NotReady);
+        inbox.discard(FLOW, op(1));
+        inbox.discard(FLOW, op(1));
+        assert_eq!(inbox.admit(FLOW, op(2), 100), Admission::Reserved);
+        assert!(receiver.is_empty());
+    }
+}

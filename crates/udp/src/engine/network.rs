@@ -1,0 +1,242 @@
+//! The seam between an engine and the operating system: socket, clocks and routes.
+//!
+//! The engine and its components read time and move datagrams only through [`Network`], so tests run them in virtual
+//! time without sockets.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use apus_units::Time;
+
+use crate::capture::{Capture, unix_ns};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::StartError;
+use crate::pcapng::{Captured, Direction};
+use crate::stats::add;
+use crate::status::EngineStatus;
+use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, Socket, TTL};
+
+/// What an engine needs of the operating system.
+pub(crate) trait Network {
+    /// Returns the current time.
+    fn now(&self) -> Time;
+
+    /// Receives a batch of datagrams. Returns whether there may be more.
+    fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool>;
+
+    /// Sends as many bursts as there is room for now; returns how many.
+    ///
+    /// # Errors
+    /// Why the first burst was not sent.
+    fn send<'a>(&self, bursts: impl Iterator<Item = Outgoing<'a>> + Clone) -> io::Result<usize>;
+
+    /// Returns `true` if a burst of several datagrams can be sent by one call.
+    fn has_segmentation(&self) -> bool;
+
+    /// Returns the next report of when a burst left, if one has arrived.
+    fn departure(&self) -> io::Result<Option<Departure>>;
+
+    /// Numbers the bursts whose departure is reported from 0 again.
+    fn restart_departures(&self) -> io::Result<()>;
+
+    /// Returns when a datagram was received (t2, t5); `now` if no timestamp is plausible.
+    fn received_at(&self, meta: &Meta, now: Time) -> Time;
+
+    /// Returns when a burst left (t1), if a timestamp is plausible.
+    fn departed_at(&self, departure: &Departure, now: Time) -> Option<Time>;
+
+    /// Compares the clocks if that is due; returns when it is due next.
+    fn compare_clocks(&mut self, now: Time) -> Time;
+
+    /// Returns the MTU of the path to `peer` in bytes, as far as the kernel knows it.
+    fn path_mtu(&self, peer: SocketAddr) -> Option<u32>;
+
+    /// Returns the source address of packets to `peer`, if this host has several.
+    fn source_to(&self, peer: SocketAddr) -> Option<IpAddr>;
+
+    /// Sends a probe that shows whether a port is open at `peer`.
+    fn probe_reach(&self, peer: SocketAddr) -> Reach;
+}
+
+/// The kernel's network: a UDP socket, the clocks of host and NIC, and the capture of what passes.
+pub(crate) struct KernelNetwork {
+    socket: Socket,
+    clock: Clock,
+    status: Arc<EngineStatus>,
+    capture: Option<Capture>,
+    /// Whether a datagram could not be written to the capture, which ends it.
+    capture_failed: Cell<bool>,
+}
+
+impl KernelNetwork {
+    /// Opens the socket of an engine at `address`.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the kernel lacks something.
+    pub(crate) fn open(config: &Config, address: SocketAddr) -> Result<Self, StartError> {
+        let socket = Socket::open(address, config.socket_buffer, config.engines > 1)
+            .map_err(|error| StartError::Bind(address, error))?;
+        // Without timestamps the clock is read after the poll, which hides the engine's own delay.
+        socket
+            .timestamp(config.departure_timestamps)
+            .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
+        let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
+        let clock = Clock::new(config.nic_clock.as_deref())
+            .map_err(|e| StartError::System("read the NIC's clock", e))?;
+        Ok(Self {
+            socket,
+            clock,
+            status: Arc::new(EngineStatus::new(local)),
+            capture: config.capture.clone(),
+            capture_failed: Cell::new(false),
+        })
+    }
+
+    /// Returns the status of the engine that uses the socket.
+    pub(crate) fn status(&self) -> &Arc<EngineStatus> {
+        &self.status
+    }
+
+    /// Returns the socket.
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket
+    }
+
+    /// Returns the socket.
+    #[cfg(test)]
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    fn capture(&self) -> Option<&Capture> {
+        self.capture.as_ref().filter(|_| !self.capture_failed.get())
+    }
+
+    /// Returns the address of this host that datagrams came to or left from.
+    fn local_address(&self, local: Option<IpAddr>) -> SocketAddr {
+        let bound = self.status.address;
+        local.map_or(bound, |ip| SocketAddr::new(ip, bound.port()))
+    }
+
+    fn write_capture(&self, capture: &Capture, packet: &Captured<'_>) {
+        if capture.write(packet).is_err() {
+            self.capture_failed.set(true);
+            add(&self.status.stats.capture_failures, 1);
+        }
+    }
+
+    #[cold]
+    fn capture_received(&self, buffers: &mut ReceiveBuffers) {
+        for (meta, bytes) in buffers.received() {
+            let at = meta.received_at.and_then(|ns| u64::try_from(ns).ok());
+            for datagram in bytes.chunks(meta.segment.max(1)) {
+                let Some(capture) = self.capture() else { return };
+                self.write_capture(
+                    capture,
+                    &Captured {
+                        unix_ns: at.unwrap_or_else(unix_ns),
+                        direction: Direction::In,
+                        from: meta.from,
+                        to: self.local_address(meta.to),
+                        traffic_class: meta.tos,
+                        ttl: meta.ttl.unwrap_or(0),
+                        datagram,
+                    },
+                );
+            }
+        }
+    }
+
+    #[cold]
+    fn capture_sent(&self, burst: &Outgoing<'_>) {
+        for datagram in burst.bytes.chunks(burst.segment.max(1)) {
+            let Some(capture) = self.capture() else { return };
+            self.write_capture(
+                capture,
+                &Captured {
+                    unix_ns: unix_ns(),
+                    direction: Direction::Out,
+                    from: self.local_address(burst.to.local),
+                    to: burst.to.address,
+                    traffic_class: burst.tos,
+                    ttl: TTL,
+                    datagram,
+                },
+            );
+        }
+    }
+}
+
+impl AsFd for KernelNetwork {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Network for KernelNetwork {
+    #[inline]
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
+        let more = self.socket.receive(buffers);
+        if self.capture.is_some() {
+            self.capture_received(buffers);
+        }
+        more
+    }
+
+    #[inline]
+    fn send<'a>(&self, bursts: impl Iterator<Item = Outgoing<'a>> + Clone) -> io::Result<usize> {
+        if self.capture.is_none() {
+            return self.socket.send(bursts);
+        }
+        let sent = self.socket.send(bursts.clone())?;
+        bursts.take(sent).for_each(|burst| self.capture_sent(&burst));
+        Ok(sent)
+    }
+
+    #[inline]
+    fn has_segmentation(&self) -> bool {
+        self.socket.segmentation
+    }
+
+    fn departure(&self) -> io::Result<Option<Departure>> {
+        self.socket.departure()
+    }
+
+    fn restart_departures(&self) -> io::Result<()> {
+        self.socket.timestamp(true)
+    }
+
+    #[inline]
+    fn received_at(&self, meta: &Meta, now: Time) -> Time {
+        self.clock.received(meta, now)
+    }
+
+    fn departed_at(&self, departure: &Departure, now: Time) -> Option<Time> {
+        self.clock.sent(departure, now)
+    }
+
+    fn compare_clocks(&mut self, now: Time) -> Time {
+        self.clock.compare(now)
+    }
+
+    fn path_mtu(&self, peer: SocketAddr) -> Option<u32> {
+        self.socket.path_mtu(peer).ok()
+    }
+
+    fn source_to(&self, peer: SocketAddr) -> Option<IpAddr> {
+        self.socket.source_to(peer)
+    }
+
+    fn probe_reach(&self, peer: SocketAddr) -> Reach {
+        Reach::probe(self.status.address, peer)
+    }
+}

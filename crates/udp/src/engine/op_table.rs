@@ -1,0 +1,379 @@
+//! The ops of an engine's applications: those that wait, those that the transport has, their deadlines and ends.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use apus_transport::{Completion, Op, Outcome, SubmitError as Refused};
+use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
+use apus_wire::{RejectReason, Segment, SegmentKind};
+use slab::Slab;
+
+use super::Endpoint;
+use super::refusals::Refusals;
+use crate::containment::contain;
+use crate::error::{Cause, End, OpError, Refusal};
+use crate::pending::Pending;
+use crate::session::SessionId;
+use crate::stats::add;
+use crate::status::EngineStatus;
+
+/// The end of the ops of an engine that failed.
+const UNKNOWN: OpError = OpError::Unknown(Cause::Ended(End::EngineFailed));
+
+/// An op that the transport has.
+struct Outstanding {
+    pending: Pending,
+    flow: FlowId,
+    op: OpId,
+    /// Why this side ended it, if it did.
+    cause: Option<Cause>,
+}
+
+/// The ops of one flow.
+#[derive(Default)]
+struct FlowOps {
+    /// Ops that wait because the flow has as many as the peer accepts.
+    waiting: VecDeque<Pending>,
+    /// Number of ops that the transport has.
+    outstanding: u32,
+    /// Whether the end of its last op is to be reported by [`OpTable::poll_idle`].
+    watched: bool,
+}
+
+impl FlowOps {
+    fn is_idle(&self) -> bool {
+        self.outstanding == 0 && self.waiting.is_empty()
+    }
+}
+
+/// When an op's deadline passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Deadline {
+    at: Time,
+    ticket: u64,
+    op: Place,
+}
+
+/// The place of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// In the table, at this index.
+    Table(usize),
+    /// In the queue of this flow.
+    Queue(FlowId),
+}
+
+/// All ops of an engine, and the transport that runs them.
+pub(super) struct OpTable {
+    pub(super) endpoint: Endpoint,
+    status: Arc<EngineStatus>,
+    /// Refused reads of peers.
+    pub(super) refusals: Refusals,
+    /// Ops that the transport has, which knows them by their index.
+    outstanding: Slab<Outstanding>,
+    /// By flow number.
+    flows: Vec<FlowOps>,
+    /// Each belongs to an op that has not ended.
+    deadlines: BTreeSet<Deadline>,
+    /// Sessions with a watched flow that became idle.
+    idle: VecDeque<SessionId>,
+}
+
+impl OpTable {
+    /// Returns an empty table; refusals of reads are repeated every `retry`.
+    pub(super) fn new(endpoint: Endpoint, status: Arc<EngineStatus>, retry: Span) -> Self {
+        Self {
+            endpoint,
+            status,
+            refusals: Refusals::new(retry),
+            outstanding: Slab::new(),
+            flows: Vec::new(),
+            deadlines: BTreeSet::new(),
+            idle: VecDeque::new(),
+        }
+    }
+
+    /// Accepts an op for `flow` at `now`: hands it to the transport, or has it wait for older ops.
+    pub(super) fn submit(&mut self, now: Time, flow: FlowId, mut pending: Pending) {
+        pending.accepted_at = now;
+        if self.flows.len() <= flow.index() {
+            self.flows.resize_with(flow.index() + 1, FlowOps::default);
+        }
+        let first = self.flows[flow.index()].waiting.is_empty();
+        let waits = if first { self.start(now, flow, pending) } else { Some(pending) };
+        if let Some(pending) = waits {
+            self.deadlines.extend(deadline(&pending, Place::Queue(flow)));
+            self.flows[flow.index()].waiting.push_back(pending);
+        }
+    }
+
+    /// Hands an op to the transport. Returns it if it has to wait for older ops.
+    fn start(&mut self, now: Time, flow: FlowId, mut pending: Pending) -> Option<Pending> {
+        let spanned = self.endpoint.ops_under_way(flow).unwrap_or(0);
+        if spanned >= pending.connection.limits.max_ops as usize {
+            return Some(pending);
+        }
+        let index = self.outstanding.vacant_key();
+        let length = pending.buffers.len() as u64;
+        let op = Op { kind: pending.kind, length, user: index as u64 };
+        let op = match self.endpoint.submit(now, flow, op) {
+            Ok(op) => op,
+            Err(Refused::NoFlow | Refused::TooManyOps) => return None,
+            Err(Refused::TooLong | Refused::AddressOverflow) => {
+                pending.end(Err(OpError::NotSent(Cause::Unsendable)));
+                return None;
+            }
+        };
+        pending.started = true;
+        self.flows[flow.index()].outstanding += 1;
+        self.deadlines.extend(deadline(&pending, Place::Table(index)));
+        self.outstanding.insert(Outstanding { pending, flow, op, cause: None });
+        None
+    }
+
+    /// Hands waiting ops of a flow to the transport, as far as it accepts them.
+    fn start_waiting(&mut self, now: Time, flow: FlowId) {
+        while let Some(next) = self.flows[flow.index()].waiting.pop_front() {
+            let deadline = deadline(&next, Place::Queue(flow));
+            if let Some(waits) = self.start(now, flow, next) {
+                self.flows[flow.index()].waiting.push_front(waits);
+                return;
+            }
+            if let Some(deadline) = deadline {
+                self.deadlines.remove(&deadline);
+            }
+        }
+    }
+
+    /// Gives up the op of a session with this ticket; `flows` are the session's.
+    pub(super) fn cancel(&mut self, now: Time, session: SessionId, flows: &[FlowId], ticket: u64) {
+        let queue = flows.iter().find(|&&flow| self.end_waiting(flow, ticket, Cause::Cancelled));
+        if queue.is_some() {
+            return;
+        }
+        let wanted = |op: &Outstanding| {
+            op.pending.connection.session == session && op.pending.ticket == ticket
+        };
+        let index = self.outstanding.iter().find_map(|(index, op)| wanted(op).then_some(index));
+        if let Some(index) = index {
+            self.end_outstanding(now, index, ticket, Cause::Cancelled);
+        }
+    }
+
+    /// Gives up ops whose deadline has passed.
+    #[inline]
+    pub(super) fn handle_deadlines(&mut self, now: Time) {
+        while let Some(deadline) = self.deadlines.first().copied().filter(|d| d.at <= now) {
+            self.deadlines.pop_first();
+            match deadline.op {
+                Place::Table(index) => {
+                    self.end_outstanding(now, index, deadline.ticket, Cause::Deadline);
+                }
+                Place::Queue(flow) => {
+                    self.end_waiting(flow, deadline.ticket, Cause::Deadline);
+                }
+            }
+        }
+    }
+
+    /// Returns when the next timer is due: of the transport, of an op or of a refusal.
+    pub(super) fn next_timeout(&self) -> Time {
+        let transport = self.endpoint.next_timeout().unwrap_or(Time::MAX);
+        let deadline = self.deadlines.first().map_or(Time::MAX, |deadline| deadline.at);
+        transport.min(deadline).min(self.refusals.next_at())
+    }
+
+    /// Ends an op that waits in the queue of a flow. Returns `false` if it does not wait there.
+    fn end_waiting(&mut self, flow: FlowId, ticket: u64, cause: Cause) -> bool {
+        let Some(ops) = self.flows.get_mut(flow.index()) else { return false };
+        let at = ops.waiting.iter().position(|pending| pending.ticket == ticket);
+        let Some(pending) = at.and_then(|at| ops.waiting.remove(at)) else { return false };
+        if let Some(deadline) = deadline(&pending, Place::Queue(flow)) {
+            self.deadlines.remove(&deadline);
+        }
+        pending.end(Err(OpError::NotSent(cause)));
+        true
+    }
+
+    /// Ends the op at `index`, if it has this ticket.
+    fn end_outstanding(&mut self, now: Time, index: usize, ticket: u64, cause: Cause) {
+        let op = self.outstanding.get_mut(index).filter(|op| op.pending.ticket == ticket);
+        if let Some(op) = op {
+            op.cause = Some(cause);
+            self.endpoint.cancel(now, op.flow, op.op);
+        }
+    }
+
+    /// Reports the ends of ops to their applications; returns whether any has ended.
+    #[inline]
+    pub(super) fn complete(&mut self) -> bool {
+        let mut any = false;
+        while let Some(completion) = self.endpoint.poll_completion() {
+            any = true;
+            self.on_completion(&completion);
+        }
+        any
+    }
+
+    fn on_completion(&mut self, completion: &Completion) {
+        let index = completion.submitted.user as usize;
+        let Some(op) = self.outstanding.try_remove(index) else { return };
+        add(&self.status.stats.ops, 1);
+        let Outstanding { pending, flow, cause, .. } = op;
+        if let Some(deadline) = deadline(&pending, Place::Table(index)) {
+            self.deadlines.remove(&deadline);
+        }
+        let connection = &pending.connection;
+        let session = connection.session;
+        let accepted_at = pending.accepted_at;
+        let cause =
+            cause.unwrap_or_else(|| Cause::Ended(connection.ended().unwrap_or(End::Stopped)));
+        pending.end(match completion.outcome {
+            Outcome::Done => Ok(completion.completed_at.since(accepted_at)),
+            Outcome::Failed => Err(OpError::NotSent(cause)),
+            Outcome::Unknown => Err(OpError::Unknown(cause)),
+            Outcome::Rejected(reason) => Err(refusal(reason)),
+        });
+        self.flows[flow.index()].outstanding -= 1;
+        self.start_waiting(completion.completed_at, flow);
+        let ops = &self.flows[flow.index()];
+        if ops.watched && ops.is_idle() {
+            self.idle.push_back(session);
+        }
+    }
+
+    /// Returns the number of ops of these flows that the transport has.
+    pub(super) fn outstanding(&self, flows: &[FlowId]) -> u32 {
+        let ops = flows.iter().filter_map(|flow| self.flows.get(flow.index()));
+        ops.map(|ops| ops.outstanding).sum()
+    }
+
+    /// Returns `true` if these flows have no op.
+    pub(super) fn are_idle(&self, flows: &[FlowId]) -> bool {
+        flows.iter().filter_map(|flow| self.flows.get(flow.index())).all(FlowOps::is_idle)
+    }
+
+    /// Reports by [`OpTable::poll_idle`] when these flows become idle.
+    pub(super) fn watch(&mut self, flows: &[FlowId]) {
+        for flow in flows {
+            if let Some(ops) = self.flows.get_mut(flow.index()) {
+                ops.watched = true;
+            }
+        }
+    }
+
+    /// Returns a session of which a watched flow has become idle.
+    #[inline]
+    pub(super) fn poll_idle(&mut self) -> Option<SessionId> {
+        self.idle.pop_front()
+    }
+
+    /// Ends all ops of flows whose connection has ended.
+    pub(super) fn end_flows(&mut self, now: Time, flows: &[FlowId]) {
+        for flow in flows {
+            if let Some(ops) = self.flows.get_mut(flow.index()) {
+                for waits in ops.waiting.drain(..) {
+                    if let Some(deadline) = deadline(&waits, Place::Queue(*flow)) {
+                        self.deadlines.remove(&deadline);
+                    }
+                }
+            }
+            self.endpoint.abort(now, *flow);
+        }
+        self.complete();
+    }
+
+    /// Frees the numbers of flows whose ops have ended.
+    pub(super) fn release_flows(&mut self, now: Time, flows: &[FlowId]) {
+        self.refusals.on_flows_ended(flows);
+        for flow in flows {
+            if let Some(ops) = self.flows.get_mut(flow.index()) {
+                *ops = FlowOps::default();
+            }
+            self.endpoint.release(now, *flow);
+        }
+    }
+
+    /// Ends the op of a data packet that could not be sealed. The packet never left, so it is not lost.
+    #[cold]
+    pub(super) fn on_unsealed(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        seq: PacketNumber,
+        segment: &Segment,
+    ) {
+        self.endpoint.take_back(now, flow, seq);
+        match segment.kind {
+            // The memory of the region is shorter than it was.
+            SegmentKind::ReadResponse => {
+                self.refuse_read(now, flow, segment.op, RejectReason::OutOfBounds)
+            }
+            SegmentKind::Write { .. }
+            | SegmentKind::ReadRequest { .. }
+            | SegmentKind::Message
+            | SegmentKind::Cancel => {
+                let index = self.index(flow, segment.op);
+                if let Some(op) = index.and_then(|index| self.outstanding.get_mut(index)) {
+                    op.cause = Some(Cause::Unsendable);
+                    self.endpoint.cancel(now, flow, segment.op);
+                }
+            }
+        }
+    }
+
+    /// Refuses a read of the peer that is being answered, until the peer confirms the refusal.
+    pub(super) fn refuse_read(&mut self, now: Time, flow: FlowId, op: OpId, reason: RejectReason) {
+        self.refusals.refuse(now, flow, op, reason, &mut self.endpoint);
+    }
+
+    /// Repeats refusals that may have been lost.
+    #[inline]
+    pub(super) fn repeat_refusals(&mut self, now: Time) {
+        self.refusals.repeat(now, &mut self.endpoint);
+    }
+
+    /// Returns the index of an outstanding op.
+    #[inline]
+    pub(super) fn index(&self, flow: FlowId, op: OpId) -> Option<usize> {
+        self.endpoint.op(flow, op).map(|op| op.user as usize)
+    }
+
+    /// Returns the target of the outstanding read at `index`.
+    #[inline]
+    pub(super) fn target(&mut self, index: usize) -> Option<&mut [u8]> {
+        self.outstanding.get_mut(index).map(|op| op.pending.buffers.target())
+    }
+
+    /// Returns the bytes that an outstanding op sends.
+    #[inline]
+    pub(super) fn payload(&self, op: &Op) -> Option<&[u8]> {
+        self.outstanding.get(op.user as usize).map(|op| op.pending.buffers.payload())
+    }
+
+    /// Ends all ops as unknown after a panic, without the transport, whose state may be inconsistent.
+    #[cold]
+    pub(super) fn fail(&mut self) {
+        for (_, op) in std::mem::replace(&mut self.outstanding, Slab::new()) {
+            contain(|| op.pending.end(Err(UNKNOWN)));
+        }
+        for pending in std::mem::take(&mut self.flows).into_iter().flat_map(|ops| ops.waiting) {
+            contain(|| pending.end(Err(UNKNOWN)));
+        }
+        self.deadlines.clear();
+    }
+}
+
+fn deadline(pending: &Pending, op: Place) -> Option<Deadline> {
+    Some(Deadline { at: pending.expires_at()?, ticket: pending.ticket, op })
+}
+
+fn refusal(reason: RejectReason) -> OpError {
+    OpError::Refused(match reason {
+        RejectReason::NoRegion => Refusal::NoRegion,
+        RejectReason::NotAllowed => Refusal::NotAllowed,
+        RejectReason::OutOfBounds => Refusal::OutOfBounds,
+        RejectReason::TooLong => Refusal::TooLong,
+        RejectReason::Withdrawn => return OpError::Unknown(Cause::Withdrawn),
+    })
+}

@@ -1,0 +1,380 @@
+//! The protocol state of an engine: sessions, connections, ops and regions, without sockets and clocks.
+//!
+//! [`Protocol`] joins the components for one packet: [`Protocol::handle_datagram`] for one received,
+//! [`Protocol::seal`] for one to send.
+
+use std::sync::Arc;
+
+use apus_cc::{AlgorithmFields, Ecn};
+use apus_transport::{Arrival, Handled, Observed, OpKind, Transmit, extension_of, fields_of};
+use apus_units::{FlowId, Time};
+use apus_wire::{Body, Extension, Header, Segment, SegmentKind};
+
+use super::connections::{Connections, Owner};
+use super::inbox::Admission;
+use super::network::Network;
+use super::op_table::OpTable;
+use super::outbox::{Envelope, MAX_BURST_PACKETS, Outbox};
+use super::regions::RegionAccess;
+use crate::config::CLASSES;
+use crate::region::{LockedRegion, Want};
+use crate::session::{Extended, Received, SessionId};
+use crate::stats::add;
+use crate::status::EngineStatus;
+use crate::sys::{Meta, TTL};
+
+/// The ECN codepoint of congestion (RFC 3168 §5).
+const CONGESTED: u8 = 0b11;
+/// Maximum length in bytes of a datagram.
+const MAX_DATAGRAM_BYTES: usize = 65_507;
+
+/// The protocol state of an engine.
+pub(super) struct Protocol {
+    pub(super) connections: Connections,
+    pub(super) ops: OpTable,
+    pub(super) regions: RegionAccess,
+    pub(super) status: Arc<EngineStatus>,
+    /// DSCP of each traffic class.
+    pub(super) dscp: [u8; CLASSES],
+}
+
+/// What a received datagram asks of the engine, besides what the protocol did with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// Answer a probe of the path of this many bytes.
+    ProbeAnswer {
+        /// The peer's session.
+        session: SessionId,
+        /// The probe's bytes.
+        length: usize,
+    },
+}
+
+/// A data packet as it was received.
+struct DataPacket<'p> {
+    owner: Owner,
+    flow: FlowId,
+    segment: &'p Segment,
+    payload: &'p [u8],
+}
+
+/// A received datagram apart from its bytes: its control messages and the region that is locked for its batch.
+pub(super) struct Delivery<'d, 'r> {
+    pub(super) meta: &'d Meta,
+    pub(super) locked: &'d mut LockedRegion<'r>,
+}
+
+impl Protocol {
+    /// Returns `true` if there may be packets to send.
+    #[inline]
+    pub(super) fn has_transmit(&self) -> bool {
+        self.connections.sessions.has_transmit() || self.ops.endpoint.has_transmit()
+    }
+
+    /// Handles events of sessions: connections that open and end.
+    #[inline]
+    pub(super) fn handle_session_events<N: Network>(&mut self, now: Time, network: &N) {
+        while let Some(event) = self.connections.sessions.poll_event() {
+            self.connections.on_event(now, event, &mut self.ops, network);
+        }
+    }
+
+    /// Handles a datagram that was taken from the socket at `now` (t3, t6).
+    #[inline]
+    pub(super) fn handle_datagram<N: Network>(
+        &mut self,
+        now: Time,
+        delivery: Delivery<'_, '_>,
+        datagram: &mut [u8],
+        network: &N,
+    ) -> Option<Reply> {
+        let Delivery { meta, locked } = delivery;
+        match self.connections.sessions.receive(now, meta.peer(), datagram) {
+            Received::Packet { session, header, extension, payload } => {
+                // The packet may be the one that connects its session, whose flows learn their peers then.
+                if self.connections.sessions.has_event() {
+                    locked.release();
+                    self.handle_session_events(now, network);
+                }
+                // A peer with a key must not touch the flows of another.
+                let owner = self.connections.owner(header.flow).filter(|o| o.session == session)?;
+                let arrival = arrival(now, meta, network);
+                let (fields, telemetry);
+                let observed = match &extension {
+                    Extension::None => Observed::default(),
+                    extension => {
+                        (fields, telemetry) = fields_of(extension);
+                        Observed { fields, telemetry: telemetry.as_ref() }
+                    }
+                };
+                if let Body::Data(segment) = &header.body {
+                    let data = DataPacket { owner, flow: header.flow, segment, payload };
+                    self.handle_data(&arrival, &header, &observed, data, locked);
+                } else {
+                    self.handle_control(&arrival, &header, &observed);
+                }
+            }
+            Received::Signal { session, header } => {
+                let arrival = arrival(now, meta, network);
+                self.handle_signal(&arrival, session, header);
+            }
+            Received::Probe { session, length } => {
+                return Some(Reply::ProbeAnswer { session, length });
+            }
+            Received::ProbeAnswer { session, length } => {
+                self.connections.on_probe_answer(now, session, length, &mut self.ops);
+            }
+            Received::Own => {
+                locked.release();
+                self.handle_session_events(now, network);
+            }
+            Received::Dropped(why) => self.connections.on_dropped(now, meta.from, why),
+        }
+        None
+    }
+
+    /// Handles an acknowledgement, a refusal and the like.
+    #[inline]
+    fn handle_control(&mut self, arrival: &Arrival, header: &Header, observed: &Observed<'_>) {
+        let handled = self.ops.endpoint.handle_observed(arrival, header, observed);
+        if let Handled::Ack(Some(sample)) = handled {
+            let stats = &self.status.stats;
+            stats.end_to_end_rtt.record(sample.end_to_end_rtt);
+            stats.fabric_rtt.record(sample.fabric_rtt);
+            stats.endpoint_delay.record(sample.endpoint_delay);
+        }
+    }
+
+    /// Handles a switch's signal (Bolt's SRC), which names the flow by the peer's number.
+    #[cold]
+    fn handle_signal(&mut self, arrival: &Arrival, session: SessionId, mut header: Header) {
+        let theirs = Some(header.flow);
+        let mut flows = self.connections.flows(session).iter();
+        let ours = flows.find(|&&flow| self.ops.endpoint.peer(flow) == theirs);
+        let Some(&flow) = ours else { return };
+        header.flow = flow;
+        self.ops.endpoint.handle_packet(arrival, &header);
+    }
+
+    #[inline]
+    fn handle_data(
+        &mut self,
+        arrival: &Arrival,
+        header: &Header,
+        observed: &Observed<'_>,
+        data: DataPacket<'_>,
+        locked: &mut LockedRegion<'_>,
+    ) {
+        let DataPacket { owner, flow, segment, .. } = data;
+        let admission = self.admit(&data);
+        match admission {
+            Admission::Refused(reason) => {
+                if self.ops.endpoint.reject(flow, segment.op, reason) {
+                    return;
+                }
+            }
+            Admission::NotReady => {
+                if self.ops.endpoint.not_ready(flow, segment.op) {
+                    return;
+                }
+            }
+            Admission::Yes | Admission::Reserved => {}
+        }
+        if segment.kind == SegmentKind::Cancel {
+            self.ops.refusals.on_cancelled(flow, segment.op);
+        }
+        // Looked up before the transport handles the packet: the last bytes of an answer end the op.
+        let read = match segment.kind {
+            SegmentKind::ReadResponse => self.ops.index(flow, segment.op),
+            _ => None,
+        };
+        match self.ops.endpoint.handle_observed(arrival, header, observed) {
+            Handled::Data { bytes, finished } => {
+                add(&self.status.stats.payload_received, bytes);
+                self.store(&data, read, finished, locked);
+            }
+            Handled::Cancelled => {
+                if let Some(inbox) = self.connections.inbox(owner.session) {
+                    inbox.discard(flow, segment.op);
+                }
+            }
+            _ if admission == Admission::Reserved => {
+                if let Some(inbox) = self.connections.inbox(owner.session) {
+                    inbox.release(segment.op_length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks whether a data packet may be handed to the transport.
+    #[inline]
+    fn admit(&mut self, data: &DataPacket<'_>) -> Admission {
+        let segment = data.segment;
+        match segment.kind {
+            SegmentKind::Write { region, address } => {
+                self.regions.admit(region, Want::Write, address, segment.op_length)
+            }
+            SegmentKind::ReadRequest { region, address } => {
+                self.regions.admit(region, Want::Read, address, segment.op_length)
+            }
+            SegmentKind::ReadResponse | SegmentKind::Cancel => Admission::Yes,
+            SegmentKind::Message => match self.connections.inbox(data.owner.session) {
+                Some(inbox) => inbox.admit(data.flow, segment.op, segment.op_length),
+                None => Admission::NotReady,
+            },
+        }
+    }
+
+    /// Stores new bytes at their target; `read` is the index of the op that an answer belongs to.
+    #[inline]
+    fn store(
+        &mut self,
+        data: &DataPacket<'_>,
+        read: Option<usize>,
+        finished: bool,
+        locked: &mut LockedRegion<'_>,
+    ) {
+        let &DataPacket { owner, flow, segment, payload } = data;
+        match segment.kind {
+            SegmentKind::Write { region, address } => {
+                if let Some(region) = self.regions.get(region) {
+                    locked.store(region, address + segment.offset, payload);
+                }
+            }
+            SegmentKind::ReadResponse => {
+                let target = read.and_then(|read| self.ops.target(read));
+                let range = target.and_then(|t| t.get_mut(segment.offset as usize..));
+                if let Some(range) = range.and_then(|r| r.get_mut(..payload.len())) {
+                    range.copy_from_slice(payload);
+                }
+            }
+            SegmentKind::Message => {
+                // The receiver of the message may read the region at once.
+                locked.release();
+                if let Some(inbox) = self.connections.inbox(owner.session) {
+                    inbox.store(owner.index, flow, segment, payload, finished);
+                }
+            }
+            SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => {}
+        }
+    }
+
+    /// Seals a packet into a burst of `outbox`. `segmentation` says whether bursts of several packets can be sent.
+    #[inline]
+    pub(super) fn seal(
+        &mut self,
+        now: Time,
+        transmit: &Transmit,
+        outbox: &mut Outbox,
+        segmentation: bool,
+    ) {
+        let Some(route) = self.connections.route(transmit.flow) else { return };
+        let header = &transmit.header;
+        let mut hops;
+        let extension = match transmit.congestion.fields {
+            AlgorithmFields::None => Extension::None,
+            fields => {
+                hops = [0; _];
+                extension_of(fields, self.ops.endpoint.telemetry(transmit.flow), &mut hops)
+            }
+        };
+        let packet = Extended { header, extension };
+        let start = header.encoded_len() + extension.encoded_len();
+        let length = start + header.payload_len() + self.connections.sessions.overhead();
+        if length > MAX_DATAGRAM_BYTES {
+            return self.on_unsealed(now, transmit);
+        }
+        let tos = self.dscp[usize::from(route.class)] << 2 | ecn_bits(transmit.congestion.ecn);
+        let limit = match header.payload_len() {
+            _ if !(segmentation && route.segmentation) => 1,
+            0 => MAX_BURST_PACKETS,
+            _ => burst_limit(self.ops.endpoint.cwnd(transmit.flow).unwrap_or(1.0)),
+        };
+        let burst = outbox.burst(&Envelope { to: route.to, tos, length }, limit);
+        let space = burst.space(length);
+        let Self { connections, ops, regions, .. } = self;
+        let (sessions, session) = (&mut connections.sessions, route.session);
+        let sealed = match &header.body {
+            Body::Data(segment) if segment.length > 0 => {
+                add(&self.status.stats.payload_sent, u64::from(segment.length));
+                let payload = header.payload_len();
+                let seal = |payload: &[u8]| {
+                    sessions.seal_from(now, session, packet, payload, space).is_ok()
+                };
+                match (segment.kind, ops.endpoint.source(transmit.flow, segment)) {
+                    (SegmentKind::ReadResponse, Some(op)) => match op.kind {
+                        OpKind::Read { region, address } => {
+                            let region = regions.get(region);
+                            region.and_then(|r| r.read(address + segment.offset, payload, seal))
+                        }
+                        _ => None,
+                    },
+                    (_, Some(op)) => {
+                        let from = segment.offset as usize;
+                        ops.payload(op).and_then(|all| all.get(from..from + payload)).map(seal)
+                    }
+                    (_, None) => None,
+                }
+                .unwrap_or(false)
+            }
+            _ => sessions.seal(now, session, packet, space).is_ok(),
+        };
+        if !sealed {
+            outbox.remove_empty();
+            return self.on_unsealed(now, transmit);
+        }
+        match header.body {
+            Body::Data(_) => burst.commit_data(length, transmit.flow, header.seq),
+            _ => burst.commit(length),
+        }
+    }
+
+    /// Handles a packet that could not be sealed. If it was not a data packet, it is made again when its cause
+    /// arrives again.
+    #[cold]
+    fn on_unsealed(&mut self, now: Time, transmit: &Transmit) {
+        if let Body::Data(segment) = &transmit.header.body {
+            self.ops.on_unsealed(now, transmit.flow, transmit.header.seq, segment);
+        }
+    }
+}
+
+#[inline]
+fn arrival<N: Network>(now: Time, meta: &Meta, network: &N) -> Arrival {
+    Arrival {
+        now,
+        nic_received_at: network.received_at(meta, now),
+        hops: meta.ttl.map_or(0, |ttl| TTL.saturating_sub(ttl)),
+        marked: meta.tos & CONGESTED == CONGESTED,
+        receiver_level: 0,
+    }
+}
+
+/// Returns the number of packets of a burst under a window of `cwnd` packets: about a quarter of the window, so that
+/// pacing and the ACK clock stay fine-grained. deviation: no source; a quarter keeps the variation of a queue near a
+/// quarter of the window. The number is rounded to the nearest: rounded down, a window of 7 packets would leave one by
+/// one, with twice the system calls.
+fn burst_limit(cwnd: f64) -> usize {
+    ((cwnd / 4.0).round() as usize).clamp(1, MAX_BURST_PACKETS)
+}
+
+fn ecn_bits(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotCapable => 0,
+        Ecn::Capable => 0b10,
+        Ecn::Congested => 0b11,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_holds_about_a_quarter_of_the_window() {
+        for (cwnd, packets) in [(0.01, 1), (5.9, 1), (6.1, 2), (7.1, 2), (31.0, 8), (1000.0, 64)] {
+            assert_eq!(burst_limit(cwnd), packets, "{cwnd}");
+        }
+    }
+}

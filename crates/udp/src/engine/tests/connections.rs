@@ -1,0 +1,104 @@
+//! Connections: what is refused, why attempts fail, and what bounds them.
+
+use super::*;
+
+fn request(host: &VirtualHost, request: ConnectRequest) {
+    host.engine.mailbox.post(Command::Connect(request));
+}
+
+/// The error of a request for a connection of `classes` from 10.0.0.1 to `peer`.
+fn refused(config: &Config, peer: SocketAddr, classes: Vec<u8>) -> ConnectError {
+    let mut host = VirtualHost::new([10, 0, 0, 1], config);
+    let (reply, receiver) = oneshot::channel();
+    request(&host, ConnectRequest { peer, classes, key: None, reply });
+    host.engine.step(true);
+    receiver.try_recv().expect("answered at once").map(drop).expect_err("refused")
+}
+
+#[test]
+fn impossible_requests_are_refused_with_the_value_and_the_limit() {
+    let peer = ([10, 0, 0, 2], 7000).into();
+    let mut few = config();
+    few.max_flows = 4;
+    let error = refused(&few, peer, vec![0; 5]).to_string();
+    assert!(error.contains("5 flows") && error.contains("1 to 4"), "{error}");
+    assert!(matches!(refused(&few, peer, vec![]), ConnectError::Incompatible(_)));
+    let error = refused(&config(), peer, vec![0, 8]).to_string();
+    assert!(error.contains("class 8") && error.contains("0 to 7"), "{error}");
+    let v6 = "[2001:db8::1]:7000".parse().expect("an address");
+    assert!(matches!(refused(&config(), v6, vec![0]), ConnectError::Family { .. }));
+}
+
+#[test]
+fn a_silent_address_fails_after_the_handshake_timeout_and_probes_name_the_reason() {
+    for (reach, expected) in [
+        (libc::ECONNREFUSED, ConnectError::PortClosed),
+        (libc::EHOSTUNREACH, ConnectError::NoRoute),
+        (libc::EACCES, ConnectError::NoAnswer),
+    ] {
+        let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config()));
+        hosts[0].engine.network.reach.set(reach);
+        let absent = VirtualHost::new([10, 0, 0, 3], &config());
+        let answer = hosts[0].connect(&absent);
+        run(&mut hosts, Span::from_ms(4_990));
+        assert!(matches!(answer.try_recv(), Err(oneshot::TryRecvError::Empty)));
+        run(&mut hosts, Span::from_ms(20));
+        let error = answer.try_recv().expect("answered").map(drop).expect_err("nobody answers");
+        assert_eq!(error, expected);
+        // After 0.1, 0.5 and 2.1 s; the fourth would follow 6.4 s later.
+        assert_eq!(hosts[0].engine.network.probes.get(), 3);
+        assert!(hosts[0].engine.protocol.connections.is_empty());
+    }
+}
+
+#[test]
+fn a_full_backlog_refuses_peers_until_the_application_accepts() {
+    let mut config = config();
+    config.max_unaccepted = 1;
+    let mut hosts = [1, 2, 3].map(|n| VirtualHost::new([10, 0, 0, n], &config));
+    let first = hosts[0].connect(&hosts[2]);
+    run(&mut hosts, Span::from_ms(1));
+    let _first = first.try_recv().expect("answered").expect("a slot is free");
+    let second = hosts[1].connect(&hosts[2]);
+    run(&mut hosts, Span::from_ms(1));
+    let error = second.try_recv().expect("answered").map(drop).expect_err("no slot");
+    assert_eq!(error, ConnectError::Refused);
+    let _accepted = hosts[2].accepted.try_recv().expect("the first").accept();
+    let third = hosts[1].connect(&hosts[2]);
+    run(&mut hosts, Span::from_ms(1));
+    third.try_recv().expect("answered").map(drop).expect("a slot is free again");
+}
+
+#[test]
+fn a_new_request_replaces_an_abandoned_one_to_the_same_peer() {
+    let mut host = VirtualHost::new([10, 0, 0, 1], &config());
+    let absent = VirtualHost::new([10, 0, 0, 2], &config());
+    let first = host.connect(&absent);
+    host.engine.step(true);
+    let second = host.connect(&absent);
+    host.engine.step(true);
+    let error = second.try_recv().expect("answered").map(drop).expect_err("the first goes on");
+    assert_eq!(error, ConnectError::Exists);
+    drop(first);
+    let third = host.connect(&absent);
+    host.engine.step(true);
+    assert!(matches!(third.try_recv(), Err(oneshot::TryRecvError::Empty)), "the handshake runs");
+}
+
+#[test]
+fn rfc_8899_a_path_is_probed_and_packets_become_longer() {
+    let mut config = config();
+    config.max_mtu = 9000;
+    let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config));
+    for host in &hosts {
+        host.engine.network.mtu.set(Some(9000));
+    }
+    let answer = hosts[0].connect(&hosts[1]);
+    run(&mut hosts, Span::from_ms(10));
+    let client = answer.try_recv().expect("answered").expect("connected");
+    let _server = hosts[1].accepted.try_recv().expect("accepted");
+    let _message = submit(&client, OpKind::Message, Buffers::Payload(bytes(8_000).into()));
+    hosts[0].engine.step(true);
+    let sent = hosts[0].engine.network.sent.borrow();
+    assert_eq!(sent.iter().map(|burst| burst.datagrams.len()).collect::<Vec<_>>(), [1]);
+}

@@ -1,0 +1,157 @@
+//! The op table alone: a transport without a peer, and time as an argument.
+
+use apus_cc::FlowInfo;
+use apus_units::FlowId;
+
+use super::*;
+
+/// A table with one flow, whose connection allows two outstanding ops.
+struct Fixture {
+    table: OpTable,
+    flow: FlowId,
+    connection: Arc<ConnectionState>,
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Span::from_ms(ms)
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let config = config();
+        let mut endpoint = Endpoint::new(EndpointConfig::default());
+        let flow = endpoint.open(FlowId::new(3), &config.algorithm, &FlowInfo::default());
+        let address = ([10, 0, 0, 2], 1).into();
+        let engine = Arc::new(EngineStatus::new(address));
+        // The handle allows more ops than the transport gets at a time.
+        let limits = ConnectionLimits { max_ops: 2, max_message: 1 << 20 };
+        let connection =
+            Arc::new(ConnectionState::new(SessionId(1), address, Arc::clone(&engine), limits, 5));
+        Self { table: OpTable::new(endpoint, engine, Span::from_ms(100)), flow, connection }
+    }
+
+    /// Submits a message at `now`. Each op belongs to another flow of the handle, so that its limit does not interfere.
+    fn submit(
+        &mut self,
+        now: Time,
+        index: usize,
+        deadline: Option<Duration>,
+    ) -> (u64, oneshot::Receiver<OpResult>) {
+        self.connection.begin_op(index).expect("room");
+        let (sender, receiver) = oneshot::channel();
+        let ticket = self.connection.ticket();
+        let pending = Pending {
+            connection: Arc::clone(&self.connection),
+            flow: index,
+            kind: OpKind::Message,
+            buffers: Buffers::Payload(Bytes::from_static(b"payload")),
+            ticket,
+            started: false,
+            deadline,
+            accepted_at: Time::ZERO,
+            notify: Notify::One(sender),
+        };
+        self.table.submit(now, self.flow, pending);
+        (ticket, receiver)
+    }
+}
+
+fn end(receiver: &oneshot::Receiver<OpResult>) -> Option<OpError> {
+    receiver.try_recv().ok().map(|result| result.expect_err("no peer can complete it"))
+}
+
+#[test]
+fn the_transport_gets_as_many_ops_as_the_peer_accepts_and_the_others_wait() {
+    let mut fixture = Fixture::new();
+    let ops: Vec<_> = (0..4).map(|i| fixture.submit(at(0), i, None)).collect();
+    assert_eq!(fixture.table.outstanding(&[fixture.flow]), 2);
+    fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], ops[0].0);
+    assert!(fixture.table.complete());
+    assert_eq!(end(&ops[0].1), Some(OpError::NotSent(Cause::Cancelled)), "no packet was sent");
+    // The number of the cancelled op counts until the peer confirms that it skips it.
+    assert_eq!(fixture.table.outstanding(&[fixture.flow]), 1);
+    fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], ops[3].0);
+    assert_eq!(end(&ops[3].1), Some(OpError::NotSent(Cause::Cancelled)), "it still waited");
+    assert_eq!((end(&ops[1].1), end(&ops[2].1)), (None, None));
+}
+
+#[test]
+fn deadlines_pass_in_the_table_and_in_the_queue() {
+    let mut fixture = Fixture::new();
+    let [slow, soon, waiting] = [(0, None), (1, Some(20)), (2, Some(10))]
+        .map(|(index, ms)| fixture.submit(at(100), index, ms.map(Duration::from_millis)).1);
+    assert_eq!(fixture.table.next_timeout(), at(110), "the deadline of the op that waits");
+    // Data leaves, so that the peer may have seen the ops that the transport has.
+    while fixture.table.endpoint.poll_data(at(101)).is_some() {}
+    fixture.table.handle_deadlines(at(109));
+    assert_eq!(end(&waiting), None);
+    fixture.table.handle_deadlines(at(110));
+    assert_eq!(end(&waiting), Some(OpError::NotSent(Cause::Deadline)));
+    fixture.table.handle_deadlines(at(120));
+    assert!(fixture.table.complete());
+    assert_eq!(end(&soon), Some(OpError::Unknown(Cause::Deadline)));
+    assert_eq!(end(&slow), None);
+}
+
+#[test]
+fn the_end_of_a_connection_ends_its_ops_and_leaves_no_deadline() {
+    let mut fixture = Fixture::new();
+    let hour = Some(Duration::from_secs(3600));
+    let ops: Vec<_> = (0..3).map(|i| fixture.submit(at(0), i, hour).1).collect();
+    assert!(fixture.table.endpoint.poll_data(at(1)).is_some(), "a packet of the first op");
+    fixture.connection.set_ended(End::Silent);
+    fixture.table.end_flows(at(2), &[fixture.flow]);
+    let cause = Cause::Ended(End::Silent);
+    let ends: Vec<_> = ops.iter().map(end).collect();
+    let expected = [OpError::Unknown(cause), OpError::NotSent(cause), OpError::NotSent(cause)];
+    assert_eq!(ends, expected.map(Some));
+    fixture.table.release_flows(at(2), &[fixture.flow]);
+    fixture.table.handle_deadlines(at(4_000_000));
+    assert!(!fixture.table.complete());
+    let transport = fixture.table.endpoint.next_timeout().unwrap_or(Time::MAX);
+    assert_eq!(fixture.table.next_timeout(), transport, "no deadline is left");
+}
+
+#[test]
+fn a_watched_flow_is_reported_when_its_last_op_ends() {
+    let mut fixture = Fixture::new();
+    let flows = [fixture.flow];
+    let tickets: Vec<_> = (0..2).map(|i| fixture.submit(at(0), i, None).0).collect();
+    fixture.table.watch(&flows);
+    for (ticket, idle) in tickets.into_iter().zip([None, Some(SessionId(1))]) {
+        fixture.table.cancel(at(1), SessionId(1), &flows, ticket);
+        fixture.table.complete();
+        assert_eq!(fixture.table.poll_idle(), idle);
+        assert_eq!(fixture.table.are_idle(&flows), idle.is_some());
+    }
+}
+
+#[test]
+fn a_refused_read_is_refused_again_until_the_peer_confirms() {
+    let mut fixture = Fixture::new();
+    let op = apus_units::OpId::new(7);
+    let refusals = |fixture: &mut Fixture, now| {
+        std::iter::from_fn(|| fixture.table.endpoint.poll_ack(now)).count()
+    };
+    fixture.table.refuse_read(at(0), fixture.flow, op, RejectReason::Withdrawn);
+    assert_eq!(refusals(&mut fixture, at(0)), 1);
+    fixture.table.repeat_refusals(at(99));
+    assert_eq!(refusals(&mut fixture, at(99)), 0, "not due yet");
+    assert_eq!(fixture.table.next_timeout(), at(100));
+    fixture.table.repeat_refusals(at(100));
+    assert_eq!(refusals(&mut fixture, at(100)), 1);
+    fixture.table.refusals.on_cancelled(fixture.flow, op);
+    fixture.table.repeat_refusals(at(200));
+    assert_eq!(refusals(&mut fixture, at(200)), 0);
+    assert_eq!(fixture.table.refusals.next_at(), Time::MAX);
+}
+
+#[test]
+fn a_failure_ends_all_ops_as_unknown() {
+    let mut fixture = Fixture::new();
+    let ops: Vec<_> = (0..3).map(|i| fixture.submit(at(0), i, None).1).collect();
+    fixture.table.fail();
+    for op in &ops {
+        assert_eq!(end(op), Some(OpError::Unknown(Cause::Ended(End::EngineFailed))));
+    }
+}

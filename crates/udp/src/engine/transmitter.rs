@@ -1,0 +1,327 @@
+//! The sending side of an engine: what is sealed in which order, and the hand-over of bursts to the kernel.
+
+use std::io;
+use std::net::SocketAddr;
+
+use apus_units::Time;
+
+use super::connections::Probe;
+use super::departures::Departures;
+use super::network::Network;
+use super::outbox::{Burst, Envelope, MAX_BURST_BYTES, Outbox, ip_udp_bytes};
+use super::protocol::Protocol;
+use crate::session::{MAX_HANDSHAKE_BYTES, Peer, SessionId};
+use crate::stats::add;
+
+/// Maximum number of data packets per step, and number of data bytes after which no further packet is begun: sealing
+/// them delays the acknowledgements behind them by about 10 us. deviation: no source.
+const MAX_DATA_PACKETS: usize = 64;
+const MAX_DATA_BYTES: usize = 128 << 10;
+/// Bytes, and acknowledgements, whose sealing takes about a microsecond: then the clock is read again. deviation: no
+/// source.
+const BYTES_PER_CLOCK_READ: usize = 4096;
+const ACKS_PER_CLOCK_READ: u32 = 8;
+/// Number of received datagrams after which packets are acknowledged before more are received: an acknowledgement names
+/// the newest 128 packets of its flow and declares all others lost. deviation: no source; an aggregate of 64 still fits.
+const DATAGRAMS_PER_ACK: u64 = 32;
+
+/// Why the kernel did not take a burst.
+enum Refusal {
+    /// The kernel cannot segment bursts to this peer.
+    Segmentation(Peer),
+    /// Packets to this address are longer than the kernel's MTU of the path.
+    TooLong(SocketAddr),
+}
+
+/// The bursts that wait and the bursts that have left.
+pub(super) struct Transmitter {
+    outbox: Outbox,
+    /// Reports of when bursts left, if they are wanted.
+    departures: Option<Departures>,
+    /// Datagrams received since acknowledgements were last sealed.
+    unacknowledged: u64,
+}
+
+impl Transmitter {
+    /// Returns a transmitter; `departures` asks the kernel to report when bursts left.
+    pub(super) fn new(departures: bool) -> Self {
+        Self {
+            outbox: Outbox::default(),
+            departures: departures.then(Departures::default),
+            unacknowledged: 0,
+        }
+    }
+
+    /// Returns `true` if the kernel had no room for everything.
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Returns `true` if there may be something to send.
+    #[inline]
+    pub(super) fn has_work(&self, protocol: &Protocol) -> bool {
+        self.is_blocked() || protocol.has_transmit()
+    }
+
+    /// Sends what may be sent at `now`; returns whether anything was sent.
+    pub(super) fn send<N: Network>(
+        &mut self,
+        now: Time,
+        protocol: &mut Protocol,
+        network: &N,
+    ) -> bool {
+        if self.is_blocked() && !self.flush(now, protocol, network) {
+            return false;
+        }
+        self.fill(now, protocol, network);
+        if self.outbox.is_empty() {
+            return false;
+        }
+        // Sealing much takes time.
+        let at = if self.outbox.bytes() > BYTES_PER_CLOCK_READ { network.now() } else { now };
+        self.flush(at, protocol, network);
+        true
+    }
+
+    /// Counts datagrams that were received, and acknowledges them if there are many.
+    #[inline]
+    pub(super) fn on_received<N: Network>(
+        &mut self,
+        datagrams: u64,
+        protocol: &mut Protocol,
+        network: &N,
+    ) {
+        self.unacknowledged += datagrams;
+        if self.unacknowledged >= DATAGRAMS_PER_ACK {
+            self.acknowledge(protocol, network);
+        }
+    }
+
+    fn acknowledge<N: Network>(&mut self, protocol: &mut Protocol, network: &N) {
+        let now = network.now();
+        if self.outbox.is_empty() || self.flush(now, protocol, network) {
+            let now = self.seal_acks(now, protocol, network);
+            self.flush(now, protocol, network);
+        }
+    }
+
+    /// Seals packets into bursts: handshakes and the like first, then acknowledgements, then data.
+    fn fill<N: Network>(&mut self, now: Time, protocol: &mut Protocol, network: &N) {
+        if protocol.connections.sessions.has_transmit() {
+            self.put_session_packets(network.now(), protocol);
+        }
+        let now = self.seal_acks(now, protocol, network);
+        if !protocol.ops.endpoint.has_transmit() {
+            return;
+        }
+        let (mut packets, mut bytes) = (0, 0);
+        while packets < MAX_DATA_PACKETS && bytes < MAX_DATA_BYTES && self.outbox.has_room() {
+            let Some(transmit) = protocol.ops.endpoint.poll_data(now) else { break };
+            packets += 1;
+            bytes += transmit.header.payload_len();
+            protocol.seal(now, &transmit, &mut self.outbox, network.has_segmentation());
+            if bytes > MAX_DATA_BYTES - MAX_BURST_BYTES && self.outbox.ends_full() {
+                break; // the next burst would be cut short
+            }
+        }
+    }
+
+    /// Seals acknowledgements, the first at `now`; returns when the last one was sealed.
+    fn seal_acks<N: Network>(
+        &mut self,
+        mut now: Time,
+        protocol: &mut Protocol,
+        network: &N,
+    ) -> Time {
+        let mut acks = 0;
+        while self.outbox.has_room() && protocol.ops.endpoint.has_ack() {
+            let Some(transmit) = protocol.ops.endpoint.poll_ack(now) else { break }; // at t4
+            protocol.seal(now, &transmit, &mut self.outbox, network.has_segmentation());
+            acks += 1;
+            if acks % ACKS_PER_CLOCK_READ == 0 {
+                now = network.now();
+            }
+        }
+        if !protocol.ops.endpoint.has_ack() {
+            self.unacknowledged = 0;
+        }
+        now
+    }
+
+    #[cold]
+    fn put_session_packets(&mut self, now: Time, protocol: &mut Protocol) {
+        let sessions = &mut protocol.connections.sessions;
+        let mut packet = [0; MAX_HANDSHAKE_BYTES];
+        while self.outbox.has_room() {
+            let Some((to, length)) = sessions.poll_transmit(now, &mut packet) else { break };
+            self.put(to, &packet[..length]);
+        }
+    }
+
+    fn put(&mut self, to: Peer, packet: &[u8]) {
+        let burst = self.outbox.burst(&Envelope::plain(to, packet.len()), 1);
+        burst.space(packet.len()).copy_from_slice(packet);
+        burst.commit(packet.len());
+    }
+
+    /// Sends the sessions' own packets and nothing else, not even bursts that wait: one may be half built.
+    pub(super) fn send_session_packets<N: Network>(
+        &mut self,
+        now: Time,
+        protocol: &mut Protocol,
+        network: &N,
+    ) {
+        self.outbox.clear();
+        self.put_session_packets(now, protocol);
+        self.flush(now, protocol, network);
+    }
+
+    /// Seals a probe of a path.
+    pub(super) fn put_probe(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
+        let Probe { session, length } = probe;
+        let Some(to) = protocol.connections.peer(session) else { return };
+        let length = length.saturating_sub(ip_udp_bytes(to.address)) as usize;
+        let burst = self.outbox.burst(&Envelope::plain(to, length), 1);
+        if protocol.connections.sessions.seal_probe(now, session, burst.space(length)) {
+            burst.commit(length);
+        }
+        self.outbox.remove_empty();
+    }
+
+    /// Seals the answer to a probe of `length` bytes.
+    #[cold]
+    pub(super) fn put_probe_answer(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        length: usize,
+        protocol: &mut Protocol,
+    ) {
+        let Some(to) = protocol.connections.peer(session) else { return };
+        let sessions = &mut protocol.connections.sessions;
+        let mut answer = [0; MAX_HANDSHAKE_BYTES];
+        let used = sessions.seal_probe_answer(now, session, length, &mut answer);
+        if let Some(used) = used.filter(|_| self.outbox.has_room()) {
+            self.put(to, &answer[..used]);
+        }
+    }
+
+    /// Hands bursts to the kernel at `at` (t1 of their packets); returns whether all of them left.
+    fn flush<N: Network>(&mut self, mut at: Time, protocol: &mut Protocol, network: &N) -> bool {
+        let mut done = 0;
+        while done < self.outbox.bursts().len() {
+            if done > 0 {
+                at = network.now();
+            }
+            let stamped = self.departures.is_some();
+            let bursts = &self.outbox.bursts()[done..];
+            add(&protocol.status.stats.send_calls, 1);
+            match network.send(bursts.iter().filter_map(|burst| burst.outgoing(stamped))) {
+                Ok(sent) => {
+                    for burst in &bursts[..sent] {
+                        on_left(at, burst, &mut self.departures, protocol);
+                    }
+                    done += sent;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => {
+                    self.on_refused(at, done, &error, protocol, network);
+                    done += 1;
+                }
+            }
+        }
+        self.outbox.remove(done);
+        self.outbox.is_empty()
+    }
+
+    /// Handles a burst that the kernel refused. If it cannot be sent otherwise, its packets are lost, and timers
+    /// retransmit them.
+    #[cold]
+    fn on_refused<N: Network>(
+        &mut self,
+        at: Time,
+        index: usize,
+        error: &io::Error,
+        protocol: &mut Protocol,
+        network: &N,
+    ) {
+        self.restart_departures(network);
+        let burst = &self.outbox.bursts()[index];
+        let stats = &protocol.status.stats;
+        match refusal(burst, error) {
+            Some(Refusal::Segmentation(peer)) if send_apart(burst, protocol, network) => {
+                protocol.connections.disable_segmentation(peer);
+                // The kernel numbered none of them.
+                on_left(at, burst, &mut None, protocol);
+            }
+            Some(Refusal::TooLong(peer)) => {
+                let now = network.now();
+                add(&stats.send_failures, burst.packets() as u64);
+                protocol.connections.on_too_long(now, peer, &mut protocol.ops, network);
+            }
+            _ => add(&stats.send_failures, burst.packets() as u64),
+        }
+    }
+
+    /// Numbers departures from 0 again, since it is unknown whether the kernel counted a send that failed.
+    fn restart_departures<N: Network>(&mut self, network: &N) {
+        let Some(departures) = &mut self.departures else { return };
+        departures.reset();
+        // Without further reports t1 stays as the engine reads it.
+        if network.restart_departures().is_err() {
+            self.departures = None;
+        }
+    }
+
+    /// Takes the reports of departures that have arrived and corrects t1 of their packets.
+    #[inline]
+    pub(super) fn take_departures<N: Network>(&mut self, protocol: &mut Protocol, network: &N) {
+        let Some(departures) = &mut self.departures else { return };
+        let now = network.now();
+        while let Ok(Some(departure)) = network.departure() {
+            let Some(sent) = departures.take(departure.number) else { continue };
+            // A departure before the send belongs to another burst, or its clock is wrong.
+            if let Some(at) = network.departed_at(&departure, now).filter(|&at| at >= sent.at) {
+                add(&protocol.status.stats.departures, 1);
+                for &(flow, seq) in &sent.packets {
+                    protocol.ops.endpoint.on_sent(flow, seq, at);
+                }
+            }
+            departures.recycle(sent);
+        }
+    }
+}
+
+/// Records that a burst left at `at`.
+#[inline]
+fn on_left(at: Time, burst: &Burst, departures: &mut Option<Departures>, protocol: &mut Protocol) {
+    if let Some(departures) = departures.as_mut().filter(|_| !burst.data().is_empty()) {
+        departures.on_sent(at, burst.data());
+    }
+    add(&protocol.status.stats.datagrams_sent, burst.packets() as u64);
+    for &(flow, seq) in burst.data() {
+        protocol.ops.endpoint.on_sent(flow, seq, at);
+    }
+}
+
+/// Returns the likely reason for `error`. A device without checksum offload refuses segmentation by EIO or EINVAL.
+fn refusal(burst: &Burst, error: &io::Error) -> Option<Refusal> {
+    let to = burst.to()?;
+    match error.raw_os_error()? {
+        libc::EIO | libc::EINVAL if burst.packets() > 1 => Some(Refusal::Segmentation(to)),
+        libc::EMSGSIZE => Some(Refusal::TooLong(to.address)),
+        _ => None,
+    }
+}
+
+/// Sends the datagrams of a burst one by one. Returns `false` if the kernel refuses that too, so that segmentation was
+/// not the reason.
+fn send_apart<N: Network>(burst: &Burst, protocol: &Protocol, network: &N) -> bool {
+    burst.split().all(|datagram| {
+        add(&protocol.status.stats.send_calls, 1);
+        // A datagram without room in the kernel is lost; a timer retransmits it.
+        let sent = network.send(std::iter::once(datagram));
+        sent.is_ok() || sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    })
+}

@@ -1,0 +1,157 @@
+//! Ops on their way between application and engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apus_transport::OpKind;
+use apus_units::{Span, Time};
+use bytes::Bytes;
+
+use crate::connection_state::ConnectionState;
+use crate::containment::contain;
+use crate::error::{Cause, End, OpError};
+use crate::region::Memory;
+
+/// The bytes that an op moves, owned by the engine until the op ends.
+pub(crate) enum Buffers {
+    /// Bytes to send.
+    Payload(Bytes),
+    /// Target of a read.
+    Vec(Vec<u8>),
+    /// Target of a read in the caller's own kind of memory.
+    Foreign(Box<dyn Memory>),
+}
+
+impl Buffers {
+    /// Returns the number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Payload(bytes) => bytes.len(),
+            Self::Vec(bytes) => bytes.len(),
+            Self::Foreign(memory) => memory.bytes().len(),
+        }
+    }
+
+    /// Returns the bytes to send; none for a read.
+    pub(crate) fn payload(&self) -> &[u8] {
+        match self {
+            Self::Payload(bytes) => bytes,
+            Self::Vec(_) | Self::Foreign(_) => &[],
+        }
+    }
+
+    /// Returns the target of a read; empty for other ops.
+    pub(crate) fn target(&mut self) -> &mut [u8] {
+        match self {
+            Self::Payload(_) => &mut [],
+            Self::Vec(bytes) => bytes,
+            Self::Foreign(memory) => memory.bytes_mut(),
+        }
+    }
+}
+
+/// A completed op.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Done {
+    /// The bytes that a read fetched; empty for other ops.
+    pub bytes: Vec<u8>,
+    /// Time from the engine's acceptance of the op to its end.
+    pub latency: Span,
+}
+
+/// How an op ended.
+pub type OpResult = Result<Done, OpError>;
+
+/// The end of an op, on a queue of completions.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The application's own mark, from the submission.
+    pub user: u64,
+    /// How it ended.
+    pub result: OpResult,
+}
+
+/// Where the end of an op is reported.
+pub(crate) enum Notify {
+    One(oneshot::Sender<OpResult>),
+    Queue(async_channel::Sender<Completion>, u64),
+    /// The end was reported already, or the op was never accepted.
+    Nobody,
+}
+
+/// An op from its submission to its end. If it is dropped before, it ends as not sent, or as unknown if the transport
+/// had it or the engine failed.
+pub(crate) struct Pending {
+    pub(crate) connection: Arc<ConnectionState>,
+    /// Index of the flow within the connection.
+    pub(crate) flow: usize,
+    pub(crate) kind: OpKind,
+    pub(crate) buffers: Buffers,
+    pub(crate) ticket: u64,
+    /// Whether the transport has it, so that the peer may have seen it.
+    pub(crate) started: bool,
+    /// Time limit, from `accepted_at`.
+    pub(crate) deadline: Option<Duration>,
+    /// When the engine took it from its mailbox.
+    pub(crate) accepted_at: Time,
+    pub(crate) notify: Notify,
+}
+
+impl Pending {
+    /// Returns when its deadline passes.
+    pub(crate) fn expires_at(&self) -> Option<Time> {
+        let after = u64::try_from(self.deadline?.as_nanos()).unwrap_or(u64::MAX);
+        Some(self.accepted_at.saturating_add(Span::from_ns(after.min(u64::MAX / 1_000))))
+    }
+
+    /// Reports its end.
+    pub(crate) fn end(mut self, result: Result<Span, OpError>) {
+        self.finish(result);
+    }
+
+    /// Discards an op that no engine accepted. Its end is not reported.
+    pub(crate) fn refuse(mut self) {
+        self.notify = Notify::Nobody;
+        self.connection.end_op(self.flow);
+    }
+
+    fn finish(&mut self, result: Result<Span, OpError>) {
+        let notify = std::mem::replace(&mut self.notify, Notify::Nobody);
+        if matches!(notify, Notify::Nobody) {
+            return;
+        }
+        self.connection.end_op(self.flow);
+        let buffers = std::mem::replace(&mut self.buffers, Buffers::Payload(Bytes::new()));
+        let bytes = match buffers {
+            Buffers::Vec(bytes) => bytes,
+            // Dropping the application's memory gives it back before the completion is seen.
+            given @ (Buffers::Payload(_) | Buffers::Foreign(_)) => {
+                contain(|| drop(given));
+                Vec::new()
+            }
+        };
+        let result = result.map(|latency| Done { bytes, latency });
+        match notify {
+            // If the receiver has gone, the op is still done.
+            Notify::One(sender) => drop(sender.send(result)),
+            // The queue has room for every outstanding op, unless it is closed. Its wakers are application code.
+            Notify::Queue(sender, user) => {
+                contain(|| drop(sender.try_send(Completion { user, result })));
+            }
+            Notify::Nobody => {}
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // While a panic unwinds, the engine is not yet marked as failed.
+        let failed = self.connection.engine.has_failed() || std::thread::panicking();
+        let end = if failed { End::EngineFailed } else { self.connection.end() };
+        let cause = Cause::Ended(end);
+        let unknown = failed || self.started;
+        self.finish(Err(if unknown { OpError::Unknown(cause) } else { OpError::NotSent(cause) }));
+    }
+}

@@ -1,0 +1,67 @@
+//! The state of an engine that everyone may read: its address, its counters, and whether it runs.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use concurrent_queue::ConcurrentQueue;
+
+use crate::error::DroppedHandshake;
+use crate::stats::Stats;
+
+/// Maximum number of notes on dropped handshakes that wait for the application. deviation: no source; enough to tell
+/// peers apart.
+const MAX_NOTES: usize = 64;
+
+/// The state of an engine.
+pub(crate) struct EngineStatus {
+    /// Where its socket is bound.
+    pub(crate) address: SocketAddr,
+    pub(crate) stats: Stats,
+    stopped: AtomicBool,
+    failed: AtomicBool,
+    /// Notes on dropped handshakes for the application's log. A full queue drops new notes.
+    notes: ConcurrentQueue<DroppedHandshake>,
+}
+
+impl EngineStatus {
+    /// Returns the status of an engine that runs.
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            stats: Stats::default(),
+            stopped: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            notes: ConcurrentQueue::bounded(MAX_NOTES),
+        }
+    }
+
+    /// Returns `true` if the engine has stopped, is about to stop, or has failed.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Marks the engine as stopped. To wake it too, use [`Mailbox::stop`](crate::mailbox::Mailbox::stop).
+    pub(crate) fn set_stopped(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if the engine panicked.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Marks the engine as failed.
+    pub(crate) fn set_failed(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// Adds a note on a dropped handshake.
+    pub(crate) fn note(&self, dropped: DroppedHandshake) {
+        let _ = self.notes.push(dropped);
+    }
+
+    /// Takes the oldest note on a dropped handshake.
+    pub(crate) fn take_note(&self) -> Option<DroppedHandshake> {
+        self.notes.pop().ok()
+    }
+}
