@@ -19,7 +19,6 @@ mod op;
 mod ranges;
 mod receive;
 pub mod received;
-mod ring;
 mod send;
 mod streams;
 pub mod wheel;

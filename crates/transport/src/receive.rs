@@ -4,12 +4,11 @@
 use alloc::boxed::Box;
 
 use apus_cc::{AlgorithmFields, Echo, Telemetry};
-use apus_units::{OpId, PacketNumber, Span, Time, prefetch};
+use apus_units::{OpId, PacketNumber, Ring, Span, Time, prefetch};
 use apus_wire::{Ack, Received, Segment, SegmentKind};
 
 use crate::ranges::RangeSet;
 use crate::received::{ReceivedPackets, Recorded};
-use crate::ring::Ring;
 
 /// An op of the peer that has begun to arrive.
 #[derive(Clone, Debug, Default)]

@@ -10,14 +10,13 @@ use alloc::boxed::Box;
 use core::mem::size_of;
 
 use apus_cc::Backlog;
-use apus_units::{OpId, PacketNumber, Time, prefetch};
+use apus_units::{OpId, PacketNumber, Ring, Time, prefetch};
 use apus_wire::{Segment, SegmentKind};
 
 use crate::config::EndpointConfig;
 use crate::flow::FlowCounters;
 use crate::op::{Op, OpKind};
 use crate::received::AckedPackets;
-use crate::ring::Ring;
 use crate::streams::{Lane, Stream, Streams};
 
 mod acked;

@@ -1,10 +1,9 @@
 //! The bytes of ops and of answers to reads, on their way out.
 
-use apus_units::{FlowId, OpId, Time};
+use apus_units::{FlowId, OpId, Ring, Time};
 
 use crate::op::{Completion, Op, OpKind, Outcome};
 use crate::ranges::RangeSet;
-use crate::ring::Ring;
 
 /// Who asked for the bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Units of Apus: instants, spans, sizes, rates and typed identifiers.
+//! Units of Apus: instants, spans, sizes, rates and typed identifiers; and what every crate needs: random numbers from a
+//! seed, a queue, prefetches, suggestions for misspelt names.
 //!
 //! Every public interface of the project speaks in these types; bare integers cross none of them.
 //! A quantity in a file or on the command line carries its unit (`25us`, `100Gbps`, `64KiB`), and
@@ -12,6 +13,7 @@ mod id;
 mod quantity;
 pub mod random;
 mod rate;
+mod ring;
 mod size;
 mod suggest;
 mod time;
@@ -20,6 +22,7 @@ pub use hint::{prefetch, prefetch_first, prefetch_start};
 pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;
 pub use rate::Rate;
+pub use ring::Ring;
 pub use size::Bytes;
 pub use suggest::{shorten, similar, suggestion};
 pub use time::{Span, Time};

@@ -1,11 +1,13 @@
 //! The link behind a port: packets in the order in which they arrive at the peer.
 
-use apus_units::{PortId, Span, Time, prefetch};
+use apus_units::{PortId, Ring, Span, Time, prefetch};
 
-use super::ring::Ring;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::PacketRef;
 use crate::topology::Node;
+
+/// Slots of a new ring of packets: a port that is used once is mostly used again.
+pub(super) const FIRST_SLOTS: u32 = 4;
 
 /// A packet whose arrival at the peer is known.
 #[derive(Clone, Copy)]
@@ -16,7 +18,7 @@ pub(crate) struct InFlight {
 }
 
 impl Default for InFlight {
-    /// What an empty place of a ring holds.
+    /// Returns the content of an empty slot of a ring.
     fn default() -> Self {
         Self { arrives: Time::ZERO, packet: PacketRef::NONE, bytes: 0 }
     }
@@ -44,7 +46,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(port: PortId, delay: Span, peer: Node) -> Self {
         Self {
-            ring: Ring::new(),
+            ring: Ring::with_slots(FIRST_SLOTS),
             sorted: 0,
             kept: 0,
             shared: false,
@@ -73,7 +75,7 @@ impl Link {
 
     /// Departures from the `index`-th oldest packet on, with their bytes.
     pub(crate) fn departures_from(&self, index: usize) -> impl Iterator<Item = (Time, u32)> {
-        self.ring.from(index).map(|entry| (entry.arrives - self.delay, entry.bytes))
+        self.ring.iter_from(index).map(|entry| (entry.arrives - self.delay, entry.bytes))
     }
 
     /// A packet departs at `departs`, not before the one that was pushed last.
@@ -100,7 +102,7 @@ impl Link {
     /// asked to sort.
     #[inline(always)]
     pub(crate) fn push_behind(&mut self, departs: Time, packet: PacketRef, bytes: u32) {
-        debug_assert!(self.called || self.ring.len() > 0, "{} waits for no event", self.port);
+        debug_assert!(self.called || !self.ring.is_empty(), "{} waits for no event", self.port);
         self.ring.push_back(InFlight { arrives: departs + self.delay, packet, bytes });
     }
 
@@ -150,7 +152,7 @@ impl Link {
     /// All packets to keep or to hand over.
     #[inline]
     pub(crate) fn all_unsorted(&self) -> impl Iterator<Item = &InFlight> {
-        self.ring.from(self.sorted)
+        self.ring.iter_from(self.sorted)
     }
 
     /// Brings the place of the first of them near.
@@ -195,7 +197,7 @@ impl Link {
     pub(crate) fn forget(&mut self, departed: usize) -> usize {
         let mut forgotten = 0;
         while forgotten < departed && self.head() == Some(PacketRef::NONE) {
-            self.ring.forget(1);
+            self.ring.discard(1);
             forgotten += 1;
         }
         self.sorted -= forgotten;
@@ -207,7 +209,7 @@ impl Link {
         if self.kept == 0 {
             return Time::MAX;
         }
-        let kept = self.ring.from(0).find(|entry| entry.packet != PacketRef::NONE);
+        let kept = self.ring.iter().find(|entry| entry.packet != PacketRef::NONE);
         kept.map_or(Time::MAX, |entry| entry.arrives)
     }
 
@@ -216,7 +218,7 @@ impl Link {
         while let Some(&entry) = self.ring.front()
             && entry.arrives < limit
         {
-            self.ring.forget(1);
+            self.ring.discard(1);
             self.sorted -= 1;
             self.kept -= usize::from(entry.packet != PacketRef::NONE);
             each(entry);
@@ -252,7 +254,7 @@ impl Link {
         bytes: u32,
         schedule: &mut S,
     ) {
-        if self.ring.len() == 0 {
+        if self.ring.is_empty() {
             schedule.at(FabricEvent::Arrival(self.port), arrives);
         }
         self.ring.push_back(InFlight { arrives, packet, bytes });
@@ -261,7 +263,7 @@ impl Link {
     /// Brings the place near where the next packet will be put.
     #[inline]
     pub(crate) fn prefetch_tail(&self) {
-        self.ring.prefetch_tail();
+        self.ring.prefetch_free();
     }
 
     /// The packet that arrives next.
@@ -287,7 +289,7 @@ impl Link {
             if entry.arrives >= limit {
                 return entry.arrives;
             }
-            self.ring.forget(1);
+            self.ring.discard(1);
             take(entry);
         }
         Time::MAX
@@ -300,7 +302,9 @@ impl Link {
     /// If the link is empty: the event did not come from this fabric.
     #[inline(always)]
     pub(crate) fn pop<S: Schedule>(&mut self, now: Time, schedule: &mut S) -> (InFlight, Node) {
-        let entry = self.ring.pop_front().expect("an arrival is pending only while a packet is");
+        // Copied instead of taken: a hop writes no default value into the slot.
+        let entry = *self.ring.front().expect("an arrival is pending only while a packet is");
+        self.ring.discard(1);
         debug_assert_eq!(entry.arrives, now, "{} was handled at the wrong time", self.port);
         if self.shared {
             self.sorted -= 1;

@@ -4,7 +4,6 @@ mod class;
 mod fifo;
 mod half;
 mod link;
-mod ring;
 mod shared;
 mod strict;
 

@@ -1,11 +1,12 @@
 //! A class of a port of strict priorities.
 
 use apus_cc::SwitchAlgorithm;
+use apus_units::Ring;
 
 use crate::config::ClassConfig;
 use crate::counters::Count;
 use crate::packet::PacketRef;
-use crate::port::ring::Ring;
+use crate::port::link::FIRST_SLOTS;
 
 /// A packet that waits for service.
 #[derive(Clone, Copy)]
@@ -15,7 +16,7 @@ pub(super) struct Waiting {
 }
 
 impl Default for Waiting {
-    /// What an empty place of a ring holds.
+    /// Returns the content of an empty slot of a ring.
     fn default() -> Self {
         Self { packet: PacketRef::NONE, bytes: 0 }
     }
@@ -43,7 +44,7 @@ impl StrictClass {
 
     pub(super) fn new(config: &ClassConfig) -> Self {
         Self {
-            queue: Ring::new(),
+            queue: Ring::with_slots(FIRST_SLOTS),
             bytes: 0,
             offered: Count::default(),
             limit: config.limit.get(),

@@ -18,7 +18,7 @@ impl StrictPort {
     /// Every packet that waits, in the order of service if no other comes, with its class's place.
     fn waiting(&self) -> impl Iterator<Item = (usize, &Waiting)> {
         let classes = self.classes.iter().enumerate();
-        classes.flat_map(|(place, class)| class.queue.from(0).map(move |packet| (place, packet)))
+        classes.flat_map(|(place, class)| class.queue.iter().map(move |packet| (place, packet)))
     }
 
     /// Those of them that depart by `now`, and when.

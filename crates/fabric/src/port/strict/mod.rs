@@ -156,10 +156,11 @@ impl StrictPort {
     fn begin_service(&mut self) {
         let place = self.waiting.trailing_zeros() as u8;
         let queue = &mut self.classes[usize::from(place)].queue;
-        let Some(Waiting { packet, bytes }) = queue.pop_front() else {
+        let Some(&Waiting { packet, bytes }) = queue.front() else {
             unreachable!("a bit is set while packets of the class wait")
         };
-        if queue.len() == 0 {
+        queue.discard(1);
+        if queue.is_empty() {
             self.waiting &= self.waiting - 1;
         }
         let departs = self.free_at + self.serialization_time(bytes);
