@@ -146,7 +146,7 @@ fn a_cipher_is_chosen_by_name_and_refused_by_name() {
     let said = ping(&["--key-file", path, "--cipher", "aegis-128x"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     for (security, code, words) in [
-        (&["--key-file", path][..], 1, "the peer takes no packets sealed with aes-256-gcm"),
+        (&["--key-file", path][..], 1, "the peer does not accept the cipher aes-256-gcm"),
         (&["--key-file", path, "--cipher", "aegis-128"], 2, "did you mean `aegis-128x`?"),
         (&["--insecure", "--cipher", "aegis-128x"], 2, "--insecure"),
     ] {

@@ -1,21 +1,23 @@
-/* Apus: ops between processes over UDP, with Swift or another algorithm in control of congestion.
+/* Apus: ops between processes over UDP, with Swift or another congestion control algorithm.
  *
  * Link with libapus.so, or with libapus.a and -lpthread -ldl -lm.
  *
  * Calls
- *   A function that returns int returns APUS_OK or another apus_status; apus_last_error() then says
- *   what was wrong and what would be right. Nothing has happened if a call fails, unless it says so.
- *   Times are nanoseconds. A timeout of 0 looks once, APUS_FOREVER waits.
- *   Texts end with a zero byte and are UTF-8.
+ *   A function that returns int returns APUS_OK or another apus_status; apus_last_error() then describes
+ *   the error and its remedy. A call that fails has no effect, unless its description says otherwise.
+ *   Times are nanoseconds. A timeout of 0 checks once, APUS_FOREVER waits without limit.
+ *   Strings are UTF-8 and end with a zero byte.
  * Threads
- *   All functions may be called from any thread, also at once on the same handle, but for the _free
- *   functions, apus_config_* and apus_swift_*, which want their handle for themselves.
- *   Engines have threads of their own, but in the mode "inline": there whoever waits drives the engine.
+ *   All functions may be called from any thread, concurrently even on one handle, except the _free
+ *   functions, apus_config_* and apus_swift_*, which need exclusive use of their handle.
+ *   Engines have threads of their own, except in the mode "inline": in that mode the calling thread runs
+ *   the engine while it waits.
  * Memory
- *   What an op or a region is given stays the caller's, and is left alone by the caller until the op's
- *   completion was polled or the region is freed: not changed while it may be sent or read, not touched
- *   while it may be written. A handle keeps what it was made from: the order of _free does not matter,
- *   and engines stop when the host and all that was made from it are freed. Freeing NULL does nothing.
+ *   Memory given to an op or a region remains the caller's. Until the op's completion is polled, or the
+ *   region is freed, the caller must not change memory that may be sent or read, and must not access memory
+ *   that may be written. A handle keeps the handle that it was created from alive: the order of _free does
+ *   not matter, and engines stop when the host and all handles created from it are freed. Freeing NULL has
+ *   no effect.
  */
 #ifndef APUS_H
 #define APUS_H
@@ -27,31 +29,31 @@
 extern "C" {
 #endif
 
-/* How a call went, and how an op ended. */
+/* Result of a call, or of an op. */
 typedef enum apus_status {
     APUS_OK = 0,
     APUS_INVALID = 1,       /* an argument or a setting is wrong */
     APUS_SYSTEM = 2,        /* the operating system refused something */
     APUS_STOPPED = 3,       /* the engine has stopped */
     APUS_NO_ANSWER = 4,     /* connect: no answer; peer not running, or a different key */
-    APUS_REFUSED = 5,       /* connect: the peer does not want it, or has too many to accept */
+    APUS_REFUSED = 5,       /* connect: the peer refuses, or its backlog is full */
     APUS_PEER_FULL = 6,     /* connect: the peer has no room */
-    APUS_TOO_MANY = 7,      /* connect: there is no room here */
-    APUS_NO_KEY = 8,        /* connect: there is no such key here */
-    APUS_EXISTS = 9,        /* connect: there is a connection to this address */
-    APUS_CROSSED = 10,      /* connect: the peer connects to this side: accept that */
-    APUS_INCOMPATIBLE = 11, /* connect: the peer speaks something else */
+    APUS_TOO_MANY = 7,      /* connect: this host's limit is reached */
+    APUS_NO_KEY = 8,        /* connect: unknown key */
+    APUS_EXISTS = 9,        /* connect: a connection to this address is open */
+    APUS_CROSSED = 10,      /* connect: the peer connected at the same time: accept its connection */
+    APUS_INCOMPATIBLE = 11, /* connect: protocol mismatch */
     APUS_FULL = 12,         /* back-pressure: poll completions, then try again */
     APUS_TOO_LONG = 13,     /* longer than either side allows */
     APUS_ENDED = 14,        /* the connection has ended */
-    APUS_TIMEOUT = 15,      /* nothing within the time given */
+    APUS_TIMEOUT = 15,      /* the timeout expired */
     APUS_TOO_SMALL = 16,    /* the buffer is too small for the message, which is kept */
-    APUS_NOT_SENT = 17,     /* completion: the peer has seen nothing of the op */
-    APUS_OP_REFUSED = 18,   /* completion: the peer refused it and applied nothing */
-    APUS_UNKNOWN = 19,      /* completion: it may have been applied in part or whole */
-    APUS_CIPHER_REFUSED = 20, /* connect: the peer does not take the cipher of this side */
+    APUS_NOT_SENT = 17,     /* completion: no part of the op was sent */
+    APUS_OP_REFUSED = 18,   /* completion: the peer refused it and applied no part */
+    APUS_UNKNOWN = 19,      /* completion: it may have been applied in part or in full */
+    APUS_CIPHER_REFUSED = 20, /* connect: the peer does not accept this side's cipher */
     APUS_OTHER_MODE = 21,   /* connect: no answer; one side is insecure and the other has keys */
-    APUS_PORT_CLOSED = 22,  /* connect: no answer; the peer's machine says that the port is closed */
+    APUS_PORT_CLOSED = 22,  /* connect: no answer; the peer's machine reports a closed port */
     APUS_NO_ROUTE = 23      /* connect: no answer; the network cannot reach the address */
 } apus_status;
 
@@ -85,9 +87,9 @@ typedef struct apus_region apus_region;
 typedef struct apus_queue apus_queue;
 typedef struct apus_swift apus_swift;
 
-/* What was wrong with the last call of this thread that failed; valid until the next one that does. */
+/* Describes the last failed call of this thread; valid until the next failed call. */
 const char *apus_last_error(void);
-/* An apus_reason in words; never freed. */
+/* Describes an apus_reason; never freed. */
 const char *apus_reason_text(int reason);
 
 /* ---- Hosts ---- */
@@ -98,35 +100,35 @@ int apus_key_create(const char *path);
 /* Settings for a host at `bind` ("0.0.0.0:48700"; port 0 lets the system choose), with the keys of a
  * file. */
 int apus_config_create(const char *bind, const char *key_file, apus_config **config);
-/* The same without keys: nothing is encrypted and anyone may connect. For benchmarks. */
+/* Settings without keys: nothing is encrypted, and any peer may connect. For benchmarks. */
 int apus_config_create_insecure(const char *bind, apus_config **config);
 /* Changes a setting: mode (spinning, hybrid, blocking, inline), engines, max_mtu, max_flows, max_ops,
  * max_message, max_queued_bytes, max_queued_messages, max_unaccepted, submission_ring, socket_buffer,
  * max_sessions, handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
- * cipher ("aes-256-gcm", "aegis-128x": of connections made here), accept_ciphers (what peers may seal
- * theirs with, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
+ * cipher ("aes-256-gcm", "aegis-128x": for connections opened here), accept_ciphers (for connections that
+ * peers open, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
  * line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
- * What they mean and their defaults: docs/udp.md. Checked together by apus_host_start. */
+ * docs/udp.md describes them and their defaults. apus_host_start checks them together. */
 int apus_config_set(apus_config *config, const char *name, const char *value);
 void apus_config_free(apus_config *config);
 
 /* Opens the sockets and starts the engines. The settings may be freed afterwards, or used again. */
 int apus_host_start(const apus_config *config, apus_host **host);
-/* Where it listens, "127.0.0.1:48700"; valid as long as the handle. */
+/* Its address, "127.0.0.1:48700"; valid as long as the handle. */
 const char *apus_host_address(const apus_host *host);
-/* Takes the keys of a file in place of those that the host has: connections under keys of both go on, those
- * under keys that are gone end. The first key of the file is the one under which the host connects. */
+/* Replaces the host's keys by those of a file. Connections under keys that the file lacks end. The host
+ * connects under the first key of the file. */
 int apus_host_set_keys(const apus_host *host, const char *key_file);
-/* In the mode "inline": does what there is to do now. */
+/* In the mode "inline": runs one step of the engine. */
 int apus_host_drive(const apus_host *host);
 void apus_host_free(apus_host *host);
 
-/* Counts since the start. Delays are 0 as long as there are none, and those of the busiest engine. */
+/* Counters since the start. Delays are those of the busiest engine; 0 without samples. */
 typedef struct apus_stats {
     uint64_t datagrams_sent;
     uint64_t datagrams_received;
-    uint64_t payload_sent;     /* bytes, those sent again included */
-    uint64_t payload_received; /* bytes, for the first time */
+    uint64_t payload_sent;     /* bytes, including retransmissions */
+    uint64_t payload_received; /* bytes, without duplicates */
     uint64_t ops;              /* ended */
     uint64_t connections;      /* open */
     double fabric_rtt_p50_us;  /* NIC to NIC, Swift section 3.3 */
@@ -138,24 +140,24 @@ int apus_host_stats(const apus_host *host, apus_stats *stats);
 
 /* ---- Connections ---- */
 
-/* Connects to "10.0.0.1:48700" by so many flows. After APUS_TIMEOUT it is given up. */
+/* Connects to "10.0.0.1:48700" by this number of flows. The attempt ends with APUS_TIMEOUT. */
 int apus_connect(const apus_host *host, const char *peer, uint32_t flows, uint64_t timeout_ns,
                  apus_connection **connection);
-/* The same by one flow for each of `classes`, which belongs to that traffic class, 0 to 7. */
+/* Connects by one flow for each traffic class (0 to 7) of `classes`. */
 int apus_connect_classes(const apus_host *host, const char *peer, const uint8_t *classes,
                          uint32_t flows, uint64_t timeout_ns, apus_connection **connection);
 /* Waits for a connection that a peer has opened. */
 int apus_accept(const apus_host *host, uint64_t timeout_ns, apus_connection **connection);
 /* The peer's address; valid as long as the handle. */
 const char *apus_connection_peer(const apus_connection *connection);
-/* Bytes of the longest message that the peer takes. */
+/* Maximum length in bytes of a message that the peer accepts. */
 uint64_t apus_connection_max_message(const apus_connection *connection);
-/* Waits until its ops have ended, then closes it; the peer's ops on it end where they are. */
+/* Waits until its ops have ended, then closes it. Outstanding ops of the peer fail. */
 int apus_close(const apus_connection *connection);
-/* Closes it as soon as its ops have ended, without waiting. */
+/* Closes it after its last op, without waiting. */
 void apus_connection_free(apus_connection *connection);
 
-/* What the algorithm of a flow allows now; 0 where it has no such thing. Windows are in packets. */
+/* State of a flow's algorithm; 0 where the algorithm lacks a value. Windows are in packets. */
 typedef struct apus_flow_state {
     double cwnd;
     double fabric_cwnd;
@@ -163,12 +165,12 @@ typedef struct apus_flow_state {
     uint64_t target_ns;
     uint64_t pacing_ns;
     uint64_t smoothed_rtt_ns;
-    uint64_t packets_lost; /* that this side sent and took for lost, from the start */
+    uint64_t packets_lost; /* sent by this side and declared lost, since the start */
 } apus_flow_state;
 int apus_connection_state(const apus_connection *connection, uint32_t flow, apus_flow_state *state);
 
-/* Copies the next message into `buffer` and says how long it is and by which flow it came (`flow` may
- * be NULL). With APUS_TOO_SMALL only the length is said, and the next call has the same message. Calls of
+/* Copies the next message into `buffer`, and stores its length and the flow that carried it (`flow` may be
+ * NULL). With APUS_TOO_SMALL, only the length is stored, and the next call returns that message. Calls of
  * several threads do not wait for each other; each message goes to one of them. */
 int apus_receive(const apus_connection *connection, void *buffer, size_t capacity,
                  uint64_t timeout_ns, size_t *length, uint32_t *flow);
@@ -178,64 +180,64 @@ int apus_receive(const apus_connection *connection, void *buffer, size_t capacit
 #define APUS_READ 1
 #define APUS_WRITE 2
 
-/* Lets peers that have its key read or write (or both: APUS_READ | APUS_WRITE) this memory. */
+/* Registers memory that peers with its key may read or write (or both: APUS_READ | APUS_WRITE). */
 int apus_region_register(const apus_host *host, void *memory, size_t length, int access,
                          apus_region **region);
-/* The key by which peers name it: whoever has it and a connection has the access. */
+/* Its key. Every connected peer that knows the key has access. */
 uint64_t apus_region_key(const apus_region *region);
-/* Withdraws it and waits until no engine uses the memory any more. Answers to reads of peers that are under
- * way have one second to end. Then they are given up, and the reads end at the peers as APUS_UNKNOWN with
- * APUS_REASON_WITHDRAWN, so a peer cannot hold the memory. In the mode "inline" it drives the engine
- * meanwhile. */
+/* Withdraws it and waits until no engine uses the memory any more. Outstanding answers to reads of peers
+ * have one second to end. Then they are given up, and the reads end at the peers as APUS_UNKNOWN with
+ * APUS_REASON_WITHDRAWN, so that a peer cannot hold the memory. In the mode "inline" the call drives the
+ * engine meanwhile. */
 void apus_region_free(apus_region *region);
 
 /* ---- Ops ---- */
 
-/* How an op ended. */
+/* The end of an op. */
 typedef struct apus_completion {
     uint64_t user;       /* from the op */
     int32_t status;      /* APUS_OK, APUS_NOT_SENT, APUS_OP_REFUSED or APUS_UNKNOWN */
     int32_t reason;      /* an apus_reason */
-    uint64_t latency_ns; /* from the engine's taking it to its end; 0 if it failed */
+    uint64_t latency_ns; /* from the engine's acceptance to the end; 0 if it failed */
 } apus_completion;
 
-/* A queue for the ends of at most `capacity` ops at a time. */
+/* Creates a queue for the ends of at most `capacity` outstanding ops. */
 int apus_queue_create(const apus_host *host, size_t capacity, apus_queue **queue);
 /* Takes completions, at least one and at most `most`, as soon as there are any. */
 int apus_poll(const apus_queue *queue, apus_completion *completions, size_t most,
               uint64_t timeout_ns, size_t *count);
-/* Its ops go on; nobody hears of their ends, so their memory is free only when the connection's peer
- * and all handles of the host are gone. Poll them first. */
+/* Its pending ops continue and their completions are discarded, so their memory is free only when the
+ * connection and all handles of the host are gone. Poll the completions first. */
 void apus_queue_free(apus_queue *queue);
 
-/* Where an op goes, and where its end. */
+/* Destination of an op and of its completion. */
 typedef struct apus_op {
     uint32_t flow;           /* of the connection, from 0 */
-    uint64_t deadline_ns;    /* given up if it has not ended after this long; 0: never */
-    const apus_queue *queue; /* hears of its end, once */
-    uint64_t user;           /* comes back with the completion */
+    uint64_t deadline_ns;    /* time after which the op is given up; 0: never */
+    const apus_queue *queue; /* receives its completion */
+    uint64_t user;           /* returned with the completion */
 } apus_op;
 
 /* These submit an op and return at once. `ticket` (may be NULL) gets a number for apus_cancel.
- * APUS_FULL if as much is under way as either side or the queue allows; APUS_INVALID if address + length is
- * 2^64 or more. Reads and writes are not atomic: docs/udp.md says what of them can be seen. */
+ * APUS_FULL if the limit of either side or of the queue on outstanding ops is reached; APUS_INVALID if
+ * address + length is 2^64 or more. Reads and writes are not atomic: see docs/udp.md. */
 
-/* Stores bytes in the peer's region from `address` on. */
+/* Stores bytes in the peer's region from `address`. */
 int apus_write(const apus_connection *connection, const apus_op *op, uint64_t region,
                uint64_t address, const void *bytes, size_t length, uint64_t *ticket);
-/* Fetches bytes of the peer's region from `address` on into `buffer`. */
+/* Fetches bytes of the peer's region from `address` into `buffer`. */
 int apus_read(const apus_connection *connection, const apus_op *op, uint64_t region,
               uint64_t address, void *buffer, size_t length, uint64_t *ticket);
 /* Delivers a message to the peer's application. */
 int apus_send(const apus_connection *connection, const apus_op *op, const void *bytes,
               size_t length, uint64_t *ticket);
-/* Asks for an op to be given up; it then ends with APUS_REASON_CANCELLED, unless it has ended. */
+/* Gives up an op, which then ends with APUS_REASON_CANCELLED, unless it has ended before. */
 int apus_cancel(const apus_connection *connection, uint64_t ticket);
 
 /* ---- Swift by itself, for another stack ----
  *
- * The sender half of one flow (Swift, Algorithm 1), without clocks, threads and allocation after its
- * making. The stack tells it of acknowledgements, losses and timeouts, then asks what it allows.
+ * The sender half of one flow (Swift, Algorithm 1), without clocks, threads, and allocations after its
+ * creation. The stack reports acknowledgements, losses and timeouts, then reads the allowance.
  * Delays are those of Swift section 3.1: rtt = t6 - t1, endpoint delay = remote_queuing + (t6 - t5). */
 
 /* `settings` are parameters of the profile "paper", "base_target=25us fs_range=100us", or NULL;
@@ -243,24 +245,24 @@ int apus_cancel(const apus_connection *connection, uint64_t ticket);
 int apus_swift_create(const char *settings, apus_swift **swift);
 
 typedef struct apus_ack {
-    uint64_t now_ns;            /* a clock that does not go back */
+    uint64_t now_ns;            /* a monotonic clock */
     uint64_t rtt_ns;            /* end to end */
-    uint64_t endpoint_delay_ns; /* of that, in the hosts */
+    uint64_t endpoint_delay_ns; /* part of the RTT spent in the hosts */
     uint32_t acked_packets;     /* acknowledged for the first time */
     uint8_t hops;               /* switches on the path, from the TTL */
 } apus_ack;
 int apus_swift_on_ack(apus_swift *swift, const apus_ack *ack);
-/* A packet was found lost by SACK. */
+/* A packet was declared lost by SACK. */
 int apus_swift_on_loss(apus_swift *swift, uint64_t now_ns);
 /* The retransmission timer expired. */
 int apus_swift_on_timeout(apus_swift *swift, uint64_t now_ns);
 
-/* What the flow may send now. */
+/* Current limits of the flow. */
 typedef struct apus_allowance {
-    double cwnd;              /* window in packets, below 1 too */
-    uint32_t packets;         /* of them in flight: at least 1 */
-    uint64_t pacing_delay_ns; /* from one packet to the next; 0: as acknowledgements come */
-    uint64_t rto_ns;          /* of the timer to set, from the last progress */
+    double cwnd;              /* window in packets, may be below 1 */
+    uint32_t packets;         /* maximum in flight: at least 1 */
+    uint64_t pacing_delay_ns; /* between packets; 0: ACK-clocked */
+    uint64_t rto_ns;          /* retransmission timeout, from the last progress */
     double fabric_cwnd;
     double endpoint_cwnd;
     uint64_t target_ns;       /* of the fabric delay, at the last acknowledgement; 0 before */

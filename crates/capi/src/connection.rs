@@ -16,15 +16,14 @@ use crate::wait::wait;
 /// A connection.
 pub struct apus_connection {
     pub(crate) connection: Connection,
-    /// Messages that did not fit into the memory that was offered for them. A channel, so that a call that
-    /// waits already gets one.
+    /// Messages that did not fit into a caller's buffer. A channel, so that a call that waits already receives them.
     kept: (async_channel::Sender<Message>, async_channel::Receiver<Message>),
     peer: CString,
-    /// Keeps the engines.
+    /// Keeps the engines alive.
     _host: Arc<Shared>,
 }
 
-/// `apus_flow_state`: 0 where the algorithm has no such thing.
+/// `apus_flow_state`: 0 where the algorithm lacks a value.
 #[repr(C)]
 #[derive(Default)]
 #[allow(dead_code)] // C reads them

@@ -35,7 +35,7 @@ pub(crate) enum Status {
     NoRoute = 23,
 }
 
-/// `apus_reason`, with what it means.
+/// `apus_reason`, with its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Reason {
@@ -66,13 +66,13 @@ const REASONS: [(Reason, &CStr); 17] = [
     (Reason::ClosedHere, c"the connection was closed here"),
     (Reason::ClosedByPeer, c"the peer closed the connection"),
     (Reason::Silent, c"the peer was silent for too long"),
-    (Reason::PeerRestarted, c"the peer started anew"),
+    (Reason::PeerRestarted, c"the peer was restarted"),
     (Reason::Replaced, c"the peer opened another connection in its place"),
     (Reason::Stopped, c"the engine has stopped"),
     (Reason::NoRegion, c"the peer has no region with this key"),
     (Reason::NotAllowed, c"the region does not allow this kind of access"),
     (Reason::OutOfBounds, c"the op reaches beyond the region's end"),
-    (Reason::TooLong, c"the message is longer than the peer takes"),
+    (Reason::TooLong, c"the message is longer than the peer accepts"),
     (Reason::KeyWithdrawn, c"the connection's key was withdrawn here"),
     (Reason::Unsendable, c"a packet of the op could not be built: its memory changed its length"),
     (Reason::EngineFailed, c"an engine of this host panicked"),
@@ -93,9 +93,9 @@ impl Failure {
         Self::new(Status::Invalid, message)
     }
 
-    /// Nothing came within the time given.
+    /// The timeout expired.
     pub(crate) fn timeout() -> Self {
-        Self::new(Status::Timeout, "nothing came within the time given")
+        Self::new(Status::Timeout, "the timeout expired")
     }
 }
 

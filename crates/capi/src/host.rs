@@ -14,14 +14,14 @@ use crate::failure::{Failure, Status, call};
 use crate::pointer::{Foreign, get, hand_out, put, take_back, text};
 use crate::wait::wait;
 
-/// A host; what is made from it keeps it alive.
+/// A host. Handles created from it keep it alive.
 pub struct apus_host {
     pub(crate) shared: Arc<Shared>,
 }
 
 pub(crate) struct Shared {
     pub(crate) host: Host,
-    /// Whether whoever waits must drive the engine.
+    /// Whether waiting calls must drive the engine.
     pub(crate) inline: bool,
     address: CString,
 }

@@ -1,7 +1,7 @@
-//! CPU time of a small round trip, both ends driven by one thread: no end waits for the other, so it is what the two
-//! spend, with one look in vain each. Bare sockets stand beside it, which look as often.
+//! CPU time of a small round trip. One thread drives both ends, so neither waits for the other: the time is what both ends
+//! spend, with one empty poll each. Bare sockets with as many polls are measured for comparison.
 //!
-//! `round_trip --count N` makes N round trips of sealed writes and no measurement, for profilers.
+//! `round_trip --count N` runs N round trips of sealed writes without measurement, for profilers.
 
 use core::hint::black_box;
 use std::future::Future;
@@ -71,21 +71,21 @@ impl Pair {
         let request = Request::write(self.key, 0, self.payload.clone());
         let mut op = pin!(self.connection.submit(request).expect("room"));
         let mut context = Context::from_waker(Waker::noop());
-        // Polling drives the client: it sends, and looks once in vain.
+        // Polling drives the client: it sends, and polls once without a datagram.
         while op.as_mut().poll(&mut context).map(|end| end.expect("done")).is_pending() {
             self.server.drive();
         }
-        self.server.drive(); // in vain
+        self.server.drive(); // empty
     }
 }
 
 fn bare_round_trip(client: &UdpSocket, server: &UdpSocket, buffer: &mut [u8; SMALL]) {
     client.send(buffer).expect("sent");
-    let _ = client.recv(buffer); // in vain
+    let _ = client.recv(buffer); // empty
     let (_, from) = server.recv_from(buffer).expect("it has come");
     server.send_to(buffer, from).expect("sent");
     client.recv(buffer).expect("it has come");
-    let _ = server.recv_from(buffer); // in vain
+    let _ = server.recv_from(buffer); // empty
 }
 
 fn round_trips(c: &mut Criterion) {

@@ -1,4 +1,4 @@
-//! Captures of what a host sends and receives.
+//! Captures of the datagrams of a host.
 
 use std::fs::File;
 use std::io;
@@ -8,16 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::pcapng::{Captured, Pcapng};
 
-/// A capture file in the making, in the pcapng format; clones write to the same file.
+/// A capture file in the pcapng format. Clones write to the same file.
 ///
-/// Every datagram is written at once, so that the file is whole if the process is killed; that costs an
-/// engine a system call per datagram: it is for finding out, not for every day. Payloads are encrypted as
-/// they were on the way.
+/// Every datagram is written at once, so that the file is complete if the process is killed. That costs the engine a
+/// system call per datagram, so captures are for diagnosis only. Payloads are encrypted as they were on the wire.
 #[derive(Clone, Debug)]
 pub struct Capture(Arc<Mutex<Pcapng<File>>>);
 
 impl Capture {
-    /// Starts a file, in place of one that is there.
+    /// Creates a file, or replaces an existing one.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -32,7 +31,7 @@ impl Capture {
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns the nanoseconds since 1970.
 pub(crate) fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

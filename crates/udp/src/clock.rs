@@ -1,4 +1,4 @@
-//! The engine's clock, and what the clocks of kernel and NIC say in its terms (Swift App. A).
+//! The engine's clock, and the conversion of the kernel's and the NIC's timestamps to it (Swift App. A).
 
 use std::fs::File;
 use std::io;
@@ -10,22 +10,22 @@ use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_getti
 
 use crate::sys::{Departure, Meta};
 
-/// How often the clocks are compared. deviation: App. A says "periodic"; a pair of readings errs by some
-/// 100 ns here, which over a second is 0.1 ppm.
+/// Interval of clock comparisons. deviation: App. A says "periodic"; a pair of readings errs by about 100 ns here, which
+/// is 0.1 ppm over one second.
 const READING_PERIOD: Span = Span::from_secs(1);
-/// Pairs of readings per comparison, of which the fastest counts. A thread that loses its core between the readings of a
-/// pair makes that pair wrong by the time without a core. deviation: no source; rationale: the thread would have to lose
-/// its core three times within a microsecond.
+/// Pairs of readings per comparison, of which the fastest counts. A pair errs by the time for which its thread was
+/// descheduled between the readings. deviation: no source; rationale: the thread would have to be descheduled three times
+/// within a microsecond.
 const PAIRS: u32 = 3;
 
-/// A timestamp further back than this is not believed: the clock was set. deviation: no source; longer than
-/// any datagram waits in a socket.
-const BELIEVABLE: Span = Span::from_secs(10);
+/// Maximum plausible age of a timestamp; an older one means that the clock was set. deviation: no source; longer than any
+/// datagram waits in a socket.
+const MAX_AGE: Span = Span::from_secs(10);
 
 /// Time since the engine started, on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Of the monotonic clock, in nanoseconds.
+    /// Start of the engine on the monotonic clock, in nanoseconds.
     epoch: u64,
     kernel: Converted,
     nic: Option<(File, Converted)>,
@@ -41,7 +41,7 @@ struct Converted {
 
 impl Converted {
     fn new(reading: i128, now: Time) -> Self {
-        // An hour before the first reading still has a number.
+        // Instants up to one hour before the first reading can be represented.
         let epoch = reading - 3_600_000_000_000;
         let at = foreign(epoch, reading);
         Self { epoch, converter: ClockConverter::new(at, now) }
@@ -51,10 +51,10 @@ impl Converted {
         self.converter.update(foreign(self.epoch, reading), now);
     }
 
-    /// `None` if the clock cannot be believed.
+    /// Returns `None` if the timestamp is not plausible.
     fn convert(&self, instant: i128, now: Time) -> Option<Time> {
         let at = self.converter.to_host(foreign(self.epoch, instant)).min(now);
-        (now.since(at) < BELIEVABLE).then_some(at)
+        (now.since(at) < MAX_AGE).then_some(at)
     }
 }
 
@@ -68,7 +68,7 @@ fn nanoseconds(time: Timespec) -> i128 {
 }
 
 /// Returns a reading of a foreign clock and the time of the monotonic clock at which it was read, in nanoseconds: the
-/// pair that took least time of [`PAIRS`]. It errs by at most half of that time.
+/// fastest of [`PAIRS`] pairs. It errs by at most half of its time.
 fn pair<E>(read: impl Fn() -> Result<i128, E>, host: impl Fn() -> u64) -> Result<(i128, u64), E> {
     let mut best: Option<(u64, i128, u64)> = None;
     for _ in 0..PAIRS {
@@ -83,14 +83,14 @@ fn pair<E>(read: impl Fn() -> Result<i128, E>, host: impl Fn() -> u64) -> Result
     Ok((reading, at))
 }
 
-/// Nanoseconds of the monotonic clock, which counts from the start of the machine.
+/// Returns the nanoseconds of the monotonic clock, which counts from the start of the machine.
 #[inline]
 fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The engine's time at an instant of the monotonic clock.
+/// Returns the engine's time at an instant of the monotonic clock.
 #[inline]
 fn since(epoch: u64, at: u64) -> Time {
     Time::from_ps(at.saturating_sub(epoch).saturating_mul(1_000))
@@ -100,7 +100,7 @@ fn realtime() -> i128 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// A pair of readings of the real-time and the monotonic clock.
+/// Returns a pair of readings of the real-time and the monotonic clock.
 fn realtime_pair() -> (i128, u64) {
     let read = || Ok::<_, std::convert::Infallible>(realtime());
     let Ok(pair) = pair(read, monotonic);
@@ -108,7 +108,7 @@ fn realtime_pair() -> (i128, u64) {
 }
 
 impl Clock {
-    /// A clock that starts now; `nic` is the device of the NIC's clock (`/dev/ptp0`), if it has one.
+    /// Returns a clock that starts now. `nic` is the device of the NIC's clock (`/dev/ptp0`), if there is one.
     pub(crate) fn new(nic: Option<&Path>) -> io::Result<Self> {
         let (reading, epoch) = realtime_pair();
         let kernel = Converted::new(reading, Time::ZERO);
@@ -123,13 +123,13 @@ impl Clock {
         Ok(Self { epoch, kernel, nic, next_reading: Time::ZERO + READING_PERIOD })
     }
 
-    /// Now.
+    /// Returns the current time.
     #[inline]
     pub(crate) fn now(&self) -> Time {
         since(self.epoch, monotonic())
     }
 
-    /// Compares the clocks if it is time to; returns when it is next.
+    /// Compares the clocks if that is due; returns when it is due next.
     pub(crate) fn compare(&mut self, now: Time) -> Time {
         if now >= self.next_reading {
             self.next_reading = now + READING_PERIOD;
@@ -144,8 +144,8 @@ impl Clock {
         self.next_reading
     }
 
-    /// When a datagram was received (t2, t5): by the NIC if it says so, otherwise by the kernel;
-    /// `now` if neither can be believed.
+    /// Returns when a datagram was received (t2, t5): the NIC's timestamp, or the kernel's, or `now` if neither is
+    /// plausible.
     #[inline]
     pub(crate) fn received(&self, meta: &Meta, now: Time) -> Time {
         let by_nic = match (&self.nic, meta.nic_received_at) {
@@ -157,8 +157,7 @@ impl Clock {
 }
 
 impl Clock {
-    /// When a datagram left (t1): by the NIC if it says so, otherwise by the kernel; `None` if neither
-    /// can be believed.
+    /// Returns when a datagram left (t1): the NIC's timestamp, or the kernel's, or `None` if neither is plausible.
     pub(crate) fn sent(&self, departure: &Departure, now: Time) -> Option<Time> {
         let by_nic = match (&self.nic, departure.nic_left_at) {
             (Some((_, nic)), Some(instant)) => nic.convert(instant, now),
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_of_the_kernel_lies_between_the_readings_around_it() {
+    fn a_kernel_timestamp_lies_between_the_readings_around_it() {
         let mut clock = Clock::new(None).expect("clock");
         let slack = Span::from_us(50);
         let mut lies_between = || {
@@ -202,13 +201,13 @@ mod tests {
             let received = clock.received(&meta(Some(stamp)), clock.now());
             received + slack >= before && received <= after + slack
         };
-        // A thread that loses its core during the comparison errs by more, but not in every attempt.
+        // The error is larger if the thread is descheduled during the comparison, but not in every attempt.
         assert!((0..10_000).any(|_| lies_between()), "never within {slack}");
     }
 
     /// Readings that took 9, 3 and 20 ns: the second pair counts, in its middle.
     #[test]
-    fn of_several_pairs_of_readings_the_fastest_one_counts() {
+    fn the_fastest_pair_of_readings_counts() {
         let host = std::cell::RefCell::new([100, 109, 200, 203, 300, 320].into_iter());
         let foreign = std::cell::RefCell::new([1000, 1100, 1200].into_iter());
         let read = || foreign.borrow_mut().next().ok_or(());
@@ -218,10 +217,10 @@ mod tests {
 
     /// Swift App. A: the NIC's clock has an offset and a drift of its own; two readings give both.
     #[test]
-    fn swift_appendix_a_what_the_nic_says_is_converted_and_goes_before_the_kernel() {
+    fn swift_appendix_a_the_nics_timestamp_is_converted_and_preferred_to_the_kernels() {
         let mut clock = Clock::new(None).expect("clock");
         let at = |s| Time::ZERO + Span::from_secs(s);
-        // It began a day before, and gains 50 ppm.
+        // The NIC's clock began a day earlier and gains 50 ppm.
         let nic = |host: Time| {
             let ns = i128::from(host.since(Time::ZERO).as_ps() / 1_000);
             86_400_000_000_000 + ns + ns * 50 / 1_000_000
@@ -236,17 +235,17 @@ mod tests {
         let meta =
             |nic_received_at| Meta { nic_received_at, ..meta(Some(realtime() - 1_000_000_000)) };
         let by_nic = clock.received(&meta(Some(nic(received))), now);
-        // 35 us in 700 ms if the drift were not seen.
+        // Without the drift, the error would be 35 us in 700 ms.
         let error = by_nic.max(received).since(by_nic.min(received));
         assert!(error < Span::from_ns(100), "{error}");
         let departure = Departure { number: 0, left_at: None, nic_left_at: Some(nic(received)) };
         assert_eq!(clock.sent(&departure, now), Some(by_nic), "departures by the same conversion");
-        // One that cannot be believed leaves it to the kernel.
+        // If the NIC's timestamp is not plausible, the kernel's counts.
         assert_ne!(clock.received(&meta(Some(nic(at(3)) - 60_000_000_000)), now), by_nic);
     }
 
     #[test]
-    fn a_clock_that_was_set_is_not_believed() {
+    fn an_implausible_timestamp_is_replaced_by_now() {
         let clock = Clock::new(None).expect("clock");
         let now = Time::ZERO + Span::from_secs(60);
         let stamp = realtime();

@@ -27,24 +27,24 @@ const SWIFT: &[(&str, &str)] = &[
     ("endpoint_target", "1500us"),
     // deviation: the paper's 0.001 lets a flow pause for 1000 round trips; Falcon's default is 0.01.
     ("min_cwnd", "0.01"),
-    // deviation: the paper has one minimum. An engine that shares its core is held off for milliseconds
-    // whatever the window is; below one packet the window would only add a pause of RTT / cwnd, and with it
-    // the RTT of a hold-off, between two looks at whether it is over (docs/udp.md).
+    // deviation: the paper has one minimum. An engine that shares its core is descheduled for milliseconds whatever the
+    // window is. Below one packet, the window would only add pauses of RTT / cwnd, with the RTT of a descheduled engine
+    // (docs/udp.md).
     ("endpoint_min_cwnd", "1"),
-    // deviation: the defaults of 1 ms are for engines that own their cores; a thread that shares one is
-    // held off for 8 to 24 ms (docs/udp.md). Before the first sample a timeout is no sign of congestion
-    // either: the handshake has just been answered.
+    // deviation: the defaults of 1 ms are for engines that own their cores; a thread that shares its core is descheduled
+    // for 8 to 24 ms (docs/udp.md). Before the first sample, a timeout does not indicate congestion either: the
+    // handshake has just been answered.
     ("min_rto", "10ms"),
     ("initial_rto", "30ms"),
-    // deviation: 3 is for timeouts of 1 ms after a network's 25 us; three of these would be one hold-off.
+    // deviation: 3 is for timeouts of 1 ms after a network's 25 us; three of these fit into one descheduling.
     ("retx_reset_threshold", "10"),
 ];
 
 /// Bytes of IP and UDP headers: IPv6's, so that either fits.
 const IP_UDP_BYTES: u32 = 48;
 
-/// What a full packet has besides its payload, at most: headers, the algorithm's fields and the `guard` of
-/// the session.
+/// Returns the maximum number of bytes of a full packet that are not payload: headers, the algorithm's fields and the
+/// `guard` of the session.
 pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
     let extension = match switch_half(algorithm) {
         SwitchAlgorithm::Bolt(_) => Extension::Bolt(Bolt::default()).encoded_len(),
@@ -53,25 +53,25 @@ pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
     IP_UDP_BYTES + (MAX_HEADER_BYTES + extension + guard) as u32
 }
 
-/// What switches would do for an algorithm.
+/// Returns the switch half of an algorithm.
 fn switch_half(algorithm: &AlgorithmConfig) -> SwitchAlgorithm {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
-/// How an engine waits for work.
+/// The way in which an engine waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It never sleeps: the least latency, for a core of its own.
+    /// It never sleeps: minimum latency, for a core of its own.
     Spinning,
-    /// It spins for a while after the last work, then sleeps until there is more.
+    /// It spins for a while after the last work, then sleeps.
     Hybrid {
         /// How long it spins.
         spin: Duration,
     },
-    /// It sleeps whenever there is nothing to do.
+    /// It sleeps whenever it is idle.
     Blocking,
-    /// There is no thread: whoever waits for an op, a message or a connection drives the engine, as
-    /// does [`Host::drive`](crate::Host::drive). For one thread that does both.
+    /// There is no thread: the calls that wait for an op, a message or a connection drive the engine, as does
+    /// [`Host::drive`](crate::Host::drive). For a thread that does both.
     Inline,
 }
 
@@ -88,10 +88,9 @@ impl Mode {
 pub struct Config {
     /// The address of its sockets; port 0 lets the system choose.
     pub bind: SocketAddr,
-    /// The keys that peers must prove; [`KeyRing::insecure`] for none, which encrypts nothing and lets
-    /// anyone in.
+    /// The keys that peers must prove. [`KeyRing::insecure`] has none: nothing is encrypted, and any peer may connect.
     pub keys: KeyRing,
-    /// How engines wait; [`Mode::HYBRID`] at first.
+    /// The way in which engines wait; [`Mode::HYBRID`] by default.
     pub mode: Mode,
     /// Engines, each with a socket and a thread of its own; every connection stays with one. deviation: no
     /// source; one carries some 10 Gb/s and half a million ops a second (docs/performance.md).
@@ -104,26 +103,25 @@ pub struct Config {
     /// The longest IP packet to send, in bytes, if the path takes it. deviation: 9000 is the usual
     /// jumbo frame.
     pub max_mtu: u32,
-    /// Flows per connection at most. deviation: no source; what a peer may cost, half a megabyte.
+    /// Maximum number of flows per connection. deviation: no source; they cost half a megabyte.
     pub max_flows: u32,
-    /// Ops under way per flow (both directions apart). deviation: as the transport's default.
+    /// Maximum number of outstanding ops per flow and direction. deviation: as the transport's default.
     pub max_ops: u32,
-    /// The longest message taken from a peer, in bytes. deviation: no source; more goes by writes.
+    /// Maximum length in bytes of a message from a peer. deviation: no source; writes carry more.
     pub max_message: u64,
-    /// Bytes of messages per connection that have arrived, in part or whole, and that the application
-    /// has not taken; what comes beyond waits at the peer. At least `max_message`. deviation: no source; 16
-    /// of the longest.
+    /// Maximum number of bytes per connection of messages that have arrived, in part or in full, and that the application
+    /// has not taken; further messages wait at the peer. At least `max_message`. deviation: no source; 16 of the longest.
     pub max_queued_bytes: u64,
-    /// The same in messages. deviation: no source; of 4 KiB they fill `max_queued_bytes`.
+    /// Maximum number of such messages. deviation: no source; at 4 KiB each they fill `max_queued_bytes`.
     pub max_queued_messages: u32,
-    /// Connections that peers opened and the application has not accepted. deviation: SOMAXCONN of Linux
-    /// before 5.4, for TCP.
+    /// Maximum number of connections that peers opened and the application has not accepted. deviation: SOMAXCONN of
+    /// Linux before 5.4, for TCP.
     pub max_unaccepted: u32,
-    /// Submissions that the engine has not looked at. deviation: no source; an engine takes as many in
-    /// some milliseconds.
+    /// Maximum number of submitted ops that the engine has not taken. deviation: no source; an engine takes as many in a few
+    /// milliseconds.
     pub submission_ring: u32,
-    /// Kernel buffer of each socket, each way, in bytes; the kernel may allow less. deviation: no source;
-    /// 3 ms at 10 Gb/s, which an engine that shares its core may be late.
+    /// Kernel buffer of each socket and direction in bytes; the kernel may allow less. deviation: no source; 3 ms at
+    /// 10 Gb/s, by which an engine that shares its core may be late.
     pub socket_buffer: u32,
     /// DSCP of each traffic class, 0 to 63; a flow's class is chosen when it is opened
     /// ([`Host::connect_classes`](crate::Host::connect_classes)), 0 otherwise. What the peer sends on
@@ -131,11 +129,11 @@ pub struct Config {
     pub dscp: [u8; CLASSES],
     /// Device of the NIC's clock (`/dev/ptp0`), if its timestamps are to be used.
     pub nic_clock: Option<PathBuf>,
-    /// Have kernel or NIC say when packets left (t1), so that the sender's own queues do not count as
-    /// fabric delay. deviation: off, though Swift has NIC timestamps: a Snap engine's NIC pulls, so that
-    /// there is no queue, and each report costs a microsecond and more here (docs/udp.md).
+    /// Whether kernel or NIC report when packets left (t1), so that the sender's own queues do not count as fabric delay.
+    /// deviation: off, though Swift has NIC timestamps: a Snap engine's NIC pulls, so there is no queue, and each report
+    /// costs at least a microsecond here (docs/udp.md).
     pub departure_timestamps: bool,
-    /// Where to write every datagram.
+    /// Capture to which every datagram is written.
     pub capture: Option<Capture>,
     /// Sessions, handshakes and keepalives.
     pub session: SessionConfig,
@@ -239,21 +237,21 @@ impl Config {
         let name = self.algorithm.info().name;
         if switch_half(&self.algorithm).gives() == Given::Fields {
             return Err(StartError::Setting(format!(
-                "{name} lives on what every switch writes into packets, and would not slow down where \
-                 none does; choose an algorithm that heeds delay, ECN marks or losses, such as swift"
+                "{name} needs feedback that every switch writes into packets; without it the sender never \
+                 slows down; choose an algorithm that uses delay, ECN marks or losses, such as swift"
             )));
         }
         if self.algorithm.credit_limit().is_some() {
             return Err(StartError::Setting(format!(
-                "{name} lives on credits of which every switch drops what is too much, and would \
-                 not slow down where none does; choose another, such as swift"
+                "{name} is credit-based and needs switches that limit credits; without them the sender \
+                 never slows down; choose another algorithm, such as swift"
             )));
         }
         if self.algorithm.reads_receiver_level() {
             let profile = self.algorithm.profile();
             return Err(StartError::Setting(format!(
-                "{name}'s profile {profile} reads how full the receiver's NIC is, which the kernel does not \
-                 tell; choose profile paper, which reads the endpoint's delay"
+                "{name}'s profile {profile} needs the fill level of the receiver's NIC, which the kernel does \
+                 not report; choose profile paper, which uses the endpoint delay"
             )));
         }
         self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
@@ -267,19 +265,18 @@ mod tests {
 
     use super::*;
 
-    /// A peer whose engine is held off again and again, as one that shares its core, and then is not:
-    /// whatever the flow learned meanwhile must not pause it, for a pause is RTT / cwnd long, and the RTT
-    /// that of a hold-off (40 ms / 0.01 is four seconds).
+    /// A peer whose engine shares its core is descheduled again and again, and then is not. The flow must not pause
+    /// afterwards: a pause would take RTT / cwnd, with the RTT of a descheduled peer (40 ms / 0.01 is 4 s).
     #[test]
-    fn a_flow_does_not_pause_after_a_peer_that_was_held_off() {
+    fn a_flow_does_not_pause_after_its_peer_was_descheduled() {
         let keys = KeyRing::insecure();
         let config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
         let mut flow = config.algorithm.sender(&FlowInfo::default());
         let mut now = Time::ZERO;
-        let (held_off, fabric) = (Span::from_ms(40), Span::from_us(20));
+        let (descheduled, fabric) = (Span::from_ms(40), Span::from_us(20));
         for i in 0..100 {
-            // The timeouts of a hold-off, and the late acknowledgement of one packet.
-            let until = now + held_off;
+            // The timeouts while the peer is descheduled, and the late acknowledgement of one packet.
+            let until = now + descheduled;
             while now + flow.rto() < until {
                 now += flow.rto();
                 flow.on_timeout(&TimeoutEvent { now, next_seq: PacketNumber::new(i + 1) });
@@ -287,9 +284,9 @@ mod tests {
             now = until;
             flow.on_ack(&AckEvent {
                 now,
-                rtt: held_off,
+                rtt: descheduled,
                 fabric_delay: fabric,
-                endpoint_delay: held_off - fabric,
+                endpoint_delay: descheduled - fabric,
                 hops: 0,
                 acked_packets: 1,
                 marked_packets: 0,
@@ -301,7 +298,7 @@ mod tests {
                 telemetry: None,
             });
             let Allowance { window, pacing } = flow.allowance();
-            assert!(window >= 1.0, "{window} packets after {} hold-offs", i + 1);
+            assert!(window >= 1.0, "{window} packets after being descheduled {} times", i + 1);
             assert_eq!(pacing, Pacing::AckClocked);
         }
     }

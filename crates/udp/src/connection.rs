@@ -19,8 +19,8 @@ use crate::ops::{EngineLink, Op};
 use crate::pending::{Buffers, Completion, Notify, Pending};
 use crate::region::Memory;
 
-/// A connection to a peer: one or more flows. Clones are the same connection; it closes when the last
-/// one is dropped, or by [`Connection::close`].
+/// A connection to a peer, with one or more flows. Clones share the connection. It closes when the last clone is dropped,
+/// or by [`Connection::close`].
 #[derive(Clone)]
 pub struct Connection {
     inner: Arc<Inner>,
@@ -31,7 +31,7 @@ struct Inner {
     opened: Opened,
 }
 
-/// What to submit: an op and how it is to be run.
+/// An op to submit, with its options.
 pub struct Request {
     kind: OpKind,
     buffers: Buffers,
@@ -39,26 +39,26 @@ pub struct Request {
 }
 
 impl Request {
-    /// Store `bytes` in the peer's region, from `address` on.
+    /// Returns a write of `bytes` to the peer's region from `address`.
     #[must_use]
     pub fn write(region: RegionKey, address: u64, bytes: impl Into<Bytes>) -> Self {
         Self::new(OpKind::Write { region, address }, Buffers::Payload(bytes.into()))
     }
 
-    /// Fetch `length` bytes of the peer's region, from `address` on; they come with the completion.
+    /// Returns a read of `length` bytes of the peer's region from `address`. The completion carries them.
     #[must_use]
     pub fn read(region: RegionKey, address: u64, length: usize) -> Self {
         Self::new(OpKind::Read { region, address }, Buffers::Vec(vec![0; length]))
     }
 
-    /// Fetch as many bytes of the peer's region as `target` has into `target`, which is dropped before
-    /// the completion is seen.
+    /// Returns a read of the peer's region from `address` that fills `target`. `target` is dropped before the completion is
+    /// reported.
     #[must_use]
     pub fn read_into(region: RegionKey, address: u64, target: Box<dyn Memory>) -> Self {
         Self::new(OpKind::Read { region, address }, Buffers::Foreign(target))
     }
 
-    /// Deliver `bytes` to the peer's application.
+    /// Returns a message to the peer's application.
     #[must_use]
     pub fn message(bytes: impl Into<Bytes>) -> Self {
         Self::new(OpKind::Message, Buffers::Payload(bytes.into()))
@@ -68,7 +68,7 @@ impl Request {
         Self { kind, buffers, deadline: None }
     }
 
-    /// Give the op up if it has not ended after this long.
+    /// Sets the time after which the op is given up.
     #[must_use]
     pub fn deadline(mut self, after: Duration) -> Self {
         self.deadline = Some(after);
@@ -87,25 +87,25 @@ impl Connection {
         &self.inner.link
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.link().state.peer
     }
 
-    /// How many flows it has.
+    /// Returns the number of flows.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.link().state.flows()
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
         self.link().state.ended()
     }
 
-    /// The longest message that the peer takes, in bytes.
+    /// Returns the maximum length in bytes of a message that the peer accepts.
     #[must_use]
     pub fn max_message(&self) -> u64 {
         self.link().state.limits.max_message
@@ -122,11 +122,11 @@ impl Connection {
     /// Submits a request to flow `flow`; the result is a future of its end.
     ///
     /// # Errors
-    /// If too much is under way, the message is longer than the peer takes, address plus length reach 2^64,
-    /// or the connection has ended. Nothing has happened then.
+    /// If too many ops are outstanding, the message is longer than the peer accepts, address plus length reach 2^64, or
+    /// the connection has ended. The op has no effect then.
     ///
     /// # Panics
-    /// If there is no such flow.
+    /// If the connection has no such flow.
     pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.hand_in(flow, request, Notify::One(sender))?;
@@ -134,16 +134,15 @@ impl Connection {
         Ok(Op { receiver, link, ticket, waker: ContainedWaker::default() })
     }
 
-    /// Submits a request to flow `flow`; its end goes to `queue`, marked with `user`. The queue must
-    /// have room for every op that is under way with it; an end that finds no room is lost. A waker of the
-    /// queue that panics does the engine no harm; the channel, which is the application's, may then miss a wake.
-    /// Returns a ticket for [`Connection::cancel`].
+    /// Submits a request to flow `flow` and reports its end to `queue` with the mark `user`. The queue must have room for
+    /// every outstanding op; an end without room is lost. If a waker of the queue panics, the engine is unharmed, but the
+    /// application's channel may miss a wake-up. Returns a ticket for [`Connection::cancel`].
     ///
     /// # Errors
     /// As [`Connection::submit_to`].
     ///
     /// # Panics
-    /// If there is no such flow.
+    /// If the connection has no such flow.
     pub fn submit_queued(
         &self,
         flow: usize,
@@ -188,13 +187,13 @@ impl Connection {
     /// Waits for the next message. In inline mode this drives the engine.
     ///
     /// # Errors
-    /// How the connection ended, once every message that came before was taken.
+    /// How the connection ended, after its last message was taken.
     pub fn receive(&self) -> Result<Message, End> {
         let message = self.link().driver.wait_channel(&self.inner.opened.messages);
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
-    /// The next message, if one is here.
+    /// Returns the next message, if one has arrived.
     ///
     /// # Errors
     /// As [`Connection::receive`].
@@ -206,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// The next message, for tasks of an async runtime.
+    /// Async form of [`Connection::receive`].
     ///
     /// # Errors
     /// As [`Connection::receive`].
@@ -215,26 +214,26 @@ impl Connection {
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
-    /// The state of the algorithm of flow `flow` now (its windows, target and pace), and what its
-    /// sending side has counted. Waits for the engine's next turn.
+    /// Returns the state of the algorithm of flow `flow` (windows, target and pace) and the counters of its sending side.
+    /// Waits for the engine's next step.
     ///
     /// # Errors
     /// How the connection ended.
     ///
     /// # Panics
-    /// If there is no such flow.
+    /// If the connection has no such flow.
     pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
         self.link().driver.wait(receiver).ok_or_else(|| self.end())
     }
 
-    /// As [`Connection::flow_state`], for tasks of an async runtime.
+    /// Async form of [`Connection::flow_state`].
     ///
     /// # Errors
     /// As [`Connection::flow_state`].
     ///
     /// # Panics
-    /// If there is no such flow.
+    /// If the connection has no such flow.
     pub async fn flow_state_async(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
         self.link().driver.answer(receiver).await.ok_or_else(|| self.end())
@@ -257,13 +256,13 @@ impl Connection {
         self.link().state.end()
     }
 
-    /// Closes it once its ops have ended, and waits for that. The peer's ops on it end where they are.
+    /// Closes the connection after its last op, and waits for that. Outstanding ops of the peer fail.
     pub fn close(&self) {
         let receiver = self.ask_close();
         self.link().driver.wait(receiver);
     }
 
-    /// As [`Connection::close`], for tasks of an async runtime.
+    /// Async form of [`Connection::close`].
     pub async fn close_async(&self) {
         let receiver = self.ask_close();
         self.link().driver.answer(receiver).await;

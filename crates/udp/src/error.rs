@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what would be right.
+//! Errors of hosts, connections and ops, and their remedies.
 
 use std::error::Error;
 use std::fmt;
@@ -14,46 +14,46 @@ pub enum StartError {
     Setting(String),
     /// The socket could not be opened at this address.
     Bind(SocketAddr, io::Error),
-    /// The operating system refused something else that the engine needs.
+    /// The operating system refused another service that the engine needs.
     System(&'static str, io::Error),
 }
 
-/// A connection that did not come about.
+/// Why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectError {
     /// The engine has as many connections as its configuration allows.
     TooMany,
-    /// The peer did not answer the handshake in time: it does not run, has another key, or packets are lost. A host does
-    /// not tell a stranger that its key is unknown, but its own application
+    /// The peer did not answer the handshake in time: it does not run, has a different key, or packets are lost. A host
+    /// does not tell a stranger that its key is unknown, but its own application
     /// ([`Host::dropped_handshake`](crate::Host::dropped_handshake)).
     NoAnswer,
     /// As `NoAnswer`, and an ICMP message said that the peer's port is closed. Anyone on the path can forge that, so it
     /// does not end the attempt early.
     PortClosed,
-    /// As `NoAnswer`, and the network said that it has no route to this address.
+    /// As `NoAnswer`, and the network reported that it has no route to this address.
     NoRoute,
-    /// As `NoAnswer`, and an unproven packet from this address said that one side is insecure and the other has keys.
+    /// As `NoAnswer`, and an unproven packet from this address claimed that one side is insecure and the other has keys.
     OtherMode,
-    /// The address is of another family (IPv4, IPv6) than the host's own.
+    /// The address family (IPv4, IPv6) differs from the host's own.
     Family {
         /// The peer's address.
         peer: SocketAddr,
         /// The host's own.
         own: SocketAddr,
     },
-    /// The peer answered that it does not want the connection.
+    /// The peer refused the connection.
     Refused,
     /// The peer has no room for another connection.
     PeerFull,
-    /// The peer takes no packets sealed with this cipher. Said also where both ask at a time (see `Crossed`).
+    /// The peer does not accept this cipher. Also reported if both sides connect at the same time (see `Crossed`).
     CipherRefused(Cipher),
-    /// There is no such key here.
+    /// The ring has no such key.
     NoKey,
-    /// There is a connection to this address.
+    /// A connection to this address is open or being opened.
     Exists,
-    /// The peer asked at the same time: its connection comes in and is the one to use.
+    /// The peer connected at the same time. Accept and use its connection.
     Crossed,
-    /// The peer speaks something else: what it said.
+    /// Protocol mismatch, or settings that the handshake cannot express; the text gives the detail.
     Incompatible(String),
     /// The engine has stopped.
     Stopped,
@@ -67,20 +67,20 @@ pub enum ConnectError {
 pub struct DroppedHandshake {
     /// Its source address, which may be forged.
     pub from: SocketAddr,
-    /// What was wrong with it.
+    /// Its fault.
     pub fault: HandshakeFault,
 }
 
-/// What was wrong with a handshake that was dropped.
+/// The fault of a handshake that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeFault {
     /// Its key is not in the ring.
     UnknownKey,
     /// It does not prove its key, or came too late.
     Unproven,
-    /// It is insecure, and this host has keys.
+    /// The handshake is insecure, and this host has keys.
     Insecure,
-    /// It is under a key, and this host is insecure.
+    /// The handshake is under a key, and this host is insecure.
     Sealed,
 }
 
@@ -93,11 +93,11 @@ pub enum End {
     ClosedByPeer,
     /// The peer was silent for too long.
     Silent,
-    /// The peer started anew and knows nothing of this connection.
+    /// The peer was restarted and does not know this connection.
     PeerRestarted,
-    /// The peer opened another connection in place of this one.
+    /// The peer opened another connection, which replaces this one.
     Replaced,
-    /// This side took its key from the ring.
+    /// This side removed its key from the ring.
     KeyWithdrawn,
     /// The engine has stopped.
     Stopped,
@@ -106,49 +106,48 @@ pub enum End {
     EngineFailed,
 }
 
-/// An op that was not taken: nothing of it has happened.
+/// Why an op was not accepted. It had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitError {
-    /// Back-pressure: as many ops are under way, or as many bytes, as the configuration allows.
-    /// Wait for a completion, then try again.
+    /// Back-pressure: the limit on outstanding ops or bytes is reached. Wait for a completion, then try again.
     Full,
-    /// It is longer than the configuration of either side allows.
+    /// The op is longer than the configuration of either side allows.
     TooLong {
-        /// The most bytes that an op of this kind may move.
+        /// Maximum number of bytes of an op of this kind.
         limit: u64,
     },
     /// A read or write whose address plus length is 2^64 or more.
     AddressOverflow {
         /// First byte within the region.
         address: u64,
-        /// Bytes to move.
+        /// Number of bytes.
         length: u64,
     },
     /// The connection has ended.
     Ended(End),
 }
 
-/// How an op that was taken failed.
+/// How an accepted op failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpError {
-    /// Nothing of it was sent: the peer has not seen it.
+    /// No part of it was sent: the peer has not seen it.
     NotSent(Cause),
-    /// The peer refused it and applied nothing of it.
+    /// The peer refused it and applied no part of it.
     Refused(Refusal),
     /// Parts of it, or all, may have been applied at the peer.
     Unknown(Cause),
 }
 
-/// What ended an op before its time.
+/// Why an op ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The application cancelled it.
     Cancelled,
     /// Its deadline passed.
     Deadline,
-    /// The peer withdrew the region while the op was under way.
+    /// The peer withdrew the region while the op was outstanding.
     Withdrawn,
-    /// A packet of it could not be built, as its memory changed its length after the submission.
+    /// A packet of it could not be built because its memory changed its length after the submission.
     Unsendable,
     /// Its connection ended.
     Ended(End),
@@ -157,13 +156,13 @@ pub enum Cause {
 /// Why a peer refuses an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No region has this key, or not any more.
+    /// No region has this key (any more).
     NoRegion,
     /// The region does not allow this kind of access.
     NotAllowed,
     /// The op reaches beyond the region's end.
     OutOfBounds,
-    /// The message is longer than the peer takes.
+    /// The message is longer than the peer accepts.
     TooLong,
 }
 
@@ -205,26 +204,26 @@ impl fmt::Display for ConnectError {
             ),
             Self::Family { peer, own } => write!(
                 f,
-                "the peer's address {peer} and the host's own {own} are of two families; give both as IPv4, \
-                 or both as IPv6"
+                "the peer's address {peer} and the host's own {own} belong to different families; use IPv4 \
+                 for both, or IPv6 for both"
             ),
             Self::Refused => f.write_str(
-                "the peer refused the connection: its application closed it, or has as many to accept as \
-                 its `max_unaccepted` allows",
+                "the peer refused the connection: its application closed it, or its backlog \
+                 (`max_unaccepted`) is full",
             ),
             Self::PeerFull => f.write_str("the peer has no room for another connection"),
             Self::CipherRefused(cipher) => write!(
                 f,
-                "the peer takes no packets sealed with {cipher}; choose another of {}, or have it take \
-                 this one",
+                "the peer does not accept the cipher {cipher}; use one of {}, or enable {cipher} on the \
+                 peer",
                 Cipher::ALL.map(Cipher::name).join(", ")
             ),
-            Self::NoKey => f.write_str("there is no such key here; name one of the key file"),
+            Self::NoKey => f.write_str("unknown key; choose one of the key file"),
             Self::Exists => f.write_str(
-                "there is a connection to this address; use its flows, or close it first",
+                "a connection to this address is open; use its flows, or close it first",
             ),
             Self::Crossed => f.write_str(
-                "the peer asked at the same time; accept its connection and use that",
+                "the peer connected at the same time; accept and use its connection",
             ),
             Self::Incompatible(what) => f.write_str(what),
             Self::Stopped => f.write_str("the engine has stopped"),
@@ -238,8 +237,8 @@ impl Error for ConnectError {}
 impl fmt::Display for HandshakeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnknownKey => "it is under a key that this host does not have",
-            Self::Unproven => "it does not prove its key, or came too late",
+            Self::UnknownKey => "its key is unknown to this host",
+            Self::Unproven => "it does not prove its key, or arrived too late",
             Self::Insecure => "it is insecure, and this host has keys",
             Self::Sealed => "it is under a key, and this host is insecure",
         })
@@ -258,7 +257,7 @@ impl fmt::Display for End {
             Self::ClosedHere => "the connection was closed here",
             Self::ClosedByPeer => "the peer closed the connection",
             Self::Silent => "the peer was silent for too long",
-            Self::PeerRestarted => "the peer started anew",
+            Self::PeerRestarted => "the peer was restarted",
             Self::Replaced => "the peer opened another connection in its place",
             Self::KeyWithdrawn => "its key was withdrawn here",
             Self::Stopped => "the engine has stopped",
@@ -275,7 +274,7 @@ impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str(
-                "as much is under way as the configuration allows; wait for a completion first",
+                "the limit on outstanding ops or bytes is reached; wait for a completion",
             ),
             Self::TooLong { limit } => {
                 write!(f, "an op of this kind moves at most {limit} bytes; split it")
@@ -311,7 +310,7 @@ impl fmt::Display for Refusal {
             Self::NoRegion => "the peer has no region with this key",
             Self::NotAllowed => "the region does not allow this kind of access",
             Self::OutOfBounds => "the op reaches beyond the region's end",
-            Self::TooLong => "the message is longer than the peer takes",
+            Self::TooLong => "the message is longer than the peer accepts",
         })
     }
 }
@@ -319,7 +318,7 @@ impl fmt::Display for Refusal {
 impl fmt::Display for OpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotSent(cause) => write!(f, "nothing of the op was sent: {cause}"),
+            Self::NotSent(cause) => write!(f, "no part of the op was sent: {cause}"),
             Self::Refused(refusal) => write!(f, "the peer refused the op: {refusal}"),
             Self::Unknown(cause) => {
                 write!(f, "the op may have been applied in part or whole: {cause}")

@@ -24,10 +24,10 @@ use crate::sys::Socket;
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
 const CALL_SPIN: Duration = Duration::from_micros(200);
 
-/// This process's end of the transport. Dropping it ends every connection.
+/// A host of the transport in this process. Dropping it ends every connection.
 pub struct Host {
     engines: Vec<Arc<Mailbox>>,
-    /// One per engine; see [`Engine::end`] for what a thread returns.
+    /// One per engine; each returns the result of [`Engine::end`].
     threads: Mutex<Vec<JoinHandle<Option<Socket>>>>,
     /// The ids of these threads.
     thread_ids: Vec<ThreadId>,
@@ -108,13 +108,13 @@ impl Host {
         engine.lock().expect("no engine has panicked")
     }
 
-    /// Where its sockets are bound.
+    /// Returns the address at which its sockets are bound.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Lets peers that have its key use `memory`.
+    /// Registers `memory` as a region, which peers that know its key may use.
     ///
     /// # Errors
     /// If 65536 regions are registered already, or the system gives no randomness for its key.
@@ -122,7 +122,7 @@ impl Host {
         Region::new(&self.regions, Box::new(memory), access)
     }
 
-    /// As [`Host::register`], for memory of another kind.
+    /// Registers memory of the caller's own kind; otherwise as [`Host::register`].
     ///
     /// # Errors
     /// As [`Host::register`].
@@ -130,7 +130,7 @@ impl Host {
         Region::new(&self.regions, memory, access)
     }
 
-    /// Connects to a peer by one flow, with the first key of the ring, and waits for it.
+    /// Connects to a peer by one flow, with the first key of the ring. Waits until the connection is open.
     ///
     /// # Errors
     /// If the peer does not answer, refuses, or there are too many connections.
@@ -138,7 +138,7 @@ impl Host {
         self.connect_with(peer, 1, None)
     }
 
-    /// Connects to a peer by `flows` flows, with a key of the ring, and waits for it.
+    /// Connects to a peer by `flows` flows, with `key` or the first key of the ring. Waits until the connection is open.
     ///
     /// # Errors
     /// As [`Host::connect`], and if `flows` is 0 or more than either side allows.
@@ -151,11 +151,11 @@ impl Host {
         self.opened(self.driver.wait(self.ask(peer, same_class(flows), key)))
     }
 
-    /// Connects to a peer by one flow for each of `classes`, which belongs to that traffic class (see
-    /// [`Config::dscp`]), and waits for it.
+    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]). Waits until the
+    /// connection is open.
     ///
     /// # Errors
-    /// As [`Host::connect_with`], and if there is no such class.
+    /// As [`Host::connect_with`], and if a class does not exist.
     pub fn connect_classes(
         &self,
         peer: SocketAddr,
@@ -165,7 +165,7 @@ impl Host {
         self.opened(self.driver.wait(self.ask(peer, some(classes), key)))
     }
 
-    /// As [`Host::connect_classes`], for tasks of an async runtime.
+    /// Async form of [`Host::connect_classes`].
     ///
     /// # Errors
     /// As [`Host::connect_classes`].
@@ -178,7 +178,7 @@ impl Host {
         self.opened(self.driver.answer(self.ask(peer, some(classes), key)).await)
     }
 
-    /// As [`Host::connect_with`], for tasks of an async runtime.
+    /// Async form of [`Host::connect_with`].
     ///
     /// # Errors
     /// As [`Host::connect_with`].
@@ -215,7 +215,7 @@ impl Host {
         receiver
     }
 
-    /// Why waits end without a result.
+    /// Returns why a wait ended without a result.
     fn stopped(&self) -> ConnectError {
         let failed = self.engines.iter().any(|engine| engine.status.has_failed());
         if failed { ConnectError::EngineFailed } else { ConnectError::Stopped }
@@ -230,13 +230,13 @@ impl Host {
         next.map(|next| self.accepted(next)).ok_or_else(|| self.stopped())
     }
 
-    /// The next connection that a peer has opened, if there is one.
+    /// Returns the next connection that a peer has opened, if there is one.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection> {
         self.accepted.try_recv().ok().map(|next| self.accepted(next))
     }
 
-    /// As [`Host::accept`], for tasks of an async runtime.
+    /// Async form of [`Host::accept`].
     ///
     /// # Errors
     /// As [`Host::accept`].
@@ -245,15 +245,14 @@ impl Host {
         next.map(|next| self.accepted(next)).ok_or_else(|| self.stopped())
     }
 
-    /// Takes another ring of keys in place of the one that it has; connections under keys of both go on,
-    /// those under keys that are gone end. To change the key of a group without a pause: give every host
-    /// both, the new one first, have them connect anew, then take the old one away.
+    /// Replaces the ring of keys. Connections under keys that the new ring lacks end. To change the key of a group of hosts
+    /// without a pause, give every host both keys with the new one first, reconnect, then remove the old key.
     ///
     /// # Errors
-    /// If the host is insecure and the ring not, or the other way round.
+    /// If the host is insecure and the ring is not, or vice versa.
     pub fn set_keys(&self, keys: &KeyRing) -> Result<(), StartError> {
         if keys.is_insecure() != self.insecure {
-            let what = "a host is insecure or has keys, from its start to its end";
+            let what = "a host cannot change between insecure and keys; start another host";
             return Err(StartError::Setting(what.to_owned()));
         }
         for engine in &self.engines {
@@ -263,15 +262,15 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the oldest note of a handshake that was dropped without telling its sender why, for a log. An engine keeps
-    /// at most 64 notes and makes at most 100 a second, so that a flood fills neither the log nor the memory. The
-    /// counters of [`Host::stats`] count all of them.
+    /// Takes the oldest note on a dropped handshake, for a log; its sender was not told the reason. An engine keeps at most
+    /// 64 notes and makes at most 100 per second, so that a flood fills neither the log nor the memory. The counters of
+    /// [`Host::stats`] count all dropped handshakes.
     pub fn dropped_handshake(&self) -> Option<DroppedHandshake> {
         self.engines.iter().find_map(|engine| engine.status.take_note())
     }
 
-    /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. May be called from any
-    /// thread. Returns when the engines have ended; called by application code that an engine runs, returns at once.
+    /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. Any thread may call it. It
+    /// returns when the engines have ended; if application code that an engine runs calls it, it returns at once.
     pub fn stop(&self) {
         for engine in &self.engines {
             engine.stop();
@@ -283,7 +282,7 @@ impl Host {
             self.driver.step();
         }
         if self.thread_ids.contains(&std::thread::current().id()) {
-            // An engine that waited for its own end, or for a caller that waits for it, would wait for ever.
+            // An engine that waited for its own end would wait for ever.
             return;
         }
         // A second caller waits for the first.
@@ -294,25 +293,24 @@ impl Host {
         }
     }
 
-    /// In inline mode: does what there is to do now, and returns at once, whether there was anything.
+    /// Runs one step of the engine in inline mode; returns whether there was anything to do.
     pub fn drive(&self) -> bool {
         self.driver.step()
     }
 
-    /// Has engines that sleep look at what has changed, as regions that were withdrawn, and drives the
-    /// engine in inline mode.
+    /// Wakes engines that sleep, so that they notice changes such as withdrawn regions. In inline mode, drives the engine.
     pub fn look(&self) {
         self.engines.iter().for_each(|engine| engine.wake());
         self.driver.step();
     }
 
-    /// What its engines count, as a page for Prometheus; it may outlive the host.
+    /// Returns the counters of its engines as a page for Prometheus, which may outlive the host.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.engines.iter().map(|e| Arc::clone(&e.status)).collect())
     }
 
-    /// What its engines have done, one each.
+    /// Returns the counters of each engine.
     pub fn stats(&self) -> impl Iterator<Item = &Stats> {
         self.engines.iter().map(|engine| &engine.status.stats)
     }

@@ -1,4 +1,4 @@
-//! An engine's counts as metrics for Prometheus.
+//! The counters of engines as metrics for Prometheus.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +7,13 @@ use crate::prometheus::{Kind, Page};
 use crate::stats::{Histogram, Stats};
 use crate::status::EngineStatus;
 
-/// What the engines of a host count; see [`Host::metrics`](crate::Host::metrics).
+/// The counters of the engines of a host; see [`Host::metrics`](crate::Host::metrics).
 #[derive(Clone)]
 pub struct Metrics {
     engines: Vec<Arc<EngineStatus>>,
 }
 
-/// Name, help, and where the number is.
+/// Name, help text, and field of a metric.
 type Row<T> = (&'static str, &'static str, fn(&Stats) -> &T);
 
 const COUNTERS: [Row<AtomicU64>; 11] = [
@@ -21,25 +21,25 @@ const COUNTERS: [Row<AtomicU64>; 11] = [
     ("apus_datagrams_sent_total", "Datagrams sent.", |s| &s.datagrams_sent),
     ("apus_receive_calls_total", "System calls that received.", |s| &s.receive_calls),
     ("apus_send_calls_total", "System calls that sent.", |s| &s.send_calls),
-    ("apus_departures_total", "Sends of which kernel or NIC said when they left.", |s| {
+    ("apus_departures_total", "Bursts whose departure the kernel or the NIC reported.", |s| {
         &s.departures
     }),
     (
         "apus_capture_failures_total",
-        "Datagrams that could not be captured; the first ends the capture.",
+        "Datagrams that could not be captured; the first one ends the capture.",
         |s| &s.capture_failures,
     ),
-    ("apus_send_failures_total", "Datagrams that the kernel did not take.", |s| &s.send_failures),
+    ("apus_send_failures_total", "Datagrams that the kernel refused.", |s| &s.send_failures),
     (
         "apus_payload_received_bytes_total",
         "Payload bytes received for the first time (goodput).",
         |s| &s.payload_received,
     ),
-    ("apus_payload_sent_bytes_total", "Payload bytes sent, those sent again included.", |s| {
+    ("apus_payload_sent_bytes_total", "Payload bytes sent, including retransmissions.", |s| {
         &s.payload_sent
     }),
     ("apus_ops_total", "Ops ended.", |s| &s.ops),
-    ("apus_sleeps_total", "Times that the engine slept.", |s| &s.sleeps),
+    ("apus_sleeps_total", "Number of sleeps of the engine.", |s| &s.sleeps),
 ];
 
 const DELAYS: [Row<Histogram>; 3] = [
@@ -65,7 +65,7 @@ impl Metrics {
         Self { engines }
     }
 
-    /// The page, as of now.
+    /// Returns the current page.
     #[must_use]
     pub fn page(&self) -> String {
         let engines: Vec<(String, &Stats)> =
@@ -78,7 +78,7 @@ impl Metrics {
                 page.sample(&[("engine", engine)], value);
             }
         }
-        page.metric("apus_connections", Kind::Gauge, "Connections open.");
+        page.metric("apus_connections", Kind::Gauge, "Open connections.");
         for (engine, stats) in &engines {
             let open = stats.connections.load(Ordering::Relaxed) as f64;
             page.sample(&[("engine", engine)], open);

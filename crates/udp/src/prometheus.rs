@@ -1,4 +1,4 @@
-//! Metrics as Prometheus reads them: text format 0.0.4, and a small HTTP server that gives it.
+//! Metrics for Prometheus: the text format 0.0.4, and a small HTTP server.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -8,19 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The kinds of metric.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows; its name ends in `_total`.
+    /// A count that only grows; its name ends in `_total`.
     Counter,
-    /// Goes up and down.
+    /// A value that rises and falls.
     Gauge,
     /// Quantiles of observations.
     Summary,
 }
 
-/// A page of metrics in the making. Units stand in the names, base units as Prometheus asks: seconds
-/// and bytes.
+/// A page of metrics. Names contain the unit, which is a base unit as Prometheus recommends: seconds, bytes.
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
@@ -28,15 +27,15 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty page.
+    /// Returns an empty page.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins a metric; its samples follow. `name` is letters, digits, `_` and `:`.
+    /// Begins a metric, whose samples follow. `name` consists of letters, digits, `_` and `:`.
     pub fn metric(&mut self, name: &str, kind: Kind, help: &str) -> &mut Self {
-        debug_assert!(is_name(name), "`{name}` is no name of a metric");
+        debug_assert!(is_name(name), "`{name}` is not a metric name");
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -49,7 +48,7 @@ impl Page {
         self
     }
 
-    /// Adds a sample of the present metric.
+    /// Adds a sample of the current metric.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: f64) -> &mut Self {
         self.line("", labels, value)
     }
@@ -67,7 +66,7 @@ impl Page {
     fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) -> &mut Self {
         let _ = write!(self.text, "{}{suffix}", self.metric);
         for (index, (name, value)) in labels.iter().enumerate() {
-            debug_assert!(is_name(name), "`{name}` is no name of a label");
+            debug_assert!(is_name(name), "`{name}` is not a label name");
             let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             let before = if index == 0 { '{' } else { ',' };
             let _ = write!(self.text, "{before}{name}=\"{value}\"");
@@ -81,7 +80,7 @@ impl Page {
         self
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn finish(self) -> String {
         self.text
@@ -93,11 +92,11 @@ fn is_name(name: &str) -> bool {
     name.chars().all(allowed) && name.chars().next().is_some_and(|c| !c.is_ascii_digit())
 }
 
-/// A client may take this long for its request, and this many bytes.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum duration and length of a client's request.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_BYTES: usize = 8192;
 
-/// Serves a page over HTTP, at `/metrics`, from a thread of its own, one client at a time.
+/// An HTTP server for the page `/metrics`, with its own thread, for one client at a time.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -106,10 +105,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address` and asks `page` for the text at each request.
+    /// Listens at `address` and calls `page` for each request.
     ///
     /// # Errors
-    /// If the address cannot be listened at, or no thread be started.
+    /// If the address cannot be bound, or no thread can be started.
     pub fn start(
         address: SocketAddr,
         page: impl Fn() -> String + Send + 'static,
@@ -124,14 +123,14 @@ impl Server {
                     if stopped.load(Ordering::Relaxed) {
                         return;
                     }
-                    // A client that fails is its own affair; the next is served.
+                    // A failure concerns one client; the next one is served.
                     let _ = client.and_then(|client| answer(client, &page));
                 }
             })?;
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
-    /// Where it listens, with the port that the system chose if 0 was asked for.
+    /// Returns its address, with the port that the system chose for port 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -141,7 +140,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the thread from its accept.
+        // Wakes the thread, which waits for a client.
         let mut address = self.address;
         if address.ip().is_unspecified() {
             address.set_ip(match address {
@@ -149,7 +148,7 @@ impl Drop for Server {
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
             });
         }
-        if TcpStream::connect_timeout(&address, PATIENCE).is_ok()
+        if TcpStream::connect_timeout(&address, CLIENT_TIMEOUT).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -158,8 +157,8 @@ impl Drop for Server {
 }
 
 fn answer(mut client: TcpStream, page: &impl Fn() -> String) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
+    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -187,9 +186,9 @@ fn answer(mut client: TcpStream, page: &impl Fn() -> String) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The example page of the format's documentation, as far as this writer goes.
+    /// The example page of the format's documentation, without histograms.
     #[test]
-    fn the_text_is_the_format_0_0_4() {
+    fn a_page_has_the_text_format_0_0_4() {
         let mut page = Page::new();
         page.metric("http_requests_total", Kind::Counter, "The total number of HTTP requests.")
             .sample(&[("method", "post"), ("code", "200")], 1027.0)
@@ -232,7 +231,7 @@ rpc_duration_seconds_count 2693
     }
 
     #[test]
-    fn a_scrape_gets_the_page_and_nonsense_gets_an_error() {
+    fn a_scrape_gets_the_page_and_other_requests_get_an_error() {
         let any = "127.0.0.1:0".parse().unwrap();
         let server = Server::start(any, || "apus_up 1\n".to_owned()).unwrap();
         let answer = ask(server.address(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -246,9 +245,9 @@ rpc_duration_seconds_count 2693
         assert_eq!(ask(server.address(), "\r\n\r\n\r\n").split(' ').nth(1), Some("405"));
         drop(TcpStream::connect(server.address()).unwrap());
         let answer = ask(server.address(), "GET /metrics HTTP/1.0\r\n\r\n");
-        assert!(answer.ends_with("apus_up 1\n"), "a client that left has hurt nobody");
+        assert!(answer.ends_with("apus_up 1\n"), "a client that disconnects early has no effect");
         let address = server.address();
         drop(server);
-        assert!(TcpStream::connect(address).is_err(), "it is gone");
+        assert!(TcpStream::connect(address).is_err(), "the server has stopped");
     }
 }

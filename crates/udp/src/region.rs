@@ -10,15 +10,15 @@ use apus_wire::{RegionKey, RejectReason};
 use crate::containment::contain;
 use crate::session::random;
 
-/// Bytes that a region is made of, or that a read fills.
+/// Memory of a region, or target of a read.
 ///
-/// Engines call these functions. Both must return the same bytes each time, as many as at first. If the bytes
-/// become fewer, ops on those that are missing fail or are not stored. A panic ends the engine: all its
-/// connections end as [`End::EngineFailed`](crate::End::EngineFailed), and all its ops as unknown.
+/// Engines call these functions. Both must return the same bytes each time. If the memory shrinks, ops on the missing
+/// bytes fail or are not stored. A panic ends the engine: all its connections end as
+/// [`End::EngineFailed`](crate::End::EngineFailed), and all its ops as unknown.
 pub trait Memory: Send + Sync {
-    /// The bytes.
+    /// Returns the bytes.
     fn bytes(&self) -> &[u8];
-    /// The bytes, to be written.
+    /// Returns the bytes for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -32,7 +32,7 @@ impl Memory for Vec<u8> {
     }
 }
 
-/// What peers may do with a region.
+/// The access of peers to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read only.
@@ -53,7 +53,7 @@ impl Access {
     }
 }
 
-/// What an op wants of a region.
+/// The access that an op needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     Read,
@@ -66,7 +66,7 @@ pub(crate) struct Registered {
     length: u64,
     memory: RwLock<Box<dyn Memory>>,
     withdrawn: AtomicBool,
-    /// Whether answers to outstanding reads of it are given up.
+    /// Whether the answers to outstanding reads are given up.
     revoked: AtomicBool,
     /// One bit per engine that still sends from it.
     engines: AtomicU64,
@@ -83,7 +83,7 @@ impl Drop for Registered {
 }
 
 impl Registered {
-    /// Whether an op of this kind and range is allowed.
+    /// Checks whether an op of this kind and range is allowed.
     pub(crate) fn admit(&self, want: Want, address: u64, length: u64) -> Result<(), RejectReason> {
         if self.withdrawn.load(Ordering::Acquire) {
             return Err(RejectReason::NoRegion);
@@ -232,21 +232,21 @@ impl Regions {
             memory: RwLock::new(memory),
             withdrawn: AtomicBool::new(false),
             revoked: AtomicBool::new(false),
-            // Under the table's lock, as in `leave`: none is missed.
+            // Under the table's lock, as in `leave`, so that no engine is missed.
             engines: AtomicU64::new(self.engines.load(Ordering::Acquire)),
         });
         table[place] = Some(Arc::clone(&registered));
         Ok(registered)
     }
 
-    /// The region with this key, withdrawn ones that are still sent from included.
+    /// Returns the region with this key, even if it is withdrawn and still in use.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<Registered>> {
         let place = key.get() as usize % MAX_REGIONS;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         table.get(place)?.as_ref().filter(|region| region.key == key).cloned()
     }
 
-    /// Engine `engine` has ended and uses no region any more.
+    /// Records that engine `engine` has ended and uses no region any more.
     pub(crate) fn leave(&self, engine: u32) {
         let rest = !(1 << engine);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
@@ -259,7 +259,7 @@ impl Regions {
         }
     }
 
-    /// Takes a withdrawn region that no engine uses out of the table.
+    /// Removes a withdrawn region that no engine uses.
     fn forget(&self, key: RegionKey) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = table.get_mut(key.get() as usize % MAX_REGIONS) {
@@ -267,7 +267,7 @@ impl Regions {
         }
     }
 
-    /// Regions that were revoked and are still in use.
+    /// Returns the regions that were revoked and are still in use.
     pub(crate) fn revoked(&self) -> Vec<RegionKey> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let revoked = table.iter().flatten().filter(|r| r.revoked.load(Ordering::Acquire));
@@ -309,7 +309,7 @@ impl Regions {
 pub(crate) struct LastRegion(Option<Arc<Registered>>);
 
 impl LastRegion {
-    /// The region with this key, as [`Regions::get`].
+    /// Returns the region with this key, as [`Regions::get`] does.
     #[inline]
     pub(crate) fn get(&mut self, regions: &Regions, key: RegionKey) -> Option<&Registered> {
         if self.0.as_ref().is_none_or(|region| region.key != key) {
@@ -318,7 +318,7 @@ impl LastRegion {
         self.0.as_deref()
     }
 
-    /// The region that was named last.
+    /// Returns the region that was named last.
     pub(crate) fn kept(&self) -> Option<Arc<Registered>> {
         self.0.clone()
     }
@@ -345,33 +345,32 @@ impl Region {
         Ok(Self { registered, regions: Arc::clone(regions) })
     }
 
-    /// The key by which peers name it. Any peer with a connection to this host that knows the key has the
-    /// access, whichever session key it proved.
+    /// Returns its key. Every connected peer that knows the key has access, whichever session key it proved.
     #[must_use]
     pub fn key(&self) -> RegionKey {
         self.registered.key
     }
 
-    /// Calls `look` with its bytes, which do not change during the call. Peers can still read them, but an engine that
-    /// receives a write to the region waits. An engine that waits does nothing else, not even for other regions or
-    /// connections. So be brief, and never wait in `look` for an op of the same host.
+    /// Calls `read` with its bytes, which do not change during the call. Peers can still read them, but an engine that
+    /// receives a write to the region waits. A waiting engine does nothing else, not even for other regions or
+    /// connections. So be brief, and never wait in `read` for an op of the same host.
     ///
-    /// A write of a peer is not atomic. Its packets are stored one by one, or as aggregates of up to 64 kB, and `look`
+    /// A write of a peer is not atomic. Its packets are stored one by one, or as aggregates of up to 64 kB, and `read`
     /// may see any of them without the rest.
-    pub fn read<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
+    pub fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
-        look(memory.bytes())
+        read(memory.bytes())
     }
 
     /// Calls `change` with its bytes. An engine that receives a read or write of the region waits, as in
-    /// [`Region::read`]. A read of a peer is not atomic: each packet of the answer has the bytes of the time at which
-    /// it was sent.
+    /// [`Region::read`]. A read of a peer is not atomic: each packet of the answer carries the bytes at the time of its
+    /// sending.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
         change(memory.bytes_mut())
     }
 
-    /// Withdraws it: ops of peers that come now are refused. Answers to reads that are under way go on.
+    /// Withdraws it: later ops of peers are refused. Outstanding answers to reads are completed.
     pub fn withdraw(&self) {
         if !self.registered.withdrawn.swap(true, Ordering::AcqRel) {
             self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! Counts and delays of an engine, to be read while it runs.
+//! Counters and delays of an engine, readable while it runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use apus_units::Span;
 
 use crate::session::Counters;
 
-/// Buckets per doubling: a value is known within 1/64 of itself.
+/// Buckets per doubling, so that a value is known within 1/64.
 const SUB: usize = 64;
 /// Doublings: up to 2^36 ns, a minute.
 const DOUBLINGS: usize = 31;
@@ -29,7 +29,7 @@ fn bucket(value: u64) -> usize {
     (SUB * doubling + (value >> doubling) as usize).min(SUB * DOUBLINGS - 1)
 }
 
-/// The middle of a bucket.
+/// Returns the middle of a bucket.
 fn middle(bucket: usize) -> f64 {
     if bucket < 2 * SUB {
         return bucket as f64;
@@ -40,7 +40,7 @@ fn middle(bucket: usize) -> f64 {
 }
 
 impl Histogram {
-    /// Notes a span.
+    /// Records a span.
     #[inline]
     pub fn record(&self, span: Span) {
         add(&self.buckets[bucket(span.as_ps() / 1_000)], 1);
@@ -65,7 +65,7 @@ impl Histogram {
         self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()
     }
 
-    /// The sum of the spans noted, in seconds, within 1/64.
+    /// Returns the sum of the recorded spans in seconds, within 1/64.
     #[must_use]
     pub fn sum_seconds(&self) -> f64 {
         let of = |(index, bucket): (usize, &AtomicU64)| {
@@ -74,8 +74,7 @@ impl Histogram {
         self.buckets.iter().enumerate().map(of).sum::<f64>() / 1e9
     }
 
-    /// The span below which this share of them lies, in microseconds, within 1/64; `None` if there are
-    /// none.
+    /// Returns the quantile of this share in microseconds, within 1/64; `None` if no span was recorded.
     #[must_use]
     pub fn quantile_us(&self, share: f64) -> Option<f64> {
         let count = self.count();
@@ -91,7 +90,7 @@ impl Histogram {
     }
 }
 
-/// What an engine has done since it started.
+/// Counters of an engine since its start.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Stats {
@@ -103,23 +102,23 @@ pub struct Stats {
     pub receive_calls: AtomicU64,
     /// System calls that sent.
     pub send_calls: AtomicU64,
-    /// Sends of which kernel or NIC said when they left.
+    /// Bursts whose departure the kernel or the NIC reported.
     pub departures: AtomicU64,
-    /// Datagrams that could not be captured: the disk is full, say. The first ends the capture.
+    /// Datagrams that could not be captured, for example because the disk is full. The first one ends the capture.
     pub capture_failures: AtomicU64,
-    /// Datagrams that the kernel did not take: a full queue of the device or no route.
+    /// Datagrams that the kernel refused: the device's queue was full, or there was no route.
     pub send_failures: AtomicU64,
     /// Payload bytes received for the first time.
     pub payload_received: AtomicU64,
-    /// Payload bytes sent, those sent again included.
+    /// Payload bytes sent, including retransmissions.
     pub payload_sent: AtomicU64,
     /// Ops ended.
     pub ops: AtomicU64,
-    /// Times that the engine slept.
+    /// Number of sleeps of the engine.
     pub sleeps: AtomicU64,
-    /// Connections open.
+    /// Open connections.
     pub connections: AtomicU64,
-    /// What the session layer has counted.
+    /// Counters of the session layer.
     pub sessions: SessionStats,
     /// t6 - t1 of acknowledged packets.
     pub end_to_end_rtt: Histogram,
@@ -129,19 +128,19 @@ pub struct Stats {
     pub endpoint_delay: Histogram,
 }
 
-/// [`Counters`] of an engine, to be read while it runs.
+/// The [`Counters`] of an engine, readable while it runs.
 #[derive(Default)]
 pub struct SessionStats([AtomicU64; Counters::COUNT]);
 
 impl SessionStats {
-    /// Shows these counts from now on.
+    /// Publishes these counters.
     pub(crate) fn publish(&self, counters: &Counters) {
         for (place, (_, value)) in self.0.iter().zip(counters.iter()) {
             place.store(value, Ordering::Relaxed);
         }
     }
 
-    /// Each count with its name, those of [`Counters`].
+    /// Returns each counter with its name in [`Counters`].
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let names = Counters::default();
         let names: Vec<_> = names.iter().map(|(name, _)| name).collect();
@@ -149,7 +148,7 @@ impl SessionStats {
     }
 }
 
-/// Adds to a counter of which this thread is the only writer: no locked instruction is needed.
+/// Adds to a counter whose only writer is this thread, so that no locked instruction is needed.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);

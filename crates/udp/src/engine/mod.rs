@@ -24,6 +24,7 @@
 mod connections;
 mod departures;
 mod descheduled;
+mod endpoint;
 mod inbox;
 mod network;
 mod op_table;
@@ -59,15 +60,13 @@ use crate::sys::Socket;
 use connections::Connections;
 pub(crate) use connections::Siblings;
 use descheduled::DescheduledDetector;
+use endpoint::Endpoint;
 use network::{KernelNetwork, Network};
 use op_table::OpTable;
 use protocol::{Delivery, Protocol, Reply};
 use receiver::{Polled, Receiver};
 use regions::RegionAccess;
 use transmitter::Transmitter;
-
-/// The transport that engines run.
-type Endpoint = apus_transport::Endpoint;
 
 /// Maximum number of ops taken from the mailbox per step. deviation: no source; they take about 50 us.
 const MAX_OPS_PER_STEP: usize = 256;

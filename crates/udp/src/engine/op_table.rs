@@ -8,7 +8,7 @@ use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{RejectReason, Segment, SegmentKind};
 use slab::Slab;
 
-use super::Endpoint;
+use super::endpoint::Endpoint;
 use super::refusals::Refusals;
 use crate::containment::contain;
 use crate::error::{Cause, End, OpError, Refusal};

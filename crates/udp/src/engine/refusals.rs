@@ -3,7 +3,7 @@
 use apus_units::{FlowId, OpId, Span, Time};
 use apus_wire::RejectReason;
 
-use super::Endpoint;
+use super::endpoint::Endpoint;
 
 /// Maximum number of refusals that are repeated at a time. deviation: no source; a peer whose reads are refused can
 /// request more reads, and each refusal costs 32 bytes until the peer confirms it.

@@ -1,10 +1,10 @@
-//! Socket addresses as the kernel has them.
+//! Socket addresses in the kernel's form.
 #![expect(unsafe_code, reason = "a sockaddr_storage is a union of addresses by family")]
 
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// The address in the kernel's form, and its length.
+/// Returns the address in the kernel's form, and its length.
 pub(super) fn encode(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all-zero bytes are a valid sockaddr_storage (family AF_UNSPEC).
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
@@ -36,7 +36,7 @@ pub(super) fn encode(address: SocketAddr) -> (libc::sockaddr_storage, libc::sock
     (storage, length as libc::socklen_t)
 }
 
-/// The address that the kernel wrote, if it is of a family known here.
+/// Returns the address that the kernel wrote, if its family is known.
 pub(super) fn decode(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {

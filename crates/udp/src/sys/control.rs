@@ -1,6 +1,6 @@
-//! Control messages, written and read by hand: aligned headers followed by their data.
+//! Control messages: aligned headers followed by their data.
 
-/// Bytes for the control messages of one datagram: at most five, of 64 bytes at most.
+/// Bytes for the control messages of one datagram: at most five of at most 64 bytes.
 pub(super) const CONTROL_BYTES: usize = 256;
 
 /// A buffer for control messages, aligned as their headers must be.
@@ -28,7 +28,7 @@ impl Control {
         at + aligned(length)
     }
 
-    /// The messages in the first `length` bytes, as (level, kind, data).
+    /// Returns the messages in the first `length` bytes, as (level, kind, data).
     pub(super) fn messages(&self, length: usize) -> impl Iterator<Item = (i32, i32, &[u8])> {
         let mut rest = &self.0[..length.min(CONTROL_BYTES)];
         std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ impl Control {
     }
 }
 
-/// An int at the start of `data`; the kernel writes some of these as one byte.
+/// Returns the int at the start of `data`; the kernel writes some of these as one byte.
 pub(super) fn int(data: &[u8]) -> Option<i32> {
     match data.first_chunk() {
         Some(bytes) => Some(i32::from_ne_bytes(*bytes)),
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_is_read_back_and_a_truncated_rest_ends_it() {
+    fn messages_are_read_back_until_a_truncated_one() {
         let mut control = Control::EMPTY;
         let end = control.put(0, 1, 2, &7u16.to_ne_bytes());
         let end = control.put(end, 3, 4, &[9; 12]);

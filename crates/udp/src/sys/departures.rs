@@ -1,4 +1,4 @@
-//! When datagrams left: timestamps of the kernel and the NIC, from the socket's error queue.
+//! Departures of datagrams: timestamps of the kernel and the NIC, from the socket's error queue.
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
@@ -8,27 +8,26 @@ use super::control::{CONTROL_BYTES, Control};
 use super::receive::instant;
 use super::socket::{Socket, check};
 
-/// What a send asks for (a control message of type SO_TIMESTAMPING): a timestamp of the NIC's driver,
-/// and of the NIC.
+/// The request of a send (a control message of type SO_TIMESTAMPING): a timestamp of the NIC's driver and one of the NIC.
 pub(super) const ASKED: u32 =
     libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_HARDWARE;
 
-/// What the socket is told: to number the timestamps, and to send none of the datagram back with them.
+/// The socket's options: timestamps are numbered, and reported without the datagram.
 pub(super) const REPORTED: u32 = libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
-/// A datagram, or a burst of them, has left.
+/// The report that a burst has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departure {
-    /// Which: sends that asked are counted from 0, modulo 2^32.
+    /// Number of the burst among the stamped ones, from 0, modulo 2^32.
     pub(crate) number: u32,
-    /// Nanoseconds of the real-time clock, if the kernel says.
+    /// The kernel's timestamp in nanoseconds of the real-time clock, if there is one.
     pub(crate) left_at: Option<i128>,
-    /// Nanoseconds of the NIC's clock, if the NIC says.
+    /// The NIC's timestamp in nanoseconds of its clock, if there is one.
     pub(crate) nic_left_at: Option<i128>,
 }
 
 impl Socket {
-    /// The next timestamp of a send that asked for one, if one has come.
+    /// Returns the next report, if one has arrived.
     pub(crate) fn departure(&self) -> io::Result<Option<Departure>> {
         let mut control = Control::EMPTY;
         loop {
@@ -49,7 +48,7 @@ impl Socket {
             match check(result as i32) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error),
-                // Other errors of the queue (ICMP) are not ours: timers take care of lost packets.
+                // Other errors of the queue (ICMP) are ignored: timers take care of lost packets.
                 Ok(_) => {
                     if let Some(departure) = departure(&control, header.msg_controllen) {
                         return Ok(Some(departure));
@@ -87,7 +86,7 @@ mod tests {
 
     /// As the kernel writes them (Documentation/networking/timestamping.rst, §2.1.3 and §1.3.3).
     #[test]
-    fn a_timestamp_is_told_from_other_errors() {
+    fn a_report_is_distinguished_from_other_errors() {
         let error = |origin: u8, number: u32| {
             let mut bytes = [0; 16];
             bytes[..4].copy_from_slice(&libc::ENOMSG.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! What the engine needs of Linux and the standard library does not have: batches of datagrams with
-//! their control messages, segmentation offload both ways, timestamps.
+//! Linux interfaces that the standard library lacks: batches of datagrams with their control messages, segmentation
+//! offload in both directions, timestamps.
 //!
 //! This folder is the only place of the crate with `unsafe`: system calls take pointers. Each call is
 //! wrapped so that its callers need none.

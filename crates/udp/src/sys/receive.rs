@@ -1,4 +1,4 @@
-//! Datagrams in, many per system call, with their control messages.
+//! Receives datagrams, many per system call, with their control messages.
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
@@ -11,21 +11,21 @@ use super::control::{CONTROL_BYTES, Control, int};
 use super::socket::{Socket, check};
 use crate::session::Peer;
 
-/// Datagrams, or aggregates of datagrams, per system call: of full aggregates as much as stays in a core's
-/// second-level cache until it is read.
+/// Maximum number of datagrams, or aggregates of datagrams, per system call: as many full aggregates as stay in a core's
+/// second-level cache until they are read.
 const BATCH: usize = 4;
-/// The longest aggregate (UDP_GRO).
+/// Maximum length of an aggregate (UDP_GRO).
 const BUFFER_BYTES: usize = 65_536;
 
-/// What came with the bytes of a datagram.
+/// The control messages of a datagram or an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub(crate) from: SocketAddr,
-    /// Where it was sent to, if the socket is bound to all addresses.
+    /// Destination address, if the socket is bound to all addresses.
     pub(crate) to: Option<IpAddr>,
-    /// Bytes in all.
+    /// Total length in bytes.
     pub(crate) length: usize,
-    /// Bytes of each datagram of the aggregate but the last.
+    /// Length in bytes of each datagram of the aggregate except the last.
     pub(crate) segment: usize,
     /// TTL or hop limit, if known.
     pub(crate) ttl: Option<u8>,
@@ -38,14 +38,14 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Who sent it, and to which address.
+    /// Returns its sender, and the address that it was sent to.
     #[inline]
     pub(crate) fn peer(&self) -> Peer {
         Peer { address: self.from, local: self.to }
     }
 }
 
-/// Where datagrams go, a quarter of a megabyte.
+/// Buffers for received datagrams, 256 KiB.
 pub(crate) struct ReceiveBuffers {
     bytes: Vec<u8>,
     controls: [Control; BATCH],
@@ -91,8 +91,7 @@ impl ReceiveBuffers {
 }
 
 impl Socket {
-    /// Receives what is there, at most a batch, of which the first batches are small. Returns whether
-    /// there may be more.
+    /// Receives at most a batch of datagrams. Returns whether there may be more.
     pub(crate) fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
         buffers.metas.clear();
         let batch = buffers.batch;

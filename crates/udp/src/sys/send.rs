@@ -1,4 +1,4 @@
-//! Datagrams out, many per system call and many per datagram.
+//! Sends datagrams: many sends per system call, and many datagrams per send.
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
@@ -10,7 +10,7 @@ use super::control::Control;
 use super::socket::{Socket, check};
 use crate::session::Peer;
 
-/// Sends of one system call at most.
+/// Maximum number of sends per system call.
 const BATCH: usize = 32;
 
 /// One send: a datagram, or several of equal length (the last may be shorter) to one peer.
@@ -18,7 +18,7 @@ const BATCH: usize = 32;
 pub(crate) struct Outgoing<'a> {
     pub(crate) to: Peer,
     pub(crate) bytes: &'a [u8],
-    /// Length of each datagram but the last.
+    /// Length of each datagram except the last.
     pub(crate) segment: usize,
     /// DSCP and ECN.
     pub(crate) tos: u8,
@@ -27,17 +27,17 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Whether it needs no control message.
+    /// Returns `true` if it needs no control message.
     fn is_plain(&self) -> bool {
         self.tos == 0 && self.to.local.is_none() && self.segment >= self.bytes.len() && !self.stamp
     }
 }
 
 impl Socket {
-    /// Sends as many as the kernel takes now, of the first few; returns how many of `sends` went.
+    /// Sends as many of the first sends as the kernel has room for; returns how many.
     ///
     /// # Errors
-    /// What the first send that did not go failed with, if it was the first of all.
+    /// Why the first send failed.
     pub(crate) fn send<'a>(&self, sends: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
         let mut sends = sends.peekable();
         let Some(first) = sends.next() else { return Ok(0) };
@@ -84,8 +84,8 @@ impl Socket {
         check(sent as i32).map(|sent| sent as usize)
     }
 
-    /// One datagram that needs no control message: a seventh of the time of a small send is spent on
-    /// headers of messages (measured on loopback).
+    /// Sends a datagram without control messages. Rationale: message headers take a seventh of the time of a small send
+    /// (measured on loopback).
     fn send_one(&self, send: &Outgoing<'_>) -> io::Result<()> {
         let (name, name_length) = address::encode(send.to.address);
         // SAFETY: bytes and name are valid for the lengths given and are only read. It is called

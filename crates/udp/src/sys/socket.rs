@@ -11,15 +11,15 @@ use super::address;
 /// TTL and hop limit of everything sent, from which the receiver counts hops.
 pub(crate) const TTL: u8 = 64;
 
-/// A UDP socket, not blocking.
+/// A non-blocking UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
     /// Whether its addresses are IPv6.
     pub(super) v6: bool,
-    /// Whether it is bound to all addresses, so that datagrams come with the one that they were sent to.
+    /// Whether it is bound to all addresses, so that each datagram comes with its destination address.
     any: bool,
-    /// Whether the kernel splits large sends (UDP_SEGMENT).
+    /// Whether the kernel segments large sends (UDP_SEGMENT).
     pub(crate) segmentation: bool,
 }
 
@@ -61,9 +61,9 @@ impl Socket {
         let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
         socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, buffer)?;
-        // Kernels before 4.18 do not have it; everything works without.
+        // Kernels before 4.18 lack it. It is optional.
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        // Kernels before 5.0 do not aggregate; everything works without.
+        // Kernels before 5.0 do not aggregate. It is optional.
         let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
         if v6 {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
@@ -81,9 +81,8 @@ impl Socket {
         check(unsafe { libc::bind(self.raw(), (&raw const raw).cast(), length) }).map(drop)
     }
 
-    /// Asks for the time at which the kernel, and the NIC if it can, received each datagram; with
-    /// `departures` also for numbered reports of when those sends left that ask for it, counted from 0
-    /// from now on.
+    /// Requests the time at which the kernel, and the NIC if it can, received each datagram. With `departures`, also
+    /// requests reports of when stamped sends left, which are numbered from 0 from now on.
     pub(crate) fn timestamp(&self, departures: bool) -> io::Result<()> {
         let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE
             | libc::SOF_TIMESTAMPING_SOFTWARE
@@ -97,7 +96,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Where the socket is bound.
+    /// Returns the address at which the socket is bound.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         // SAFETY: all-zero bytes are a valid sockaddr_storage.
         let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
@@ -109,7 +108,7 @@ impl Socket {
         address::decode(&storage).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// The address from which the kernel would send to `peer` first. `None` if the socket has only one address, or if
+    /// Returns the address from which the kernel would send to `peer`; `None` if the socket has a single address, or if
     /// there is no route.
     pub(crate) fn source_to(&self, peer: SocketAddr) -> Option<IpAddr> {
         if !self.any {
@@ -118,9 +117,9 @@ impl Socket {
         Some(probe(peer).ok()?.local_addr().ok()?.ip())
     }
 
-    /// The kernel's idea of the MTU of the path to `peer`, in bytes of an IP packet.
+    /// Returns the kernel's MTU of the path to `peer`, in bytes of an IP packet.
     pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
-        // Only a connected socket tells, and ours serves many peers.
+        // The kernel reports it for connected sockets only, and this socket serves many peers.
         let probe = probe(peer)?;
         let (level, option) = if self.v6 {
             (libc::IPPROTO_IPV6, libc::IPV6_MTU)
@@ -162,7 +161,7 @@ impl Socket {
     }
 }
 
-/// A socket connected to `peer`, of which the kernel tells how it goes there; nothing is sent.
+/// Returns a socket connected to `peer`, which shows the kernel's route. Nothing is sent.
 fn probe(peer: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr =
         if peer.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
@@ -177,7 +176,7 @@ impl AsFd for Socket {
     }
 }
 
-/// The result of a system call that answers -1 and sets errno if it fails.
+/// Converts the result of a system call that returns -1 and sets errno on failure.
 pub(super) fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,10 +1,12 @@
 //! The connections of an engine: sessions with their flows, as they open and end.
 //!
-//! `open` has the handshakes, `path` the search for the MTU of a connection's path, `reach` what is known of peers that
-//! do not answer, `siblings` the other engines of the host, and `table` a table by small numbers.
+//! `open` and `probes` hold further methods of [`Connections`]: handshakes, and probes of paths. `path` is the search for
+//! the MTU of a path, `reach` the probes of an address that does not answer, `siblings` the other engines of the host,
+//! and `table` a table by small numbers.
 
 mod open;
 mod path;
+mod probes;
 mod reach;
 mod siblings;
 mod table;
@@ -15,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 use apus_units::{FlowId, Time};
 
-use super::Endpoint;
+use super::endpoint::Endpoint;
 use super::inbox::Inbox;
 use super::network::Network;
 use super::op_table::OpTable;
@@ -27,7 +29,7 @@ use crate::mailbox::{ConnectRequest, Mailbox};
 use crate::session::{Dropped, Event, KeyRing, Peer, SessionId, Sessions};
 
 use path::PathSearch;
-pub(super) use path::Probe;
+pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
 use siblings::Question;
 pub(crate) use siblings::Siblings;

@@ -12,7 +12,7 @@ use super::siblings::Question;
 use super::{Connections, Flows, Stage};
 use crate::config::CLASSES;
 use crate::connection_state::{ConnectionLimits, ConnectionState, QueueLimits};
-use crate::engine::Endpoint;
+use crate::engine::endpoint::Endpoint;
 use crate::engine::inbox::{Inbox, InboxLimits};
 use crate::engine::network::Network;
 use crate::engine::op_table::OpTable;

@@ -1,18 +1,8 @@
 //! The search for the MTU of a path by probes (RFC 8899). It begins from the kernel's value and does not trust it, because
 //! some routers drop long packets silently.
 
-use std::net::SocketAddr;
-
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, Span, Time};
-
-use super::{Connection, Connections, Stage};
-use crate::config::header_bytes;
-use crate::engine::Endpoint;
-use crate::engine::network::Network;
-use crate::engine::op_table::OpTable;
-use crate::engine::outbox::ip_udp_bytes;
-use crate::session::SessionId;
 
 /// Length in bytes of a packet that every path carries. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
 pub(super) const BASE: u32 = 1280;
@@ -32,7 +22,7 @@ const ETHERNET: u32 = 14 + 4 + 8 + 12;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSearch {
     /// Packets of this length arrive.
-    confirmed: u32,
+    pub(super) confirmed: u32,
     /// Longer packets do not arrive, or are not wanted.
     max: u32,
     /// The maximum that both hosts and the kernel allow.
@@ -56,7 +46,7 @@ struct Probing {
 
 /// The next action of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// None before this time.
     Wait(Time),
     /// Send a probe of this length.
@@ -84,7 +74,7 @@ impl PathSearch {
     }
 
     /// Returns the action that is due at `now`; probes are repeated after `wait`.
-    fn step(&mut self, now: Time, wait: Span) -> Step {
+    pub(super) fn step(&mut self, now: Time, wait: Span) -> Step {
         let Some(Probing { length, sent, next_at }) = self.probing else {
             if self.raise_at > now {
                 return Step::Wait(self.raise_at);
@@ -113,7 +103,7 @@ impl PathSearch {
     }
 
     /// Handles the answer to a probe of `length` bytes. Returns `true` if longer packets may be sent now.
-    fn on_answer(&mut self, now: Time, length: u32) -> bool {
+    pub(super) fn on_answer(&mut self, now: Time, length: u32) -> bool {
         if self.probing.is_none_or(|probing| probing.length != length) {
             return false; // the probe was given up, or never sent
         }
@@ -125,7 +115,7 @@ impl PathSearch {
     }
 
     /// Handles the number of timeouts of the path's flows: if it has grown, the confirmed length is probed again.
-    fn on_timeouts(&mut self, now: Time, timeouts: u64) {
+    pub(super) fn on_timeouts(&mut self, now: Time, timeouts: u64) {
         if timeouts > self.timeouts && self.probing.is_none() && self.confirmed > BASE {
             self.probing = Some(Probing { length: self.confirmed, sent: 0, next_at: now });
         }
@@ -133,146 +123,11 @@ impl PathSearch {
     }
 
     /// Handles the kernel's discovery that the path carries at most `limit` bytes.
-    fn on_limit(&mut self, now: Time, limit: u32) {
+    pub(super) fn on_limit(&mut self, now: Time, limit: u32) {
         if limit < self.limit {
             *self = Self { timeouts: self.timeouts, ..Self::new(now, limit) };
         }
     }
-}
-
-impl Connections {
-    /// Returns the probes of paths that are due, and sends those of addresses that do not answer.
-    pub(in crate::engine) fn due_probes<N: Network>(
-        &mut self,
-        now: Time,
-        ops: &mut OpTable,
-        network: &N,
-    ) -> Vec<Probe> {
-        let mut probes = Vec::new();
-        if now < self.next_probe {
-            return probes;
-        }
-        let retry = self.config.session.retry;
-        let header_bytes = self.header_bytes();
-        let mut next = Time::MAX;
-        for connection in self.table.values_mut() {
-            let due = match &mut connection.stage {
-                Stage::Connected { .. } => {
-                    connection.probe_path(now, retry, header_bytes, ops, &mut probes)
-                }
-                Stage::Opening { probes, .. } => {
-                    probes.handle_timeout(now, connection.peer, retry, network)
-                }
-                Stage::Incoming { .. } | Stage::Ended => Time::MAX,
-            };
-            next = next.min(due);
-        }
-        self.next_probe = next;
-        probes
-    }
-
-    /// Has the path of a session watched from `now` on, since it has an outstanding op.
-    #[inline]
-    pub(in crate::engine) fn watch_path(&mut self, now: Time) {
-        self.next_probe = self.next_probe.min(now + self.config.session.retry);
-    }
-
-    /// Handles the answer to a probe of `length` bytes.
-    #[cold]
-    pub(in crate::engine) fn on_probe_answer(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        length: usize,
-        ops: &mut OpTable,
-    ) {
-        let Some(peer) = self.peer(session) else { return };
-        let length = length as u32 + ip_udp_bytes(peer.address);
-        let Some(path) = self.get_mut(session).and_then(Connection::path) else { return };
-        if path.on_answer(now, length) {
-            self.apply_path(session, &mut ops.endpoint);
-        }
-        self.next_probe = now;
-    }
-
-    /// Handles the kernel's discovery that packets to `peer` are too long.
-    pub(in crate::engine) fn on_too_long<N: Network>(
-        &mut self,
-        now: Time,
-        peer: SocketAddr,
-        ops: &mut OpTable,
-        network: &N,
-    ) {
-        let mtu = self.path_mtu(peer, network);
-        let header_bytes = self.header_bytes();
-        for connection in self.table.values_mut().filter(|c| c.peer.address == peer) {
-            let Some(path) = connection.path() else { continue };
-            path.on_limit(now, mtu);
-            connection.apply_path(header_bytes, &mut ops.endpoint);
-            self.next_probe = now;
-        }
-    }
-
-    /// Returns the number of bytes of a full packet that are not payload.
-    pub(super) fn header_bytes(&self) -> u32 {
-        header_bytes(&self.config.algorithm, self.sessions.overhead())
-    }
-
-    /// Sets the length of full packets to the confirmed one.
-    pub(super) fn apply_path(&mut self, session: SessionId, endpoint: &mut Endpoint) {
-        let header_bytes = self.header_bytes();
-        if let Some(connection) = self.get_mut(session) {
-            connection.apply_path(header_bytes, endpoint);
-        }
-    }
-}
-
-impl Connection {
-    /// Adds the probes of the path that are due at `now` to `probes`; returns when the next one is due.
-    fn probe_path(
-        &mut self,
-        now: Time,
-        retry: Span,
-        header_bytes: u32,
-        ops: &mut OpTable,
-        probes: &mut Vec<Probe>,
-    ) -> Time {
-        let counters = self.flows.iter().filter_map(|&flow| ops.endpoint.counters(flow));
-        let timeouts = counters.map(|counters| counters.timeouts).sum();
-        let busy = ops.outstanding(&self.flows) > 0;
-        let session = self.session;
-        if let Some(path) = self.path() {
-            path.on_timeouts(now, timeouts);
-        }
-        while let Some(path) = self.path() {
-            match path.step(now, retry) {
-                // The path of outstanding ops is checked as often as probes are repeated.
-                Step::Wait(at) if busy => return at.min(now + retry),
-                Step::Wait(at) => return at,
-                Step::Probe(length) => probes.push(Probe { session, length }),
-                Step::Shrink => self.apply_path(header_bytes, &mut ops.endpoint),
-            }
-        }
-        Time::MAX
-    }
-
-    /// Sets the length of full packets to the confirmed one, and tells the algorithms.
-    fn apply_path(&mut self, header_bytes: u32, endpoint: &mut Endpoint) {
-        let Some(mtu) = self.path().map(|path| path.confirmed) else { return };
-        let size = size_change(self.mtu, mtu, header_bytes);
-        self.mtu = mtu;
-        for &flow in &self.flows {
-            endpoint.set_packet_size(flow, &size);
-        }
-    }
-}
-
-/// A probe of a path to send: an IP packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Probe {
-    pub(in crate::engine) session: SessionId,
-    /// Its length in bytes.
-    pub(in crate::engine) length: u32,
 }
 
 /// Returns the payload of a full packet of `mtu` bytes.
@@ -286,7 +141,7 @@ pub(super) fn first_mtu(mtu: u32) -> u32 {
 }
 
 /// Returns what algorithms are told when the length of full packets changes.
-fn size_change(before: u32, now: u32, headers: u32) -> PacketSizeEvent {
+pub(super) fn size_change(before: u32, now: u32, headers: u32) -> PacketSizeEvent {
     let (before, now) = (full_packets(before, headers), full_packets(now, headers));
     PacketSizeEvent { payload_before: before.payload, payload: now.payload, packet: now.packet }
 }

@@ -1,0 +1,149 @@
+//! Probes of a connection's path, and of an address that does not answer.
+
+use std::net::SocketAddr;
+
+use apus_units::{Span, Time};
+
+use super::path::{Step, size_change};
+use super::{Connection, Connections, Stage};
+use crate::config::header_bytes;
+use crate::engine::endpoint::Endpoint;
+use crate::engine::network::Network;
+use crate::engine::op_table::OpTable;
+use crate::engine::outbox::ip_udp_bytes;
+use crate::session::SessionId;
+
+impl Connections {
+    /// Returns the probes of paths that are due, and sends those of addresses that do not answer.
+    pub(in crate::engine) fn due_probes<N: Network>(
+        &mut self,
+        now: Time,
+        ops: &mut OpTable,
+        network: &N,
+    ) -> Vec<Probe> {
+        let mut probes = Vec::new();
+        if now < self.next_probe {
+            return probes;
+        }
+        let retry = self.config.session.retry;
+        let header_bytes = self.header_bytes();
+        let mut next = Time::MAX;
+        for connection in self.table.values_mut() {
+            let due = match &mut connection.stage {
+                Stage::Connected { .. } => {
+                    connection.probe_path(now, retry, header_bytes, ops, &mut probes)
+                }
+                Stage::Opening { probes, .. } => {
+                    probes.handle_timeout(now, connection.peer, retry, network)
+                }
+                Stage::Incoming { .. } | Stage::Ended => Time::MAX,
+            };
+            next = next.min(due);
+        }
+        self.next_probe = next;
+        probes
+    }
+
+    /// Has the path of a session watched from `now` on, since it has an outstanding op.
+    #[inline]
+    pub(in crate::engine) fn watch_path(&mut self, now: Time) {
+        self.next_probe = self.next_probe.min(now + self.config.session.retry);
+    }
+
+    /// Handles the answer to a probe of `length` bytes.
+    #[cold]
+    pub(in crate::engine) fn on_probe_answer(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        length: usize,
+        ops: &mut OpTable,
+    ) {
+        let Some(peer) = self.peer(session) else { return };
+        let length = length as u32 + ip_udp_bytes(peer.address);
+        let Some(path) = self.get_mut(session).and_then(Connection::path) else { return };
+        if path.on_answer(now, length) {
+            self.apply_path(session, &mut ops.endpoint);
+        }
+        self.next_probe = now;
+    }
+
+    /// Handles the kernel's discovery that packets to `peer` are too long.
+    pub(in crate::engine) fn on_too_long<N: Network>(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        ops: &mut OpTable,
+        network: &N,
+    ) {
+        let mtu = self.path_mtu(peer, network);
+        let header_bytes = self.header_bytes();
+        for connection in self.table.values_mut().filter(|c| c.peer.address == peer) {
+            let Some(path) = connection.path() else { continue };
+            path.on_limit(now, mtu);
+            connection.apply_path(header_bytes, &mut ops.endpoint);
+            self.next_probe = now;
+        }
+    }
+
+    /// Returns the number of bytes of a full packet that are not payload.
+    pub(super) fn header_bytes(&self) -> u32 {
+        header_bytes(&self.config.algorithm, self.sessions.overhead())
+    }
+
+    /// Sets the length of full packets to the confirmed one.
+    pub(super) fn apply_path(&mut self, session: SessionId, endpoint: &mut Endpoint) {
+        let header_bytes = self.header_bytes();
+        if let Some(connection) = self.get_mut(session) {
+            connection.apply_path(header_bytes, endpoint);
+        }
+    }
+}
+
+impl Connection {
+    /// Adds the probes of the path that are due at `now` to `probes`; returns when the next one is due.
+    fn probe_path(
+        &mut self,
+        now: Time,
+        retry: Span,
+        header_bytes: u32,
+        ops: &mut OpTable,
+        probes: &mut Vec<Probe>,
+    ) -> Time {
+        let counters = self.flows.iter().filter_map(|&flow| ops.endpoint.counters(flow));
+        let timeouts = counters.map(|counters| counters.timeouts).sum();
+        let busy = ops.outstanding(&self.flows) > 0;
+        let session = self.session;
+        if let Some(path) = self.path() {
+            path.on_timeouts(now, timeouts);
+        }
+        while let Some(path) = self.path() {
+            match path.step(now, retry) {
+                // The path of outstanding ops is checked as often as probes are repeated.
+                Step::Wait(at) if busy => return at.min(now + retry),
+                Step::Wait(at) => return at,
+                Step::Probe(length) => probes.push(Probe { session, length }),
+                Step::Shrink => self.apply_path(header_bytes, &mut ops.endpoint),
+            }
+        }
+        Time::MAX
+    }
+
+    /// Sets the length of full packets to the confirmed one, and tells the algorithms.
+    fn apply_path(&mut self, header_bytes: u32, endpoint: &mut Endpoint) {
+        let Some(mtu) = self.path().map(|path| path.confirmed) else { return };
+        let size = size_change(self.mtu, mtu, header_bytes);
+        self.mtu = mtu;
+        for &flow in &self.flows {
+            endpoint.set_packet_size(flow, &size);
+        }
+    }
+}
+
+/// A probe of a path to send: an IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Probe {
+    pub(in crate::engine) session: SessionId,
+    /// Its length in bytes.
+    pub(in crate::engine) length: u32,
+}
