@@ -88,10 +88,7 @@ fn ping_pong_and_bulk_between_two_processes_in_c() {
     assert!(said.contains("status 1: `key_file` is NULL"), "{said}");
     assert!(said.contains("status 1: cipher: nothing is sealed without keys"), "{said}");
     assert!(said.contains("status 1: accept_ciphers: there is no cipher `aegis-128`"), "{said}");
-    assert!(
-        said.contains("status 20: the peer does not accept the cipher aes-256-gcm"),
-        "{said}"
-    );
+    assert!(said.contains("status 20: the peer does not accept the cipher aes-256-gcm"), "{said}");
     // The client closed the connection: the server's last wait ends with that.
     assert!(server.wait().expect("it ends").success());
     for file in [program, key] {

@@ -73,7 +73,7 @@ impl SendSide {
 
     /// Gives back the memory of what is empty, once nothing is under way.
     pub(crate) fn rest(&mut self) {
-        if self.in_flight == 0 && self.ops.queue.len() == 0 {
+        if self.in_flight == 0 && self.ops.queue.is_empty() {
             self.ops.queue.release();
             self.sent.release();
         }

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(read(&one).unwrap().ids().collect::<Vec<_>>(), [id]);
         assert_ne!(create(&two).unwrap(), id, "every key is another");
         let again = create(&one).unwrap_err().to_string();
-        assert!(again.contains("a key is never overwritten"), "{again}");
+        assert!(again.contains("keys are never overwritten"), "{again}");
         assert_eq!(read(&one).unwrap().ids().collect::<Vec<_>>(), [id], "it is still there");
         for file in [one, two] {
             fs::remove_file(file).unwrap();

@@ -369,7 +369,7 @@ fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
         let refused = client.connect(picky.local_addr()).err().expect("not that cipher");
         assert_eq!(refused, ConnectError::CipherRefused(cipher));
         let said = refused.to_string();
-        assert!(said.contains(&format!("sealed with {cipher}")), "{said}");
+        assert!(said.contains(&format!("the cipher {cipher}")), "{said}");
         assert!(said.contains(other.name()), "{said}");
     }
 }

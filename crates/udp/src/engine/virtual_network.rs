@@ -11,6 +11,9 @@ use super::network::Network;
 use crate::session::Peer;
 use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers};
 
+/// Datagrams, or aggregates, that one call receives.
+type Batch = Vec<(Meta, Vec<u8>)>;
+
 /// A burst as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
@@ -27,7 +30,7 @@ pub(super) struct VirtualNetwork {
     pub(super) now: Cell<Time>,
     pub(super) local: SocketAddr,
     /// Batches that wait to be received.
-    batches: RefCell<VecDeque<Vec<(Meta, Vec<u8>)>>>,
+    batches: RefCell<VecDeque<Batch>>,
     pub(super) sent: RefCell<Vec<Sent>>,
     /// Results of the next sends, by errno; 0 for a send that succeeds.
     pub(super) errors: RefCell<VecDeque<i32>>,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use apus_units::suggestion;
 
-/// What seals the packets of a session.
+/// The cipher of a session's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cipher {
     /// AES-256-GCM (NIST SP 800-38D): keys of 256 bits.
@@ -16,10 +16,10 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// All of them, the default first.
+    /// All ciphers, the default first.
     pub const ALL: [Self; 2] = [Self::Aes256Gcm, Self::Aegis128X];
 
-    /// Its name, as settings have it.
+    /// Returns its name in settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl FromStr for Cipher {
 pub struct Ciphers(u8);
 
 impl Ciphers {
-    /// All that there are.
+    /// All ciphers.
     pub const ALL: Self = Self(Self::bit(Cipher::Aes256Gcm) | Self::bit(Cipher::Aegis128X));
 
     const fn bit(cipher: Cipher) -> u8 {
@@ -61,13 +61,13 @@ impl Ciphers {
         }
     }
 
-    /// Whether `cipher` is one of them.
+    /// Returns `true` if `cipher` is in the set.
     #[must_use]
     pub const fn contains(self, cipher: Cipher) -> bool {
         self.0 & Self::bit(cipher) != 0
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -80,7 +80,7 @@ impl FromIterator<Cipher> for Ciphers {
     }
 }
 
-/// What guards the packets of a session: the mode byte of its handshake.
+/// The protection of a session's packets: the mode byte of its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Insecure,
@@ -88,7 +88,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// As it travels.
+    /// Returns the byte on the wire.
     pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Insecure => 0,

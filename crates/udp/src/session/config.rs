@@ -7,36 +7,34 @@ use super::cipher::{Cipher, Ciphers};
 /// Settings of a [`Sessions`](super::Sessions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Sessions at a time, those being opened included, 1 to 2^20. Bounds the memory (a few kilobytes
-    /// per session). deviation: no source; 4096 peers of one engine are many.
+    /// Maximum number of sessions, including those being opened, 1 to 2^20. Each takes a few kilobytes. deviation: no
+    /// source; 4096 peers of one engine are many.
     pub max_sessions: u32,
-    /// Sessions that peers have asked for and not confirmed yet. deviation: no source; 256 handshakes
-    /// of a millisecond each are more than one core computes.
+    /// Maximum number of sessions that peers have requested and not confirmed yet. deviation: no source; 256 handshakes of
+    /// a millisecond each exceed what one core computes in the meantime.
     pub max_pending: u32,
-    /// How long a handshake may take. Source: WireGuard's REKEY_TIMEOUT (§6.1): 5 s.
+    /// Maximum duration of a handshake. Source: WireGuard's REKEY_TIMEOUT (§6.1): 5 s.
     pub handshake_timeout: Span,
-    /// First wait before a packet of the handshake, or a ping, is sent again; doubled each time up to
-    /// 10 times this. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a
+    /// First wait before a packet of the handshake, or a ping, is repeated. It doubles each time, up to 10 times this value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a
     /// hundred times a datacenter's worst.
     pub retry: Span,
     /// Silence after which the peer is pinged. deviation: WireGuard's KEEPALIVE_TIMEOUT (§6.1) is 10 s;
-    /// 5 s, so that a peer that is gone is known within `idle_timeout`.
+    /// 5 s, so that the loss of a peer is known within `idle_timeout`.
     pub keepalive: Span,
-    /// Silence after which the peer is gone. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT +
+    /// Silence after which the peer is given up. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT +
     /// REKEY_TIMEOUT: 15 s.
     pub idle_timeout: Span,
-    /// How long a peer that says it does not know the session may take to prove the contrary.
+    /// Time after an unproven claim that the peer does not know the session, within which the peer can disprove it.
     /// deviation: no source; 500 ms are three pings.
     pub suspect_timeout: Span,
-    /// Age at which a key is replaced, besides the replacement by count. Source: WireGuard's
+    /// Age at which a key is replaced, in addition to the replacement by count. Source: WireGuard's
     /// REKEY_AFTER_TIME (§6.1): 120 s.
     pub key_life: Span,
-    /// What seals the packets of sessions that are opened from here, if there are keys. deviation: no source;
+    /// Cipher of sessions that this side opens, if it has keys. deviation: no source;
     /// AES-256-GCM is the standard, has keys of 256 bits and is fast wherever the CPU has AES; docs/security.md
-    /// has both beside each other.
+    /// compares both.
     pub cipher: Cipher,
-    /// What may seal the packets of sessions that peers open; others are refused. deviation: no source; all,
-    /// as both are sound.
+    /// Ciphers accepted for sessions that peers open. deviation: no source; all, since both are sound.
     pub accept_ciphers: Ciphers,
 }
 
@@ -57,11 +55,11 @@ impl Default for Config {
     }
 }
 
-/// Most sessions that numbers of sessions can tell apart.
+/// Maximum number of sessions that session numbers can distinguish.
 pub(crate) const MAX_SESSIONS: u32 = 1 << 20;
 
 impl Config {
-    /// What is wrong with these settings, if anything.
+    /// Checks the settings.
     ///
     /// # Errors
     /// A sentence that names the setting and what it must be.

@@ -1,20 +1,20 @@
-//! What a session table has counted.
+//! Counters of a session table.
 
 use super::event::Dropped;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts since the table was made.
+        /// Counters since the creation of the table.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Counters {
-            /// How many counts there are.
+            /// Number of counters.
             pub const COUNT: usize = [$(stringify!($name)),*].len();
 
-            /// Each count with its name, in a fixed order.
+            /// Returns each counter with its name, in a fixed order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
@@ -33,9 +33,9 @@ counters! {
     ended,
     /// Handshakes that ended without a session.
     failed,
-    /// Changes of key, both directions counted.
+    /// Key changes in both directions.
     key_changes,
-    /// Answers not sent because too many wait.
+    /// Replies dropped because too many were waiting.
     replies_dropped,
     /// Dropped: not a packet of this protocol.
     dropped_malformed,
@@ -45,7 +45,7 @@ counters! {
     dropped_unknown,
     /// Dropped: not from the session's address.
     dropped_address,
-    /// Dropped: seen before, or too late to tell.
+    /// Dropped: a replay, or too old to exclude one.
     dropped_replay,
     /// Dropped: not authentic, or damaged.
     dropped_forged,

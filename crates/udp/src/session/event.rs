@@ -1,4 +1,4 @@
-//! What the session table says to its caller.
+//! Events and results of the session table.
 
 use apus_wire::{EncodeError, Extension, Header};
 use std::error::Error;
@@ -7,18 +7,18 @@ use std::fmt;
 use super::key::KeyId;
 use super::peer::Peer;
 
-/// A session of one table. Not given again until 4096 others have taken its place.
+/// The number of a session in its table. A number is reused after 4096 other sessions in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) u32);
 
 impl SessionId {
-    /// Its number, as peers put it on their packets.
+    /// Returns the number that peers put on their packets.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// Its place in the table, 0 to `max_sessions - 1`: an index for what the caller keeps per session.
+    /// Returns its slot in the table, 0 to `max_sessions - 1`: an index for the caller's own state per session.
     #[must_use]
     pub const fn index(self) -> usize {
         (self.0 & (super::config::MAX_SESSIONS - 1)) as usize
@@ -31,38 +31,37 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What happened to a session.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A peer that has proven its key and its address asks for a session: accept or refuse it.
+    /// A peer that has proven its key and its address requests a session: accept or refuse it.
     Incoming {
-        /// The session that would be.
+        /// The requested session.
         session: SessionId,
         /// The peer.
         from: Peer,
-        /// The key that it holds.
+        /// The key that it proved.
         key: KeyId,
-        /// What its application says.
+        /// Data of its application.
         hello: Box<[u8]>,
     },
-    /// The session is usable, both ways.
+    /// The session is usable in both directions.
     Connected {
         /// The session.
         session: SessionId,
-        /// What the peer's application said; where the session was accepted here, it is the hello of
-        /// [`Event::Incoming`] once more.
+        /// Data of the peer's application; for a session accepted here, the hello of [`Event::Incoming`] again.
         hello: Box<[u8]>,
     },
-    /// The session is over, whether it was connected or not; nothing more comes for it.
+    /// The session has ended, whether it was connected or not. It causes no further event.
     Ended {
         /// The session.
         session: SessionId,
-        /// Why.
+        /// The reason.
         reason: End,
     },
 }
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The peer closed it.
@@ -75,20 +74,19 @@ pub enum End {
     Restarted,
     /// The same address has opened a new session, as the same process.
     Replaced,
-    /// No handshake came about in time: nobody there, or another key.
+    /// The handshake was not completed in time: no process at the address, or a different key.
     NoAnswer,
-    /// As `NoAnswer`, and somebody said, without proof, that the peer is insecure and this side is not, or the
-    /// other way round.
+    /// As `NoAnswer`, and an unproven packet claimed that one side is insecure and the other has keys.
     OtherMode,
     /// The peer has no room for a session.
     PeerFull,
-    /// The peer's application does not want the session.
+    /// The peer's application refused the session.
     Refused,
-    /// The peer does not take the cipher that was proposed ([`Config::cipher`](super::Config::cipher)).
+    /// The peer does not accept the proposed cipher ([`Config::cipher`](super::Config::cipher)).
     CipherRefused,
-    /// Its key was taken from the ring.
+    /// Its key was removed from the ring.
     KeyWithdrawn,
-    /// Both sides asked at the same time; the peer's session, which comes in, is the one to use.
+    /// Both sides connected at the same time. The peer's session replaces this one.
     Crossed,
 }
 
@@ -97,43 +95,44 @@ impl fmt::Display for End {
         f.write_str(match self {
             Self::Closed => "the peer closed the session",
             Self::Idle => "the peer was silent for too long",
-            Self::Forgotten => "the peer does not know the session any more: it was restarted",
+            Self::Forgotten => "the peer does not know the session: it was restarted",
             Self::Restarted => "the peer was restarted and has opened a new session",
             Self::Replaced => "the peer has opened a new session in place of this one",
-            Self::NoAnswer => "no answer: nobody listens there, or its key is another",
+            Self::NoAnswer => "no answer: no process at the address, or a different key",
             Self::OtherMode => "one side is in the insecure mode and the other has keys",
-            Self::PeerFull => "the peer has no room for another session",
+            Self::PeerFull => "the peer's limit on sessions is reached",
             Self::Refused => "the peer refuses the session",
-            Self::CipherRefused => "the peer does not take the cipher that was proposed",
-            Self::KeyWithdrawn => "its key is not in the ring any more",
-            Self::Crossed => "both sides asked at once; the peer's session takes the place",
+            Self::CipherRefused => "the peer does not accept the proposed cipher",
+            Self::KeyWithdrawn => "its key was removed from the ring",
+            Self::Crossed => {
+                "both sides connected at the same time; the peer's session replaces this one"
+            }
         })
     }
 }
 
-/// What a datagram was.
+/// The content of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'d> {
     /// An authentic packet of the transport, seen for the first time.
     Packet {
-        /// Its session. Whether the header's flow belongs to it is the caller's to check.
+        /// Its session. The caller must check that the header's flow belongs to it.
         session: SessionId,
         /// Its header.
         header: Header,
-        /// The fields of its flow's algorithm, of which those that switches write are not authentic.
+        /// The fields of its flow's algorithm. Those that switches write are not authentic.
         extension: Extension<'d>,
-        /// Its payload, in the datagram's own place.
+        /// Its payload, within the datagram.
         payload: &'d [u8],
     },
-    /// A switch's word to the source of a packet, from the address of a connected peer. Nothing proves
-    /// it.
+    /// A switch's signal to the source of a packet, from the address of a connected peer. It is unauthenticated.
     Signal {
         /// The session with that peer.
         session: SessionId,
         /// Its header, which names a flow as the peer knows it.
         header: Header,
     },
-    /// A probe of the path, which has arrived: answer it with
+    /// A probe of the path. Answer it with
     /// [`Sessions::seal_probe_answer`](super::Sessions::seal_probe_answer).
     Probe {
         /// Its session.
@@ -148,9 +147,9 @@ pub enum Received<'d> {
         /// The probe's bytes.
         length: usize,
     },
-    /// The session's own affair; events and packets to send may follow.
+    /// A packet of the session layer. Events and packets to send may follow.
     Own,
-    /// Nothing to use.
+    /// The datagram was dropped.
     Dropped(Dropped),
 }
 
@@ -159,21 +158,21 @@ pub enum Received<'d> {
 pub enum Dropped {
     /// Not a packet of this protocol.
     Malformed,
-    /// A handshake of a peer that is insecure, where this side has keys, or the other way round.
+    /// A handshake of an insecure peer while this side has keys, or vice versa.
     OtherMode,
     /// For a session that is not known.
     UnknownSession,
     /// Not from the session's address.
     Address,
-    /// Seen before, or too late to tell.
+    /// A replay, or too old to exclude one.
     Replay,
-    /// Not authentic, or damaged on the way.
+    /// Not authentic, or damaged in transit.
     Forged,
     /// A handshake under a key that is not in the ring.
     UnknownKey,
-    /// A handshake that does not prove its key, or shows an old cookie.
+    /// A handshake without proof of its key, or with an old cookie.
     Unproven,
-    /// A handshake that would need an ephemeral key, and the system gave no randomness.
+    /// A handshake that needs an ephemeral key when the system gave no randomness.
     NoRandomness,
     /// A handshake packet that proves a known key and fits no handshake in progress.
     Stray,
@@ -181,23 +180,23 @@ pub enum Dropped {
     Full,
 }
 
-/// Why no session is opened.
+/// Why a session could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
     /// The ring has no such key.
     NoKey(KeyId),
     /// The hello is longer than [`MAX_HELLO_BYTES`](super::MAX_HELLO_BYTES).
     HelloTooLong,
-    /// There is no room: see [`Config::max_sessions`](super::Config::max_sessions).
+    /// The limit is reached: see [`Config::max_sessions`](super::Config::max_sessions).
     Full,
-    /// There is a session with this address already.
+    /// A session with this address exists already.
     Exists(SessionId),
 }
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoKey(id) => write!(f, "there is no key {id} here; name one of the key file"),
+            Self::NoKey(id) => write!(f, "unknown key {id}; choose one of the key file"),
             Self::HelloTooLong => {
                 write!(f, "the hello is longer than {} bytes", super::MAX_HELLO_BYTES)
             }
@@ -211,10 +210,10 @@ impl fmt::Display for ConnectError {
 
 impl Error for ConnectError {}
 
-/// Why a session is not accepted.
+/// Why a session could not be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptError {
-    /// It is not waiting for an answer: answered before, or given up.
+    /// The session does not wait for an answer: it was answered or given up before.
     NotWaiting,
     /// The hello is longer than [`MAX_HELLO_BYTES`](super::MAX_HELLO_BYTES).
     HelloTooLong,
@@ -233,7 +232,7 @@ impl fmt::Display for AcceptError {
 
 impl Error for AcceptError {}
 
-/// Why a packet is not sealed; nothing is then used up.
+/// Why a packet could not be sealed. No packet number is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
     /// The session is not connected.

@@ -13,21 +13,20 @@ use super::table::Sessions;
 /// default of `retry`, far below `handshake_timeout`.
 const INIT_TRIES: u32 = 3;
 
-/// The longest wait between two tries, in first waits. deviation: no source; a second with the default of
-/// `retry`.
-const LONGEST_WAIT: u64 = 10;
+/// Maximum wait between two tries, in first waits. deviation: no source; one second with the default of `retry`.
+const MAX_WAIT: u64 = 10;
 
-/// Pings that go unanswered before the peer is given up, however late it is: whoever was held off the core
-/// for long has not looked whether the peer has answered. deviation: no source; as `INIT_TRIES`.
-const LEAST_PINGS: u32 = 3;
+/// Minimum number of unanswered pings before the peer is given up, however late it is: an engine that was descheduled has
+/// not read the peer's answers. deviation: no source; as `INIT_TRIES`.
+const MIN_PINGS: u32 = 3;
 
-/// The wait after `tries` tries: doubled each time.
+/// Returns the wait after `tries` tries, which doubles each time.
 fn backoff(retry: Span, tries: u32) -> Span {
-    retry * (1u64 << tries.min(16)).min(LONGEST_WAIT)
+    retry * (1u64 << tries.min(16)).min(MAX_WAIT)
 }
 
 impl Sessions {
-    /// The timer of a session has expired.
+    /// Handles the timer of a session.
     pub(crate) fn on_timer(&mut self, now: Time, id: SessionId) {
         let (timeout, retry) = (self.config.handshake_timeout, self.config.retry);
         let Some(session) = self.get_mut(id) else { return };
@@ -58,13 +57,13 @@ impl Sessions {
         self.set_timer(id, next);
     }
 
-    /// The timer of a connected session: most often the peer has been heard since.
+    /// Handles the timer of a connected session, whose peer has mostly sent something since.
     fn on_silence(&mut self, now: Time, id: SessionId) {
         let config = self.config;
         let Some(session) = self.get_mut(id) else { return };
         let quiet_until = session.last_received.saturating_add(config.keepalive);
         let doubt = match session.doubt {
-            Some(doubt) if doubt.until <= now && doubt.tries >= LEAST_PINGS => {
+            Some(doubt) if doubt.until <= now && doubt.tries >= MIN_PINGS => {
                 return self.end(id, doubt.reason);
             }
             Some(doubt) => doubt,
@@ -78,7 +77,7 @@ impl Sessions {
         self.ping(now, id, doubt);
     }
 
-    /// Pings the peer, which has until `doubt.until` to show itself, and for a few pings.
+    /// Pings the peer, which must answer until `doubt.until`, and one of a few pings.
     pub(crate) fn ping(&mut self, now: Time, id: SessionId, doubt: Doubt) {
         let retry = self.config.retry;
         let next = now.saturating_add(backoff(retry, doubt.tries)).min(doubt.until);
@@ -89,7 +88,7 @@ impl Sessions {
         self.set_timer(id, next);
     }
 
-    /// The peer says that it does not know a session: anybody can say so, so it is asked.
+    /// Handles the claim that the peer does not know a session. Anyone can forge it, so the peer is pinged.
     pub(crate) fn on_unknown(
         &mut self,
         now: Time,
@@ -106,7 +105,7 @@ impl Sessions {
             return self.drop(Dropped::UnknownSession);
         };
         if matches!(session.stage, Stage::Asking) && session.id.get() == remote && other_mode {
-            // An answer to our Hello. Nothing ends by it, as anybody can say so.
+            // An answer to our Hello. It ends nothing, since anyone can forge it.
             session.other_mode = true;
             return Received::Own;
         }

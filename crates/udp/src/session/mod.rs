@@ -22,36 +22,35 @@
 //! does not show that: the initiator's thread may have been descheduled so long that the responder has given up the
 //! handshake before the Response is read.
 //!
-//! Every message says what the initiator proposes to guard the session's packets with: nothing but a
-//! checksum, or a [`Cipher`]. A responder takes those of [`Config::accept_ciphers`] and refuses others by
-//! name; the Noise transcript has what was proposed, so that nobody between them can change it.
+//! Every message names the protection that the initiator proposes for the session's packets: a checksum only, or a
+//! [`Cipher`]. A responder accepts the ciphers of [`Config::accept_ciphers`] and refuses others by name. The proposal is
+//! part of the Noise transcript, so that nobody can change it in transit.
 //!
-//! The proof is an HMAC under the shared key, so that who has no key costs a hash and no more; the
-//! cookie is bound into the Noise transcript, so that an old Init cannot be sent again later.
+//! The proof is an HMAC under the shared key, so that a peer without the key costs one hash. The cookie is bound into the
+//! Noise transcript, so that an old Init cannot be replayed.
 //!
 //! # Packets
 //!
-//! Header and payload as `apus_wire` has them, then the guard:
+//! Header and payload in the layout of `apus_wire`, followed by the guard:
 //!
 //! ```text
 //! sealed:   writable fields | header | payload, encrypted | tag 16      | session 4 | number 4
 //! insecure: writable fields | header | payload            | session 4 | number 4 | CRC-32C 4
 //! ```
 //!
-//! The header stays readable and is authenticated with the payload (Bolt §4.3's crypt offset); the
-//! fields of its congestion extension that switches write are not. A switch's Signal has no guard at all,
-//! as switches hold no key: it comes as `apus_wire` seals it, with a checksum. `session` is the receiver's number for the
-//! session, `number` the low half of the packet's number in it. Each packet of a session has a fresh
-//! number, from which come the nonce, the epoch of the key and the protection against replays. It is
-//! the session's own count because a transport packet number is unique in one lane of one flow only,
-//! and all flows share the keys.
+//! The header stays readable and is authenticated with the payload (Bolt §4.3's crypt offset), except the fields of its
+//! congestion extension that switches write. A switch's Signal has no guard, since switches hold no key: `apus_wire` gives
+//! it a checksum. `session` is the receiver's number for the session, `number` the low half of the packet's number in the
+//! session. Each packet of a session has a fresh number, which determines the nonce and the epoch of the key and protects
+//! against replays. It is a count of the session because a transport packet number is unique only within one direction of one
+//! flow, and all flows share the keys.
 //!
-//! # When the peer goes
+//! # Loss of the peer
 //!
-//! A silent peer is pinged and given up after [`Config::idle_timeout`]. A peer that has forgotten the
-//! session (it was restarted, say) answers with an unproven Unknown: that starts pings, and only if
-//! none is answered the session ends. A new handshake from the same address ends the old session
-//! once it is confirmed. In each case ops under way end as `unknown`.
+//! A silent peer is pinged and given up after [`Config::idle_timeout`]. A peer that has lost the session, for example by a
+//! restart, answers with an unproven Unknown. This starts pings, and the session ends only if none is answered. A new
+//! handshake from the same address ends the old session once it is confirmed. In each case outstanding ops end as
+//! `unknown`.
 
 mod checksum;
 mod cipher;

@@ -1,4 +1,4 @@
-//! Where a session's peer is.
+//! The address of a session's peer.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Peer {
     /// The peer's address.
     pub address: SocketAddr,
-    /// The address of this host that datagrams of the peer come to and that datagrams to the peer leave from.
+    /// The address of this host to which the peer sends and from which datagrams to the peer leave.
     /// `None` if the socket has a single address, which the kernel fills in.
     pub local: Option<IpAddr>,
 }

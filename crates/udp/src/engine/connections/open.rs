@@ -21,6 +21,14 @@ use crate::hello::Hello;
 use crate::mailbox::{ConnectRequest, Opened};
 use crate::session::{ConnectError as NoSession, End as SessionEnd, KeyId, Peer, SessionId};
 
+/// A connection whose handshake has begun.
+struct Opening {
+    session: SessionId,
+    peer: Peer,
+    mtu: u32,
+    flows: Flows,
+}
+
 impl Connections {
     /// Opens a connection.
     pub(in crate::engine) fn connect<N: Network>(
@@ -30,55 +38,57 @@ impl Connections {
         ops: &mut OpTable,
         network: &N,
     ) {
-        if let Err((error, request)) = self.try_connect(now, request, ops, network) {
-            // The wait may have been given up.
-            let _ = request.reply.send(Err(error));
-        }
+        let Opening { session, peer, mtu, flows } = match self.begin(now, &request, ops, network) {
+            Ok(opening) => opening,
+            Err(error) => {
+                // The wait may have been given up.
+                let _ = request.reply.send(Err(error));
+                return;
+            }
+        };
+        let first_probe = now + self.config.session.retry;
+        let probes = ReachProbes::new(first_probe);
+        let stage = Stage::Opening { question: self.siblings.ask(request), probes };
+        self.insert(session, peer, mtu, flows, stage);
+        self.next_probe = self.next_probe.min(first_probe);
     }
 
-    fn try_connect<N: Network>(
+    /// Begins the handshake of a connection.
+    fn begin<N: Network>(
         &mut self,
         now: Time,
-        request: ConnectRequest,
+        request: &ConnectRequest,
         ops: &mut OpTable,
         network: &N,
-    ) -> Result<(), (ConnectError, ConnectRequest)> {
-        let key = match self.check(&request) {
-            Ok(key) => key,
-            Err(error) => return Err((error, request)),
-        };
-        let (address, classes) = (request.peer, request.classes.clone());
+    ) -> Result<Opening, ConnectError> {
+        let key = self.check(request)?;
+        let address = request.peer;
         self.take_request(now, address, Question::is_abandoned, ops);
-        let mtu = self.path_mtu(address, network);
-        let flows = self.open_flows(classes, first_mtu(mtu), &mut ops.endpoint);
+        let path_mtu = self.path_mtu(address, network);
+        let mtu = first_mtu(path_mtu);
+        let flows = self.open_flows(request.classes.clone(), mtu, &mut ops.endpoint);
         // The session keeps this source address, even if the route changes.
         let peer = Peer { address, local: network.source_to(address) };
-        let session = self.hello(mtu, &flows).encode().ok_or_else(|| {
+        let hello = self.hello(path_mtu, &flows).encode().ok_or_else(|| {
             ConnectError::Incompatible(format!(
                 "the numbers of {} free flows are too scattered for one handshake; ask for fewer flows",
                 flows.ids.len()
             ))
         });
-        let session = session.and_then(|hello| {
+        let session = hello.and_then(|hello| {
             self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
                 NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
                 NoSession::NoKey(_) => ConnectError::NoKey,
                 NoSession::Exists(_) => ConnectError::Exists,
             })
         });
-        let session = match session {
-            Ok(session) => session,
+        match session {
+            Ok(session) => Ok(Opening { session, peer, mtu, flows }),
             Err(error) => {
                 flows.release(now, &mut ops.endpoint);
-                return Err((error, request));
+                Err(error)
             }
-        };
-        let first_probe = now + self.config.session.retry;
-        let probes = ReachProbes::new(first_probe);
-        let stage = Stage::Opening { question: self.siblings.ask(request), probes };
-        self.insert(session, peer, first_mtu(mtu), flows, stage);
-        self.next_probe = self.next_probe.min(first_probe);
-        Ok(())
+        }
     }
 
     /// Checks a request; returns the key to prove.
