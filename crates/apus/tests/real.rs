@@ -262,7 +262,7 @@ fn a_server_logs_handshakes_under_another_key_and_in_the_other_mode() {
     let mut log = BufReader::new(child.stderr.take().expect("stderr"));
     let _server = Server(child, String::new());
     for (security, told, logged) in [
-        (&["--key-file", paths[1]][..], "the same key", "under a key that this host does not have"),
+        (&["--key-file", paths[1]][..], "the same key", "its key is unknown to this host"),
         (&["--insecure"], "one side is insecure", "it is insecure, and this host has keys"),
     ] {
         let ping = run(&["ping", &address], security);
