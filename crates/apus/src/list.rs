@@ -55,8 +55,8 @@ impl List {
                     ]
                 })
                 .collect(),
-            What::Topologies => TOPOLOGIES.iter().map(|(name, doc)| pair(name, doc)).collect(),
-            What::Workloads => WORKLOADS.iter().map(|(name, doc)| pair(name, doc)).collect(),
+            What::Topologies => TOPOLOGIES.iter().map(|kind| pair(kind.name, kind.doc)).collect(),
+            What::Workloads => WORKLOADS.iter().map(|kind| pair(kind.name, kind.doc)).collect(),
             What::Metrics => {
                 let all = METRICS.iter().chain(SCOPED);
                 all.map(|name| pair(name, unit_of(name))).collect::<Vec<_>>()

@@ -24,6 +24,7 @@ mod report;
 mod reproduce;
 mod results;
 mod run;
+mod schema;
 mod store;
 mod svg;
 mod sweep;
@@ -61,6 +62,7 @@ enum Command {
     Replay(replay::Replay),
     List(list::List),
     Explain(explain::Explain),
+    Schema(schema::Schema),
     Bench(bench::Bench),
     Serve(real::serve::Serve),
     Ping(real::ping::Ping),
@@ -84,6 +86,7 @@ impl Command {
             Self::Replay(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),
+            Self::Schema(command) => command.execute(),
             Self::Bench(command) => command.execute(),
             Self::Serve(command) => command.execute(),
             Self::Ping(command) => command.execute(),

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use apus_cc::TunedSetting;
 use apus_cc::registry::{algorithms, derivations, tunables};
-use apus_scenario::{TOPOLOGIES, WORKLOADS};
 use apus_sim::columns::{METRICS, SCOPED, STATS, unit_of};
 use apus_sim::sizes::BUILT_IN;
 
@@ -24,14 +23,8 @@ This page is generated from the code (`APUS_WRITE_DOCS=1 cargo test -p apus --te
 fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
     text += &reader();
-    text += "\n## Topologies\n\n| `kind` | description |\n|---|---|\n";
-    for (name, doc) in TOPOLOGIES {
-        let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
-    }
-    text += "\n## Workloads\n\n| `kind` | description |\n|---|---|\n";
-    for (name, doc) in WORKLOADS {
-        let _ = writeln!(text, "| `{name}` | {} |", cell(doc));
-    }
+    text += "\n";
+    text += &apus_scenario::reference();
     text += "\n## Size distributions\n\n| `sizes` | source |\n|---|---|\n";
     for (name, file) in BUILT_IN {
         let source = file.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);

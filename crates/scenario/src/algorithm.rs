@@ -5,10 +5,17 @@ use apus_cc::{CongestionHeader, Ecn, FlowInfo, NetworkInfo, ParamKind, SendInfo,
 use apus_sim::switch_halves::has_switch_half;
 use apus_units::{Bytes, PacketNumber, Time, suggestion};
 
+use super::declared::{Keys, Kind, key};
 use super::label::{LABEL_RULE, is_label};
 use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Table, Value};
+
+/// The keys of an algorithm besides its parameters.
+pub(super) static ALGORITHM: Keys = Keys::of(&[
+    key("name", Kind::Text, "Name of the algorithm, see below; the label if not given"),
+    key("profile", Kind::Text, "Profile of defaults; the first of the algorithm if not given"),
+]);
 
 /// An algorithm and the label by which workloads name it.
 #[derive(Clone, Debug)]
@@ -74,7 +81,7 @@ fn read_one(
     network: &dyn Fn() -> Option<NetworkInfo>,
     problems: &Problems,
 ) -> Option<AlgorithmConfig> {
-    let section = Section::new(table, path, node.place, problems);
+    let section = Section::new(table, &ALGORITHM, path, node.place, problems);
     let name: String = match (section.node("name"), label) {
         (None, Some(label)) => label.to_owned(),
         _ => section.require("name")?,

@@ -3,11 +3,24 @@
 
 use apus_units::suggestion;
 
-use super::keys::KEYS;
+use super::declared::{Key, Kind, key};
+use super::keys::RUN;
 use super::one_line;
 use super::section::Section;
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};
+
+pub(super) const SET: Key = key(
+    "set",
+    Kind::Settings,
+    "Settings by dotted key, like { \"algorithm.base_target\" = \"50us\" }; in lists by number, `workload.0.size`, which a list of one does not need",
+);
+
+pub(super) const REASON: Key = key(
+    "reason",
+    Kind::Text,
+    "Why the settings differ from those that all scenarios of the testbed share",
+);
 
 /// One setting by dotted key.
 #[derive(Clone, Debug)]
@@ -37,8 +50,8 @@ impl ReasonRule<'_> {
 pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) -> bool {
     let Assignment { key, place, node } = assignment;
     let first = key.split('.').next().unwrap_or(key);
-    if !KEYS.contains(&first) {
-        let hint = suggestion(first, KEYS.iter().copied());
+    if RUN.find(first).is_none() {
+        let hint = suggestion(first, RUN.own.iter().map(|key| key.name));
         problems.add(*place, format!("`{key}` is no setting of a run{hint}"));
         return false;
     }

@@ -4,9 +4,20 @@ use apus_cc::SwitchAlgorithm;
 use apus_fabric::ClassConfig;
 use apus_units::Bytes;
 
+use super::declared::{Keys, Kind, key};
+use super::ecn::ECN;
 use super::ecn::Marking;
 use super::label::{LABEL_RULE, is_label};
 use super::section::Section;
+
+/// Keys of `class`.
+pub(super) static CLASS: Keys = Keys::of(&[
+    key("name", Kind::Text, "Name of the class"),
+    key("priority", Kind::Count, "Priority from 0, which is served first, to 7").or("0"),
+    key("weight", Kind::Count, "Share among the classes of the same priority, 1 to 1000").or("1"),
+    key("limit", Kind::Size, "Most bytes of the class in a port; no limit if not given"),
+    key("ecn", Kind::Table(&ECN), "Marks of this class, in place of `topology.ecn`"),
+]);
 
 /// Most classes: as many as IEEE 802.1Q has priorities.
 const MAX_CLASSES: usize = 8;
@@ -78,9 +89,9 @@ fn read_class(table: &Section<'_>) -> Option<Class> {
     if let Some(name) = &name {
         table.check(is_label(name), "name", format_args!("must be {LABEL_RULE}"));
     }
-    let priority: u32 = table.get("priority").unwrap_or(0);
+    let priority: u32 = table.get_or_default("priority");
     table.check(priority < 8, "priority", format_args!("must be from 0, the first, to 7"));
-    let weight: u32 = table.get("weight").unwrap_or(1);
+    let weight: u32 = table.get_or_default("weight");
     let must = format_args!("must be from 1 to 1000, but it is {weight}");
     table.check((1..=1000).contains(&weight), "weight", must);
     let limit: Option<Bytes> = table.get("limit");

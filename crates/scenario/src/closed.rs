@@ -2,11 +2,32 @@
 
 use apus_units::{Bytes, Span};
 
+use super::declared::{Key, Keys, Kind, key};
 use super::frame::{Frame, Times, check_times, read_flows_per_pair, read_op_size, stop_later};
 use super::hosts::{read_host, read_host_list, read_hosts, read_senders};
+use super::reroute::REROUTE;
 use super::reroute::RerouteSpec;
 use super::section::{Section, Setting};
 use super::tree::{Node, Value};
+
+/// The keys of `[[workload.flow]]`.
+pub(super) static FLOW: Keys = Keys::of(&[
+    key("from", Kind::Count, "The host that submits ops"),
+    key("to", Kind::Count, "Its peer"),
+    key("start", Kind::Time, "When the flow starts, in place of the workload's"),
+    key("stop", Kind::Time, "When the flow stops, in place of the workload's"),
+    key(
+        "reroute",
+        Kind::Table(&REROUTE),
+        "The flow and its acknowledgements change their path once",
+    ),
+]);
+
+pub(super) const OUTSTANDING: Key =
+    key("outstanding", Kind::Count, "Ops of a flow in progress at a time").or("1");
+
+pub(super) const START_SPREAD: Key =
+    key("start_spread", Kind::Time, "Each flow starts later by a random time up to this").or("0s");
 
 /// A closed loop of ops over each of its connections.
 #[derive(Clone, Debug)]
@@ -47,7 +68,7 @@ impl ClosedLoops {
     ) -> Option<Self> {
         let pattern = Pattern::read(section, frame, kind, times);
         let size = read_op_size(section, "size");
-        let outstanding = section.get("outstanding").unwrap_or(1);
+        let outstanding = section.get_or_default::<u32>("outstanding");
         let must = format_args!(
             "must be from 1 to {} ops, which is `transport.max_ops`, but it is {outstanding}",
             frame.max_ops
@@ -103,7 +124,8 @@ impl Pattern {
             "all-to-all" => {
                 Some(Self::AllToAll { hosts: read_hosts(section, "hosts", frame.hosts, 2)? })
             }
-            _ => read_flows(section, frame, times),
+            "flows" => read_flows(section, frame, times),
+            other => unreachable!("{other} is no closed loop"),
         }
     }
 }

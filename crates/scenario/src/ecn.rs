@@ -5,7 +5,22 @@ use apus_cc::dcqcn::switch::{Ramp, RampMarker};
 use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
 use apus_units::Bytes;
 
+use super::declared::{Keys, Kind, key, words_of};
 use super::section::Section;
+
+/// Keys of `ecn`.
+pub(super) static ECN: Keys = Keys::of(&[
+    key("threshold", Kind::Size, "Packets are marked if the port holds more than this"),
+    key("at", Kind::Word(&words_of(&MarkAt::WORDS)), "When the queue is compared with `threshold`")
+        .or(MarkAt::WORDS[0].0),
+    key(
+        "k_min",
+        Kind::Size,
+        "Queue above which packets are marked by chance, in place of `threshold`",
+    ),
+    key("k_max", Kind::Size, "Queue above which every packet is marked"),
+    key("p_max", Kind::Number, "Probability of a mark at `k_max`, above 0 and at most 1"),
+]);
 
 /// What is marked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +66,7 @@ impl Marking {
 
 fn read_threshold(ecn: &Section<'_>) -> Option<Marking> {
     let threshold = ecn.require("threshold");
-    let word = ecn.word("at", &MarkAt::WORDS.map(|(word, _)| word));
+    let word = ecn.word("at");
     let (_, at) = MarkAt::WORDS.into_iter().find(|(known, _)| Some(*known) == word)?;
     Some(Marking::Threshold(EcnMarker { threshold: threshold?, at }))
 }

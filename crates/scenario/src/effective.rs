@@ -99,34 +99,7 @@ fn write_topology(out: &mut String, setup: &Setup) -> fmt::Result {
     let topology = &setup.topology;
     let own = topology.shared.is_none();
     writeln!(out, "\n[topology]")?;
-    let uppers = match topology.shape.clone() {
-        Shape::Graph(_) => {
-            writeln!(out, "kind = \"links\"")?;
-            Vec::new()
-        }
-        Shape::ParkingLot { switches, hosts_per_switch, chain } => {
-            writeln!(out, "kind = \"parking-lot\"\nswitches = {switches}")?;
-            writeln!(out, "hosts_per_switch = {hosts_per_switch}")?;
-            vec![("chain", chain)]
-        }
-        Shape::Star { hosts } => {
-            writeln!(out, "kind = \"star\"\nhosts = {hosts}")?;
-            Vec::new()
-        }
-        Shape::Dumbbell { left, right, middle } => {
-            writeln!(out, "kind = \"dumbbell\"\nleft = {left}\nright = {right}")?;
-            vec![("middle", middle)]
-        }
-        Shape::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
-            writeln!(out, "kind = \"leaf-spine\"\nleaves = {leaves}")?;
-            writeln!(out, "hosts_per_leaf = {hosts_per_leaf}\nspines = {spines}")?;
-            vec![("uplink", uplink)]
-        }
-        Shape::FatTree { k, hosts_per_edge, aggregation, core } => {
-            writeln!(out, "kind = \"fat-tree\"\nk = {k}\nhosts_per_edge = {hosts_per_edge}")?;
-            vec![("aggregation", aggregation), ("core", core)]
-        }
-    };
+    let uppers = topology.shape.write(out)?;
     if !matches!(topology.shape, Shape::Graph(_)) {
         write_links(out, topology.edge, own)?;
     }

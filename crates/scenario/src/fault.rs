@@ -3,9 +3,28 @@
 use apus_fabric::Topology;
 use apus_units::{PortId, Span, Time};
 
+use super::declared::{Keys, Kind, key};
 use super::pattern::matches_pattern;
 use super::section::Section;
 use apus_sim::plan::{Fault, FaultKind};
+
+/// Keys of `fault`.
+pub(super) static FAULT: Keys = Keys::of(&[
+    key(
+        "link",
+        Kind::Text,
+        "The link, like \"leaf 0 -> spine 1\", or with `<->` both directions. `*` stands for any text in a name, and the fault is one of every link that matches; without it, of the first of parallel links",
+    ),
+    key("at", Kind::Time, "When the fault begins").or("0s"),
+    key("until", Kind::Time, "When the fault ends, which may be in the drain; never if not given"),
+    key(
+        "kind",
+        Kind::Word(&["down", "loss", "corrupt", "reorder"]),
+        "\"down\": queued and arriving packets are dropped, and routes do not change; \"reorder\": packets are held back by `delay`, so that others overtake them",
+    ),
+    key("probability", Kind::Number, "Probability per packet, above 0 and at most 1"),
+    key("delay", Kind::Time, "Time by which packets are held back"),
+]);
 
 /// A fault as a scenario describes it.
 #[derive(Clone, Debug)]
@@ -79,7 +98,7 @@ fn read_fault(
             None
         }
     });
-    let at: Span = table.get("at").unwrap_or(Span::ZERO);
+    let at: Span = table.get_or_default("at");
     table.check(at < duration, "at", format_args!("is {at}, but the run ends at {duration}"));
     let until: Option<Span> = table.get("until");
     if let Some(until) = until {
@@ -95,7 +114,7 @@ fn read_fault(
         table.missing("kind", "\"down\", \"loss\", \"corrupt\" or \"reorder\"");
         return None;
     }
-    let kind = match table.word("kind", &["down", "loss", "corrupt", "reorder"])? {
+    let kind = match table.word("kind")? {
         "down" => {
             table.no_effect("probability", "on a link that is down");
             table.no_effect("delay", "on a link that is down");

@@ -2,8 +2,15 @@
 
 use apus_units::{Bytes, Span};
 
+use super::declared::{Key, Kind, key};
 use super::section::Section;
 use super::topology::TopologySpec;
+
+/// Keys of several kinds of workload.
+pub(super) const SIZE: Key = key("size", Kind::Size, "Payload of an op");
+
+pub(super) const FLOWS_PER_PAIR: Key =
+    key("flows_per_pair", Kind::Count, "Flows of a pair of hosts").or("1");
 
 /// Largest op: far above what a run can carry.
 const MAX_OP: Bytes = Bytes::new(1 << 40);
@@ -35,7 +42,7 @@ pub(super) fn read_op_size(section: &Section<'_>, key: &'static str) -> Option<B
 
 /// The number of flows of each pair of hosts.
 pub(super) fn read_flows_per_pair(section: &Section<'_>) -> u32 {
-    let flows_per_pair = section.get("flows_per_pair").unwrap_or(1);
+    let flows_per_pair: u32 = section.get_or_default("flows_per_pair");
     section.check(flows_per_pair > 0, "flows_per_pair", "must be at least 1");
     flows_per_pair
 }

@@ -6,9 +6,20 @@ use std::sync::Arc;
 use apus_fabric::{LinkSpec, Node, SwitchSpec, Tier, Topology};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
+use super::declared::{Keys, Kind, key};
+use super::links::{BUFFER, DELAY, RATE};
 use super::links::{Links, read_links};
 use super::section::Section;
 use crate::import::{End, Graph};
+
+/// A link of the topology `links`.
+pub(super) static LINK: Keys = Keys::of(&[
+    key("a", Kind::Text, "A node: hosts are h0, h1 and so on, every other name is a switch"),
+    key("b", Kind::Text, "The node at the other end"),
+    RATE,
+    DELAY,
+    BUFFER,
+]);
 
 /// Most hosts of a topology: numbers in messages and tables stay readable, memory stays bounded.
 pub(super) const MAX_HOSTS: u64 = 65_536;

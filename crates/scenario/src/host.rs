@@ -3,28 +3,100 @@
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
 use apus_units::{Bytes, Span};
 
+use super::declared::{Keys, Kind, key, words_of};
 use super::links::read_size_or_unlimited;
 use super::section::Section;
 use apus_sim::PacketSizes;
 use apus_sim::host_model::{EngineCosts, HostModel, Nic};
+
+/// Keys of `packets`.
+pub(super) static PACKETS: Keys = Keys::of(&[
+    key("payload", Kind::Size, "Payload of a full data packet").or("4096B"),
+    key("header", Kind::Size, "Bytes that a data packet adds to its payload").or("64B"),
+    key("control", Kind::Size, "An acknowledgement or a read request").or("84B"),
+]);
+
+/// Keys of `host`.
+pub(super) static HOST: Keys = Keys::of(&[
+    key("model", Kind::Word(HostModel::PRESETS), "The model; the other keys replace its settings")
+        .or("ideal"),
+    key(
+        "jitter",
+        Kind::Time,
+        "Largest random delay between a timestamp of the stack and the wire, each way",
+    ),
+    key(
+        "nic",
+        Kind::Word(&words_of(&NIC)),
+        "\"pull\": the NIC takes packets of the flows in turn while it holds less than `nic_backlog`; \"queue\": flows hand over everything that their windows allow, and the port of the NIC takes part in the algorithm as ports of switches do",
+    ),
+    key(
+        "nic_backlog",
+        Kind::Time,
+        "Time on the wire of the packets in the NIC below which it takes more",
+    ),
+    key("clock_offset", Kind::Time, "Largest offset of a clock of a host or NIC"),
+    key("clock_drift", Kind::Drift, "Largest drift of a clock, at most 1000ppm, like \"40ppm\""),
+    key(
+        "clock_reading_interval",
+        Kind::Time,
+        "Time between two comparisons of the clocks of host and NIC",
+    ),
+    key("receive_queue", Kind::SizeOrUnlimited, "Receive queue of the NIC"),
+    key("engine", Kind::Table(&ENGINE), "Costs of the engine"),
+]);
+
+/// Keys of `engine`.
+pub(super) static ENGINE: Keys = Keys::of(&[
+    key(
+        "scale",
+        Kind::Number,
+        "Factor on the costs of the model, 0.1 to 10; stalls and costs that are given are not multiplied",
+    ),
+    key("round", Kind::Time, "One turn of the loop"),
+    key("receive_packet", Kind::Time, "Receiving a data packet"),
+    key("receive_op", Kind::Time, "Finishing an op at the receiver"),
+    key("receive_ack", Kind::Time, "Receiving an acknowledgement"),
+    key("send_ack", Kind::Time, "Sending an acknowledgement"),
+    key("send_packet", Kind::Time, "Sending a data packet"),
+    key("send_op", Kind::Time, "Beginning an op at the sender"),
+    key("copy_kib", Kind::Time, "Copying 1 KiB of payload at the receiver"),
+    key(
+        "stall",
+        Kind::Time,
+        "Mean length of a stall, in which the thread loses its core (exponential)",
+    ),
+    key("stall_every", Kind::Time, "Mean work between two stalls (exponential); 0s: no stalls"),
+    key("noise", Kind::Number, "Share of every cost that is random, 0 to 1"),
+    key("batch", Kind::Count, "Most packets that one turn receives, and sends, 1 to 128"),
+    key("shared", Kind::Flag, "One thread serves both directions"),
+]);
+
+/// Keys of `transport`.
+pub(super) static TRANSPORT: Keys = Keys::of(&[
+    key("reorder_threshold", Kind::Count, "Distance in packets behind the newest acknowledged packet at which a packet is lost, 1 to 128").or("3"),
+    key("recovery", Kind::Word(&words_of(&RECOVERY)), "\"go-back-n\": packets behind a gap are dropped, and everything from the gap on is sent again").or(RECOVERY[0].0),
+    key("max_ops", Kind::Count, "Most ops of a flow at a time, 1 to 65536").or("1024"),
+    key("timer_granularity", Kind::Time, "Slot of the timing wheel, a power of two of picoseconds; 131072ps, or 8192ps with algorithms that depend on short gaps, such as credits"),
+    key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "What the delay t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
+]);
 
 /// The largest IP packet, which no fabric exceeds.
 const MAX_PACKET: u64 = 65_535;
 
 /// Reads `[packets]`.
 pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> {
-    let default = PacketSizes::default();
-    let Some(section) = section else { return Some(default) };
-    let size = |key, default: u32, lowest: u64| {
-        let bytes: Bytes = section.get(key).unwrap_or(Bytes::new(u64::from(default)));
+    let Some(section) = section else { return Some(PacketSizes::default()) };
+    let size = |key, lowest: u64| {
+        let bytes: Bytes = section.get_or_default(key);
         let holds = (lowest..=MAX_PACKET).contains(&bytes.get());
         let must = format!("must be from {lowest}B to {MAX_PACKET}B, but it is {bytes}");
         section.check(holds, key, must);
         holds.then_some(bytes.get() as u32)
     };
-    let payload = size("payload", default.payload, 1);
-    let header = size("header", default.header, 0);
-    let control = size("control", default.control, 1);
+    let payload = size("payload", 1);
+    let header = size("header", 0);
+    let control = size("control", 1);
     section.finish();
     Some(PacketSizes { payload: payload?, header: header?, control: control? })
 }
@@ -43,7 +115,7 @@ pub(super) struct HostSpec {
 pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     let ideal = HostSpec { preset: HostModel::PRESETS[0], model: HostModel::IDEAL };
     let Some(section) = section else { return Some(ideal) };
-    let preset = section.word("model", HostModel::PRESETS)?;
+    let preset = section.word("model")?;
     let mut model = HostModel::preset(preset)?;
     let span = |key, field: &mut Span| {
         if let Some(value) = section.get(key) {
@@ -57,11 +129,8 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     let of_clock = |key, field: &mut Span| *field = section.get(key).unwrap_or(*field);
     of_clock("clock_offset", &mut model.clock_offset);
     of_clock("clock_reading_interval", &mut model.clock_reading_interval);
-    if section.node("nic").is_some()
-        && let Some(word) = section.word("nic", &NIC.map(|(word, _)| word))
-        && let Some((_, nic)) = NIC.iter().find(|(known, _)| *known == word)
-    {
-        model.nic = *nic;
+    if let Some(Some(nic)) = section.optional_word("nic", &NIC) {
+        model.nic = nic;
     }
     if model.nic == Nic::Queue {
         section.no_effect("nic_backlog", "with `nic = \"queue\"`, which takes all it is given");
@@ -203,11 +272,8 @@ pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) 
         let holds = (1..=MAX_REORDER_THRESHOLD).contains(&threshold);
         section.check(holds, "reorder_threshold", must);
     }
-    if section.node("recovery").is_some()
-        && let Some(word) = section.word("recovery", &RECOVERY.map(|(word, _)| word))
-        && let Some((_, recovery)) = RECOVERY.iter().find(|(known, _)| *known == word)
-    {
-        config.recovery = *recovery;
+    if let Some(Some(recovery)) = section.optional_word("recovery", &RECOVERY) {
+        config.recovery = recovery;
     }
     if let Some(ops) = section.get::<u32>("max_ops") {
         config.max_ops = ops;
@@ -222,11 +288,8 @@ pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) 
                     like \"131072ps\"";
         section.check(holds, TIMER_GRANULARITY, must);
     }
-    if section.node("local_rx_delay").is_some()
-        && let Some(word) = section.word("local_rx_delay", &LOCAL_RX.map(|(word, _)| word))
-        && let Some((_, counts)) = LOCAL_RX.iter().find(|(known, _)| *known == word)
-    {
-        config.local_rx_delay = *counts;
+    if let Some(Some(counts)) = section.optional_word("local_rx_delay", &LOCAL_RX) {
+        config.local_rx_delay = counts;
     }
     section.finish();
     config

@@ -1,7 +1,17 @@
 //! Hosts as workloads name them: a number, the first ones, or a list.
 
+use super::declared::{Key, Kind, key};
 use super::section::Section;
 use super::tree::{Node, Value};
+
+pub(super) const HOSTS: Key =
+    key("hosts", Kind::Hosts, "The hosts that send and receive; all if not given");
+
+pub(super) const SENDERS: Key =
+    key("senders", Kind::Hosts, "The hosts that send; all other hosts if not given");
+
+pub(super) const RECEIVER: Key =
+    key("receiver", Kind::HostOrHosts, "The host that receives, or several with an incast each");
 
 /// Hosts other than `receivers`: all of them by default.
 pub(super) fn read_senders(

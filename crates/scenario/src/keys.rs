@@ -2,40 +2,89 @@
 
 use apus_units::suggestion;
 
+use super::declared::{self, Keys, Kind, key};
+use super::fault::FAULT;
+use super::host::{HOST, PACKETS, TRANSPORT};
+use super::measure::MEASURE;
+use super::overrides::OVERRIDE;
+use super::quick::QUICK;
+use super::read_check::CHECK;
+use super::record::RECORD;
 use super::section::Section;
 use super::source::Problems;
+use super::topology::TOPOLOGY;
 use super::tree::Table;
+use super::variant::{SWEEP, VARIANT};
+use super::workload::WORKLOAD;
 
-/// The keys of a run; a scenario has others besides, which say what is done with its runs.
-pub(super) const KEYS: &[&str] = &[
-    "duration",
-    "warmup",
-    "drain",
-    "ends_with_ops",
-    "seed",
-    "topology",
-    "packets",
-    "host",
-    "transport",
-    "algorithm",
-    "workload",
-    "fault",
-    "measure",
-    "record",
-];
+/// The keys at the root of a scenario that describe a run. Testbeds and settings have these alone.
+pub(super) static RUN: Keys = Keys::of(&[
+    key("duration", Kind::Time, "End of the measured phase, from the start of the run"),
+    key("warmup", Kind::Time, "Start of the measured phase. Without it, a run of traces alone is measured from its first message").or("0s"),
+    key("drain", Kind::Time, "Longest time after `duration` in which ops of the measured phase can end, under the same load; `duration` minus `warmup` if not given"),
+    key("ends_with_ops", Kind::Flag, "For traces alone: the measured phase ends with the last op, if all ops end before `duration`").or("false"),
+    key("seed", Kind::Count, "Fixes everything random").or("1"),
+    key("topology", Kind::TextOrTable(&TOPOLOGY), "The fabric: a table, or one line like \"fat-tree k=8 100Gbps 1us\": the kind first, then rate, delay, buffer (4MB if not given) and `key=value` in any order"),
+    key("packets", Kind::Table(&PACKETS), "Sizes of packets on the wire, preamble and gap included"),
+    key("host", Kind::Table(&HOST), "What hosts cost: a model and the settings that differ from it"),
+    key("transport", Kind::Table(&TRANSPORT), "Settings of every transport endpoint"),
+    key("algorithm", Kind::Algorithms, "The algorithm with its parameters; several are `[algorithm.LABEL]`, and workloads name the label"),
+    key("workload", Kind::Tables(&WORKLOAD), "Which hosts send how much to which, and when"),
+    key("fault", Kind::Tables(&FAULT), "Links that fail, lose, corrupt or reorder packets on a schedule"),
+    key("measure", Kind::Table(&MEASURE), "Measurements of parts of the run"),
+    key("record", Kind::Table(&RECORD), "Samples and ops that are kept of a run whose results are written to a directory"),
+]);
+
+/// The keys at the root of a scenario besides those of its run.
+pub(super) static ROOT: Keys = Keys::of(&[
+    key("name", Kind::Text, "Name of the scenario; that of the file if not given"),
+    key("title", Kind::Text, "What the scenario shows"),
+    key("source", Kind::Text, "The publication that says so, and where"),
+    key(
+        "testbed",
+        Kind::Text,
+        "A file with settings that several scenarios share. Settings that differ from it, from the defaults of the algorithm or of the host are set by `[[override]]`, or by a variant or sweep with a `reason`",
+    ),
+    key(
+        "runs_of",
+        Kind::Text,
+        "For a scenario with checks alone: the scenario whose runs they look at. `apus reproduce` runs equal runs once",
+    ),
+    key("override", Kind::Tables(&OVERRIDE), "Settings that differ from the testbed"),
+    key("variant", Kind::Tables(&VARIANT), "The runs of an experiment"),
+    key("sweep", Kind::Table(&SWEEP), "A variant for each value of a key"),
+    key(
+        "quick",
+        Kind::Table(&QUICK),
+        "Settings of `apus reproduce --quick` and `apus run --quick`",
+    ),
+    key("check", Kind::Tables(&CHECK), "A metric with the band in which it must be"),
+    key("show", Kind::Tables(&CHECK), "A metric without a band"),
+]);
 
 /// Notes every key at the root of a scenario that is none.
-pub(super) fn check_keys(
-    root: &Section<'_>,
-    others: &[&'static str],
-    problems: &Problems,
-    table: &Table,
-) {
-    let known = || KEYS.iter().chain(others).copied();
+pub(super) fn check_keys(root: &Section<'_>, all: &[&Keys], problems: &Problems, table: &Table) {
+    let known = || all.iter().flat_map(|keys| keys.own).map(|key| key.name);
     for key in root.keys().filter(|key| !known().any(|known| known == *key)) {
         if let Some(entry) = table.entries.get(key) {
             let hint = suggestion(key, known());
             problems.add(entry.key, format!("unknown key `{key}`{hint}"));
         }
     }
+}
+
+/// Returns the JSON Schema (draft 2020-12) of scenarios and testbeds, from which editors complete keys.
+///
+/// The schema describes names and types of keys. Ranges, missing keys and contradictions are errors of the
+/// reader only, since a testbed or a variant can set any key.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    declared::schema(&[&RUN, &ROOT])
+}
+
+/// Returns all keys of scenarios as Markdown, a table of the reference page for each table of a scenario.
+#[must_use]
+pub fn reference() -> String {
+    let run = declared::reference("Keys of a run", &RUN);
+    run + "\n" + &declared::reference("Keys of an experiment", &ROOT)
 }

@@ -2,8 +2,19 @@
 
 use apus_units::{Bytes, Rate, Span};
 
+use super::declared::{Key, Keys, Kind, key};
 use super::section::Section;
 use super::tree::Value;
+
+/// Keys of links, in the topology and in the tables of its other links.
+pub(super) const RATE: Key = key("rate", Kind::Rate, "Rate of the links");
+
+pub(super) const DELAY: Key = key("delay", Kind::Time, "One-way delay of the links");
+
+pub(super) const BUFFER: Key = key("buffer", Kind::SizeOrUnlimited, "Memory of a switch port");
+
+/// Links that differ from those of the hosts.
+pub(super) static LINKS: Keys = Keys::of(&[RATE, DELAY, BUFFER]);
 
 /// Below this a single packet would occupy a link for hours, and times might overflow.
 const MIN_RATE: Rate = Rate::from_bps(1_000);

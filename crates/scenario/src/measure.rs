@@ -4,12 +4,53 @@ use std::fmt::{self, Write};
 
 use apus_units::{Bytes, Span};
 
+use super::declared::{Keys, Kind, key};
 use super::measure_ports::{self, Ports};
+use super::measure_ports::{COMPARE, PORTS};
 use super::parts::Parts;
 use super::section::{Section, Setting};
 use super::series::{self, Subjects};
+use super::series::{SETTLE, SPAN};
 use super::tree::Value;
 use apus_sim::measure::{SeriesPlan, SizeRange};
+
+/// Keys of `measure`.
+pub(super) static MEASURE: Keys = Keys::of(&[
+    key(
+        "interval",
+        Kind::Time,
+        "Compare the rate of each connection over intervals of this length with its max-min share",
+    ),
+    key(
+        "fair_share_after",
+        Kind::Time,
+        "Time after each start or stop of a connection from which on rates are compared",
+    ),
+    key(
+        "sizes",
+        Kind::Texts,
+        "Ranges of op sizes, like [\"0B..10kB\", \"10kB..\"] (ends excluded), whose latency and slowdown each named workload reports",
+    ),
+    key(
+        "ports",
+        Kind::Table(&PORTS),
+        "Groups of switch ports by name, like `edge = [\"leaf * -> host *\"]`; `*` stands for any text. Throughput, utilisation, loss and queues of a group are measured, and the loss of its classes in windows sorted by utilisation",
+    ),
+    key("window", Kind::Time, "Length of the windows in which classes of ports are measured")
+        .or("1ms"),
+    key("queue_interval", Kind::Time, "Time between two samples of the queues of ports").or("10us"),
+    key(
+        "compare",
+        Kind::Tables(&COMPARE),
+        "The loss of a class divided by that of another: the largest ratio over the buckets of utilisation",
+    ),
+    key(
+        "settle",
+        Kind::Tables(&SETTLE),
+        "When a quantity stays above or below a threshold. The whole run counts",
+    ),
+    key("span", Kind::Tables(&SPAN), "The value of a quantity between two times"),
+]);
 
 /// What a scenario says about measuring.
 #[derive(Clone, Debug, Default)]

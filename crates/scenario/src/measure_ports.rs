@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use apus_fabric::{Node, Topology};
 use apus_units::{ClassId, PortId, Span};
 
+use super::declared::{Keys, Kind, key, words_of};
 use super::label::{PART_RULE, is_part_name};
 use super::parts::Parts;
 use super::pattern::matches_pattern;
@@ -12,12 +13,20 @@ use super::section::Section;
 use super::tree::{Node as Entry, Value};
 use apus_sim::measure::{Comparison, PortGroup, Sorting};
 
-/// Length of a window unless the scenario says so: some 1500 packets at 50 Gb/s.
-const DEFAULT_WINDOW: Span = Span::from_ms(1);
-/// Time between samples of queues unless the scenario says so: some 15 packets at 50 Gb/s.
-const DEFAULT_QUEUE_INTERVAL: Span = Span::from_us(10);
-/// Loss from which on buckets are compared unless the scenario says so.
-const DEFAULT_FLOOR: f64 = 1e-4;
+/// Keys of `ports`.
+pub(super) static PORTS: Keys = Keys::named(Kind::Texts);
+
+/// Keys of `compare`.
+pub(super) static COMPARE: Keys = Keys::of(&[
+    key("name", Kind::Text, "Name of the comparison"),
+    key("ports", Kind::Text, "Group of `[measure.ports]`"),
+    key("class", Kind::Text, "Class whose loss is divided"),
+    key("with", Kind::Text, "Class by whose loss it is divided"),
+    key("floor", Kind::Number, "Only buckets in which `with` loses at least this share count").or("1e-4"),
+    key("by", Kind::Word(&words_of(&Sorting::WORDS)), "Utilisation by which windows are sorted: that of the port, or of the class; \"nothing\": one bucket of all windows").or(Sorting::WORDS[0].0),
+]);
+
+// Rationale of defaults: at 50 Gb/s a window has some 1500 packets, and 15 pass between two samples.
 
 /// What is measured of ports.
 #[derive(Clone, Debug)]
@@ -47,12 +56,12 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
         }
         return well.then_some(None);
     };
-    let window = section.get("window").unwrap_or(DEFAULT_WINDOW);
+    let window = section.get_or_default::<Span>("window");
     let measured = parts.duration.saturating_sub(parts.warmup);
     section.check(!window.is_zero(), "window", "must be above 0");
     let message = format_args!("is {window}, but only {measured} are measured");
     section.check(window <= measured, "window", message);
-    let queue_interval = section.get("queue_interval").unwrap_or(DEFAULT_QUEUE_INTERVAL);
+    let queue_interval = section.get_or_default::<Span>("queue_interval");
     section.check(!queue_interval.is_zero(), "queue_interval", "must be above 0");
     let names = switch_ports(parts.topology?);
     let mut groups = Vec::new();
@@ -153,16 +162,10 @@ fn read_comparison(
         found.map(|index| ClassId::new(index as u8))
     };
     let (class, with) = (class("class"), class("with"));
-    let floor: f64 = table.get("floor").unwrap_or(DEFAULT_FLOOR);
+    let floor: f64 = table.get_or_default("floor");
     let must = format_args!("must be above 0 and at most 1, but it is {floor}");
     table.check(floor > 0.0 && floor <= 1.0, "floor", must);
-    let by = match table.node("by") {
-        Some(_) => {
-            let word = table.word("by", &Sorting::WORDS.map(|(word, _)| word))?;
-            Sorting::WORDS.iter().find(|(known, _)| *known == word)?.1
-        }
-        None => Sorting::Port,
-    };
+    let by = table.optional_word("by", &Sorting::WORDS)?.unwrap_or(Sorting::Port);
     let (class, with) = (class?, with?);
     table.check(class != with, "with", "is the same class; name another");
     Some(Comparison { name, group: found?, class, with, floor, by })

@@ -4,9 +4,17 @@ use std::fmt::Write;
 
 use apus_units::{Span, Time};
 
+use super::declared::{Key, Kind, key};
 use super::section::{Section, Setting};
 use super::tree::Value;
 use apus_sim::measure::{Moment, Which};
+
+pub(super) const LEAD: Key = key(
+    "lead",
+    Kind::Time,
+    "Time by which the end of an op is moved forward; whole intervals from there on count",
+)
+.or("0s");
 
 /// A moment as a scenario says it.
 enum Said {

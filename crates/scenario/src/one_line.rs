@@ -32,8 +32,8 @@ fn read(line: &str, place: Place, problems: &Problems) -> Result<Table, String> 
     let mut table = Table::default();
     let mut words = line.split_whitespace();
     let kind = words.next().ok_or("the line is empty")?;
-    if !TOPOLOGIES.iter().any(|(name, _)| *name == kind) {
-        let hint = apus_units::suggestion(kind, TOPOLOGIES.iter().map(|(name, _)| *name));
+    if !TOPOLOGIES.iter().any(|known| known.name == kind) {
+        let hint = apus_units::suggestion(kind, TOPOLOGIES.iter().map(|known| known.name));
         return Err(format!("there is no kind \"{kind}\"{hint}"));
     }
     let mut put = |key: &str, value: Value| {

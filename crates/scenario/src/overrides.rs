@@ -1,9 +1,14 @@
 //! `[[override]]`: what differs from the testbed.
 
+use super::assignment::{REASON, SET};
 use super::assignment::{ReasonRule, assign, read_reason, read_settings};
+use super::declared::Keys;
 use super::section::Section;
 use super::source::Problems;
 use super::tree::Table;
+
+/// Keys of `override`.
+pub(super) static OVERRIDE: Keys = Keys::of(&[SET, REASON]);
 
 /// A setting that differs from the testbed or from the algorithm's own, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,24 @@ use apus_fabric::PfcConfig;
 use apus_units::{Bytes, ClassId};
 
 use super::classes::Class;
+use super::declared::{Keys, Kind, key};
 use super::section::Section;
+
+/// Keys of `pfc`.
+pub(super) static PFC: Keys = Keys::of(&[
+    key(
+        "pause",
+        Kind::Size,
+        "Bytes of a class from one link in a switch at which the link is paused",
+    ),
+    key("resume", Kind::Size, "Bytes at which the link is resumed"),
+    key(
+        "headroom",
+        Kind::Size,
+        "Memory above `pause` for packets in flight; packets beyond it are dropped",
+    ),
+    key("classes", Kind::Texts, "The classes that are paused; all if not given"),
+]);
 
 /// Reads it; the outer `None` means that something is wrong.
 pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<PfcConfig>> {

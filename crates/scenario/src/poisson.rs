@@ -2,10 +2,31 @@
 
 use apus_units::Rate;
 
+use super::declared::{Key, Kind, key};
 use super::frame::{Frame, Times, read_flows_per_pair};
 use super::hosts::{read_host, read_hosts, read_senders};
 use super::section::Section;
 use super::sizes_of::{OpSizes, read_sizes};
+
+pub(super) const LOAD: Key = key(
+    "load",
+    Kind::Number,
+    "Payload bytes offered per time over the rate of a link, above 0 and at most 10: of the link of each sender, \
+     or with a `receiver` of its link, by all senders together",
+);
+pub(super) const TO: Key = key(
+    "to",
+    Kind::Word(&["other-hosts", "other-racks"]),
+    "\"other-racks\": hosts send to hosts of other racks alone",
+)
+.or("other-hosts");
+pub(super) const FLOWS: Key = key(
+    "flows",
+    Kind::Word(&["per-pair", "per-op"]),
+    "\"per-pair\": ops take the `flows_per_pair` flows of their pair in turn; an op that its flow cannot accept \
+     yet is queued, and its latency counts from its arrival. \"per-op\": a flow for each op",
+)
+.or("per-pair");
 
 /// Most ops of a workload: they are drawn before the run, 16 bytes each.
 const MAX_OPS: f64 = 20e6;
@@ -48,7 +69,7 @@ impl Poisson {
         }
         let sizes = read_sizes(section);
         let pairs = read_pairs(section, frame);
-        let flows = section.word("flows", &["per-pair", "per-op"]);
+        let flows = section.word("flows");
         let flows_per_pair = match flows? {
             "per-op" => {
                 section.no_effect("flows_per_pair", "with flows = \"per-op\"");
@@ -115,7 +136,7 @@ fn read_pairs(section: &Section<'_>, frame: &Frame<'_>) -> Option<Pairs> {
             .no_effect("senders", "without a `receiver`; name `hosts`, which all send and receive");
         let named = read_hosts(section, "hosts", hosts, 2)?;
         let remote = match section.node("to") {
-            Some(_) => section.word("to", &["other-hosts", "other-racks"])? == "other-racks",
+            Some(_) => section.word("to")? == "other-racks",
             None => false,
         };
         return if remote { read_racks(section, frame, named) } else { Some(Pairs::Random(named)) };

@@ -1,11 +1,16 @@
 //! `[quick]` and `quick = false`: what a quick run changes and leaves out.
 
+use super::assignment::SET;
 use super::assignment::{Assignment, ReasonRule, assign, read_settings};
 use super::check::Check;
+use super::declared::Keys;
 use super::section::Section;
 use super::source::Problems;
 use super::tree::Table;
 use super::variant::Variant;
+
+/// Keys of `quick`.
+pub(super) static QUICK: Keys = Keys::of(&[SET]);
 
 /// Reads `[quick] set = { duration = "20ms" }`: settings of quick runs, which win over those of
 /// variants.

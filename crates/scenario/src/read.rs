@@ -4,7 +4,7 @@ use apus_units::suggestion;
 
 use super::assignment::{Assignment, ReasonRule, assign_all};
 use super::check::{Check, refuse_unused, unused_variants};
-use super::keys::check_keys;
+use super::keys::{ROOT, RUN, check_keys};
 use super::label::{LABEL_RULE, MAX_NAME, default_name, is_name};
 use super::memory::MemoryLimit;
 use super::overrides::{Override, apply_overrides};
@@ -18,11 +18,6 @@ use super::source::{FindTestbed, Place, Problem, Problems, ScenarioError, Source
 use super::tree::{self, Table};
 use super::variant::{Variant, read_variants};
 use super::{one_line, runs_of, testbed};
-
-/// The keys at the root of a scenario besides those of its run.
-const OTHER_KEYS: &[&str] = &[
-    "name", "title", "source", "testbed", "override", "variant", "sweep", "quick", "check", "show",
-];
 
 /// A scenario, read and checked.
 #[derive(Clone, Debug)]
@@ -146,8 +141,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&self, default_name: String, mut table: Table) -> Option<Scenario> {
         let problems = self.problems;
-        let root = Section::new(self.own, "", self.place, problems);
-        check_keys(&root, OTHER_KEYS, problems, self.own);
+        let root = Section::new(self.own, &ROOT, "", self.place, problems);
+        check_keys(&root, &[&RUN, &ROOT], problems, self.own);
         let name = root.get("name").unwrap_or(default_name);
         let (title, source) = (root.get("title"), root.get::<String>("source"));
         let mut overrides = apply_overrides(&root, &self.rule, &mut table, problems);

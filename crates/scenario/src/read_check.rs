@@ -3,11 +3,60 @@
 use apus_units::suggestion;
 
 use super::check::{Check, Reduce, Relative};
+use super::declared::{Keys, Kind, key};
 use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Value};
 use super::variant::{Variant, is_in_quick_runs};
 use apus_sim::columns::{METRICS, Names, is_fraction, unit_of};
+
+/// Keys of `check`.
+pub(super) static CHECK: Keys = Keys::of(&[
+    key("name", Kind::Text, "Name of the check"),
+    key("metric", Kind::Text, "The metric, see below"),
+    key("variant", Kind::TextOrTexts, "A variant, a list of them, or \"all\"").or("all"),
+    key(
+        "increasing",
+        Kind::Texts,
+        "In place of `variant` and `reduce`: variants in whose order the metric must grow. The value is the smallest ratio of a variant to the one before, and `low` is 1 if not given",
+    ),
+    key(
+        "reduce",
+        Kind::Word(&["min", "max", "mean", "median", "exponent"]),
+        "One value of several variants; \"exponent\" is that of the power law through their values. Without it each variant is checked",
+    ),
+    key(
+        "relative_to",
+        Kind::TextOrTable(&RELATIVE_TO),
+        "What the metric is divided by: \"max\" of the experiment, \"value\" of the variant, or a table",
+    ),
+    key("unit", Kind::Text, "\"%\" for a fraction that is given in percent"),
+    key("paper", Kind::Number, "The value of the publication"),
+    key("low", Kind::Number, "Lower end of the band"),
+    key("high", Kind::Number, "Upper end of the band"),
+    key("source", Kind::Text, "Where the value is from; the `source` of the scenario if not given"),
+    key("why", Kind::Text, "Why the metric may differ from the publication"),
+    key(
+        "differs",
+        Kind::Text,
+        "The check cannot be met without bending the model: the measured value and the likely cause. It is printed as \"differs\" and fails only if all its medians are in the band",
+    ),
+    key("quick", Kind::Flag, "`false`: the check is no part of quick runs"),
+]);
+
+/// The keys of `relative_to` of a check.
+pub(super) static RELATIVE_TO: Keys = Keys::of(&[
+    key(
+        "variant",
+        Kind::TextOrTexts,
+        "The variant that it is divided by, or a list of one for each",
+    ),
+    key(
+        "metric",
+        Kind::Text,
+        "The metric that it is divided by: of that variant, or of the same run; the same metric if not given",
+    ),
+]);
 
 /// Reads `[[check]]` and `[[show]]`; `default_source` is the scenario's.
 pub(super) fn read_checks(
@@ -173,7 +222,7 @@ impl Reader<'_, '_> {
         if self.section.node("reduce").is_none() {
             return Some(None);
         }
-        let word = self.section.word("reduce", &["min", "max", "mean", "median", "exponent"])?;
+        let word = self.section.word("reduce")?;
         if runs.is_some_and(|runs| runs.len() == 1) {
             self.section.no_effect("reduce", "on one run");
         }
@@ -202,7 +251,13 @@ impl Reader<'_, '_> {
             Value::Text(text) if text == "max" => Some(Relative::Largest),
             Value::Text(text) if text == "value" => Some(Relative::Value),
             Value::Table(table) => {
-                let inner = Section::new(table, "check.relative_to", node.place, self.problems);
+                let inner = Section::new(
+                    table,
+                    &RELATIVE_TO,
+                    "check.relative_to",
+                    node.place,
+                    self.problems,
+                );
                 let bases = inner.node("variant").map(|node| self.bases(node, runs));
                 if bases.is_none() && inner.node("metric").is_none() {
                     inner.missing("variant", "the name of a variant, or another `metric`");

@@ -10,6 +10,7 @@ use super::contradictions::{self, check_delays};
 use super::fault::read_faults;
 use super::frame::Frame;
 use super::host::{TIMER_GRANULARITY, read_host, read_packets, read_transport};
+use super::keys::RUN;
 use super::memory::MemoryLimit;
 use super::parts::Parts;
 use super::section::Section;
@@ -31,7 +32,7 @@ pub(super) fn read_run(
     problems: &Problems,
     memory: Option<&MemoryLimit>,
 ) -> Option<Setup> {
-    let root = Section::new(table, "", place, problems);
+    let root = Section::new(table, &RUN, "", place, problems);
     let duration = read_duration(&root);
     let warmup = read_warmup(&root, duration);
     let seed = read_seed(&root);
@@ -139,10 +140,7 @@ fn read_duration(root: &Section<'_>) -> Option<Span> {
 }
 
 fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
-    let warmup = match root.node("warmup") {
-        Some(_) => root.get("warmup")?,
-        None => Span::ZERO,
-    };
+    let warmup: Span = root.get_or_default("warmup");
     if let Some(duration) = duration {
         let message =
             format_args!("is {warmup}, but the run ends at {duration}: nothing is measured");
@@ -160,10 +158,7 @@ fn read_drain(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Optio
 }
 
 fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool> {
-    let ends = match root.node("ends_with_ops") {
-        Some(_) => root.get("ends_with_ops")?,
-        None => false,
-    };
+    let ends: bool = root.get_or_default("ends_with_ops");
     let traces = workload::first_message(workloads).is_some();
     let message = "needs workloads of kind \"trace\" alone, as others have no last op; remove it";
     root.check(!ends || traces, "ends_with_ops", message);
@@ -171,10 +166,7 @@ fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool
 }
 
 fn read_seed(root: &Section<'_>) -> Option<u64> {
-    let seed = match root.node("seed") {
-        Some(_) => root.get("seed")?,
-        None => 1,
-    };
+    let seed = root.get_or_default("seed");
     root.check(seed <= MAX_SEED, "seed", format_args!("must be at most {MAX_SEED}"));
     Some(seed)
 }

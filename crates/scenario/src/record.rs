@@ -4,8 +4,18 @@ use std::fmt::{self, Write};
 
 use apus_units::Span;
 
+use super::declared::{Keys, Kind, key};
 use super::section::Section;
 use apus_sim::record::Record;
+
+/// Keys of `record`.
+pub(super) static RECORD: Keys = Keys::of(&[
+    key("interval", Kind::Time, "Time between two samples; a 200th of the run if not given"),
+    key("flows", Kind::Count, "Flows whose samples are kept").or("64"),
+    key("ports", Kind::Count, "Ports whose samples are kept").or("32"),
+    key("ops", Kind::Count, "Most ops that are kept").or("1000000"),
+    key("nics", Kind::Flag, "Sample the ports of the NICs of hosts too").or("false"),
+]);
 
 /// Most samples over time, so that the tables stay within memory.
 const MAX_SAMPLES: u64 = 100_000;
@@ -34,18 +44,18 @@ pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
         format_args!("is {interval}, but the run ends at {duration}: nothing is sampled"),
     );
     let most = MAX_KEPT / samples.clamp(1, MAX_SAMPLES);
-    let count = |key, default: u64, most: u64| {
-        let value = section.get(key).unwrap_or(default);
+    let count = |key, most: u64| {
+        let value: u64 = section.get_or_default(key);
         let must = format_args!("must be at most {most} with this interval, but it is {value}");
         section.check(value <= most, key, must);
         value.min(most)
     };
     let record = Record {
         interval,
-        flows: count("flows", u64::from(default.flows), most) as u32,
-        ports: count("ports", u64::from(default.ports), most) as u32,
-        ops: count("ops", default.ops, MAX_OPS),
-        nics: section.get("nics").unwrap_or(default.nics),
+        flows: count("flows", most) as u32,
+        ports: count("ports", most) as u32,
+        ops: count("ops", MAX_OPS),
+        nics: section.get_or_default("nics"),
     };
     section.finish();
     Some(record)

@@ -5,10 +5,21 @@ use std::sync::Arc;
 
 use apus_units::{HostId, PortId, Span, Time};
 
+use super::declared::{Keys, Kind, key};
 use super::frame::Frame;
 use super::section::Section;
 use super::tree::Value;
 use apus_sim::plan::Reroute;
+
+/// Keys of `reroute`.
+pub(super) static REROUTE: Keys = Keys::of(&[
+    key("at", Kind::Time, "When the path changes"),
+    key(
+        "through",
+        Kind::Texts,
+        "The switches of the new path, like [\"leaf 0\", \"spine 1\", \"leaf 2\"]",
+    ),
+]);
 
 /// A change of path as a scenario describes it.
 #[derive(Clone, Debug)]

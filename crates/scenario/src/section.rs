@@ -5,12 +5,14 @@ use std::fmt::Display;
 
 use apus_units::{Bytes, Rate, Span, suggestion};
 
+use super::declared::{Key, Keys};
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};
 
 /// One table of a scenario and what has been asked of it.
 pub(super) struct Section<'a> {
     table: &'a Table,
+    keys: &'static Keys,
     path: String,
     place: Place,
     asked: RefCell<Vec<&'static str>>,
@@ -141,11 +143,12 @@ impl Setting for String {
 impl<'a> Section<'a> {
     pub(super) fn new(
         table: &'a Table,
+        keys: &'static Keys,
         path: impl Into<String>,
         place: Place,
         problems: &'a Problems,
     ) -> Self {
-        Self { table, path: path.into(), place, asked: RefCell::default(), problems }
+        Self { table, keys, path: path.into(), place, asked: RefCell::default(), problems }
     }
 
     pub(super) fn place(&self) -> Place {
@@ -168,7 +171,15 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
+    /// Returns the declaration of a key; every key that is asked for has one.
+    fn declaration(&self, key: &str) -> Option<&'static Key> {
+        let found = self.keys.find(key);
+        debug_assert!(found.is_some(), "`{}` is not declared", self.name(key));
+        found
+    }
+
     fn ask(&self, key: &'static str) {
+        self.declaration(key);
         let mut asked = self.asked.borrow_mut();
         if !asked.contains(&key) {
             asked.push(key);
@@ -179,6 +190,18 @@ impl<'a> Section<'a> {
     pub(super) fn get<T: Setting>(&self, key: &'static str) -> Option<T> {
         let node = self.node(key)?;
         self.read_node(key, node)
+    }
+
+    /// Asks for a key that may be absent, and is its declared default then.
+    pub(super) fn get_or_default<T: Setting>(&self, key: &'static str) -> T {
+        let default = || {
+            let default = self.declaration(key).and_then(Key::default_value);
+            default.and_then(|value| T::read(&value).ok())
+        };
+        match self.get(key).or_else(default) {
+            Some(value) => value,
+            None => unreachable!("`{}` has no default of its type", self.name(key)),
+        }
     }
 
     /// Asks for a key that must be there.
@@ -214,8 +237,46 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Asks for a key that is one of some words, the first one by default.
-    pub(super) fn word(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+    /// Asks for a key that is one of its declared words, the first one by default.
+    pub(super) fn word(&self, key: &'static str) -> Option<&'static str> {
+        self.one_of(key, self.declaration(key)?.words())
+    }
+
+    /// Asks for a key of words that has no default. The outer `None` means that it is wrong.
+    pub(super) fn optional_word<T: Copy>(
+        &self,
+        key: &'static str,
+        meanings: &[(&'static str, T)],
+    ) -> Option<Option<T>> {
+        if self.node(key).is_none() {
+            return Some(None);
+        }
+        let word = self.word(key)?;
+        Some(meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning))
+    }
+
+    /// Asks for the `kind` of a table, which must be there: its index among the declared kinds.
+    pub(super) fn kind(&self) -> Option<usize> {
+        let names: Vec<&'static str> = self.keys.kinds.iter().map(|kind| kind.name).collect();
+        if self.node("kind").is_none() {
+            let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+            self.missing("kind", &format!("one of {}", quoted.join(", ")));
+            return None;
+        }
+        let word = self.one_of("kind", &names)?;
+        names.iter().position(|name| *name == word)
+    }
+
+    /// Returns `true` if the `kind` of the table is one of the declared kinds.
+    pub(super) fn has_kind(&self) -> bool {
+        let Some(Value::Text(word)) = self.table.get("kind").map(|node| &node.value) else {
+            return false;
+        };
+        self.keys.kinds.iter().any(|kind| kind.name == word)
+    }
+
+    /// Asks for a key that is one of some of its declared words, the first one by default.
+    pub(super) fn one_of(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
         let Some(node) = self.node(key) else { return words.first().copied() };
         let word: String = self.read_node(key, node)?;
         let found = words.iter().find(|known| **known == word).copied();
@@ -233,7 +294,8 @@ impl<'a> Section<'a> {
         let entry = self.table.entries.get(key)?;
         match &entry.node.value {
             Value::Table(table) => {
-                Some(Section::new(table, self.name(key), entry.key, self.problems))
+                let keys = self.declaration(key)?.kind.keys()?;
+                Some(Section::new(table, keys, self.name(key), entry.key, self.problems))
             }
             other => {
                 let (name, other) = (self.name(key), other.describe());
@@ -259,11 +321,15 @@ impl<'a> Section<'a> {
                 format!("`{name}` is an empty list; add a table `[[{name}]]`, or remove the key");
             self.problems.add(node.place, message);
         }
+        let keys = self.declaration(key).and_then(|key| key.kind.keys());
+        let Some(keys) = keys else { return Vec::new() };
         let mut sections = Vec::new();
         for element in list {
             match &element.value {
                 Value::Table(table) => {
-                    sections.push(Section::new(table, name.clone(), element.place, self.problems));
+                    let section =
+                        Section::new(table, keys, name.clone(), element.place, self.problems);
+                    sections.push(section);
                 }
                 other => {
                     let message =

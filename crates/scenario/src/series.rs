@@ -4,11 +4,57 @@ use std::fmt::{self, Write};
 
 use apus_units::{Bytes, Rate, Span, Time};
 
+use super::declared::{Key, Keys, Kind, key, words_of};
 use super::label::{PART_RULE, is_part_name};
+use super::moment::LEAD;
 use super::moment::{self, Moments};
 use super::section::Section;
 use super::tree::Value;
 use apus_sim::measure::{Moment, Quantity, Question, SeriesPlan, Subject, Threshold};
+
+pub(super) const SERIES_NAME: Key = key("name", Kind::Text, "Name of the question");
+
+pub(super) const SERIES_OF: Key = key("of", Kind::Table(&SUBJECT), "What the quantity belongs to");
+
+pub(super) const QUANTITY: Key = key(
+    "quantity",
+    Kind::Word(&words_of(&Quantity::ALL)),
+    "Of ports, all ports of a group together: \"throughput\", \"queue\" (a time), \"queue_bytes\" (of the port with the longest queue); of workloads and flows: \"goodput\", \"share\" of all goodput",
+);
+
+pub(super) const INTERVAL: Key =
+    key("interval", Kind::Time, "Time over which the quantity is averaged");
+
+/// Keys of `settle`.
+pub(super) static SETTLE: Keys = Keys::of(&[
+    SERIES_NAME,
+    SERIES_OF,
+    QUANTITY,
+    INTERVAL,
+    key("after", Kind::Moment, "Start of the search").or("0s"),
+    key("above", Kind::Threshold, "The quantity must be above this"),
+    key("below", Kind::Threshold, "The quantity must be below this"),
+    key("hold", Kind::Time, "Time for which the quantity must stay so"),
+    LEAD,
+]);
+
+/// Keys of `span`.
+pub(super) static SPAN: Keys = Keys::of(&[
+    SERIES_NAME,
+    SERIES_OF,
+    QUANTITY,
+    INTERVAL,
+    key("from", Kind::Moment, "Start").or("0s"),
+    key("to", Kind::Moment, "End; that of the run if not given"),
+    LEAD,
+]);
+
+/// Keys of `subject`.
+pub(super) static SUBJECT: Keys = Keys::of(&[
+    key("ports", Kind::Text, "A group of `[measure.ports]`"),
+    key("workload", Kind::Text, "A workload with a `name`"),
+    key("flow", Kind::Count, "A flow by its number"),
+]);
 
 /// What a series can be of.
 pub(super) struct Subjects<'a> {
@@ -100,7 +146,7 @@ fn read_quantity(table: &Section<'_>, of: Subject) -> Option<Quantity> {
         table.missing("quantity", &format!("one of {}", words.join(", ")));
         return None;
     }
-    let word = table.word("quantity", words)?;
+    let word = table.one_of("quantity", words)?;
     Quantity::ALL.iter().find(|(name, _)| *name == word).map(|(_, quantity)| *quantity)
 }
 

@@ -4,8 +4,21 @@ use std::fmt::{self, Write};
 
 use apus_units::Span;
 
+use super::declared::{Keys, Kind, key};
 use super::section::Section;
 use apus_sim::plan::Service;
+
+/// Keys of `service`.
+pub(super) static SERVICE: Keys = Keys::of(&[
+    key("time", Kind::Time, "Mean time of a read"),
+    key(
+        "parallel",
+        Kind::Count,
+        "Reads that are served at a time, 1 to 65536; others wait in order",
+    ),
+    key("noise", Kind::Number, "Share of the time that is exponentially distributed, 0 to 1")
+        .or("0"),
+]);
 
 /// Places of a device, at most: each has an entry of its own.
 const MAX_PARALLEL: u32 = 65_536;
@@ -53,7 +66,7 @@ pub(super) fn read(workload: &Section<'_>, op: Option<&str>) -> Option<Option<Se
         let must = format_args!("must be from 1 to {MAX_PARALLEL} reads, but it is {parallel}");
         section.check((1..=MAX_PARALLEL).contains(&parallel), "parallel", must);
     }
-    let noise = section.get("noise").unwrap_or(0.0);
+    let noise = section.get_or_default("noise");
     let must = format_args!("must be from 0 to 1, but it is {noise}");
     section.check((0.0..=1.0).contains(&noise), "noise", must);
     section.finish();

@@ -1,34 +1,168 @@
 //! `kind` of a topology: which hosts and switches there are, and how links join them.
 
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use apus_fabric::{Tier, Topology, TopologyError};
 use apus_units::Rate;
 
-use super::graph::{GraphSpec, MAX_HOSTS};
-use super::links::{Links, read_links, read_upper};
+use super::declared::{Key, Kind, KindKeys, key};
+use super::graph::{GraphSpec, LINK, MAX_HOSTS};
+use super::links::{LINKS, Links, read_links, read_upper};
 use super::section::Section;
 use crate::import::{End, MAX_LINKS};
 
-/// The kinds of topology by name, with what they are.
-pub const TOPOLOGIES: [(&str, &str); 6] = [
-    ("star", "`hosts` hosts on one switch"),
-    ("dumbbell", "`left` and `right` hosts on two switches, joined by the link `middle`"),
-    (
-        "leaf-spine",
-        "`leaves` switches of `hosts_per_leaf` hosts, each with an `uplink` to all `spines`",
-    ),
-    ("fat-tree", "of `k`-port switches in three tiers: links, `aggregation`, `core`"),
-    (
-        "parking-lot",
-        "a chain of `switches` with `hosts_per_switch` hosts each, joined by links `chain`",
-    ),
-    (
-        "links",
-        "each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the \
-         HPCC simulator",
-    ),
+/// A number of nodes.
+const fn nodes(name: &'static str, doc: &'static str) -> Key {
+    key(name, Kind::Count, doc)
+}
+
+/// Links between switches.
+const fn upper(name: &'static str, doc: &'static str) -> Key {
+    key(name, Kind::Table(&LINKS), doc)
+}
+
+/// The kinds of topology by name, with what they are and their keys.
+pub const TOPOLOGIES: [KindKeys; 6] = [
+    KindKeys { name: "star", doc: "`hosts` hosts on one switch", keys: &[nodes("hosts", "Hosts")] },
+    KindKeys {
+        name: "dumbbell",
+        doc: "`left` and `right` hosts on two switches, joined by the link `middle`",
+        keys: &[
+            nodes("left", "Hosts on the left switch"),
+            nodes("right", "Hosts on the right switch"),
+            upper("middle", "How the link between the switches differs from those of hosts"),
+        ],
+    },
+    KindKeys {
+        name: "leaf-spine",
+        doc: "`leaves` switches of `hosts_per_leaf` hosts, each with an `uplink` to all `spines`",
+        keys: &[
+            nodes("leaves", "Leaf switches"),
+            nodes("hosts_per_leaf", "Hosts of each leaf switch"),
+            nodes("spines", "Spine switches"),
+            upper("uplink", "How links between leaf and spine differ from those of hosts"),
+        ],
+    },
+    KindKeys {
+        name: "fat-tree",
+        doc: "of `k`-port switches in three tiers: links, `aggregation`, `core`",
+        keys: &[
+            nodes("k", "Ports of a switch, an even number from 2 to 128"),
+            nodes("hosts_per_edge", "Hosts of each edge switch; `k` / 2 if not given"),
+            upper(
+                "aggregation",
+                "How links between edge and aggregation differ from those of hosts",
+            ),
+            upper("core", "How links between aggregation and core differ from those of hosts"),
+        ],
+    },
+    KindKeys {
+        name: "parking-lot",
+        doc: "a chain of `switches` with `hosts_per_switch` hosts each, joined by links `chain`",
+        keys: &[
+            nodes("switches", "Switches"),
+            nodes("hosts_per_switch", "Hosts of each switch"),
+            upper("chain", "How links between switches differ from those of hosts"),
+        ],
+    },
+    KindKeys {
+        name: "links",
+        doc: "each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the \
+              HPCC simulator",
+        keys: &[
+            key(
+                "link",
+                Kind::Tables(&LINK),
+                "A link, with the settings that differ from the topology's",
+            ),
+            key("file", Kind::Text, "A .topo of htsim or a topology.txt of the HPCC simulator"),
+            key("text", Kind::Text, "The text of such a file"),
+        ],
+    },
 ];
+
+/// How the topologies are read, in the order of [`TOPOLOGIES`].
+const READERS: [fn(&Reader<'_>) -> Option<Shape>; TOPOLOGIES.len()] =
+    [read_star, read_dumbbell, read_leaf_spine, read_fat_tree, read_parking_lot, read_graph];
+
+/// What the readers of shapes are given.
+struct Reader<'a> {
+    section: &'a Section<'a>,
+    /// The links of hosts, if they could be read.
+    edge: Option<Links>,
+    /// The ports of a switch share its memory.
+    shared: bool,
+    /// The largest packet.
+    packet: u64,
+}
+
+impl Reader<'_> {
+    /// A number of nodes: at least 1, and small enough that products do not overflow.
+    fn count(&self, key: &'static str) -> Option<u32> {
+        let count: u32 = self.section.require(key)?;
+        let holds = (1..=MAX_HOSTS).contains(&u64::from(count));
+        let must = format_args!("must be from 1 to {MAX_HOSTS}, but it is {count}");
+        self.section.check(holds, key, must);
+        holds.then_some(count)
+    }
+
+    fn upper(&self, key: &'static str) -> Option<Links> {
+        read_upper(self.section, key, self.edge, self.shared, self.packet)
+    }
+}
+
+fn read_star(reader: &Reader<'_>) -> Option<Shape> {
+    reader.count("hosts").map(|hosts| Shape::Star { hosts })
+}
+
+fn read_dumbbell(reader: &Reader<'_>) -> Option<Shape> {
+    let (left, right) = (reader.count("left"), reader.count("right"));
+    let middle = reader.upper("middle");
+    Some(Shape::Dumbbell { left: left?, right: right?, middle: middle? })
+}
+
+fn read_leaf_spine(reader: &Reader<'_>) -> Option<Shape> {
+    let (leaves, hosts_per_leaf) = (reader.count("leaves"), reader.count("hosts_per_leaf"));
+    let (spines, uplink) = (reader.count("spines"), reader.upper("uplink"));
+    Some(Shape::LeafSpine {
+        leaves: leaves?,
+        hosts_per_leaf: hosts_per_leaf?,
+        spines: spines?,
+        uplink: uplink?,
+    })
+}
+
+fn read_fat_tree(reader: &Reader<'_>) -> Option<Shape> {
+    let (aggregation, core) = (reader.upper("aggregation"), reader.upper("core"));
+    let section = reader.section;
+    let hosts_per_edge = match section.node("hosts_per_edge") {
+        Some(_) => reader.count("hosts_per_edge").map(Some),
+        None => Some(None),
+    };
+    let k: u32 = section.require("k")?;
+    let holds = k.is_multiple_of(2) && (2..=128).contains(&k);
+    section.check(holds, "k", format_args!("must be an even number from 2 to 128, but it is {k}"));
+    if !holds {
+        return None;
+    }
+    let hosts_per_edge = hosts_per_edge?.unwrap_or(k / 2);
+    Some(Shape::FatTree { k, hosts_per_edge, aggregation: aggregation?, core: core? })
+}
+
+fn read_parking_lot(reader: &Reader<'_>) -> Option<Shape> {
+    let (switches, hosts_per_switch) = (reader.count("switches"), reader.count("hosts_per_switch"));
+    let chain = reader.upper("chain");
+    Some(Shape::ParkingLot {
+        switches: switches?,
+        hosts_per_switch: hosts_per_switch?,
+        chain: chain?,
+    })
+}
+
+fn read_graph(reader: &Reader<'_>) -> Option<Shape> {
+    GraphSpec::read(reader.section, reader.shared, reader.packet).map(Shape::Graph)
+}
 
 /// Hosts and switches, how many of each, and the links between switches.
 #[derive(Clone, Debug)]
@@ -42,54 +176,58 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Its nodes, as far as they can be read, and the links of its hosts.
+    /// Reads the shape and the links of its hosts, as far as they can be read.
     pub(super) fn read(
         section: &Section<'_>,
-        kind: Option<&'static str>,
         shared: bool,
         packet: u64,
     ) -> (Option<Self>, Option<Links>) {
-        let graph = match kind {
-            Some("links") => Some(GraphSpec::read(section, shared, packet)),
-            _ => None,
+        let kind = section.kind();
+        // A graph says of each link what other shapes say of all links of hosts.
+        let is_graph = kind.is_some_and(|kind| TOPOLOGIES[kind].name == "links");
+        let edge = match is_graph {
+            true => None,
+            false => read_links(section, None, shared, packet),
         };
-        let edge = match &graph {
-            None => read_links(section, None, shared, packet),
-            Some(graph) => graph.as_ref().and_then(|g| g.links.first()).map(|link| link.links),
+        let reader = Reader { section, edge, shared, packet };
+        let shape = kind.and_then(|kind| READERS[kind](&reader));
+        let edge = match &shape {
+            Some(Self::Graph(graph)) => graph.links.first().map(|link| link.links),
+            _ => edge,
         };
-        let upper = |key| read_upper(section, key, edge, shared, packet);
-        let shape = kind.and_then(|kind| match kind {
-            "star" => count(section, "hosts").map(|hosts| Self::Star { hosts }),
-            "dumbbell" => {
-                let (left, right) = (count(section, "left"), count(section, "right"));
-                let middle = upper("middle");
-                Some(Self::Dumbbell { left: left?, right: right?, middle: middle? })
-            }
-            "leaf-spine" => {
-                let leaves = count(section, "leaves");
-                let hosts_per_leaf = count(section, "hosts_per_leaf");
-                let (spines, uplink) = (count(section, "spines"), upper("uplink"));
-                Some(Self::LeafSpine {
-                    leaves: leaves?,
-                    hosts_per_leaf: hosts_per_leaf?,
-                    spines: spines?,
-                    uplink: uplink?,
-                })
-            }
-            "parking-lot" => {
-                let switches = count(section, "switches");
-                let hosts_per_switch = count(section, "hosts_per_switch");
-                let chain = upper("chain");
-                Some(Self::ParkingLot {
-                    switches: switches?,
-                    hosts_per_switch: hosts_per_switch?,
-                    chain: chain?,
-                })
-            }
-            "links" => graph.flatten().map(Self::Graph),
-            _ => read_fat_tree(section, &upper),
-        });
         (shape, edge)
+    }
+
+    /// Writes kind and counts, and returns the links between switches by key.
+    pub(super) fn write(&self, out: &mut String) -> Result<Vec<(&'static str, Links)>, fmt::Error> {
+        Ok(match self {
+            Self::Graph(_) => {
+                writeln!(out, "kind = \"links\"")?;
+                Vec::new()
+            }
+            &Self::ParkingLot { switches, hosts_per_switch, chain } => {
+                writeln!(out, "kind = \"parking-lot\"\nswitches = {switches}")?;
+                writeln!(out, "hosts_per_switch = {hosts_per_switch}")?;
+                vec![("chain", chain)]
+            }
+            &Self::Star { hosts } => {
+                writeln!(out, "kind = \"star\"\nhosts = {hosts}")?;
+                Vec::new()
+            }
+            &Self::Dumbbell { left, right, middle } => {
+                writeln!(out, "kind = \"dumbbell\"\nleft = {left}\nright = {right}")?;
+                vec![("middle", middle)]
+            }
+            &Self::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
+                writeln!(out, "kind = \"leaf-spine\"\nleaves = {leaves}")?;
+                writeln!(out, "hosts_per_leaf = {hosts_per_leaf}\nspines = {spines}")?;
+                vec![("uplink", uplink)]
+            }
+            &Self::FatTree { k, hosts_per_edge, aggregation, core } => {
+                writeln!(out, "kind = \"fat-tree\"\nk = {k}\nhosts_per_edge = {hosts_per_edge}")?;
+                vec![("aggregation", aggregation), ("core", core)]
+            }
+        })
     }
 
     /// How many hosts there are.
@@ -218,43 +356,4 @@ impl Shape {
             format_args!("gives {hosts} hosts and {links} links, but {limit}"),
         );
     }
-}
-
-/// The word for the kind of topology.
-pub(super) fn read_kind(section: &Section<'_>) -> Option<&'static str> {
-    match section.node("kind") {
-        Some(_) => section.word("kind", &TOPOLOGIES.map(|(name, _)| name)),
-        None => {
-            let names: Vec<_> = TOPOLOGIES.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-            section.missing("kind", &format!("one of {}", names.join(", ")));
-            None
-        }
-    }
-}
-
-/// A number of nodes: at least 1, and small enough that products do not overflow.
-fn count(section: &Section<'_>, key: &'static str) -> Option<u32> {
-    let count: u32 = section.require(key)?;
-    let holds = (1..=MAX_HOSTS).contains(&u64::from(count));
-    section.check(holds, key, format_args!("must be from 1 to {MAX_HOSTS}, but it is {count}"));
-    holds.then_some(count)
-}
-
-fn read_fat_tree(
-    section: &Section<'_>,
-    upper: &dyn Fn(&'static str) -> Option<Links>,
-) -> Option<Shape> {
-    let (aggregation, core) = (upper("aggregation"), upper("core"));
-    let hosts_per_edge = match section.node("hosts_per_edge") {
-        Some(_) => count(section, "hosts_per_edge").map(Some),
-        None => Some(None),
-    };
-    let k: u32 = section.require("k")?;
-    let holds = k.is_multiple_of(2) && (2..=128).contains(&k);
-    section.check(holds, "k", format_args!("must be an even number from 2 to 128, but it is {k}"));
-    if !holds {
-        return None;
-    }
-    let hosts_per_edge = hosts_per_edge?.unwrap_or(k / 2);
-    Some(Shape::FatTree { k, hosts_per_edge, aggregation: aggregation?, core: core? })
 }

@@ -4,10 +4,17 @@ use std::sync::Arc;
 
 use apus_units::Bytes;
 
+use super::declared::{Keys, Kind, key};
 use super::frame::read_op_size;
 use super::section::Section;
 use super::tree::Value;
 use apus_sim::sizes::{BUILT_IN, Sizes};
+
+/// The keys of `sizes`.
+pub(super) static SIZES: Keys = Keys::of(&[
+    key("file", Kind::Text, "A file with size and cumulative percent per line"),
+    key("points", Kind::Text, "The text of such a file"),
+]);
 
 /// Sizes of ops.
 #[derive(Clone, Debug)]

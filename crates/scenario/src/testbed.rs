@@ -1,7 +1,7 @@
 //! `testbed = "t1"`: settings that several scenarios share.
 
 use super::assignment::ReasonRule;
-use super::keys::check_keys;
+use super::keys::{RUN, check_keys};
 use super::one_line;
 use super::section::Section;
 use super::source::{FindTestbed, Problems};
@@ -30,8 +30,8 @@ pub(super) fn merge(
     let start = problems.add_file(&source);
     let mut testbed = tree::parse(&source, start, problems);
     one_line::expand(&mut testbed, problems);
-    let root = Section::new(&testbed, "", start, problems);
-    check_keys(&root, &[], problems, &testbed);
+    let root = Section::new(&testbed, &RUN, "", start, problems);
+    check_keys(&root, &[&RUN], problems, &testbed);
     let rule = ReasonRule { testbed: Some(&testbed) };
     for (key, place, _) in table.leaves() {
         if rule.applies(&key) {

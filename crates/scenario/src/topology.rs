@@ -4,15 +4,50 @@ use apus_cc::{NetworkInfo, SwitchAlgorithm};
 use apus_fabric::{Buffer, Node, PfcConfig, Topology, TopologyError};
 use apus_units::{Bytes, Rate, Span, suggestion};
 
+use super::classes::CLASS;
 use super::classes::{Class, read_classes};
+use super::declared::{Keys, Kind, key};
+use super::ecn::ECN;
 use super::ecn::Marking;
+use super::links::{BUFFER, DELAY, RATE};
 use super::links::{Links, check_holds_packet};
 use super::pfc;
+use super::pfc::PFC;
 use super::section::Section;
-use super::shape::{Shape, read_kind};
+use super::shape::{Shape, TOPOLOGIES};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
 use apus_sim::network_info;
+
+/// Keys of `topology`.
+pub(super) static TOPOLOGY: Keys = Keys {
+    own: &[
+        key("kind", Kind::Discriminant, "The kind of topology"),
+        RATE,
+        DELAY,
+        BUFFER,
+        key("shared", Kind::Table(&SHARED), "Memory that the ports of a switch share, in place of `buffer`"),
+        key("pipeline_latency", Kind::Time, "Time that a packet spends in a switch before it is queued").or("0s"),
+        key("ecn", Kind::Table(&ECN), "Marks packets by the queue of their port"),
+        key("class", Kind::Tables(&CLASS), "Traffic classes of every switch port, two or more. The ports of a class take part in the algorithm of the workloads in it, if that has a switch half"),
+        key("ack_class", Kind::Text, "Class of acknowledgements and read requests; that of their flow if not given"),
+        key("plain", Kind::Texts, "Names of switches whose ports take part in no algorithm"),
+        key("signals", Kind::Word(&["packets", "instant"]), "Signals of switches travel as acknowledgements do, or reach their source at once and take no bandwidth").or("packets"),
+        key("pfc", Kind::Table(&PFC), "Switches pause the links that fill their memory"),
+    ],
+    kinds: &TOPOLOGIES,
+    others: None,
+};
+
+/// Keys of `shared`.
+pub(super) static SHARED: Keys = Keys::of(&[
+    key("size", Kind::Size, "Memory of a switch"),
+    key(
+        "alpha",
+        Kind::Number,
+        "Factor of the dynamic threshold, above 0 and at most 1024: a queue may hold `alpha` times the free memory",
+    ),
+]);
 
 /// The fabric as a scenario describes it.
 #[derive(Clone, Debug)]
@@ -52,8 +87,7 @@ impl TopologySpec {
     /// Reads the table; `packet` is the size of the largest packet, which every buffer must hold.
     pub(super) fn read(section: Section<'_>, packet: u64) -> Option<Self> {
         let shared = read_shared(&section, packet);
-        let kind = read_kind(&section);
-        let (shape, edge) = Shape::read(&section, kind, shared.is_some(), packet);
+        let (shape, edge) = Shape::read(&section, shared.is_some(), packet);
         let own_latency = match &shape {
             Some(Shape::Graph(graph)) => graph.pipeline_latency,
             _ => Span::ZERO,
@@ -64,7 +98,7 @@ impl TopologySpec {
         let classes = read_classes(&section);
         let ack_class = read_ack_class(&section, &classes);
         let plain = section.get::<Vec<String>>("plain").unwrap_or_default();
-        let instant_signals = section.word("signals", &["packets", "instant"]) == Some("instant");
+        let instant_signals = section.word("signals") == Some("instant");
         let pfc = pfc::read(&section, &classes);
         if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
             section.problem("ecn", "has no effect: every class has its own; remove it");
@@ -72,7 +106,8 @@ impl TopologySpec {
         if let Some(shape) = &shape {
             shape.check_size(&section);
         }
-        if kind.is_some() {
+        // The kind decides which keys are known.
+        if section.has_kind() {
             section.finish();
         }
         let spec = Self {

@@ -3,11 +3,30 @@
 use apus_units::{Bytes, Rate, Span};
 
 use super::assignment::{Assignment, ReasonRule, read_reason, read_settings};
+use super::assignment::{REASON, SET};
+use super::declared::{Keys, Kind, key};
 use super::label::{LABEL_RULE, is_label, label_from};
 use super::overrides::Override;
 use super::section::{Section, Setting};
 use super::source::{Place, Problems};
 use super::tree::{Node, Value};
+
+/// Keys of `variant`.
+pub(super) static VARIANT: Keys = Keys::of(&[
+    key("name", Kind::Text, "Name of the variant"),
+    key("value", Kind::Value, "A number or quantity that checks can compare with"),
+    SET,
+    REASON,
+    key("quick", Kind::Flag, "`false`: the variant is no part of quick runs"),
+]);
+
+/// Keys of `sweep`.
+pub(super) static SWEEP: Keys = Keys::of(&[
+    key("key", Kind::Text, "The dotted key"),
+    key("values", Kind::Values, "Its values"),
+    key("quick", Kind::Values, "The values of quick runs; all if not given"),
+    REASON,
+]);
 
 /// One run of an experiment as the scenario describes it.
 #[derive(Clone, Debug)]

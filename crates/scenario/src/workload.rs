@@ -3,29 +3,136 @@
 use apus_units::{Span, suggestion};
 
 use super::closed::ClosedLoops;
+use super::closed::{FLOW, OUTSTANDING, START_SPREAD};
+use super::declared::{Keys, Kind, KindKeys, key};
+use super::frame::{FLOWS_PER_PAIR, SIZE};
 use super::frame::{Frame, Times, check_times, stop_later};
+use super::hosts::{HOSTS, RECEIVER, SENDERS};
 use super::label::{PART_RULE, is_part_name};
 use super::poisson::Poisson;
+use super::poisson::{FLOWS, LOAD, TO};
 use super::repeat::{self, MAX_BURSTS};
 use super::rounds::Rounds;
 use super::section::Section;
+use super::service::SERVICE;
 use super::service::{self, ServiceSpec};
+use super::sizes_of::SIZES;
 use super::topology::TopologySpec;
 use super::trace::Trace;
 use apus_sim::measure::NamedWorkload;
 
-/// The kinds of workload by name, with what they are.
-pub const WORKLOADS: [(&str, &str); 7] = [
-    ("incast", "`senders` hosts to one `receiver`, or to each of a list of them"),
-    ("permutation", "every host to one other, every host from one other; drawn from the seed"),
-    ("all-to-all", "every host to every other"),
-    ("flows", "the pairs listed as `[[workload.flow]]` with `from` and `to`"),
-    ("poisson", "an open loop: ops of random `sizes` at random times, at a `load` of the links"),
-    (
-        "partition-aggregate",
-        "a `master` sends a `request` to all `workers`, each sends an `answer`",
-    ),
-    ("trace", "the messages of a `file`: CSV, flow.txt of the HPCC simulator, or .cm of htsim"),
+/// Keys of `workload`.
+pub(super) static WORKLOAD: Keys = Keys {
+    own: &[
+        key("kind", Kind::Discriminant, "The kind of workload"),
+        key(
+            "name",
+            Kind::Text,
+            "The workload is measured by itself under this name; several of one name are measured together",
+        ),
+        key(
+            "deadline",
+            Kind::Time,
+            "For a workload with a `name`: the share of ops that take longer is measured",
+        ),
+        key("op", Kind::Word(OPS), "What an op does").or(OPS[0]),
+        key(
+            "service",
+            Kind::Table(&SERVICE),
+            "With `op = \"read\"`: a device per host and workload that reads wait for. Latency includes it, the ideal of slowdown does not",
+        ),
+        key("start", Kind::Time, "When the first ops are submitted").or("0s"),
+        key("stop", Kind::Time, "No op is submitted from this time on"),
+        key(
+            "every",
+            Kind::Time,
+            "The workload is repeated after this time, and again, each time until its `stop`",
+        ),
+        key("algorithm", Kind::Text, "Label of the algorithm, if there are several"),
+        key("class", Kind::Text, "Traffic class; the first if not given"),
+    ],
+    kinds: &WORKLOADS,
+    others: None,
+};
+
+/// The kinds of workload by name, with what they are and their keys.
+pub const WORKLOADS: [KindKeys; 7] = [
+    KindKeys {
+        name: "incast",
+        doc: "`senders` hosts to one `receiver`, or to each of a list of them",
+        keys: &[SENDERS, RECEIVER, SIZE, OUTSTANDING, FLOWS_PER_PAIR, START_SPREAD],
+    },
+    KindKeys {
+        name: "permutation",
+        doc: "every host to one other, every host from one other; drawn from the seed",
+        keys: &[HOSTS, SIZE, OUTSTANDING, FLOWS_PER_PAIR, START_SPREAD],
+    },
+    KindKeys {
+        name: "all-to-all",
+        doc: "every host to every other",
+        keys: &[HOSTS, SIZE, OUTSTANDING, FLOWS_PER_PAIR, START_SPREAD],
+    },
+    KindKeys {
+        name: "flows",
+        doc: "the pairs listed as `[[workload.flow]]` with `from` and `to`",
+        keys: &[
+            key("flow", Kind::Tables(&FLOW), "A flow"),
+            SIZE,
+            OUTSTANDING,
+            FLOWS_PER_PAIR,
+            START_SPREAD,
+        ],
+    },
+    KindKeys {
+        name: "poisson",
+        doc: "an open loop: ops of random `sizes` at random times, at a `load` of the links",
+        keys: &[
+            LOAD,
+            SIZE,
+            key(
+                "sizes",
+                Kind::TextOrTable(&SIZES),
+                "Distribution of sizes: a name, see below, or a table, in place of `size`",
+            ),
+            HOSTS,
+            TO,
+            SENDERS,
+            RECEIVER,
+            FLOWS,
+            FLOWS_PER_PAIR,
+        ],
+    },
+    KindKeys {
+        name: "partition-aggregate",
+        doc: "a `master` sends a `request` to all `workers`, each sends an `answer`; the next round begins \
+              when all have answered. An op is an answer, from the submission of its request to its last byte",
+        keys: &[
+            key("master", Kind::Count, "The host that asks; the last if not given"),
+            key("workers", Kind::Hosts, "The hosts that answer; all others if not given"),
+            key("request", Kind::Size, "Size of the message to each worker"),
+            key("answer", Kind::Size, "Size of the message that it sends back"),
+        ],
+    },
+    KindKeys {
+        name: "trace",
+        doc: "the messages of a `file`: CSV, flow.txt of the HPCC simulator, or .cm of htsim",
+        keys: &[
+            key(
+                "file",
+                Kind::Text,
+                "CSV with the header `start_us,from,to,bytes`, .cm of htsim, or flow.txt of the HPCC \
+                 simulator. Messages that start after the end of the run are left out",
+            ),
+            key("flows", Kind::Text, "The text of such a file"),
+            key(
+                "flows_per_pair",
+                Kind::Count,
+                "Most flows from one host to another, which its ops take in turn, in the order of their \
+                 times; a flow per op if not given. An op that its flow cannot accept yet is queued, and \
+                 its latency counts from its arrival",
+            ),
+        ],
+    },
 ];
 
 /// The words for what an op does.
@@ -82,20 +189,12 @@ impl Demand {
 impl Workload {
     /// Reads one: several if it comes again and again.
     pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Vec<Self>> {
-        let kind = match section.node("kind") {
-            Some(_) => section.word("kind", &WORKLOADS.map(|(name, _)| name)),
-            None => {
-                let names: Vec<_> =
-                    WORKLOADS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-                section.missing("kind", &format!("one of {}", names.join(", ")));
-                None
-            }
-        };
-        let start = section.get("start").unwrap_or(Span::ZERO);
+        let kind = section.kind().map(|kind| WORKLOADS[kind].name);
+        let start = section.get_or_default("start");
         let stop: Option<Span> = section.get("stop");
         let spread = match kind {
             Some("poisson" | "trace" | "partition-aggregate") => Span::ZERO,
-            _ => section.get("start_spread").unwrap_or(Span::ZERO),
+            _ => section.get_or_default("start_spread"),
         };
         check_times(&section, start, spread, stop, frame.duration);
         let times = Times { start, spread, stop };
@@ -114,7 +213,7 @@ impl Workload {
         };
         let op = match kind {
             Some("partition-aggregate") => Some("message"),
-            _ => section.word("op", OPS),
+            _ => section.word("op"),
         };
         let service = service::read(&section, op);
         let algorithm = read_algorithm(&section, frame);

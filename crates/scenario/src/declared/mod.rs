@@ -1,0 +1,108 @@
+//! The keys of scenarios, each declared once: its name, the kind of its value, its default and what it
+//! means. The reader refuses keys that are not declared here; the reference page and the JSON Schema
+//! are made from the declarations. A declaration stands beside the reader of its table.
+
+mod kind;
+mod reference;
+mod schema;
+
+use super::tree::Value;
+
+pub(super) use kind::Kind;
+pub(super) use reference::reference;
+pub(super) use schema::schema;
+
+/// The keys of one table.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// The keys that every such table may have.
+    pub(super) own: &'static [Key],
+    /// For a table with a `kind`: the kinds, each with further keys.
+    pub(super) kinds: &'static [KindKeys],
+    /// Kind of the values under names that the scenario chooses.
+    pub(super) others: Option<Kind>,
+}
+
+/// One of the words that the key `kind` of a table may be.
+#[derive(Clone, Copy, Debug)]
+pub struct KindKeys {
+    /// The word.
+    pub name: &'static str,
+    /// What it stands for.
+    pub doc: &'static str,
+    /// The keys of a table of this kind, besides those of all kinds.
+    pub(super) keys: &'static [Key],
+}
+
+/// One key of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// As a scenario would say it, without quotes; empty if there is none.
+    pub(super) default: &'static str,
+    pub(super) doc: &'static str,
+}
+
+/// Returns the words of a table of words and their meanings.
+pub(super) const fn words_of<T, const N: usize>(
+    table: &[(&'static str, T); N],
+) -> [&'static str; N] {
+    let mut words = [""; N];
+    let mut index = 0;
+    while index < N {
+        words[index] = table[index].0;
+        index += 1;
+    }
+    words
+}
+
+/// Declares a key.
+pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, default: "", doc }
+}
+
+impl Key {
+    /// The same key with a default.
+    pub(super) const fn or(self, default: &'static str) -> Self {
+        Self { default, ..self }
+    }
+
+    /// The words that its value can be; none if it is of another kind.
+    pub(super) fn words(&self) -> &'static [&'static str] {
+        match self.kind {
+            Kind::Word(words) => words,
+            _ => &[],
+        }
+    }
+
+    /// The default as a value of a scenario.
+    pub(super) fn default_value(&self) -> Option<Value> {
+        (!self.default.is_empty()).then(|| match self.kind {
+            Kind::Count | Kind::Number => match self.default.parse() {
+                Ok(integer) => Value::Integer(integer),
+                Err(_) => Value::Float(self.default.parse().unwrap_or(f64::NAN)),
+            },
+            Kind::Flag => Value::Flag(self.default == "true"),
+            _ => Value::Text(self.default.to_owned()),
+        })
+    }
+}
+
+impl Keys {
+    /// The keys of a table without a `kind`.
+    pub(super) const fn of(own: &'static [Key]) -> Self {
+        Self { own, kinds: &[], others: None }
+    }
+
+    /// Declares a table with names that the scenario chooses, for values of one kind.
+    pub(super) const fn named(kind: Kind) -> Self {
+        Self { own: &[], kinds: &[], others: Some(kind) }
+    }
+
+    /// Returns the declaration of a key, of whatever kind of table.
+    pub(super) fn find(&self, name: &str) -> Option<&'static Key> {
+        let of_kinds = self.kinds.iter().flat_map(|kind| kind.keys);
+        self.own.iter().chain(of_kinds).find(|key| key.name == name)
+    }
+}
