@@ -1,8 +1,8 @@
 //! Any bytes are replayed as a log or refused with a place; every window stays a number above 0.
 #![no_main]
 
-use apus_cc::FlowInfo;
-use apus_cc::registry::build;
+use apus_cc::{AlgorithmFactory, FlowInfo};
+use apus_algorithms::registry::build;
 use apus_scenario::replay::{ReplayError, replay};
 use libfuzzer_sys::fuzz_target;
 

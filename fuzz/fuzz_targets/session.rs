@@ -11,8 +11,8 @@ use apus_udp::session::{
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
-    Ack, Body, Bolt, Control, Credit, CreditEcho, Extension, Header, Received as Arrived,
-    RegionKey, Reject, RejectReason, Segment, SegmentKind,
+    Ack, Body, Control, Credit, CreditEcho, Extension, Header, MAX_OWN_BYTES, OwnFields,
+    Received as Arrived, RegionKey, Reject, RejectReason, Segment, SegmentKind,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -23,22 +23,42 @@ struct Sent {
     payload: Vec<u8>,
 }
 
-/// The fields of a flow's algorithm, where a packet has any.
+/// Bytes of which fields are made.
+static BYTES: [u8; 64 + MAX_OWN_BYTES] = {
+    let mut bytes = [0; 64 + MAX_OWN_BYTES];
+    let mut i = 0;
+    while i < bytes.len() {
+        bytes[i] = i as u8;
+        i += 1;
+    }
+    bytes
+};
+
+/// The fields of a flow's algorithm, where a packet has any: any identifier and lengths.
 fn fields(body: &Body, x: u64) -> Extension<'static> {
-    let bolt = Bolt { first: x & 2 > 0, last: x & 4 > 0, sent: x as u32, ..Bolt::default() };
+    let some = |shift: u32| {
+        let length = (x >> shift) as usize % (MAX_OWN_BYTES + 1);
+        &BYTES[(x >> (shift + 5)) as usize % 64..][..length]
+    };
+    let (id, writable, authenticated) = (1 + (x >> 1) as u8 % 125, some(9), some(20));
     match body {
-        Body::Data(_) if x & 1 == 0 => Extension::Bolt(bolt),
-        Body::Ack(_) if x & 1 == 0 => Extension::BoltEcho { granted: x as u32 },
+        Body::Data(_) if x & 1 == 0 => {
+            Extension::Own(OwnFields { id, is_echo: false, writable, authenticated })
+        }
+        Body::Ack(_) if x & 1 == 0 => {
+            Extension::Own(OwnFields { id, is_echo: true, writable: &[], authenticated })
+        }
         _ => Extension::None,
     }
 }
 
-/// What of them switches do not write.
-fn authentic(extension: Extension<'_>) -> Extension<'_> {
-    match extension {
-        Extension::Bolt(bolt) => Extension::Bolt(Bolt { inc: false, dec: false, ..bolt }),
+/// What of them switches do not write: all but the bytes that they may, of which the number stays.
+fn authentic(extension: Extension<'_>) -> (usize, Extension<'_>) {
+    let authenticated = match extension {
+        Extension::Own(own) => Extension::Own(OwnFields { writable: &[], ..own }),
         other => other,
-    }
+    };
+    (extension.writable_len(), authenticated)
 }
 
 struct World {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use apus_wire::{
-    Extension, Hop, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, SwitchView, decode_extended,
-    encode_extended, open, seal,
+    Body, Extension, Header, Hop, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, Signal, SwitchView,
+    decode_extended, encode_extended, open, seal,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -30,13 +30,13 @@ fuzz_target!(|bytes: &[u8]| {
     let mut passing = bytes.to_vec();
     if let Some(mut view) = SwitchView::new(&mut passing) {
         let header = *view.header();
-        if let Some(signal) = view.signal(1_000, 6) {
+        if let Some(signal) = view.signal(1_000, 6, 9) {
             let (made, _) = open(&signal).expect("a datagram");
-            assert_eq!((made.flow, made.seq), (header.flow, header.seq));
+            let body = Body::Signal(Signal { queue: 1_000, link_rate: 6, sent: 9 });
+            assert_eq!(made, Header { body, ..header });
         }
-        view.set_bolt(false, true);
+        view.writable().fill(0xa5);
         view.note_hop(&Hop::default(), 7);
-        view.limit_rate(1);
         assert_ne!(view.extension(), Extension::None);
         assert_eq!(decode_extended(&passing).map(|decoded| decoded.header), Ok(header));
     }

@@ -22,8 +22,8 @@ local commands = {
 }
 local refusals = { [1] = "no room", [2] = "refused by the application" }
 local extensions = {
-  [1] = "Bolt", [2] = "Bolt, echo", [3] = "Telemetry", [4] = "Telemetry, echo", [5] = "RCP",
-  [6] = "RCP, echo",
+  [1] = "Bolt", [129] = "Bolt, echo", [2] = "RCP", [130] = "RCP, echo", [126] = "Telemetry",
+  [254] = "Telemetry, echo",
 }
 local rates = {
   [1] = "1 Gb/s", [2] = "10 Gb/s", [3] = "25 Gb/s", [4] = "40 Gb/s", [5] = "50 Gb/s",
@@ -36,11 +36,11 @@ local modes = {
 local f = {
   writable = ProtoField.uint8("apus.writable", "Bytes that switches may write"),
   extension = ProtoField.uint8("apus.extension", "Congestion extension", base.DEC, extensions),
-  inc = ProtoField.uint8("apus.bolt.inc", "INC", base.DEC, nil, 0x01),
-  dec = ProtoField.uint8("apus.bolt.dec", "DEC", base.DEC, nil, 0x02),
+  inc = ProtoField.uint8("apus.bolt.inc", "INC", base.DEC, nil, 0x04),
+  dec = ProtoField.uint8("apus.bolt.dec", "DEC", base.DEC, nil, 0x08),
   first = ProtoField.uint8("apus.bolt.first", "FIRST", base.DEC, nil, 0x01),
   last = ProtoField.uint8("apus.bolt.last", "LAST", base.DEC, nil, 0x02),
-  favoured = ProtoField.uint8("apus.bolt.favoured", "Of high priority", base.DEC, nil, 0x04),
+  favoured = ProtoField.uint8("apus.bolt.favoured", "Of high priority", base.DEC, nil, 0x10),
   bolt_sent = ProtoField.uint32("apus.bolt.sent_ns", "Packet left at (ns, modulo 2^32)"),
   granted = ProtoField.uint32("apus.bolt.granted", "Packets that came with INC"),
   passed = ProtoField.uint8("apus.int.passed", "Ports passed"),
@@ -51,6 +51,8 @@ local f = {
   hop_queue = ProtoField.uint24("apus.int.queue", "Hop: queue (bytes)"),
   rcp_rate = ProtoField.uint24("apus.rcp.rate", "Rate (100 kb/s)"),
   rcp_rtt = ProtoField.uint16("apus.rcp.rtt", "RTT (250 ns)"),
+  own_writable = ProtoField.bytes("apus.own.writable", "Fields that switches may write"),
+  own_authenticated = ProtoField.bytes("apus.own.authenticated", "Fields that are authenticated"),
   link_rate = ProtoField.uint8("apus.signal.rate", "Link rate", base.DEC, rates),
   version = ProtoField.uint8("apus.version", "Version"),
   kind = ProtoField.uint8("apus.kind", "Kind", base.HEX, kinds),
@@ -118,12 +120,22 @@ local function kind_of(buffer)
   return kind, credited, extended, whole
 end
 
+-- Identifiers of telemetry on data and on acknowledgements; an algorithm's own fields have 1 to 125 and
+-- 129 to 253.
+local TELEMETRY, TELEMETRY_ECHO, ECHO = 126, 254, 128
+-- The most bytes of an algorithm's own fields that are authenticated.
+local MAX_OWN = 16
+
 -- Bytes of an extension in the authenticated part, its type included; nil if it is none.
 local function extension_bytes(buffer)
-  if buffer:len() < 17 then return nil end
-  local lengths = { 6, 5, 1, nil, 3, 4 }
-  if buffer(15, 1):uint() == 4 then return 5 + HOP * buffer(16, 1):uint() end
-  return lengths[buffer(15, 1):uint()]
+  if buffer:len() < 16 then return nil end
+  local kind = buffer(15, 1):uint()
+  if kind == TELEMETRY then return 1 end
+  if kind % ECHO == 0 or kind % ECHO > TELEMETRY or buffer:len() < 17 then return nil end
+  local count = buffer(16, 1):uint()
+  if kind == TELEMETRY_ECHO then return 5 + HOP * count end
+  if count > MAX_OWN then return nil end
+  return 2 + count
 end
 
 -- The packet from the last of the bytes that switches may write on: offsets are then those of a packet
@@ -166,8 +178,11 @@ end
 
 -- Bytes of a header and its extension, and those of the extension; nil if it is none.
 local function header_bytes(buffer, kind, credited, extended, whole)
-  local extension = extended and extension_bytes(buffer) or 0
-  if extended and extension == 0 then return nil end
+  local extension = 0
+  if extended then
+    extension = extension_bytes(buffer)
+    if extension == nil or buffer:len() < 15 + extension then return nil end
+  end
   local body = body_end(reader(buffer, extension), kind, whole, buffer:len() - extension)
   if body == nil then return nil end
   return body + extension + (credited and 8 or 0), extension
@@ -218,30 +233,39 @@ end
 local function extension_fields(datagram, buffer, tree)
   local writable, kind = datagram(0, 1):uint(), buffer(15, 1):uint()
   tree:add(f.extension, buffer(15, 1))
-  if kind == 1 and writable == 1 then
-    tree:add(f.inc, datagram(1, 1))
-    tree:add(f.dec, datagram(1, 1))
-    tree:add(f.first, buffer(16, 1))
-    tree:add(f.last, buffer(16, 1))
-    tree:add(f.favoured, buffer(16, 1))
-    tree:add(f.bolt_sent, buffer(17, 4))
-  elseif kind == 2 then
-    tree:add(f.granted, buffer(16, 4))
-  elseif kind == 3 and writable >= 3 then
+  if kind == TELEMETRY and writable >= 3 then
     tree:add(f.passed, datagram(1, 1))
     tree:add(f.path, datagram(2, 2))
     hops(datagram, tree, 4, math.min(datagram(1, 1):uint(), math.floor((writable - 3) / HOP)))
-  elseif kind == 4 then
+    return
+  elseif kind == TELEMETRY_ECHO then
     tree:add(f.passed, buffer(17, 1))
     tree:add(f.path, buffer(18, 2))
     hops(buffer, tree, 20, math.min(buffer(16, 1):uint(), buffer(17, 1):uint()))
-  elseif kind == 5 and writable == 3 then
-    tree:add(f.rcp_rate, datagram(1, 3))
-    tree:add(f.rcp_rtt, buffer(16, 2))
-  elseif kind == 6 then
-    tree:add(f.rcp_rate, buffer(16, 3))
-  else
+    return
+  elseif kind == TELEMETRY or (kind > ECHO and writable > 0) then
     tree:add_proto_expert_info(malformed)
+    return
+  end
+  local count = buffer(16, 1):uint()
+  if kind == 1 and writable == 1 and count == 5 then
+    tree:add(f.inc, datagram(1, 1))
+    tree:add(f.dec, datagram(1, 1))
+    tree:add(f.first, buffer(17, 1))
+    tree:add(f.last, buffer(17, 1))
+    tree:add(f.favoured, buffer(17, 1))
+    tree:add(f.bolt_sent, buffer(18, 4))
+  elseif kind == ECHO + 1 and count == 4 then
+    tree:add(f.granted, buffer(17, 4))
+  elseif kind == 2 and writable == 3 and count == 2 then
+    tree:add(f.rcp_rate, datagram(1, 3))
+    tree:add(f.rcp_rtt, buffer(17, 2))
+  elseif kind == ECHO + 2 and count == 3 then
+    tree:add(f.rcp_rate, buffer(17, 3))
+  else
+    -- Of an algorithm outside the project.
+    if writable > 0 then tree:add(f.own_writable, datagram(1, writable)) end
+    if count > 0 then tree:add(f.own_authenticated, buffer(17, count)) end
   end
 end
 

@@ -1,5 +1,6 @@
 //! `apus bench`: how fast the simulator is, and the transport over UDP.
 
+use apus_scenario::Simulation;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,6 @@ use std::thread::available_parallelism;
 
 use apus_fabric::PortKind;
 use apus_scenario::{Options, Scenario, Setup};
-use apus_sim::Simulation;
 use clap::{Args, Subcommand, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use apus_cc::registry::{algorithms, derivations};
+use crate::registry;
 use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind};
 use apus_scenario::{Options, Scenario};
 use apus_sim::columns;
@@ -25,7 +25,7 @@ pub struct Explain {
 impl Explain {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
-        if let Some(info) = algorithms().iter().find(|info| info.name == self.name) {
+        if let Some(info) = registry().algorithms().find(|info| info.name == self.name) {
             return print(&algorithm(info));
         }
         if let Some(text) = columns::explain(&self.name) {
@@ -37,7 +37,7 @@ impl Explain {
             return print(&explain_scenario(&scenario));
         }
         let mut names: Vec<&str> = columns::names();
-        names.extend(algorithms().iter().map(|info| info.name).chain(library::names()));
+        names.extend(registry().algorithms().map(|info| info.name).chain(library::names()));
         let hint = match similar(&self.name, names.into_iter()) {
             Some(meant) => format!("; did you mean {meant}?"),
             // The list of all columns would be no help; the commands that print the names are.
@@ -98,7 +98,10 @@ fn algorithm(info: &AlgorithmInfo) -> String {
             })
             .collect();
         text += &text::columns(&defaults, "    ");
-        let rules = derivations(info.name).iter().filter(|rule| rule.parameter == parameter.name);
+        let rules = registry()
+            .derivations(info.name)
+            .iter()
+            .filter(|rule| rule.parameter == parameter.name);
         for rule in rules {
             let (profiles, source) = (rule.profiles.join(", "), rule.source);
             let _ = writeln!(text, "    in a scenario ({profiles}): {} ({source})", rule.rule);

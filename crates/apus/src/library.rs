@@ -147,7 +147,8 @@ pub fn read(
     folder: &Path,
     options: &Options,
 ) -> Result<Scenario, apus_scenario::ScenarioError> {
-    Scenario::read(source, &|name| find_testbed(name, folder), options)
+    let options = Options { registry: crate::registry(), ..options.clone() };
+    Scenario::read(source, &|name| find_testbed(name, folder), &options)
 }
 
 fn read_file(path: &Path) -> Result<String, Failure> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use apus_cc::registry::algorithms;
+use crate::registry;
 use apus_scenario::{Options, TOPOLOGIES, WORKLOADS};
 use apus_sim::columns::{METRICS, SCOPED, unit_of};
 use clap::{Args, ValueEnum};
@@ -42,8 +42,8 @@ impl List {
         let rows = match self.what {
             What::Scenarios => library::names().map(scenario).collect(),
             What::Experiments => library::experiments().map(scenario).collect(),
-            What::Algorithms => algorithms()
-                .iter()
+            What::Algorithms => registry()
+                .algorithms()
                 .map(|info| {
                     let profiles: Vec<_> = info.profiles.iter().map(|p| p.name).collect();
                     let profiles = format!("profiles: {}", profiles.join(", "));

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::registry;
+use apus_algorithms::BuiltInSender;
+use apus_cc::AlgorithmFactory;
 use apus_cc::FlowInfo;
-use apus_cc::registry::{Algorithm, build};
 use apus_scenario::replay::{HEADER, ReplayError, Row, replay};
 use clap::Args;
 
@@ -61,7 +63,7 @@ impl Replay {
         print(&name, open()?.0, sender)
     }
 
-    fn sender(&self) -> Result<Algorithm, Failure> {
+    fn sender(&self) -> Result<BuiltInSender, Failure> {
         let pairs = self.set.iter().map(|text| {
             text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
                 Failure::Input(format!(
@@ -70,13 +72,14 @@ impl Replay {
             })
         });
         let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;
-        let config = build(&self.algorithm, self.profile.as_deref(), &pairs)
+        let config = registry()
+            .build(&self.algorithm, self.profile.as_deref(), &pairs)
             .map_err(|error| Failure::Input(error.to_string()))?;
         Ok(config.sender(&FlowInfo::default()))
     }
 }
 
-fn print(name: &str, input: impl BufRead, sender: Algorithm) -> Result<(), Failure> {
+fn print(name: &str, input: impl BufRead, sender: BuiltInSender) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let header = writeln!(out, "{HEADER}").map_err(ReplayError::Output);
     let replayed = header.and_then(|()| replay(name, input, sender, |row| writeln!(out, "{row}")));

@@ -71,6 +71,7 @@ impl Run {
             variant: self.variant.clone(),
             quick: self.quick,
             memory: self.max_memory.limit(),
+            ..Options::default()
         };
         let scenario = self.open(&options)?;
         if self.quick && scenario.quick.is_empty() {

@@ -13,6 +13,6 @@ impl Schema {
     /// Runs the command.
     #[expect(clippy::unused_self, reason = "every command is executed this way")]
     pub fn execute(&self) -> Result<(), Failure> {
-        print(&format!("{:#}\n", apus_scenario::schema()))
+        print(&format!("{:#}\n", apus_scenario::schema(crate::registry())))
     }
 }

@@ -1,5 +1,5 @@
-//! The steps of `docs/adding-an-algorithm.md`, taken in a copy of the crate: the example compiles there,
-//! and passes the tests that hold for every algorithm of the table.
+//! The steps of `docs/adding-an-algorithm.md` that bring an algorithm into the project, taken in a copy of
+//! its crate: the example compiles there, and passes the tests that hold for every algorithm of the table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,13 +45,13 @@ fn without_development(manifest: &str) -> String {
 }
 
 #[test]
-fn the_example_becomes_part_of_the_program_by_the_steps_of_the_page() {
+fn the_example_joins_the_project_by_the_steps_of_the_page() {
     let page = read(&root().join("docs/adding-an-algorithm.md"));
     for step in [
         "`const TABLE: &[ParamInfo]`",
-        "`alloc::format`",
-        "`pub mod aimd;`",
-        "`Aimd(crate::aimd::Aimd);`",
+        "`alloc::sync`",
+        "`pub mod peak;`",
+        "`Peak(crate::peak::Peak);`",
         "`origins`",
         "algorithms.md",
         "APUS_WRITE_DOCS=1 cargo test -p apus --test reference",
@@ -60,57 +60,57 @@ fn the_example_becomes_part_of_the_program_by_the_steps_of_the_page() {
     }
     let copied = Path::new(env!("CARGO_TARGET_TMPDIR")).join("adding-an-algorithm");
     let _ = fs::remove_dir_all(copied.join("crates"));
-    for name in ["units", "cc"] {
+    for name in ["units", "cc", "algorithms"] {
         let (from, to) = (root().join("crates").join(name), copied.join("crates").join(name));
         copy(&from.join("src"), &to.join("src"));
         let manifest = without_development(&read(&from.join("Cargo.toml")));
         fs::write(to.join("Cargo.toml"), manifest).expect("manifest");
     }
-    let cc = copied.join("crates/cc");
-    fs::create_dir_all(cc.join("tests")).expect("folder");
-    fs::copy(root().join("crates/cc/tests/registry.rs"), cc.join("tests/registry.rs"))
-        .expect("file");
+    let algorithms = copied.join("crates/algorithms");
+    fs::create_dir_all(algorithms.join("tests")).expect("folder");
+    let tests = algorithms.join("tests/registry.rs");
+    fs::copy(root().join("crates/algorithms/tests/registry.rs"), &tests).expect("file");
     for file in ["Cargo.toml", "Cargo.lock"] {
         fs::copy(root().join(file), copied.join(file)).expect("file");
     }
-    replace(&copied.join("Cargo.toml"), "[\"crates/*\"]", "[\"crates/units\", \"crates/cc\"]");
+    let members = "[\"crates/*\", \"examples/*\"]";
+    replace(&copied.join("Cargo.toml"), members, "[\"crates/*\"]");
 
     // Step 1.
-    let example = read(&root().join("crates/cc/tests/adding_an_algorithm.rs"));
-    let example = example.split("\nfn flow(").next().expect("the algorithm");
-    let begin = example.find("/// What the user can set.").expect("the table");
-    let end = example.find("/// The parameters, checked").expect("the parameters");
-    let params = example[begin..end].replace("const PARAMETERS", "pub(super) const TABLE");
-    let host = format!("{}{}", &example[..begin], &example[end..])
-        .replace("PARAMETERS", "TABLE")
-        .replace("apus_cc::", "crate::")
-        .replace(
-            "use std::sync::Arc;",
-            "use alloc::format;\nuse alloc::sync::Arc;\n\nuse super::params::TABLE;",
-        );
-    let aimd = cc.join("src/aimd");
-    fs::create_dir_all(&aimd).expect("folder");
-    let uses = "//! Parameters.\nuse crate::{ParamDefault, ParamInfo, ParamKind};\n\n";
-    fs::write(aimd.join("params.rs"), format!("{uses}{params}")).expect("file");
-    fs::write(aimd.join("host.rs"), host).expect("file");
-    let module = "//! AIMD.\nmod host;\nmod params;\npub use host::{Aimd, Params};\n";
-    fs::write(aimd.join("mod.rs"), module).expect("file");
+    let example = read(&root().join("examples/own-algorithm/src/main.rs"));
+    let part = |from: &str, to: &str| {
+        let begin = example.find(from).expect(from);
+        begin..begin + example[begin..].find(to).expect(to)
+    };
+    let (main, table) =
+        (part("fn main()", "const fn default"), part("const fn default", "/// Four"));
+    let params = example[table.clone()].replace("const PARAMETERS", "pub(super) const TABLE");
+    let host = format!("{}{}", &example[..main.start], &example[table.end..])
+        .replace("use std::process::ExitCode;\nuse std::sync", "use alloc::sync")
+        .replace("settings::{require, row}", "settings::require")
+        .replace("ParamDefault, ParamInfo, ParamKind, ", "")
+        .replace("PARAMETERS", "super::params::TABLE")
+        .replace("\nstruct ", "\npub struct ");
+    let peak = algorithms.join("src/peak");
+    fs::create_dir_all(&peak).expect("folder");
+    let uses = "//! Parameters.\nuse apus_cc::settings::row;\n\
+                use apus_cc::{ParamDefault, ParamInfo, ParamKind};\n\n";
+    fs::write(peak.join("params.rs"), format!("{uses}{params}")).expect("file");
+    fs::write(peak.join("host.rs"), host).expect("file");
+    let module = "//! Peak.\nmod host;\nmod params;\npub use host::{Params, Peak};\n";
+    fs::write(peak.join("mod.rs"), module).expect("file");
     // Step 2.
-    replace(&cc.join("src/lib.rs"), "pub mod bolt;", "pub mod aimd;\npub mod bolt;");
-    let registry = cc.join("src/registry.rs");
+    let library = algorithms.join("src/lib.rs");
+    replace(&library, "pub mod rcp;", "pub mod peak;\npub mod rcp;");
     let last = "    Constant(crate::constant::Constant);\n";
-    replace(&registry, last, &format!("{last}    /// AIMD.\n    Aimd(crate::aimd::Aimd);\n"));
+    let more = format!("{last}    /// Peak.\n    Peak(crate::peak::Peak);\n");
+    replace(&algorithms.join("src/set.rs"), last, &more);
     // Step 3.
-    let tests = cc.join("tests/registry.rs");
-    replace(
-        &tests,
-        "            \"constant\"\n",
-        "            \"constant\",\n            \"aimd\"\n",
-    );
-    replace(&tests, "let origins = [", "let origins = [\"Chiu and Jain\",");
+    let listed = "            \"constant\"\n";
+    replace(&tests, listed, "            \"constant\",\n            \"peak\"\n");
 
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "--offline", "-p", "apus-cc", "--test", "registry"])
+        .args(["test", "--quiet", "--offline", "-p", "apus-algorithms", "--test", "registry"])
         .current_dir(&copied)
         .env("CARGO_TARGET_DIR", copied.join("target"))
         .env_remove("RUSTFLAGS")

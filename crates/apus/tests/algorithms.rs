@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use apus_cc::registry::algorithms;
+use apus_algorithms::Registry;
 
 /// Of what `apus compare` shows in any scenario.
 const METRICS: [&str; 8] = [
@@ -25,7 +25,7 @@ fn page() -> String {
 #[test]
 fn every_algorithm_is_on_the_page() {
     let page = page();
-    for info in algorithms() {
+    for info in Registry::BUILT_IN.algorithms() {
         assert!(page.contains(&format!("`{}`", info.name)), "{} is missing", info.name);
     }
 }
@@ -42,7 +42,7 @@ fn every_table_has_algorithms_that_exist_and_the_metrics() {
         assert!(columns.len() >= 10, "{name}: {columns:?}; tools/algorithms-page writes it");
         for column in columns {
             let algorithm = column.split(':').next().unwrap_or(column);
-            let known = algorithms().iter().any(|info| info.name == algorithm);
+            let known = Registry::BUILT_IN.algorithms().any(|info| info.name == algorithm);
             assert!(known, "{name}: there is no algorithm {column}");
         }
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -8,18 +8,22 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("wire", &["units"]),
     ("cc", &["units"]),
+    ("algorithms", &["cc", "units"]),
     ("transport", &["cc", "units", "wire"]),
     ("fabric", &["cc", "units"]),
     ("sim", &["cc", "fabric", "transport", "units", "wire"]),
-    ("scenario", &["cc", "fabric", "sim", "transport", "units", "wire"]),
-    ("udp", &["cc", "transport", "units", "wire"]),
-    ("capi", &["cc", "udp", "units"]),
-    ("apus", &["cc", "fabric", "scenario", "sim", "transport", "udp", "units", "wire"]),
+    ("scenario", &["algorithms", "cc", "fabric", "sim", "transport", "units", "wire"]),
+    ("udp", &["algorithms", "cc", "transport", "units", "wire"]),
+    ("capi", &["algorithms", "cc", "udp", "units"]),
+    (
+        "apus",
+        &["algorithms", "cc", "fabric", "scenario", "sim", "transport", "udp", "units", "wire"],
+    ),
 ];
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock
 /// and start no thread.
-const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "transport", "fabric"];
+const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "algorithms", "transport", "fabric"];
 
 /// What those crates may depend on besides each other: all without I/O themselves.
 const FOREIGN: &[&str] = &["crc", "libm"];

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use apus_algorithms::Registry;
 use apus_cc::TunedSetting;
-use apus_cc::registry::{algorithms, derivations, tunables};
 use apus_sim::columns::{METRICS, SCOPED, STATS, unit_of};
 use apus_sim::sizes::BUILT_IN;
 
@@ -31,7 +31,7 @@ fn document() -> String {
         let _ = writeln!(text, "| `{name}` | {} |", cell(source));
     }
     text += "\n## Algorithms\n";
-    for info in algorithms() {
+    for info in Registry::BUILT_IN.algorithms() {
         let (name, summary, source) = (info.name, info.summary, info.source);
         let _ = writeln!(text, "\n### `{name}`\n{summary}. Source: {source}.\n");
         for profile in info.profiles {
@@ -51,16 +51,16 @@ fn document() -> String {
                 );
             }
         }
-        if !derivations(name).is_empty() {
+        if !Registry::BUILT_IN.derivations(name).is_empty() {
             text += "\nIn a scenario these follow from the network unless they are set:\n\n\
                      | parameter | profile | rule | source |\n|---|---|---|---|\n";
         }
-        for rule in derivations(name) {
+        for rule in Registry::BUILT_IN.derivations(name) {
             let profiles = rule.profiles.join(", ");
             let (words, source) = (cell(rule.rule), cell(rule.source));
             let _ = writeln!(text, "| `{}` | {profiles} | {words} | {source} |", rule.parameter);
         }
-        for tunable in tunables(name) {
+        for tunable in Registry::BUILT_IN.tunables(name) {
             let setting = match tunable.setting {
                 TunedSetting::Parameter(parameter) => parameter,
                 TunedSetting::MarkingThreshold => "topology.ecn.threshold",

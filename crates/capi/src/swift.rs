@@ -2,8 +2,9 @@
 
 use std::ffi::c_char;
 
-use apus_cc::registry::{Algorithm, build};
-use apus_cc::{AckEvent, FlowInfo, LossEvent, Pacing, Sender, TimeoutEvent};
+use apus_algorithms::BuiltInSender;
+use apus_algorithms::registry::build;
+use apus_cc::{AckEvent, AlgorithmFactory, FlowInfo, LossEvent, Pacing, Sender, TimeoutEvent};
 use apus_units::{Span, Time};
 
 use crate::failure::{Failure, call};
@@ -11,7 +12,7 @@ use crate::pointer::{get, get_mut, hand_out, put, take_back, text};
 
 /// The sender half of one flow.
 pub struct apus_swift {
-    sender: Algorithm,
+    sender: BuiltInSender,
 }
 
 /// `apus_ack`.
@@ -86,22 +87,12 @@ unsafe extern "C" fn apus_swift_on_ack(swift: *mut apus_swift, ack: *const apus_
         if ack.endpoint_delay_ns > ack.rtt_ns {
             return Err(Failure::invalid("endpoint_delay_ns must be at most rtt_ns"));
         }
-        swift.sender.on_ack(&AckEvent {
-            now: time(ack.now_ns)?,
-            rtt: span(ack.rtt_ns),
-            fabric_delay: span(ack.rtt_ns - ack.endpoint_delay_ns),
-            endpoint_delay: span(ack.endpoint_delay_ns),
-            hops: ack.hops,
-            acked_packets: ack.acked_packets,
-            // What follows is for algorithms other than Swift.
-            marked_packets: 0,
-            receiver_level: 0,
-            acked_seq: Default::default(),
-            next_seq: Default::default(),
-            in_flight: 0,
-            fields: Default::default(),
-            telemetry: None,
-        });
+        let mut event = AckEvent::new(time(ack.now_ns)?, span(ack.rtt_ns));
+        event.fabric_delay = span(ack.rtt_ns - ack.endpoint_delay_ns);
+        event.endpoint_delay = span(ack.endpoint_delay_ns);
+        event.hops = ack.hops;
+        event.acked_packets = ack.acked_packets;
+        swift.sender.on_ack(&event);
         Ok(())
     })
 }
@@ -111,13 +102,8 @@ unsafe extern "C" fn apus_swift_on_loss(swift: *mut apus_swift, now_ns: u64) -> 
     call(|| {
         // SAFETY: the header asks for a handle.
         let swift = unsafe { get_mut(swift, "swift") }?;
-        swift.sender.on_loss(&LossEvent {
-            now: time(now_ns)?,
-            lost_packets: 1,
-            lost_seq: Default::default(),
-            next_seq: Default::default(),
-            in_flight: 0,
-        });
+        let event = LossEvent::new(time(now_ns)?, 1);
+        swift.sender.on_loss(&event);
         Ok(())
     })
 }
@@ -127,7 +113,8 @@ unsafe extern "C" fn apus_swift_on_timeout(swift: *mut apus_swift, now_ns: u64) 
     call(|| {
         // SAFETY: the header asks for a handle.
         let swift = unsafe { get_mut(swift, "swift") }?;
-        swift.sender.on_timeout(&TimeoutEvent { now: time(now_ns)?, next_seq: Default::default() });
+        let event = TimeoutEvent::new(time(now_ns)?);
+        swift.sender.on_timeout(&event);
         Ok(())
     })
 }
@@ -147,7 +134,7 @@ unsafe extern "C" fn apus_swift_allowance(
             packets: allowed.packets(),
             pacing_delay_ns: match allowed.pacing {
                 Pacing::Delay(delay) => delay.as_ps() / 1_000,
-                Pacing::AckClocked | Pacing::Rest(_) | Pacing::Rate(_) | Pacing::Credits => 0,
+                Pacing::AckClocked | Pacing::Own { .. } | Pacing::Rate(_) | Pacing::Credits => 0,
             },
             rto_ns: swift.sender.rto().as_ps() / 1_000,
             fabric_cwnd: state.fabric_cwnd.unwrap_or(0.0),

@@ -1,6 +1,7 @@
 //! Parameters that depend on the network: the facts of the network that an algorithm may know, and the
 //! rules of its own publication that set the parameters.
 
+use alloc::format;
 use alloc::string::String;
 
 use apus_units::{Bytes, Rate, Span};
@@ -91,18 +92,8 @@ pub struct Parameter {
     pub origin: Origin,
 }
 
-/// Rule for the largest window of algorithms whose papers give no value.
-pub(crate) const MAX_CWND_RULE: &str = "the larger of 256 packets and 2 BDP";
-/// Source of [`MAX_CWND_RULE`].
-pub(crate) const MAX_CWND_SOURCE: &str = "deviation: the paper gives no value; 256 as in Falcon, and 2 BDP so that it never limits a lone flow on \
-     a long path";
-
-/// Value of [`MAX_CWND_RULE`].
-pub(crate) fn max_cwnd(network: &NetworkInfo, _: &Settings) -> String {
-    whole((2.0 * network.bdp_packets()).max(256.0))
-}
-
-/// A number of packets, rounded up.
-pub(crate) fn whole(packets: f64) -> String {
-    alloc::format!("{}", libm::ceil(packets) as u64)
+/// Returns a number of packets, rounded up, as a user would write it.
+#[must_use]
+pub fn whole(packets: f64) -> String {
+    format!("{}", libm::ceil(packets) as u64)
 }

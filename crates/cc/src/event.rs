@@ -2,11 +2,12 @@
 
 use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-use crate::{AlgorithmFields, Telemetry};
+use crate::{Fields, Telemetry};
 
 /// One acknowledgement arrived and acknowledged at least one packet for the first time, or gave an
 /// RTT sample of a packet that had been taken for lost (`acked_packets` is 0 then).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct AckEvent<'a> {
     /// Arrival, on the clock of the transport.
     pub now: Time,
@@ -31,9 +32,33 @@ pub struct AckEvent<'a> {
     /// Packets in flight after this acknowledgement.
     pub in_flight: u32,
     /// The algorithm's fields as the receiver echoes them.
-    pub fields: AlgorithmFields,
+    pub fields: Fields,
     /// What switches noted on the data packet that this echoes, if they did.
     pub telemetry: Option<&'a Telemetry>,
+}
+
+impl AckEvent<'_> {
+    /// An acknowledgement of one packet with this RTT, all of it fabric delay. The other fields are 0 or empty;
+    /// set those that the algorithm reads.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time, rtt: Span) -> Self {
+        Self {
+            now,
+            rtt,
+            fabric_delay: rtt,
+            endpoint_delay: Span::ZERO,
+            hops: 0,
+            acked_packets: 1,
+            marked_packets: 0,
+            receiver_level: 0,
+            acked_seq: PacketNumber::new(0),
+            next_seq: PacketNumber::new(0),
+            in_flight: 0,
+            fields: Fields::NONE,
+            telemetry: None,
+        }
+    }
 }
 
 /// A flow's full packets have another size from now on: what the path takes was found out, or has changed.
@@ -68,6 +93,7 @@ impl PacketSizeEvent {
 
 /// A switch told the source of a packet of its congestion ([`Signal`](crate::Signal)).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SignalEvent {
     /// When the stack processes it.
     pub now: Time,
@@ -83,8 +109,18 @@ pub struct SignalEvent {
     pub in_flight: u32,
 }
 
+impl SignalEvent {
+    /// A signal about this packet. The other fields are 0; set those that the algorithm reads.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time, rtt: Span, seq: PacketNumber) -> Self {
+        Self { now, rtt, seq, queue: Bytes::ZERO, link_rate: Rate::from_bps(0), in_flight: 0 }
+    }
+}
+
 /// Packets were found lost through holes in the SACK bitmap (Swift §3.6: fast recovery).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LossEvent {
     /// When the loss was detected.
     pub now: Time,
@@ -98,13 +134,38 @@ pub struct LossEvent {
     pub in_flight: u32,
 }
 
+impl LossEvent {
+    /// A loss of this number of packets. The other fields are 0; set those that the algorithm reads.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time, lost_packets: u32) -> Self {
+        Self {
+            now,
+            lost_packets,
+            lost_seq: PacketNumber::new(0),
+            next_seq: PacketNumber::new(0),
+            in_flight: 0,
+        }
+    }
+}
+
 /// The retransmission timeout expired.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TimeoutEvent {
     /// When it expired.
     pub now: Time,
     /// The number the next packet sent will carry.
     pub next_seq: PacketNumber,
+}
+
+impl TimeoutEvent {
+    /// A timeout at this time; `next_seq` is 0.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time) -> Self {
+        Self { now, next_seq: PacketNumber::new(0) }
+    }
 }
 
 /// A credit as a data packet echoes it to the receiver that sent it.
@@ -116,8 +177,9 @@ pub struct CreditEcho {
     pub rtt: Span,
 }
 
-/// A data packet arrived: what a receiver half may look at.
+/// A data packet arrived.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DataEvent {
     /// Arrival, on the clock of the transport.
     pub now: Time,
@@ -125,6 +187,19 @@ pub struct DataEvent {
     pub marked: bool,
     /// The credit that it was sent for, if any.
     pub credit: Option<CreditEcho>,
+    /// Whether it arrived for the first time.
+    pub is_new: bool,
+    /// The algorithm's fields as they arrived.
+    pub fields: Fields,
+}
+
+impl DataEvent {
+    /// A data packet that arrives for the first time, without mark, credit and fields.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time) -> Self {
+        Self { now, marked: false, credit: None, is_new: true, fields: Fields::NONE }
+    }
 }
 
 /// A credit arrived at the sender.
@@ -149,6 +224,7 @@ pub struct Backlog {
 
 /// What a sender half may look at when it stamps an outgoing data packet.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SendInfo {
     /// When the packet is handed to the NIC.
     pub now: Time,
@@ -158,4 +234,15 @@ pub struct SendInfo {
     pub pending: Bytes,
     /// Packets in flight, this one excluded.
     pub in_flight: u32,
+    /// Whether the packet counts against the window: data does, the request of a read does not.
+    pub is_windowed: bool,
+}
+
+impl SendInfo {
+    /// A data packet with nothing in flight before it and nothing to send after it.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time, seq: PacketNumber) -> Self {
+        Self { now, seq, pending: Bytes::ZERO, in_flight: 0, is_windowed: true }
+    }
 }

@@ -1,61 +1,53 @@
-//! Congestion control algorithms as state machines: events in, allowances out.
+//! The contract of congestion control algorithms: events in, allowances out.
 //!
-//! An algorithm has up to three halves, one per place where it acts: the sending host
-//! ([`Sender`]), the switch ([`SwitchHalf`]) and the receiver ([`Receiver`]). Each half is plain data with
-//! methods; none does I/O or reads a clock. Time is an argument, and random numbers come only from a
-//! seed that it was given.
+//! An algorithm has up to three halves, one per place where it acts: the sending host ([`Sender`]), the
+//! switch ([`SwitchHalf`]) and the receiver ([`Receiver`]). Each half is plain data with methods. None
+//! does I/O or reads a clock: time is an argument, and random numbers come only from a seed that the
+//! half was given. [`Algorithm`] joins the halves with their parameters.
 //!
-//! To add an algorithm, write one folder and add one line to the table in [`registry`].
+//! The layers that run algorithms depend on this crate alone: they are generic over an
+//! [`AlgorithmFactory`]. The published algorithms are in crate `apus-algorithms`.
 #![no_std]
 
 extern crate alloc;
 
-pub mod bolt;
-mod bounds;
-pub mod constant;
-pub mod cubic;
-pub mod dcqcn;
-pub mod dctcp;
-mod derivation;
-pub mod dx;
+mod algorithm;
+mod credit;
+pub mod derivation;
 mod event;
-pub mod expresspass;
+mod fields;
 mod flow;
-mod header;
-pub mod hpcc;
-pub mod hull;
-pub mod notified;
-pub mod rcp;
+mod foreign;
 mod receiver;
-mod registered;
-pub mod registry;
-mod rtt;
+pub mod rtt;
 mod sender;
-mod settings;
+pub mod settings;
 mod state;
-pub mod swift;
 mod switch;
 mod telemetry;
-pub mod timely;
 mod tunable;
 
+pub use algorithm::{Algorithm, AlgorithmFactory, Configured};
+pub use credit::CreditLimit;
 pub use derivation::{Derivation, NetworkInfo, Origin, Parameter};
 pub use event::{
     AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, PacketSizeEvent, SendInfo,
     SignalEvent, TimeoutEvent,
 };
+pub use fields::{CongestionHeader, Ecn, FIRST_FOREIGN_ID, FieldLayout, Fields, MAX_FIELD_BYTES};
 pub use flow::FlowInfo;
-pub use header::{AlgorithmFields, CongestionHeader, Echo, Ecn, Word};
-pub use receiver::{MAX_CREDIT_PADDING, Receiver, ReceiverAlgorithm, ReceiverControl};
-pub use registered::Registered;
+pub use foreign::{
+    BoxedReceiver, BoxedSender, BoxedSwitch, ForeignAlgorithm, ForeignFactory, foreign,
+};
+pub use receiver::{
+    Acknowledging, EchoNewest, EchoTelemetry, MAX_CREDIT_PADDING, Receiver, ReceiverControl,
+};
 pub use rtt::{Backoff, RtoRule, RttEstimator};
-pub use sender::{Allowance, Pacing, Sender, SenderControl, Snapshot};
+pub use sender::{Allowance, Departure, Pacing, ReplaySender, Sender, SenderControl, Snapshot};
 pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
 };
 pub use state::{StateError, StateField, StateOverride};
-pub use switch::{
-    ClassView, Given, PortView, Signal, SwitchAlgorithm, SwitchHalf, SwitchInfo, Verdict,
-};
+pub use switch::{ClassView, Given, Plain, PortView, Signal, SwitchHalf, SwitchInfo, Verdict};
 pub use telemetry::{HopTelemetry, MAX_TELEMETRY_HOPS, Telemetry};
 pub use tunable::{Range, Tunable, TunedSetting};

@@ -4,9 +4,7 @@ use alloc::boxed::Box;
 
 use apus_units::Time;
 
-use crate::DataEvent;
-use crate::dcqcn::NotificationPoint;
-use crate::expresspass::ExpressPassReceiver;
+use crate::{DataEvent, FieldLayout, Fields};
 
 /// A control packet that a receiver half sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,29 +12,42 @@ pub enum ReceiverControl {
     /// One credit: the sender may send one data packet for it, which echoes the credit's number and
     /// the time at which it left. The transport numbers credits.
     Credit {
-        /// Bytes that it is longer than the shortest credit, at most [`MAX_CREDIT_PADDING`].
+        /// Number of bytes by which it is longer than the shortest credit, at most
+        /// [`MAX_CREDIT_PADDING`].
         padding: u8,
     },
     /// Packets arrived marked (DCQCN's congestion notification packet).
     Notification,
 }
 
-/// The most bytes by which one credit is longer than another. ExpressPass: 76 to 92 B on the wire.
+/// Maximum number of bytes by which one credit is longer than another. ExpressPass: 76 to 92 B on the
+/// wire.
 pub const MAX_CREDIT_PADDING: u8 = 16;
 
-/// The receiver half: hears of data, decides what goes back besides what the transport itself says.
+/// The receiver half: takes the arrival of data, and decides what returns to the sender besides the
+/// transport's own acknowledgements.
 ///
 /// Reliability is part of an algorithm's contract: each data packet is acknowledged only if
 /// [`Receiver::on_data`] asks for it.
 pub trait Receiver {
-    /// A data packet arrived. Whether an acknowledgement is due.
+    /// A data packet arrived. Returns `true` if an acknowledgement is due.
     fn on_data(&mut self, event: &DataEvent) -> bool;
-    /// The sender asks for credits, as it has data to send.
+    /// The fields of the next acknowledgement.
+    #[inline]
+    fn echo(&self) -> Fields {
+        Fields::NONE
+    }
+    /// Returns `true` if it sends control packets, so that the transport has to ask it for them.
+    fn sends_control(&self) -> bool {
+        false
+    }
+    /// The sender asks for credits, because it has data to send.
     fn on_credit_request(&mut self, _now: Time) {}
     /// The sender has no more data: no more credits. An acknowledgement is then due.
     fn on_credit_stop(&mut self, _now: Time) {}
-    /// When [`Receiver::poll_control`] will have something to send; [`Time::MAX`] if nothing is due
-    /// unless something arrives.
+    /// The time at which [`Receiver::poll_control`] will have something to send; [`Time::MAX`] if
+    /// nothing is due unless something arrives.
+    #[inline]
     fn next_control(&self) -> Time {
         Time::MAX
     }
@@ -46,67 +57,98 @@ pub trait Receiver {
     }
 }
 
-/// The receiver halves by kind: dispatch on an event is one branch.
-#[derive(Clone, Debug, Default)]
-pub enum ReceiverAlgorithm {
-    /// Every data packet is acknowledged, and nothing else is sent.
-    #[default]
-    Acknowledging,
-    /// ExpressPass: sends credits.
-    ExpressPass(Box<ExpressPassReceiver>),
-    /// DCQCN: notifies the sender of marked packets.
-    Dcqcn(Box<NotificationPoint>),
-}
-
-impl ReceiverAlgorithm {
-    /// Whether it sends control packets, so that the transport has to ask it for them.
-    #[must_use]
-    pub fn sends_control(&self) -> bool {
-        match self {
-            Self::Acknowledging => false,
-            Self::ExpressPass(_) | Self::Dcqcn(_) => true,
-        }
-    }
-}
-
-impl Receiver for ReceiverAlgorithm {
-    #[inline]
+impl<R: Receiver> Receiver for Box<R> {
     fn on_data(&mut self, event: &DataEvent) -> bool {
-        match self {
-            Self::Acknowledging => true,
-            Self::ExpressPass(receiver) => receiver.on_data(event),
-            Self::Dcqcn(point) => point.on_data(event),
-        }
+        (**self).on_data(event)
+    }
+
+    fn echo(&self) -> Fields {
+        (**self).echo()
+    }
+
+    fn sends_control(&self) -> bool {
+        (**self).sends_control()
     }
 
     fn on_credit_request(&mut self, now: Time) {
-        match self {
-            Self::Acknowledging | Self::Dcqcn(_) => {}
-            Self::ExpressPass(receiver) => receiver.on_credit_request(now),
-        }
+        (**self).on_credit_request(now);
     }
 
     fn on_credit_stop(&mut self, now: Time) {
-        match self {
-            Self::Acknowledging | Self::Dcqcn(_) => {}
-            Self::ExpressPass(receiver) => receiver.on_credit_stop(now),
-        }
+        (**self).on_credit_stop(now);
     }
 
-    #[inline]
     fn next_control(&self) -> Time {
-        match self {
-            Self::Acknowledging => Time::MAX,
-            Self::ExpressPass(receiver) => receiver.next_control(),
-            Self::Dcqcn(point) => point.next_control(),
-        }
+        (**self).next_control()
     }
 
     fn poll_control(&mut self, now: Time) -> Option<ReceiverControl> {
-        match self {
-            Self::Acknowledging => None,
-            Self::ExpressPass(receiver) => receiver.poll_control(now),
-            Self::Dcqcn(point) => point.poll_control(now),
+        (**self).poll_control(now)
+    }
+}
+
+/// A receiver half that has every data packet acknowledged, and sends nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledging;
+
+impl Receiver for Acknowledging {
+    #[inline]
+    fn on_data(&mut self, _: &DataEvent) -> bool {
+        true
+    }
+}
+
+/// A receiver half that returns the fields of the newest data packet with each acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoNewest {
+    id: u8,
+    /// Number of bytes to return.
+    length: u8,
+    newest: Fields,
+}
+
+impl EchoNewest {
+    /// Returns the first [`FieldLayout::echo`] bytes of the fields with this layout.
+    #[must_use]
+    pub const fn new(layout: FieldLayout) -> Self {
+        Self { id: layout.id, length: layout.echo, newest: Fields::NONE }
+    }
+}
+
+impl Receiver for EchoNewest {
+    #[inline]
+    fn on_data(&mut self, event: &DataEvent) -> bool {
+        if event.is_new
+            && let Some(bytes) = event.fields.as_data(self.id)
+        {
+            let mut echo = *bytes;
+            echo.iter_mut().skip(self.length.into()).for_each(|byte| *byte = 0);
+            self.newest = Fields::echo(self.id, echo);
         }
+        true
+    }
+
+    #[inline]
+    fn echo(&self) -> Fields {
+        self.newest
+    }
+}
+
+/// A receiver half that returns the telemetry of the newest data packet with each acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EchoTelemetry {
+    has_any: bool,
+}
+
+impl Receiver for EchoTelemetry {
+    #[inline]
+    fn on_data(&mut self, event: &DataEvent) -> bool {
+        self.has_any |= event.is_new && event.fields == Fields::TELEMETRY;
+        true
+    }
+
+    #[inline]
+    fn echo(&self) -> Fields {
+        if self.has_any { Fields::TELEMETRY_ECHO } else { Fields::NONE }
     }
 }

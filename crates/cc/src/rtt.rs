@@ -48,13 +48,13 @@ impl RtoRule {
 }
 
 /// The row `rto_gain` of a table of parameters.
-pub(crate) const fn rto_gain(defaults: &'static [ParamDefault]) -> ParamInfo {
+pub const fn rto_gain(defaults: &'static [ParamDefault]) -> ParamInfo {
     let doc = "weight of a new sample in the smoothed end-to-end RTT";
     ParamInfo { name: "rto_gain", kind: ParamKind::Number, doc, defaults }
 }
 
 /// The row `rto_multiplier` of a table of parameters.
-pub(crate) const fn rto_multiplier(defaults: &'static [ParamDefault]) -> ParamInfo {
+pub const fn rto_multiplier(defaults: &'static [ParamDefault]) -> ParamInfo {
     let doc = "retransmission timeout over smoothed RTT";
     ParamInfo { name: "rto_multiplier", kind: ParamKind::Number, doc, defaults }
 }
@@ -64,18 +64,18 @@ const INITIAL_RTO: &str = "initial_rto";
 
 /// Returns `true` if the parameter `name` is a retransmission timeout, which may be longer than other
 /// times.
-pub(crate) fn is_timeout(name: &str) -> bool {
+pub fn is_timeout(name: &str) -> bool {
     name == MIN_RTO || name == INITIAL_RTO
 }
 
 /// The row `min_rto` of a table of parameters.
-pub(crate) const fn min_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
+pub const fn min_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
     let doc = "shortest retransmission timeout";
     ParamInfo { name: MIN_RTO, kind: ParamKind::Time, doc, defaults }
 }
 
 /// The row `initial_rto` of a table of parameters.
-pub(crate) const fn initial_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
+pub const fn initial_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
     let doc = "retransmission timeout before the first RTT sample";
     ParamInfo { name: INITIAL_RTO, kind: ParamKind::Time, doc, defaults }
 }
@@ -101,12 +101,12 @@ impl RttEstimator {
     }
 
     /// Overwrites the smoothed RTT with `ps` picoseconds.
-    pub(crate) fn set_ps(&mut self, ps: f64) {
+    pub fn set_ps(&mut self, ps: f64) {
         self.smoothed = ps;
     }
 
     /// Sets the state of an algorithm of which only the smoothed RTT can be set.
-    pub(crate) fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
+    pub fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
         state.check(&[StateField::SmoothedRtt])?;
         if let Some(ps) = state.smoothed_rtt_ps {
             self.set_ps(ps);
@@ -167,6 +167,6 @@ impl Backoff {
 
 /// One step of an exponentially weighted moving average; a NaN average takes the sample as it is.
 #[inline]
-pub(crate) fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
+pub fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
     if average.is_nan() { sample } else { average + gain * (sample - average) }
 }

@@ -44,17 +44,29 @@ pub enum Pacing {
     AckClocked,
     /// Successive packets leave this far apart (Swift Alg. 1 `pacing_delay`), one at a time.
     Delay(Span),
-    /// A packet for which the window has room leaves at once. With room for a part of one the flow
-    /// rests this long, whatever comes in meanwhile, and then sends one, so that it keeps a pace of
-    /// RTT/window (Bolt ns-3). Zero: that one leaves at once too.
-    Rest(Span),
+    /// The sender half decides when each packet leaves ([`Sender::departure`]).
+    Own {
+        /// Distance of successive packets that it aims at, for display.
+        gap: Span,
+    },
     /// Packets leave at this rate of wire bytes.
     Rate(Rate),
     /// Each packet needs a credit of the receiver.
     Credits,
 }
 
-/// A control packet that a sender half of credits sends.
+/// The decision of a sender half about its next data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// The packet may leave now.
+    Now,
+    /// The packet may leave at this time, unless the transport asks again before.
+    At(Time),
+    /// No packet may leave until the next event.
+    Blocked,
+}
+
+/// A control packet that the sender half of a credit-based algorithm sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderControl {
     /// There is data to send: credits, please.
@@ -78,6 +90,15 @@ pub trait Sender {
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo);
     /// How fast the flow may send now.
     fn allowance(&self) -> Allowance;
+    /// When the next data packet may leave, with `in_flight` packets counting against the window. Called
+    /// only with [`Pacing::Own`], while there is data to send: after every event and before every
+    /// transmission.
+    fn departure(&mut self, _now: Time, _in_flight: u32) -> Departure {
+        Departure::Now
+    }
+    /// The flow has no data to send. Called after every event then.
+    #[inline]
+    fn on_idle(&mut self, _now: Time) {}
     /// The retransmission timeout to arm now, from the last progress of the flow.
     fn rto(&self) -> Span;
     /// A credit arrived; the transport sends a packet for it if it has one.
@@ -107,12 +128,14 @@ pub trait Sender {
     }
     /// Its state, for samples, traces and `apus replay`.
     fn snapshot(&self) -> Snapshot;
-    /// The target that an acknowledgement over `hops` switches would be held against now, if the
-    /// algorithm has one (Swift §3.5).
-    fn target_delay(&self, _hops: u8) -> Option<Span> {
-        None
-    }
-    /// Overwrites parts of its state, for `apus replay`.
+}
+
+/// A sender half whose state a replay can set.
+///
+/// Not for senders of packets: a replay puts an algorithm into a recorded state and observes its
+/// reaction to one event.
+pub trait ReplaySender: Sender {
+    /// Overwrites parts of its state.
     ///
     /// # Errors
     /// A part that the algorithm does not have, or a value that it cannot have; then nothing has
@@ -120,9 +143,14 @@ pub trait Sender {
     fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
         state.check(&[])
     }
-    /// The latest raw RTT as a recorded loss or timeout states it, for `apus replay`. The smoothed
-    /// RTT keeps to acknowledgements.
+    /// Sets the latest raw RTT as a recorded loss or timeout states it. The smoothed RTT follows
+    /// acknowledgements only.
     fn set_latest_rtt(&mut self, _rtt: Span) {}
+    /// The target that an acknowledgement over `hops` switches would be compared with now, if the
+    /// algorithm has one (Swift §3.5).
+    fn target_delay(&self, _hops: u8) -> Option<Span> {
+        None
+    }
 }
 
 /// What an algorithm shows of its state; a field it does not have is `None`.

@@ -51,7 +51,8 @@ pub struct ParamInfo {
 }
 
 /// One row of a table of parameters.
-pub(crate) const fn row(
+#[must_use]
+pub const fn row(
     name: &'static str,
     kind: ParamKind,
     doc: &'static str,
@@ -61,7 +62,8 @@ pub(crate) const fn row(
 }
 
 /// A row whose value is a bare number.
-pub(crate) const fn number(
+#[must_use]
+pub const fn number(
     name: &'static str,
     doc: &'static str,
     defaults: &'static [ParamDefault],
@@ -156,7 +158,8 @@ impl SettingError {
     }
 
     /// An error of the algorithm's or profile's name.
-    pub(crate) fn of_name(message: String) -> Self {
+    #[must_use]
+    pub fn of_name(message: String) -> Self {
         Self { parameter: None, message }
     }
 }
@@ -170,7 +173,7 @@ impl fmt::Display for SettingError {
 impl Error for SettingError {}
 
 /// `Ok` if `holds`, otherwise an error at `parameter` saying what it must be and what it is.
-pub(crate) fn require(
+pub fn require(
     holds: bool,
     parameter: &str,
     must: &str,

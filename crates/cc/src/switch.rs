@@ -1,14 +1,9 @@
 //! The switch half of an algorithm.
 
+use core::fmt::Debug;
+
 use apus_units::{Bytes, ClassId, Rate, Time};
 
-use crate::bolt::switch::BoltPort;
-use crate::dcqcn::switch::RampMarker;
-use crate::dctcp::switch::{EcnMarker, MarkAt};
-use crate::hpcc::switch::TelemetryStamp;
-use crate::hull::PhantomQueue;
-use crate::notified::switch::QueueReport;
-use crate::rcp::RcpPort;
 use crate::{CongestionHeader, Telemetry};
 
 /// What a switch half knows of its port from the start.
@@ -54,31 +49,33 @@ pub struct PortView<'a> {
     pub classes: &'a [ClassView],
 }
 
-/// What a switch sends back to the source of a packet, beside forwarding it: the content of Bolt's
-/// SRC packets (Bolt Alg. 1 l. 6-9), with which other algorithms can do as well. The transmission
-/// time of the packet is reflected from its own fields.
+/// The content of the packet that a switch sends to the source of a data packet in addition to
+/// forwarding it: that of Bolt's SRC (Bolt Alg. 1 l. 6-9), which other algorithms can use as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// Occupancy of the egress port that the packet goes to.
     pub queue: Bytes,
     /// Rate of the link behind it.
     pub link_rate: Rate,
+    /// Departure time of the data packet as its fields state it (Bolt `t_data_tx`), nanoseconds modulo
+    /// 2^32. Over UDP the sender checks it, because an attacker would have to know it.
+    pub sent: u32,
 }
 
-/// What becomes of a packet that a switch half has seen.
+/// The decision of a switch half about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on, perhaps with changed congestion fields.
+    /// The packet is forwarded, possibly with changed congestion fields.
     Forward,
-    /// The same, and its source is told at once.
+    /// The packet is forwarded, and its source gets a signal at once.
     Signal(Signal),
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
 }
 
-/// The switch half: one copy of it per port and class sees each packet of the class that the port
-/// has room for, and hears of the others.
-pub trait SwitchHalf {
+/// The switch half: one copy of it per port and class takes each packet of the class that the port
+/// has room for, and is told of the others.
+pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
     /// A packet of `bytes` wire bytes is about to join the port's queue.
     fn on_enqueue(
         &mut self,
@@ -93,7 +90,7 @@ pub trait SwitchHalf {
     /// A packet of `bytes` wire bytes is about to leave: it is neither in the queue nor in service
     /// any more as far as `view` tells. `telemetry` is the packet's own, if it has any.
     ///
-    /// Asked only if [`SwitchAlgorithm::acts_on_dequeue`]. Only a signal of the verdict counts: a
+    /// Called only if [`SwitchHalf::acts_on_dequeue`]. Only a signal of the verdict counts: a
     /// packet that has come so far is not dropped.
     fn on_dequeue(
         &mut self,
@@ -104,9 +101,32 @@ pub trait SwitchHalf {
     ) -> Verdict {
         Verdict::Forward
     }
+
+    /// Returns `true` if it takes no part: it forwards every packet unchanged.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    /// What it gives to senders.
+    fn gives(&self) -> Given;
+
+    /// Returns `true` if it may answer a packet with a signal to its source.
+    fn signals(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if it acts on packets that leave: a port then serves them one by one.
+    fn acts_on_dequeue(&self) -> bool {
+        false
+    }
+
+    /// Starts its random numbers again from this seed, which is that of its port and class. Called for
+    /// halves that were made without a port ([`SwitchInfo`]).
+    fn reseed(&mut self, _seed: u64) {}
 }
 
-/// What switches give to the senders of an algorithm.
+/// What a switch half gives to the senders of its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// Nothing.
@@ -119,78 +139,28 @@ pub enum Given {
     Fields,
 }
 
-/// The switch halves by kind: dispatch in the packet path is one branch.
-#[derive(Clone, Debug, Default)]
-pub enum SwitchAlgorithm {
-    /// A switch that takes no part.
-    #[default]
-    Plain,
-    /// DCTCP's marking threshold.
-    Ecn(EcnMarker),
-    /// DCQCN's probabilistic marking.
-    Ramp(RampMarker),
-    /// Bolt's SRC, PRU and SM.
-    Bolt(BoltPort),
-    /// HPCC's telemetry.
-    Telemetry(TelemetryStamp),
-    /// RCP's rate.
-    Rcp(RcpPort),
-    /// HULL's phantom queue.
-    Phantom(PhantomQueue),
-    /// What every packet finds, told to its source.
-    Report(QueueReport),
-}
+/// A switch half that takes no part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain;
 
-impl SwitchAlgorithm {
-    /// Whether it takes no part.
+impl SwitchHalf for Plain {
     #[inline]
-    #[must_use]
-    pub fn is_plain(&self) -> bool {
-        matches!(self, Self::Plain)
+    fn on_enqueue(&mut self, _: &mut CongestionHeader, _: Bytes, _: &PortView<'_>) -> Verdict {
+        Verdict::Forward
     }
 
-    /// What it gives to senders.
-    #[must_use]
-    pub fn gives(&self) -> Given {
-        match self {
-            Self::Plain => Given::Nothing,
-            Self::Ecn(_) | Self::Ramp(_) | Self::Phantom(_) => Given::Marks,
-            Self::Bolt(_) => Given::Signals,
-            Self::Telemetry(_) | Self::Rcp(_) | Self::Report(_) => Given::Fields,
-        }
+    #[inline]
+    fn is_plain(&self) -> bool {
+        true
     }
 
-    /// Whether it may answer a packet with a signal to its source.
-    #[must_use]
-    pub fn signals(&self) -> bool {
-        match self {
-            Self::Plain
-            | Self::Ecn(_)
-            | Self::Ramp(_)
-            | Self::Telemetry(_)
-            | Self::Rcp(_)
-            | Self::Phantom(_) => false,
-            Self::Bolt(_) | Self::Report(_) => true,
-        }
-    }
-
-    /// Whether it looks at packets that leave: a port then serves them one by one.
-    #[must_use]
-    pub fn acts_on_dequeue(&self) -> bool {
-        match self {
-            Self::Plain
-            | Self::Bolt(_)
-            | Self::Ramp(_)
-            | Self::Rcp(_)
-            | Self::Phantom(_)
-            | Self::Report(_) => false,
-            Self::Ecn(marker) => marker.at == MarkAt::Dequeue,
-            Self::Telemetry(_) => true,
-        }
+    fn gives(&self) -> Given {
+        Given::Nothing
     }
 }
 
-impl SwitchHalf for SwitchAlgorithm {
+/// A half or none, which then takes no part.
+impl<W: SwitchHalf> SwitchHalf for Option<W> {
     #[inline]
     fn on_enqueue(
         &mut self,
@@ -199,19 +169,14 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain | Self::Telemetry(_) => Verdict::Forward,
-            Self::Ecn(marker) => marker.on_enqueue(header, bytes, view),
-            Self::Ramp(marker) => marker.on_enqueue(header, bytes, view),
-            Self::Bolt(port) => port.on_enqueue(header, bytes, view),
-            Self::Rcp(port) => port.on_enqueue(header, bytes, view),
-            Self::Phantom(queue) => queue.on_enqueue(header, bytes, view),
-            Self::Report(report) => report.on_enqueue(header, bytes, view),
+            Some(half) => half.on_enqueue(header, bytes, view),
+            None => Verdict::Forward,
         }
     }
 
     fn on_refused(&mut self, bytes: Bytes) {
-        if let Self::Rcp(port) = self {
-            port.on_refused(bytes);
+        if let Some(half) = self {
+            half.on_refused(bytes);
         }
     }
 
@@ -224,14 +189,31 @@ impl SwitchHalf for SwitchAlgorithm {
         view: &PortView<'_>,
     ) -> Verdict {
         match self {
-            Self::Plain
-            | Self::Bolt(_)
-            | Self::Ramp(_)
-            | Self::Rcp(_)
-            | Self::Phantom(_)
-            | Self::Report(_) => Verdict::Forward,
-            Self::Ecn(marker) => marker.on_dequeue(header, telemetry, bytes, view),
-            Self::Telemetry(stamp) => stamp.on_dequeue(header, telemetry, bytes, view),
+            Some(half) => half.on_dequeue(header, telemetry, bytes, view),
+            None => Verdict::Forward,
+        }
+    }
+
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.as_ref().is_none_or(SwitchHalf::is_plain)
+    }
+
+    fn gives(&self) -> Given {
+        self.as_ref().map_or(Given::Nothing, SwitchHalf::gives)
+    }
+
+    fn signals(&self) -> bool {
+        self.as_ref().is_some_and(SwitchHalf::signals)
+    }
+
+    fn acts_on_dequeue(&self) -> bool {
+        self.as_ref().is_some_and(SwitchHalf::acts_on_dequeue)
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        if let Some(half) = self {
+            half.reseed(seed);
         }
     }
 }

@@ -1,16 +1,20 @@
 //! Cost of a hop: through one port of each kind, and across a k = 8 fat tree with an engine.
 #![allow(missing_docs, reason = "criterion's macros define undocumented functions")]
 
+use apus_algorithms::BuiltInSwitch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-use apus_fabric::{
-    FabricEvent, LinkSpec, Network, Node, Outcome, Packet, PortConfig, PortKind, RouteId, Schedule,
-    Tier, Topology,
-};
+use apus_fabric::{FabricEvent, Node, Outcome, Packet, PortKind, RouteId, Schedule};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+type LinkSpec = apus_fabric::LinkSpec<BuiltInSwitch>;
+type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
+type PortConfig = apus_fabric::PortConfig<BuiltInSwitch>;
+type Tier = apus_fabric::Tier<BuiltInSwitch>;
+type Topology = apus_fabric::Topology<BuiltInSwitch>;
 
 const RATE: Rate = Rate::from_gbps(100);
 const KINDS: [(&str, PortKind); 3] =

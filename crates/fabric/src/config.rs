@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_cc::SwitchAlgorithm;
+use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Rate};
 
 /// The memory in which a port keeps its packets.
@@ -38,7 +38,7 @@ pub struct RateLimit {
 
 /// One traffic class of an egress port.
 #[derive(Clone, Debug)]
-pub struct ClassConfig {
+pub struct ClassConfig<W> {
     /// Strict priority level: level 0 is served first. Classes of the same level share what the
     /// level gets by weight.
     pub priority: u8,
@@ -52,10 +52,10 @@ pub struct ClassConfig {
     /// Token bucket in front of the class. At most one class of a port may have one.
     pub rate_limit: Option<RateLimit>,
     /// Switch half that sees the class's packets; each class has its own copy.
-    pub algorithm: SwitchAlgorithm,
+    pub algorithm: W,
 }
 
-impl Default for ClassConfig {
+impl<W: Default> Default for ClassConfig<W> {
     /// Level 0, weight 1, no limits, no switch half.
     fn default() -> Self {
         Self {
@@ -64,20 +64,20 @@ impl Default for ClassConfig {
             limit: Bytes::MAX,
             limit_packets: u32::MAX,
             rate_limit: None,
-            algorithm: SwitchAlgorithm::Plain,
+            algorithm: W::default(),
         }
     }
 }
 
 /// One egress port.
 #[derive(Clone, Debug)]
-pub struct PortConfig {
+pub struct PortConfig<W> {
     /// Rate of the link behind it.
     pub rate: Rate,
     /// Its buffer.
     pub buffer: Buffer,
     /// Its classes, at least one; [`ClassId`](apus_units::ClassId) is the index.
-    pub classes: Vec<ClassConfig>,
+    pub classes: Vec<ClassConfig<W>>,
     /// Whether classes will be paused ([`Network::set_paused`](crate::Network::set_paused)).
     pub pausable: bool,
     /// Whether the link will fail or change its rate
@@ -98,10 +98,16 @@ pub enum PortKind {
     Class,
 }
 
-impl PortConfig {
+/// Most classes of a port of kind [`PortKind::Strict`]: as many as IEEE 802.1Q has priorities.
+pub(crate) const MAX_STRICT_CLASSES: usize = 8;
+
+impl<W: SwitchHalf> PortConfig<W> {
     /// A port of one class with its own buffer, no switch half.
     #[must_use]
-    pub fn new(rate: Rate, buffer: Bytes) -> Self {
+    pub fn new(rate: Rate, buffer: Bytes) -> Self
+    where
+        W: Default,
+    {
         Self {
             rate,
             buffer: Buffer::Own(buffer),
@@ -113,15 +119,12 @@ impl PortConfig {
 
     /// The same with this switch half in every class.
     #[must_use]
-    pub fn with_algorithm(mut self, algorithm: &SwitchAlgorithm) -> Self {
+    pub fn with_algorithm(mut self, algorithm: &W) -> Self {
         for class in &mut self.classes {
             class.algorithm = algorithm.clone();
         }
         self
     }
-
-    /// Most classes of a port of kind [`PortKind::Strict`]: as many as IEEE 802.1Q has priorities.
-    pub(crate) const MOST_STRICT: usize = 8;
 
     /// The kind of port that this needs.
     #[must_use]
@@ -139,7 +142,7 @@ impl PortConfig {
     pub(crate) fn is_strict(&self) -> bool {
         let classes = &self.classes;
         let of_priority = |priority| classes.iter().filter(move |c| c.priority == priority).count();
-        classes.len() <= Self::MOST_STRICT
+        classes.len() <= MAX_STRICT_CLASSES
             && classes.iter().all(|class| {
                 class.rate_limit.is_none()
                     && !class.algorithm.acts_on_dequeue()

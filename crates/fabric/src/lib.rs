@@ -43,6 +43,7 @@
 //! ```
 //! use std::collections::BTreeMap;
 //!
+//! use apus_cc::Plain;
 //! use apus_fabric::{FabricEvent, Network, Outcome, Packet, Schedule, Tier, Topology};
 //! use apus_units::{Bytes, HostId, Rate, Span, Time};
 //!
@@ -57,7 +58,7 @@
 //! }
 //!
 //! let links = Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1_000_000));
-//! let mut network: Network<&str> = Topology::star(2, &links).build(1).unwrap();
+//! let mut network: Network<&str, Plain> = Topology::star(2, &links).build(1).unwrap();
 //! let mut engine = Engine::default();
 //! let (src, dst) = (HostId::new(0), HostId::new(1));
 //! let route = network.route(src, dst, 7, 0).unwrap();

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use apus_cc::Telemetry;
+use apus_cc::{SwitchHalf, Telemetry};
 use apus_units::{HostId, PortId, Time};
 
 use crate::config::PortKind;
@@ -60,8 +60,8 @@ pub enum Outcome {
 ///
 /// `now` never goes back from one call to the next, and every event due before `now` has been
 /// handled.
-pub struct Network<P> {
-    ports: Vec<Port>,
+pub struct Network<P, W> {
+    ports: Vec<Port<W>>,
     routes: RouteTable,
     pool: PacketPool<P>,
     counters: Counters,
@@ -81,9 +81,9 @@ pub struct Network<P> {
     pfc: Option<Box<Pfc>>,
 }
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     pub(crate) fn assemble(
-        ports: Vec<Port>,
+        ports: Vec<Port<W>>,
         shared: Vec<SharedBuffer>,
         paths: Paths,
         ends: Vec<(Node, Node)>,
@@ -305,7 +305,7 @@ impl<P> Network<P> {
         &'a mut self,
         port: PortId,
         schedule: &'a mut S,
-    ) -> (&'a mut ClassPort, Env<'a, P, S>) {
+    ) -> (&'a mut ClassPort<W>, Env<'a, P, S>) {
         let env = Env {
             pool: &mut self.pool,
             shared: &mut self.shared,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use apus_cc::{AlgorithmFields, CongestionHeader, Telemetry};
+use apus_cc::{CongestionHeader, Telemetry};
 use apus_units::{ClassId, HostId, prefetch};
 
 use crate::RouteId;
@@ -56,17 +56,12 @@ impl<P> Packet<P> {
     }
 }
 
-#[inline]
-const fn carries_telemetry(congestion: &CongestionHeader) -> bool {
-    matches!(congestion.fields, AlgorithmFields::Telemetry | AlgorithmFields::TelemetryEcho)
-}
-
 impl<P> Packet<P> {
     /// Whether switches note on it what they see, or it brings back what they noted.
     #[inline]
     #[must_use]
     pub const fn carries_telemetry(&self) -> bool {
-        carries_telemetry(&self.congestion)
+        self.congestion.fields.carries_telemetry()
     }
 }
 
@@ -116,7 +111,7 @@ impl<P> Transit<P> {
     #[inline]
     #[must_use]
     pub const fn carries_telemetry(&self) -> bool {
-        carries_telemetry(&self.fields.congestion)
+        self.fields.congestion.fields.carries_telemetry()
     }
 }
 
@@ -190,7 +185,7 @@ impl<P> PacketPool<P> {
     #[inline]
     #[must_use]
     pub fn telemetry(&self, packet: PacketRef) -> Option<&Telemetry> {
-        if !carries_telemetry(&self.fields(packet).congestion) {
+        if !self.fields(packet).congestion.fields.carries_telemetry() {
             return None;
         }
         self.telemetry.get(packet.0 as usize)
@@ -199,7 +194,7 @@ impl<P> PacketPool<P> {
     /// Gives a packet its telemetry, if its fields say that it carries any.
     #[inline]
     pub(crate) fn set_telemetry(&mut self, packet: PacketRef, telemetry: Option<&Telemetry>) {
-        if !carries_telemetry(&self.fields(packet).congestion) {
+        if !self.fields(packet).congestion.fields.carries_telemetry() {
             return;
         }
         let index = packet.0 as usize;

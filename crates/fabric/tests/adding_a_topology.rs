@@ -1,7 +1,13 @@
 //! The example of `docs/adding-a-topology.md`: a ring of switches, from a list of links.
 
-use apus_fabric::{LinkSpec, Network, Node, PortConfig, SwitchSpec, Topology};
+use apus_algorithms::BuiltInSwitch;
+use apus_fabric::{Node, SwitchSpec};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
+
+type LinkSpec = apus_fabric::LinkSpec<BuiltInSwitch>;
+type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
+type PortConfig = apus_fabric::PortConfig<BuiltInSwitch>;
+type Topology = apus_fabric::Topology<BuiltInSwitch>;
 
 /// `switches` switches in a ring, each with one host: host `h` is on "ring h". Links: the hosts' in
 /// their order, then from each switch to the next.

@@ -2,13 +2,12 @@
 
 mod support;
 
-use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
-use apus_cc::{Ecn, SwitchAlgorithm};
-use apus_fabric::{
-    Buffer, ClassConfig, DropReason, Impairment, PfcConfig, PortConfig, PortKind, RateLimit, Sent,
-    Tier, Topology,
-};
+use apus_algorithms::BuiltInSwitch;
+use apus_algorithms::dctcp::switch::{EcnMarker, MarkAt};
+use apus_cc::Ecn;
+use apus_fabric::{Buffer, DropReason, Impairment, PfcConfig, PortKind, RateLimit, Sent};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId};
+use support::{ClassConfig, PortConfig, Tier, Topology};
 use support::{Sim, UNLIMITED, gbps, ps, wire};
 
 const PORT: PortId = PortId::new(0);
@@ -95,7 +94,7 @@ fn a_class_the_port_does_not_have_joins_the_last_one() {
 #[test]
 fn marks_at_the_dequeue_tell_what_is_behind_the_packet() {
     let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
-    let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&SwitchAlgorithm::Ecn(marker));
+    let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&BuiltInSwitch::Ecn(marker));
     let mut sim = Sim::build(&wire(port));
     let route = sim.route(0, 1);
     for id in 0..6 {

@@ -2,9 +2,10 @@
 
 mod support;
 
-use apus_fabric::{Buffer, ClassConfig, PortConfig, RateLimit, Tier, Topology};
+use apus_fabric::{Buffer, RateLimit};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
+use support::{ClassConfig, PortConfig, Tier, Topology};
 use support::{Sim, gbps};
 
 #[derive(Clone, Debug)]

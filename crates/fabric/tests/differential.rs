@@ -2,16 +2,15 @@
 
 mod support;
 
-use apus_cc::bolt::BoltFields;
-use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
-use apus_cc::notified::switch::QueueReport;
-use apus_cc::{AlgorithmFields, Ecn, SwitchAlgorithm};
-use apus_fabric::{
-    ClassConfig, ClassCounters, PortConfig, PortCounters, PortKind, Sent, Signalling, Tier,
-    Topology,
-};
+use apus_algorithms::BuiltInSwitch;
+use apus_algorithms::bolt::BoltFields;
+use apus_algorithms::dctcp::switch::{EcnMarker, MarkAt};
+use apus_algorithms::notified::switch::QueueReport;
+use apus_cc::Ecn;
+use apus_fabric::{ClassCounters, PortCounters, PortKind, Sent, Signalling};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
+use support::{ClassConfig, PortConfig, Tier, Topology};
 use support::{Delivery, Sim, wire};
 
 /// When a packet comes, relative to the one before.
@@ -78,7 +77,7 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
     let (mut sent, mut seen, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
     let mut signals = Vec::new();
     sim.net.answer_signals(Signalling {
-        payload: |_, _, signal| signal.queue.get() as u32,
+        payload: |_, signal| signal.queue.get() as u32,
         class: None,
         wire_bytes: 84,
         instant: false,
@@ -105,7 +104,7 @@ fn observe(mut sim: Sim, arrivals: &[Arrival], events_first: bool) -> Observed {
         }));
         let mut packet = sim.packet(route, arrival.bytes, id);
         packet.class = ClassId::new(arrival.class);
-        packet.congestion.fields = AlgorithmFields::Bolt(BoltFields::new(0, 0));
+        packet.congestion.fields = BoltFields::new(0, 0).fields();
         packet.congestion.ecn = if arrival.capable { Ecn::Capable } else { Ecn::NotCapable };
         sent.push(sim.send(packet));
         signals.push(sim.net.take_own_signal());
@@ -127,7 +126,7 @@ proptest! {
         delay in delays(),
         arrivals in arrivals(),
     ) {
-        let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
+        let marker = BuiltInSwitch::Ecn(EcnMarker::new(threshold));
         let mut port = PortConfig::new(rate, limit).with_algorithm(&marker);
         port.classes[0].limit = class_limit.unwrap_or(Bytes::MAX);
         let topology = wire_of(delay, port);
@@ -153,11 +152,11 @@ proptest! {
         delay in delays(),
         arrivals in arrivals(),
     ) {
-        let marker = SwitchAlgorithm::Ecn(EcnMarker::new(threshold));
+        let marker = BuiltInSwitch::Ecn(EcnMarker::new(threshold));
         let mut port = PortConfig::new(rate, limit);
         let class = |priority| ClassConfig { priority, ..ClassConfig::default() };
         port.classes = priorities[..count].iter().copied().map(class).collect();
-        port.classes[0].algorithm = SwitchAlgorithm::Report(QueueReport);
+        port.classes[0].algorithm = BuiltInSwitch::Notified(QueueReport);
         port.classes[1].algorithm = marker;
         if let Some((packets, bytes)) = limits {
             port.classes[0].limit_packets = packets;
@@ -179,7 +178,7 @@ proptest! {
         flows in prop::collection::vec((0..12_u32, 0..12_u32, 0..3_000_000_u64, 64..5000_u32), 1..200),
     ) {
         let limit = Bytes::new(20_000);
-        let marker = SwitchAlgorithm::Ecn(EcnMarker::new(Bytes::new(6000)));
+        let marker = BuiltInSwitch::Ecn(EcnMarker::new(Bytes::new(6000)));
         let topology = Topology::leaf_spine(
             3,
             4,
@@ -237,7 +236,7 @@ fn the_configuration_chooses_the_kind() {
     assert_eq!(with(0, 1).kind(), PortKind::Class);
     assert_eq!(PortConfig { pausable: true, ..with(1, 1) }.kind(), PortKind::Class);
     let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
-    let marked = with(1, 1).with_algorithm(&SwitchAlgorithm::Ecn(marker));
+    let marked = with(1, 1).with_algorithm(&BuiltInSwitch::Ecn(marker));
     assert_eq!(marked.kind(), PortKind::Class);
     let topology = wire(port);
     for least in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {

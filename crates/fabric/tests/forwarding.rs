@@ -2,10 +2,12 @@
 
 mod support;
 
-use apus_cc::dctcp::switch::EcnMarker;
-use apus_cc::{Ecn, SwitchAlgorithm};
-use apus_fabric::{DropReason, PortConfig, PortKind, Sent, Tier, Topology};
+use apus_algorithms::BuiltInSwitch;
+use apus_algorithms::dctcp::switch::EcnMarker;
+use apus_cc::Ecn;
+use apus_fabric::{DropReason, PortKind, Sent};
 use apus_units::{Bytes, HostId, PortId, Span};
+use support::{PortConfig, Tier, Topology};
 use support::{Sim, UNLIMITED, gbps, host_tier, ps, switch_tier, wire};
 
 const PORT: PortId = PortId::new(0);
@@ -176,7 +178,7 @@ fn time_integrals_are_exact_at_any_instant() {
 
 #[test]
 fn rfc_8257_3_1_marks_above_the_threshold_only() {
-    let marker = SwitchAlgorithm::Ecn(EcnMarker::new(Bytes::new(3000)));
+    let marker = BuiltInSwitch::Ecn(EcnMarker::new(Bytes::new(3000)));
     let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&marker);
     for mut sim in all_kinds(&wire(port)) {
         let route = sim.route(0, 1);

@@ -2,8 +2,9 @@
 
 mod support;
 
-use apus_fabric::{DropReason, PfcConfig, Topology};
+use apus_fabric::{DropReason, PfcConfig};
 use apus_units::{Bytes, ClassId, HostId, Span};
+use support::Topology;
 use support::{Sim, gbps, host_tier, ps};
 
 const PACKET: u32 = 1_500;

@@ -2,12 +2,13 @@
 
 mod support;
 
-use apus_cc::rcp::RcpFields;
-use apus_cc::registry::build;
-use apus_cc::{AlgorithmFields, SwitchInfo};
-use apus_fabric::{Buffer, PortKind, Sent, Tier, Topology};
+use apus_algorithms::rcp::RcpFields;
+use apus_algorithms::registry::build;
+use apus_cc::{AlgorithmFactory, SwitchInfo};
+use apus_fabric::{Buffer, PortKind, Sent};
 use apus_units::{Bytes, Rate, Span, Time};
 use support::Sim;
+use support::{Tier, Topology};
 
 /// RCP's `y` is the rate of all that came (IWQoS 2005, equation 1), whatever the kind of port. Ten packets
 /// of 1500 B reach a port of 10 Gb/s between 1.12 and 2.2 us; there is room for two, and none leaves before
@@ -28,7 +29,7 @@ fn rcp_counts_what_its_port_refuses() {
         let route = sim.route(0, 1);
         let send = |sim: &mut Sim, id| {
             let mut packet = sim.packet(route, 1500, id);
-            packet.congestion.fields = AlgorithmFields::Rcp(RcpFields::new(None));
+            packet.congestion.fields = RcpFields::new(None).fields();
             assert_eq!(sim.send(packet), Sent::Accepted);
         };
         for id in 0..10 {
@@ -39,7 +40,7 @@ fn rcp_counts_what_its_port_refuses() {
         sim.run();
         assert_eq!(sim.dropped.len(), 8, "{least:?}");
         let last = &sim.delivered.last().expect("delivered").packet;
-        let AlgorithmFields::Rcp(fields) = last.congestion.fields else { panic!("other fields") };
+        let fields = RcpFields::of(&last.congestion.fields).expect("RCP\'s fields");
         let rate = fields.rate().as_bps() as f64;
         // The header carries rates to 100 kb/s.
         assert!((rate - 0.5e9 * 1.16 * 1.16).abs() <= 1e5, "{least:?}: {rate}");

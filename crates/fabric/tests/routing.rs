@@ -4,8 +4,9 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apus_fabric::{Network, Node, RouteError, Topology};
+use apus_fabric::{Node, RouteError};
 use apus_units::{HostId, PortId};
+use support::{Network, Topology};
 use support::{gbps, host_tier, switch_tier};
 
 fn shapes() -> Vec<(&'static str, Topology)> {

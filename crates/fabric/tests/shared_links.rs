@@ -2,10 +2,9 @@
 
 mod support;
 
-use apus_fabric::{
-    ClassConfig, FabricEvent, Network, Packet, PortConfig, PortKind, Schedule, Sent,
-};
+use apus_fabric::{FabricEvent, Packet, PortKind, Schedule, Sent};
 use apus_units::{ClassId, HostId, PortId, Span, Time};
+use support::{ClassConfig, Network, PortConfig};
 use support::{UNLIMITED, gbps, ps, wire};
 
 const PORT: PortId = PortId::new(0);

@@ -2,12 +2,13 @@
 
 mod support;
 
-use apus_cc::bolt::BoltFields;
-use apus_cc::registry::build;
-use apus_cc::{AlgorithmFields, SwitchInfo};
-use apus_fabric::{ClassConfig, Node, PortKind, Sent, Signalling, Tier, Topology};
+use apus_algorithms::bolt::BoltFields;
+use apus_algorithms::registry::build;
+use apus_cc::{AlgorithmFactory, Fields, SwitchInfo};
+use apus_fabric::{Node, PortKind, Sent, Signalling};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span};
 use support::Sim;
+use support::{ClassConfig, Tier, Topology};
 
 /// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first. The
 /// ports of switches take part in `algorithm`, and those of hosts too if `nics` says so.
@@ -30,7 +31,7 @@ fn dumbbell_with(algorithm: &str, nics: bool) -> Sim {
     }
     let mut sim = Sim::build(&topology);
     sim.net.answer_signals(Signalling {
-        payload: |id, _, signal| 1000 * id + signal.queue.get() as u32 / 1500,
+        payload: |id, signal| 1000 * id + signal.queue.get() as u32 / 1500,
         class: Some(ClassId::new(0)),
         wire_bytes: 84,
         instant: false,
@@ -42,7 +43,7 @@ fn dumbbell(algorithm: &str) -> Sim {
     dumbbell_with(algorithm, false)
 }
 
-fn send(sim: &mut Sim, (from, to): (u32, u32), id: u32, fields: AlgorithmFields) {
+fn send(sim: &mut Sim, (from, to): (u32, u32), id: u32, fields: Fields) {
     let route = sim.route(from, to);
     let mut packet = sim.packet(route, 1500, id);
     packet.class = ClassId::new(1);
@@ -53,7 +54,7 @@ fn send(sim: &mut Sim, (from, to): (u32, u32), id: u32, fields: AlgorithmFields)
 #[test]
 fn bolt_3_1_an_src_reaches_the_source_while_its_packet_still_waits() {
     let mut sim = dumbbell("bolt");
-    let data = AlgorithmFields::Bolt(BoltFields::new(0, 0));
+    let data = BoltFields::new(0, 0).fields();
     // Hosts 0 and 1 send three packets each at once to host 2: they meet at the left switch.
     for id in 1..=3 {
         send(&mut sim, (0, 2), id, data);
@@ -85,7 +86,7 @@ fn bolt_3_1_an_src_reaches_the_source_while_its_packet_still_waits() {
 #[test]
 fn a_signal_from_the_second_switch_takes_two_links_back() {
     let mut sim = dumbbell("bolt");
-    let data = AlgorithmFields::Bolt(BoltFields::new(0, 0));
+    let data = BoltFields::new(0, 0).fields();
     // From both sides to host 3: the queue is at the right switch.
     for id in 1..=20 {
         send(&mut sim, (0, 3), id, data);
@@ -115,7 +116,7 @@ fn ports_whose_half_sees_packets_leave_are_class_ports() {
 #[test]
 fn a_hosts_own_port_tells_it_at_once() {
     let mut sim = dumbbell_with("bolt", true);
-    let data = AlgorithmFields::Bolt(BoltFields::new(0, 0));
+    let data = BoltFields::new(0, 0).fields();
     let mut told = Vec::new();
     for id in 1..=4 {
         send(&mut sim, (0, 2), id, data);

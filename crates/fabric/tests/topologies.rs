@@ -2,10 +2,9 @@
 
 mod support;
 
-use apus_fabric::{
-    Buffer, LinkSpec, Network, Node, PortConfig, RateLimit, SwitchSpec, Topology, opposite,
-};
+use apus_fabric::{Buffer, Node, RateLimit, SwitchSpec, opposite};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, SwitchId};
+use support::{LinkSpec, Network, PortConfig, Topology};
 use support::{gbps, host_tier, switch_tier};
 
 fn fat_tree(k: u32, hosts_per_edge: u32) -> Topology {

@@ -1,9 +1,11 @@
 //! `[algorithm]`: which algorithms the workloads use, with which parameters.
 
-use apus_cc::registry::{AlgorithmConfig, algorithms, build_for, derivations};
-use apus_cc::{CongestionHeader, Ecn, FlowInfo, NetworkInfo, ParamKind, SendInfo, Sender};
+use apus_algorithms::{AlgorithmConfig, Registry};
+use apus_cc::{
+    AlgorithmFactory, CongestionHeader, Ecn, FlowInfo, NetworkInfo, ParamKind, SendInfo, Sender,
+};
 use apus_sim::switch_halves::has_switch_half;
-use apus_units::{Bytes, PacketNumber, Time, suggestion};
+use apus_units::{PacketNumber, Time, suggestion};
 
 use super::declared::{Keys, Kind, key};
 use super::label::{LABEL_RULE, is_label};
@@ -28,8 +30,7 @@ pub(super) struct NamedAlgorithm {
 /// and its own switch half, if it has one, does not do so. Marks have an effect on no other.
 pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
     let mut header = CongestionHeader::default();
-    let first =
-        SendInfo { now: Time::ZERO, seq: PacketNumber::new(0), pending: Bytes::ZERO, in_flight: 0 };
+    let first = SendInfo::new(Time::ZERO, PacketNumber::new(0));
     algorithm.sender(&FlowInfo::default()).on_transmit(&mut header, &first);
     header.ecn == Ecn::Capable && !has_switch_half(algorithm)
 }
@@ -38,6 +39,7 @@ pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
 /// parameter depends on it.
 pub(super) fn read(
     root: &Section<'_>,
+    registry: Registry,
     network: &dyn Fn() -> Option<NetworkInfo>,
     problems: &Problems,
 ) -> Option<Vec<NamedAlgorithm>> {
@@ -56,7 +58,7 @@ pub(super) fn read(
     let several = !table.entries.is_empty()
         && table.entries.values().all(|entry| matches!(entry.node.value, Value::Table(_)));
     if !several {
-        let config = read_one((table, "algorithm"), None, node, network, problems)?;
+        let config = read_one((table, "algorithm"), None, node, registry, network, problems)?;
         return Some(vec![NamedAlgorithm { label: config.info().name.to_owned(), config }]);
     }
     let mut named = Vec::new();
@@ -68,7 +70,8 @@ pub(super) fn read(
             problems.add(entry.key, message);
         }
         // The label says which algorithm it is unless `name` does.
-        let config = read_one((inner, &path), Some(label), &entry.node, network, problems);
+        let config =
+            read_one((inner, &path), Some(label), &entry.node, registry, network, problems);
         named.push(config.map(|config| NamedAlgorithm { label: label.clone(), config }));
     }
     named.into_iter().collect()
@@ -78,6 +81,7 @@ fn read_one(
     (table, path): (&Table, &str),
     label: Option<&str>,
     node: &Node,
+    registry: Registry,
     network: &dyn Fn() -> Option<NetworkInfo>,
     problems: &Problems,
 ) -> Option<AlgorithmConfig> {
@@ -86,8 +90,8 @@ fn read_one(
         (None, Some(label)) => label.to_owned(),
         _ => section.require("name")?,
     };
-    let Some(info) = algorithms().iter().find(|info| info.name == name) else {
-        let hint = suggestion(&name, algorithms().iter().map(|info| info.name));
+    let Some(info) = registry.algorithms().find(|info| info.name == name) else {
+        let hint = suggestion(&name, registry.algorithms().map(|info| info.name));
         let place = section.node("name").unwrap_or(node).place;
         problems.add(place, format!("there is no algorithm \"{name}\"{hint}"));
         return None;
@@ -117,8 +121,8 @@ fn read_one(
     let open = |rule: &apus_cc::Derivation| {
         rule.profiles.contains(&wanted) && !table.entries.contains_key(rule.parameter)
     };
-    let network = if derivations(&name).iter().any(open) { network() } else { None };
-    match build_for(&name, profile.as_deref(), &borrowed, network.as_ref()) {
+    let network = if registry.derivations(&name).iter().any(open) { network() } else { None };
+    match registry.build_for(&name, profile.as_deref(), &borrowed, network.as_ref()) {
         Ok(config) => Some(config),
         Err(error) => {
             let key = error.parameter.as_deref().unwrap_or("profile");

@@ -1,7 +1,6 @@
 //! `[[topology.class]]`: the traffic classes of every switch port.
-
-use apus_cc::SwitchAlgorithm;
-use apus_fabric::ClassConfig;
+use crate::set::ClassConfig;
+use apus_algorithms::BuiltInSwitch;
 use apus_units::Bytes;
 
 use super::declared::{Keys, Kind, key};
@@ -39,7 +38,7 @@ impl Class {
     pub(super) fn config(&self, ecn: Option<Marking>) -> ClassConfig {
         let algorithm = match self.ecn.or(ecn) {
             Some(marking) => marking.half(0),
-            None => SwitchAlgorithm::Plain,
+            None => BuiltInSwitch::Plain,
         };
         ClassConfig {
             priority: self.priority,

@@ -1,5 +1,7 @@
 //! From workloads to connections; the only place where a scenario draws random numbers.
 
+use crate::set::ConnectionPlan;
+use apus_algorithms::AlgorithmConfig;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use super::trace::Trace;
 use super::workload::{Demand, Workload};
 use crate::import::Message;
 use apus_sim::offered;
-use apus_sim::plan::{ConnectionPlan, FurtherOps, Load, NextOps, OpArrival};
+use apus_sim::plan::{FurtherOps, Load, NextOps, OpArrival};
 use apus_sim::random::{Purpose, Stream};
 
 /// The connections of all workloads, in their order.
@@ -24,7 +26,7 @@ pub(super) struct Expanded {
     /// Which belong to which workload.
     pub(super) demands: Vec<offered::Demand>,
     /// Ops that open loops submit during the drain.
-    pub(super) further: Option<Arc<dyn FurtherOps>>,
+    pub(super) further: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
 }
 
 /// Draws the connections of all workloads.
@@ -157,7 +159,7 @@ struct Continued {
 #[derive(Debug)]
 struct AllContinued(Vec<Continued>);
 
-impl FurtherOps for AllContinued {
+impl FurtherOps<AlgorithmConfig> for AllContinued {
     fn begin(&self, connections: &[ConnectionPlan]) -> NextOps {
         let mut loops: Vec<_> = self.0.iter().map(|one| one.begin(connections)).collect();
         Box::new(move |until| loops.iter_mut().flat_map(|next| next(until)).collect())

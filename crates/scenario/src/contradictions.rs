@@ -1,5 +1,6 @@
 //! What contradicts or has no effect across the tables of a run.
 
+use apus_cc::AlgorithmFactory;
 use apus_units::Span;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};

@@ -1,8 +1,7 @@
 //! `ecn`: what switches mark, of all classes or of one.
-
-use apus_cc::SwitchAlgorithm;
-use apus_cc::dcqcn::switch::{Ramp, RampMarker};
-use apus_cc::dctcp::switch::{EcnMarker, MarkAt};
+use apus_algorithms::BuiltInSwitch;
+use apus_algorithms::dcqcn::switch::{Ramp, RampMarker};
+use apus_algorithms::dctcp::switch::{EcnMarker, MarkAt};
 use apus_units::Bytes;
 
 use super::declared::{Keys, Kind, key, words_of};
@@ -33,10 +32,10 @@ pub(super) enum Marking {
 
 impl Marking {
     /// The switch half. That of a ramp has a stream of random numbers by `seed`.
-    pub(super) fn half(&self, seed: u64) -> SwitchAlgorithm {
+    pub(super) fn half(&self, seed: u64) -> BuiltInSwitch {
         match *self {
-            Self::Threshold(marker) => SwitchAlgorithm::Ecn(marker),
-            Self::Ramp(ramp) => SwitchAlgorithm::Ramp(RampMarker::new(ramp, seed)),
+            Self::Threshold(marker) => BuiltInSwitch::Ecn(marker),
+            Self::Ramp(ramp) => BuiltInSwitch::Ramp(RampMarker::new(ramp, seed)),
         }
     }
 

@@ -1,6 +1,5 @@
 //! `[[fault]]`: links that fail, lose, corrupt or reorder packets on a schedule.
-
-use apus_fabric::Topology;
+use crate::set::Topology;
 use apus_units::{PortId, Span, Time};
 
 use super::declared::{Keys, Kind, key};
@@ -198,7 +197,8 @@ fn no_link(topology: &Topology, from: &str, to: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use apus_fabric::{LinkSpec, Node, PortConfig, SwitchSpec, Topology};
+    use crate::set::{LinkSpec, PortConfig, Topology};
+    use apus_fabric::{Node, SwitchSpec};
     use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
     use super::find_ports;

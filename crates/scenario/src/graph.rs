@@ -1,9 +1,10 @@
 //! `kind = "links"`: nodes and links one by one, written here or read from a file.
 
+use crate::set::{LinkSpec, Tier, Topology};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use apus_fabric::{LinkSpec, Node, SwitchSpec, Tier, Topology};
+use apus_fabric::{Node, SwitchSpec};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
 use super::declared::{Keys, Kind, key};

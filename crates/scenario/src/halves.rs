@@ -1,8 +1,9 @@
 //! The switch halves of a run: each class of a switch's ports takes part in the algorithm of the
 //! workloads that travel in it, if that algorithm has a switch half.
 
-use apus_cc::registry::AlgorithmConfig;
-use apus_fabric::{Node, Topology};
+use crate::set::Topology;
+use apus_algorithms::registry::AlgorithmConfig;
+use apus_fabric::Node;
 use apus_units::suggestion;
 
 use super::algorithm::NamedAlgorithm;
@@ -38,7 +39,7 @@ fn speaking<'a>(
         .iter()
         .filter(|workload| workload.class == class)
         .map(|workload| &algorithms[workload.algorithm].config)
-        .find(|algorithm| has_switch_half(algorithm))
+        .find(|algorithm| has_switch_half(*algorithm))
 }
 
 /// Halves that contradict each other, and `plain` without effect.

@@ -1,5 +1,6 @@
 //! The keys at the root of a scenario.
 
+use apus_algorithms::Registry;
 use apus_units::suggestion;
 
 use super::declared::{self, Keys, Kind, key};
@@ -73,13 +74,14 @@ pub(super) fn check_keys(root: &Section<'_>, all: &[&Keys], problems: &Problems,
     }
 }
 
-/// Returns the JSON Schema (draft 2020-12) of scenarios and testbeds, from which editors complete keys.
+/// Returns the JSON Schema (draft 2020-12) of scenarios and testbeds with the algorithms of `registry`, from
+/// which editors complete keys.
 ///
 /// The schema describes names and types of keys. Ranges, missing keys and contradictions are errors of the
 /// reader only, since a testbed or a variant can set any key.
 #[must_use]
-pub fn schema() -> serde_json::Value {
-    declared::schema(&[&RUN, &ROOT])
+pub fn schema(registry: Registry) -> serde_json::Value {
+    declared::schema(&[&RUN, &ROOT], registry)
 }
 
 /// Returns all keys of scenarios as Markdown, a table of the reference page for each table of a scenario.

@@ -59,6 +59,7 @@ mod runs_of;
 mod section;
 mod series;
 mod service;
+mod set;
 mod setup;
 mod shape;
 mod sizes_of;
@@ -78,6 +79,9 @@ pub use keys::{reference, schema};
 pub use memory::MemoryLimit;
 pub use overrides::Override;
 pub use read::{Options, Run, Scenario};
+pub use set::{
+    ClassConfig, ConnectionPlan, LinkSpec, Plan, PortConfig, Simulation, Tier, Topology,
+};
 pub use setup::Setup;
 pub use shape::TOPOLOGIES;
 pub use source::{FindTestbed, Problem, ScenarioError, Source};

@@ -1,8 +1,9 @@
 //! `[measure.ports]` and `[[measure.compare]]`: groups of ports, and classes that are compared there.
 
+use crate::set::Topology;
 use std::fmt::{self, Write};
 
-use apus_fabric::{Node, Topology};
+use apus_fabric::Node;
 use apus_units::{ClassId, PortId, Span};
 
 use super::declared::{Keys, Kind, key, words_of};

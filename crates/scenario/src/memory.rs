@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 
-use apus_sim::memory::IDLE_CONNECTION_BYTES;
+use apus_algorithms::AlgorithmConfig;
+use apus_sim::memory::idle_connection_bytes;
 use apus_transport::memory::busy_flow_bytes;
 use apus_units::Bytes;
 
@@ -84,7 +85,8 @@ fn outstanding(workload: &Workload) -> u32 {
 /// switches, which their buffers bound, and recorded tables are not part of it.
 pub(super) fn estimate(topology: &TopologySpec, workloads: &[Workload]) -> Bytes {
     let routes = GROWTH * route_words(topology) * size_of::<u32>() as u64;
-    let per_connection = IDLE_CONNECTION_BYTES as u64 + routes + PER_CONNECTION;
+    let per_connection =
+        idle_connection_bytes::<AlgorithmConfig>() as u64 + routes + PER_CONNECTION;
     let network = BASE + PER_HOST.saturating_mul(u64::from(topology.hosts()));
     let workload = |workload: &Workload| {
         let each = per_connection + busy_flow_bytes(outstanding(workload));

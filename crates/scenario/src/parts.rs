@@ -1,6 +1,5 @@
 //! What of a run can be measured by itself.
-
-use apus_fabric::Topology;
+use crate::set::Topology;
 use apus_units::Span;
 
 use super::classes::Class;

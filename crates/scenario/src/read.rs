@@ -1,5 +1,6 @@
 //! A scenario as a whole: the file, its testbed and what the command line changes become runs and checks.
 
+use apus_algorithms::Registry;
 use apus_units::suggestion;
 
 use super::assignment::{Assignment, ReasonRule, assign_all};
@@ -63,6 +64,8 @@ pub struct Options {
     /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
     /// the checks and variants that say `quick = false`.
     pub quick: bool,
+    /// The algorithms that it may name; by default those of this project.
+    pub registry: Registry,
     /// The memory that each run may take; `None`: no limit.
     pub memory: Option<MemoryLimit>,
 }
@@ -256,8 +259,7 @@ impl Reader<'_> {
             assign_all(&mut table, assignments, self.problems);
         }
         table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
-        let setup =
-            read_run(name, &table, self.place, self.problems, self.options.memory.as_ref())?;
+        let setup = read_run(name, &table, self.place, self.problems, self.options)?;
         Some(match self.options.seed {
             Some(seed) => setup.with_seed(seed),
             None => setup,

@@ -1,5 +1,6 @@
 //! The run of a scenario, read from its root.
 
+use apus_cc::AlgorithmFactory;
 use std::cell::OnceCell;
 
 use apus_sim::plan::FINE_TIMERS_LOG2_PS;
@@ -11,8 +12,8 @@ use super::fault::read_faults;
 use super::frame::Frame;
 use super::host::{TIMER_GRANULARITY, read_host, read_packets, read_transport};
 use super::keys::RUN;
-use super::memory::MemoryLimit;
 use super::parts::Parts;
+use super::read::Options;
 use super::section::Section;
 use super::setup::Setup;
 use super::source::{Place, Problems};
@@ -30,7 +31,7 @@ pub(super) fn read_run(
     table: &Table,
     place: Place,
     problems: &Problems,
-    memory: Option<&MemoryLimit>,
+    options: &Options,
 ) -> Option<Setup> {
     let root = Section::new(table, &RUN, "", place, problems);
     let duration = read_duration(&root);
@@ -54,7 +55,7 @@ pub(super) fn read_run(
         let (topology, sizes, host) = (topology.as_ref()?, sizes?, host.as_ref()?);
         *network.get_or_init(|| topology.network_info(sizes, &host.model))
     };
-    let algorithms = algorithm::read(&root, &network, problems);
+    let algorithms = algorithm::read(&root, options.registry, &network, problems);
     let timed = root.section("transport").is_some_and(|s| s.node(TIMER_GRANULARITY).is_some());
     let fine = |named: &NamedAlgorithm| named.config.fine_timers();
     if !timed && algorithms.iter().flatten().any(fine) {
@@ -109,10 +110,11 @@ pub(super) fn read_run(
         algorithms: &algorithms,
         workloads: &workloads,
         fair_shares: measure.as_ref().is_some_and(|measure| measure.fair_share.is_some()),
-        memory,
+        memory: options.memory.as_ref(),
     };
     parts.check(&root);
     Some(Setup {
+        registry: options.registry,
         name,
         duration,
         warmup: warmup?,

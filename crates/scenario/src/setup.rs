@@ -1,7 +1,7 @@
 //! Everything that defines a run, read and checked: what a plan is made from.
 
+use apus_algorithms::{AlgorithmConfig, Registry};
 use apus_cc::SettingError;
-use apus_cc::registry::AlgorithmConfig;
 use apus_transport::EndpointConfig;
 use apus_units::{Bytes, Span};
 
@@ -29,6 +29,8 @@ pub struct Setup {
     pub(super) sizes: PacketSizes,
     pub(super) host: HostSpec,
     pub(super) endpoint: EndpointConfig,
+    /// The algorithms that others can be chosen from.
+    pub(super) registry: Registry,
     pub(super) algorithms: Vec<NamedAlgorithm>,
     pub(super) workloads: Vec<Workload>,
     pub(super) faults: Vec<FaultSpec>,
@@ -116,7 +118,7 @@ impl Setup {
     /// except the parameters of `dropped`; parameters that depend on the network are derived again.
     ///
     /// # Errors
-    /// As [`build`](apus_cc::registry::build): a value that is impossible, contradicts another or has no effect.
+    /// As [`build`](apus_algorithms::registry::build): a value that is impossible, contradicts another or has no effect.
     pub fn with_parameters(
         mut self,
         label: &str,

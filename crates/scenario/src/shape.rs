@@ -1,9 +1,10 @@
 //! `kind` of a topology: which hosts and switches there are, and how links join them.
 
+use crate::set::{Tier, Topology};
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use apus_fabric::{Tier, Topology, TopologyError};
+use apus_fabric::TopologyError;
 use apus_units::Rate;
 
 use super::declared::{Key, Kind, KindKeys, key};

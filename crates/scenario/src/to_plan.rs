@@ -1,6 +1,7 @@
 //! From a setup to a plan: what to simulate.
 
-use apus_cc::expresspass::CreditLimit;
+use crate::set::Plan;
+use apus_cc::{AlgorithmFactory, CreditLimit};
 use apus_fabric::{PortKind, TopologyError};
 use apus_units::ClassId;
 
@@ -13,7 +14,6 @@ use super::workload::trace_ops;
 use apus_sim::credits;
 use apus_sim::host_model::Nic;
 use apus_sim::measure::Measures;
-use apus_sim::plan::Plan;
 
 impl Setup {
     /// What to simulate.

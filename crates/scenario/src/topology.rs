@@ -1,7 +1,9 @@
 //! `[topology]`: shape, links, buffers and marking.
 
-use apus_cc::{NetworkInfo, SwitchAlgorithm};
-use apus_fabric::{Buffer, Node, PfcConfig, Topology, TopologyError};
+use crate::set::Topology;
+use apus_algorithms::BuiltInSwitch;
+use apus_cc::NetworkInfo;
+use apus_fabric::{Buffer, Node, PfcConfig, TopologyError};
 use apus_units::{Bytes, Rate, Span, suggestion};
 
 use super::classes::CLASS;
@@ -169,7 +171,7 @@ impl TopologySpec {
         }
         let mut classes: Vec<_> = self.classes.iter().map(|c| c.config(None)).collect();
         for class in &mut classes {
-            class.algorithm = SwitchAlgorithm::Plain;
+            class.algorithm = BuiltInSwitch::Plain;
             class.limit = Bytes::MAX;
         }
         for link in &mut topology.links {

@@ -1,8 +1,8 @@
 //! The same network and traffic under another algorithm, for comparisons.
 
-use apus_cc::dctcp::switch::EcnMarker;
-use apus_cc::dctcp::{MARKING_RULE, MARKING_SOURCE, marking_threshold};
-use apus_cc::registry::{AlgorithmConfig, build_for};
+use apus_algorithms::AlgorithmConfig;
+use apus_algorithms::dctcp::switch::EcnMarker;
+use apus_algorithms::dctcp::{MARKING_RULE, MARKING_SOURCE, marking_threshold};
 use apus_cc::{NetworkInfo, SettingError};
 use apus_units::Bytes;
 
@@ -79,7 +79,8 @@ impl Setup {
             }
         }
         let network = self.network_info();
-        build_for(name, profile, &[], network.as_ref()).map_err(|error| error.message)
+        let built = self.registry.build_for(name, profile, &[], network.as_ref());
+        built.map_err(|error| error.message)
     }
 
     /// Returns this run with `config` for all of its traffic, and with marks if and only if the algorithm needs
@@ -148,7 +149,8 @@ impl Setup {
     fn check_again(&self) -> Result<(), String> {
         let source = Source { name: self.name.clone(), text: self.to_toml() };
         let no_testbed = |name: &str| Err(format!("there is no testbed `{name}` here"));
-        let read = Scenario::read(&source, &no_testbed, &Options::default());
+        let options = Options { registry: self.registry, ..Options::default() };
+        let read = Scenario::read(&source, &no_testbed, &options);
         read.map(|_| ()).map_err(|error| error.to_string())
     }
 }

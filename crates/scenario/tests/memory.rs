@@ -3,10 +3,9 @@
 
 mod support;
 
+use apus_scenario::Simulation;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use apus_sim::Simulation;
 use support::good;
 
 /// The system's allocator, counting the bytes that are allocated.

@@ -1,7 +1,7 @@
 //! Ten hosts write 64 kB at a time to one host through a switch, with Swift.
 #![allow(clippy::print_stdout)] // an example prints its result
 
-use apus_cc::registry::build;
+use apus_algorithms::build;
 use apus_fabric::{Tier, Topology};
 use apus_sim::Simulation;
 use apus_sim::plan::{ConnectionPlan, Plan};

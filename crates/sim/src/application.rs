@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::mem::size_of;
 use std::sync::Arc;
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::{Completion, Endpoint, Op, OpKind, Outcome};
 use apus_units::{Bytes, FlowId, OpId, Span, Time};
 
@@ -36,7 +37,7 @@ pub(crate) enum Feed {
 
 impl Source {
     /// The source at the connection's first host.
-    pub(crate) fn of(connection: &ConnectionPlan, flow: FlowId) -> Self {
+    pub(crate) fn of<F: AlgorithmFactory>(connection: &ConnectionPlan<F>, flow: FlowId) -> Self {
         let feed = match &connection.load {
             Load::Closed { size, outstanding } => {
                 Feed::Closed { size: *size, outstanding: *outstanding }
@@ -50,7 +51,10 @@ impl Source {
     }
 
     /// The source at its peer, if that submits ops too.
-    pub(crate) fn of_peer(connection: &ConnectionPlan, flow: FlowId) -> Option<Self> {
+    pub(crate) fn of_peer<F: AlgorithmFactory>(
+        connection: &ConnectionPlan<F>,
+        flow: FlowId,
+    ) -> Option<Self> {
         let Load::Round { answer, .. } = connection.load else { return None };
         let feed = Feed::Answer { size: answer };
         Some(Self { flow, start: Time::MAX, stop: Time::MAX, kind: connection.kind, feed })
@@ -165,7 +169,12 @@ impl Application {
     }
 
     /// Lets the sources do what is due at the true time `now`, `local` on the host's clock.
-    pub(crate) fn start_due(&mut self, now: Time, local: Time, endpoint: &mut Endpoint) {
+    pub(crate) fn start_due<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
         while self.next_start() <= now {
             let Some(Reverse((_, index))) = self.pending.pop() else { break };
             let state = &mut self.states[index];
@@ -194,12 +203,12 @@ impl Application {
     /// An op completed: its source may submit the next. Returns what to note of it: an op that had
     /// to wait for room counts from when it came; requests and answers do not count by themselves.
     #[inline]
-    pub(crate) fn on_completion(
+    pub(crate) fn on_completion<F: AlgorithmFactory>(
         &mut self,
         now: Time,
         local: Time,
         completion: &Completion,
-        endpoint: &mut Endpoint,
+        endpoint: &mut Endpoint<F>,
     ) -> Option<Completion> {
         // Both halves were put there by `submit`.
         let index = (completion.submitted.user & u64::from(u32::MAX)) as usize;
@@ -229,12 +238,12 @@ impl Application {
     /// All of an op of the peer has arrived on `flow`: a request to answer, or an answer. An answer
     /// counts as an op: from the request's submission to its last byte.
     #[inline]
-    pub(crate) fn on_received(
+    pub(crate) fn on_received<F: AlgorithmFactory>(
         &mut self,
         now: Time,
         local: Time,
         flow: FlowId,
-        endpoint: &mut Endpoint,
+        endpoint: &mut Endpoint<F>,
     ) -> Option<Completion> {
         if self.listeners.is_empty() {
             return None;
@@ -294,11 +303,11 @@ impl Application {
     /// Calls `visit` with the flow, the size and the age of each op of a source that has not ended, at
     /// the true time `now`, `local` on the host's clock. Those of an open loop that wait for room are
     /// among them.
-    pub(crate) fn open_ops(
+    pub(crate) fn open_ops<F: AlgorithmFactory>(
         &self,
         source: usize,
         (now, local): (Time, Time),
-        endpoint: &Endpoint,
+        endpoint: &Endpoint<F>,
         mut visit: impl FnMut(FlowId, u64, Span),
     ) {
         let state = &self.states[source];
@@ -326,7 +335,13 @@ impl Application {
     }
 
     /// Submits what a source owes, as far as its flow takes it.
-    fn submit(&mut self, index: usize, now: Time, local: Time, endpoint: &mut Endpoint) {
+    fn submit<F: AlgorithmFactory>(
+        &mut self,
+        index: usize,
+        now: Time,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
         let state = &mut self.states[index];
         while state.owed > 0 {
             let (length, number) = (state.next_size().get(), state.submitted);

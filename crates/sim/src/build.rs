@@ -3,12 +3,11 @@
 use std::ops::Range;
 use std::{fmt, io};
 
-use apus_cc::bolt::link_rate_code;
-use apus_cc::{AlgorithmFields, CongestionHeader, FlowInfo, Signal};
+use apus_cc::{AlgorithmFactory, FlowInfo, Signal};
 use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId};
-use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE};
+use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, link_rate_code};
 
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
@@ -50,7 +49,9 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 /// The network of a plan, without hosts.
-pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
+pub(crate) fn build_network<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+) -> Result<Network<Header, F::Switch>, PlanError> {
     let network = plan.topology.build_at_least(plan.seed, plan.least_ports);
     let mut network = network.map_err(PlanError::Topology)?;
     network.answer_signals(signalling(plan));
@@ -64,15 +65,15 @@ pub(crate) fn build_network(plan: &Plan) -> Result<Network<Header>, PlanError> {
 }
 
 /// The hosts `ids` of a plan, with the flows of its connections. All its routes are resolved in `world`.
-pub(crate) fn make_hosts(
-    plan: &Plan,
+pub(crate) fn make_hosts<F: AlgorithmFactory>(
+    plan: &Plan<F>,
     ids: Range<u32>,
-    world: &mut World,
-) -> Result<Vec<Host>, PlanError> {
+    world: &mut World<F>,
+) -> Result<Vec<Host<F>>, PlanError> {
     let reads_wait = plan.connections.iter().any(|connection| connection.service.is_some());
     let endpoint = EndpointConfig { reads_wait, ..plan.endpoint };
     let first_host = ids.start;
-    let mut hosts: Vec<Host> = ids
+    let mut hosts: Vec<Host<F>> = ids
         .map(|host| {
             let host = HostId::new(host);
             let clocks = draw_clocks(plan, host);
@@ -95,7 +96,7 @@ pub(crate) fn make_hosts(
 }
 
 /// How signals of switches travel: in the class of acknowledgements, as long as one.
-fn signalling(plan: &Plan) -> Signalling<Header> {
+fn signalling<F: AlgorithmFactory>(plan: &Plan<F>) -> Signalling<Header> {
     Signalling {
         payload: signal,
         class: plan.ack_class,
@@ -105,21 +106,17 @@ fn signalling(plan: &Plan) -> Signalling<Header> {
 }
 
 /// The signal that a switch makes of a data packet (Bolt Alg. 1 l. 6-9).
-fn signal(header: &Header, congestion: &CongestionHeader, signal: &Signal) -> Header {
-    let sent = match congestion.fields {
-        AlgorithmFields::Bolt(fields) => fields.sent(),
-        _ => 0,
-    };
+fn signal(header: &Header, signal: &Signal) -> Header {
     let body = Body::Signal(apus_wire::Signal {
         queue: u32::try_from(signal.queue.get()).unwrap_or(u32::MAX).min(MAX_SIGNAL_QUEUE),
         link_rate: link_rate_code(signal.link_rate),
-        sent,
+        sent: signal.sent,
     });
     Header { flow: header.flow, seq: header.seq, body }
 }
 
 /// The clocks of a host.
-fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
+fn draw_clocks<F: AlgorithmFactory>(plan: &Plan<F>, id: HostId) -> HostClocks {
     let model = &plan.host;
     let mut random = Stream::new(plan.seed, Purpose::Clock, u64::from(id.get()));
     let mut draw = || Clock {
@@ -130,7 +127,11 @@ fn draw_clocks(plan: &Plan, id: HostId) -> HostClocks {
 }
 
 /// Makes room for the flows of all connections, exactly.
-fn reserve(hosts: &mut [Host], first_host: u32, connections: &[ConnectionPlan]) {
+fn reserve<F: AlgorithmFactory>(
+    hosts: &mut [Host<F>],
+    first_host: u32,
+    connections: &[ConnectionPlan<F>],
+) {
     let mut counts = vec![(0, 0); hosts.len()];
     let local = |host: HostId| host.get().checked_sub(first_host).map(|host| host as usize);
     for connection in connections {
@@ -149,13 +150,13 @@ fn reserve(hosts: &mut [Host], first_host: u32, connections: &[ConnectionPlan]) 
 
 /// Opens a connection: a flow at either end and what submits ops to it, where the end is one of
 /// `hosts`. `flows` counts the flows of every host of the network.
-fn open(
-    world: &mut World,
-    hosts: &mut [Host],
+fn open<F: AlgorithmFactory>(
+    world: &mut World<F>,
+    hosts: &mut [Host<F>],
     first_host: u32,
     flows: &mut [u32],
     (seed, connection): (u64, u32),
-    plan: &ConnectionPlan,
+    plan: &ConnectionPlan<F>,
 ) -> Result<(), RouteError> {
     let key = u64::from(connection);
     let mut ids = [plan.from, plan.to].map(|host| {

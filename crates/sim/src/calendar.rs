@@ -8,6 +8,7 @@
 //! window for each *place*: a link into a node together with the node's own port on that link. Places
 //! of one node stand side by side, switches before hosts.
 
+use apus_cc::SwitchHalf;
 use apus_fabric::{FabricEvent, Network, Node, opposite};
 use apus_units::{HostId, PortId, Span, Time};
 use apus_wire::Header;
@@ -81,7 +82,7 @@ pub(crate) struct Calendar {
 impl Calendar {
     /// A calendar for a network in which nothing has been sent; `None` if its nodes touch each other
     /// at once.
-    pub(crate) fn new(network: &Network<Header>) -> Option<Self> {
+    pub(crate) fn new<W: SwitchHalf>(network: &Network<Header, W>) -> Option<Self> {
         let width = network.smallest_delay().as_ps().min(LONGEST);
         if width < 2 || !network.ports_are_independent() {
             return None;
@@ -393,7 +394,7 @@ mod tests {
     use apus_units::{Bytes, Rate, Span};
 
     fn calendar(delay: Span) -> Option<Calendar> {
-        let tier = Tier::hosts(Rate::from_gbps(100), delay, Bytes::new(1 << 20));
+        let tier = Tier::<apus_cc::Plain>::hosts(Rate::from_gbps(100), delay, Bytes::new(1 << 20));
         Calendar::new(&Topology::star(3, &tier).build(1).expect("network"))
     }
 

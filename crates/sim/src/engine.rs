@@ -1,5 +1,6 @@
 //! The engine of a host: one thread (or one per direction) that everything passes.
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::Handled;
 use apus_units::{Span, Time};
 use apus_wire::{Body, Header};
@@ -85,9 +86,9 @@ impl Engine {
     }
 }
 
-impl Host {
+impl<F: AlgorithmFactory> Host<F> {
     /// Runs the engine at `now`, as far as its threads are free.
-    pub(crate) fn run_engine(&mut self, now: Time, world: &mut World) {
+    pub(crate) fn run_engine(&mut self, now: Time, world: &mut World<F>) {
         let Some(mut engine) = self.engine.take() else { return };
         if let Some(batch) = engine.batch.take_if(|b| b.ends <= now) {
             let done = self.finish_batch(&mut engine, batch, world);
@@ -111,7 +112,7 @@ impl Host {
     }
 
     /// Takes packets from the receive queue: how long they will take is known from their sizes.
-    fn begin_batch(&self, engine: &mut Engine, now: Time, packets: u32, world: &World) -> Batch {
+    fn begin_batch(&self, engine: &mut Engine, now: Time, packets: u32, world: &World<F>) -> Batch {
         let mut cost = Span::ZERO;
         for queued in self.receive_queue.packets.iter().take(packets as usize) {
             cost += receive_cost(&engine.costs, world.network.pool().payload(queued.packet));
@@ -122,7 +123,7 @@ impl Host {
 
     /// The batch is processed: its packets take effect, spread evenly over its time, and one
     /// acknowledgement per flow leaves. Returns when that is done.
-    fn finish_batch(&mut self, engine: &mut Engine, batch: Batch, world: &mut World) -> Time {
+    fn finish_batch(&mut self, engine: &mut Engine, batch: Batch, world: &mut World<F>) -> Time {
         let took = batch.ends.since(batch.started);
         let mut ops = 0;
         for index in 1..=batch.packets {
@@ -150,7 +151,7 @@ impl Host {
     }
 
     /// Timers and a batch of data packets, as far as the NIC takes them. Returns when done.
-    fn send_round(&mut self, engine: &mut Engine, start: Time, world: &mut World) -> Time {
+    fn send_round(&mut self, engine: &mut Engine, start: Time, world: &mut World<F>) -> Time {
         let mut now = start;
         self.endpoint.handle_timeout(self.clocks.host.read(now));
         self.complete(now, self.clocks.host.read(now), world);

@@ -1,5 +1,6 @@
 //! Rates over time against the max-min fair share.
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::Network;
 use apus_transport::OpKind;
 use apus_units::{Span, Time};
@@ -69,7 +70,10 @@ struct Settings {
 }
 
 impl FairShare {
-    pub(crate) fn new(plan: &Plan, network: &mut Network<apus_wire::Header>) -> Self {
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        network: &mut Network<apus_wire::Header, F::Switch>,
+    ) -> Self {
         let settings = plan.sample_interval.zip(plan.fair_share_after).map(|(interval, after)| {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
                 // The bytes of a read come from the peer.

@@ -1,6 +1,7 @@
 //! Faults of links as a schedule of changes, applied between the events of a run, and as results list
 //! them.
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{Impairment, Network};
 use apus_units::{PortId, Time};
 use apus_wire::Header;
@@ -33,7 +34,10 @@ pub struct FaultRecord {
 }
 
 /// The faults of a plan that begin within the run, in the order in which they begin.
-pub(crate) fn of_plan(plan: &Plan, network: &Network<Header>) -> Vec<FaultRecord> {
+pub(crate) fn of_plan<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    network: &Network<Header, F::Switch>,
+) -> Vec<FaultRecord> {
     let us = |time: Time| time.as_ps() as f64 * 1e-6;
     let end = Time::ZERO + plan.duration;
     let fault = |fault: &Fault| {
@@ -119,7 +123,7 @@ impl Faults {
     }
 
     /// Makes a change in the part of the network that simulates the port.
-    pub(crate) fn apply(&self, change: &Change, world: &mut World) {
+    pub(crate) fn apply<F: AlgorithmFactory>(&self, change: &Change, world: &mut World<F>) {
         let port = change.fault.port;
         // A stream per fault.
         let seed = Stream::new(self.seed, Purpose::Fault, change.index as u64).below(u64::MAX);

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apus_cc::AlgorithmFactory;
 use apus_units::Span;
 use serde::Serialize;
 
@@ -162,7 +163,7 @@ pub(crate) struct GroupPlan {
 
 impl GroupPlan {
     /// The groups of the workloads of `plan`.
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new<F: AlgorithmFactory>(plan: &Plan<F>) -> Self {
         let mut known = BTreeMap::new();
         let mut keys = Vec::new();
         let mut of = vec![u32::MAX; plan.connections.len()];

@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use apus_cc::FlowInfo;
-use apus_cc::registry::AlgorithmConfig;
+use apus_cc::{AlgorithmFactory, FlowInfo};
 use apus_fabric::{Packet, PacketRef, RouteId};
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed};
 use apus_units::{ClassId, FlowId, HostId, Rate, Time, prefetch};
@@ -70,9 +69,9 @@ pub(crate) enum Thread {
 }
 
 /// A host.
-pub(crate) struct Host {
+pub(crate) struct Host<F: AlgorithmFactory> {
     pub(crate) id: HostId,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint<F>,
     pub(crate) flows: Vec<HostFlow>,
     /// Flows by the peer's host and its index of the flow, from the first signal of a switch on.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
@@ -98,10 +97,10 @@ pub(crate) struct Host {
     wake_at: Time,
 }
 
-impl Host {
+impl<F: AlgorithmFactory> Host<F> {
     pub(crate) fn new(
         id: HostId,
-        endpoint: Endpoint,
+        endpoint: Endpoint<F>,
         model: HostModel,
         clocks: HostClocks,
         nic_rate: Rate,
@@ -149,7 +148,7 @@ impl Host {
 
     /// A packet reached the NIC.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, now: Time, packet: PacketRef, world: &mut World) {
+    pub(crate) fn on_arrival(&mut self, now: Time, packet: PacketRef, world: &mut World<F>) {
         if self.engine.is_none() {
             self.process(now, now, packet, 0, world);
             self.pump(now, world);
@@ -175,7 +174,7 @@ impl Host {
     }
 
     /// Schedules the first wake-up.
-    pub(crate) fn start(&mut self, world: &mut World) {
+    pub(crate) fn start(&mut self, world: &mut World<F>) {
         self.schedule(Time::ZERO, world);
     }
 
@@ -185,14 +184,14 @@ impl Host {
         now: Time,
         source: usize,
         more: Vec<OpArrival>,
-        world: &mut World,
+        world: &mut World<F>,
     ) {
         self.application.extend(source, more);
         self.schedule(now, world);
     }
 
     /// The host's wake-up event.
-    pub(crate) fn on_wake(&mut self, now: Time, world: &mut World) {
+    pub(crate) fn on_wake(&mut self, now: Time, world: &mut World<F>) {
         self.wake_at = Time::MAX;
         while self.on_the_way.front().is_some_and(|next| next.at <= now) {
             let Some(next) = self.on_the_way.pop_front() else { break };
@@ -221,7 +220,7 @@ impl Host {
         received_at: Time,
         packet: PacketRef,
         receiver_level: u8,
-        world: &mut World,
+        world: &mut World<F>,
     ) -> Handled {
         // The header is read where it is, and its place freed afterwards: it is long.
         let pool = world.network.pool();
@@ -286,7 +285,7 @@ impl Host {
     /// Sends what a host without engine costs may send: acknowledgements at once, data as the NIC
     /// pulls it.
     #[inline]
-    fn pump(&mut self, now: Time, world: &mut World) {
+    fn pump(&mut self, now: Time, world: &mut World<F>) {
         let local = self.clocks.host.read(now);
         while self.endpoint.has_ack() {
             let Some(transmit) = self.endpoint.poll_ack(local) else { break };
@@ -301,7 +300,7 @@ impl Host {
 
     /// Hands finished ops to the application, which may submit the next.
     #[inline]
-    pub(crate) fn complete(&mut self, now: Time, local: Time, world: &mut World) {
+    pub(crate) fn complete(&mut self, now: Time, local: Time, world: &mut World<F>) {
         while let Some(completion) = self.endpoint.poll_completion() {
             self.on_completion(now, local, &completion, world);
         }
@@ -312,7 +311,7 @@ impl Host {
         now: Time,
         local: Time,
         completion: &Completion,
-        world: &mut World,
+        world: &mut World<F>,
     ) {
         let noted = self.application.on_completion(now, local, completion, &mut self.endpoint);
         if let Some(completion) = noted {
@@ -323,7 +322,7 @@ impl Host {
 
     /// Schedules the next wake-up.
     #[inline]
-    fn schedule(&mut self, now: Time, world: &mut World) {
+    fn schedule(&mut self, now: Time, world: &mut World<F>) {
         let mut at = self.application.next_start();
         if let Some(devices) = &self.devices {
             at = at.min(devices.next_at());
@@ -365,7 +364,7 @@ impl Host {
     pub(crate) fn add_flow(
         &mut self,
         peer_flow: FlowId,
-        algorithm: &AlgorithmConfig,
+        algorithm: &F,
         info: &FlowInfo,
         flow: HostFlow,
     ) -> FlowId {

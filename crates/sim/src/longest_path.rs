@@ -1,7 +1,7 @@
 //! The facts of a network without load, between the pair of hosts with the longest path: for parameters
 //! of algorithms that depend on them.
 
-use apus_cc::NetworkInfo;
+use apus_cc::{NetworkInfo, SwitchHalf};
 use apus_fabric::{LinkSpec, Node, Topology};
 use apus_units::{Bytes, Rate, Span};
 
@@ -13,13 +13,13 @@ use crate::packets::PacketSizes;
 ///
 /// Among several shortest paths of a pair the longest in time counts.
 #[must_use]
-pub fn network_info(
-    topology: &Topology,
+pub fn network_info<W: SwitchHalf>(
+    topology: &Topology<W>,
     sizes: PacketSizes,
     host: &HostModel,
 ) -> Option<NetworkInfo> {
     // The reader refuses such a link with an error of its own.
-    let still = |link: &LinkSpec| link.ab.rate.as_bps() == 0 || link.ba.rate.as_bps() == 0;
+    let still = |link: &LinkSpec<W>| link.ab.rate.as_bps() == 0 || link.ba.rate.as_bps() == 0;
     if topology.links.iter().any(still) {
         return None;
     }
@@ -102,7 +102,7 @@ struct Graph {
 
 impl Graph {
     /// Nodes are the switches, then hosts that another host's link leads to.
-    fn new(topology: &Topology, sizes: PacketSizes) -> Self {
+    fn new<W: SwitchHalf>(topology: &Topology<W>, sizes: PacketSizes) -> Self {
         let switches = topology.switches.len();
         let node = |node: Node| match node {
             Node::Switch(switch) => switch.index(),
@@ -181,7 +181,12 @@ impl Graph {
 }
 
 /// One link and the switch at its end, for data in one direction and an acknowledgement in the other.
-fn step(topology: &Topology, link: &LinkSpec, forward: bool, sizes: PacketSizes) -> Path {
+fn step<W: SwitchHalf>(
+    topology: &Topology<W>,
+    link: &LinkSpec<W>,
+    forward: bool,
+    sizes: PacketSizes,
+) -> Path {
     let (there, back) = if forward { (&link.ab, &link.ba) } else { (&link.ba, &link.ab) };
     let latency = |node: Node| match node {
         Node::Switch(switch) => topology.switches[switch.index()].pipeline_latency,
@@ -208,7 +213,7 @@ mod tests {
 
     const SIZES: PacketSizes = PacketSizes { payload: 4096, header: 64, control: 84 };
 
-    fn info(topology: &Topology, host: &HostModel) -> NetworkInfo {
+    fn info(topology: &Topology<apus_cc::Plain>, host: &HostModel) -> NetworkInfo {
         network_info(topology, SIZES, host).expect("connected")
     }
 

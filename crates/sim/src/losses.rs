@@ -1,5 +1,6 @@
 //! The losses of a run by cause and by port.
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{DropReason, Drops};
 use apus_units::PortId;
 use serde::Serialize;
@@ -78,7 +79,7 @@ impl Causes {
 
 /// The packets dropped at a port, over all parts: a packet whose TTL reaches 0 may be dropped in another
 /// part than its port's.
-pub(crate) fn drops_at(parts: &[Part], port: PortId) -> Drops {
+pub(crate) fn drops_at<F: AlgorithmFactory>(parts: &[Part<F>], port: PortId) -> Drops {
     let mut sum = Drops::default();
     for part in parts {
         let more = part.world.network.drops(port);

@@ -2,7 +2,8 @@
 
 use std::mem::size_of;
 
-use apus_transport::memory::IDLE_FLOW_BYTES;
+use apus_cc::AlgorithmFactory;
+use apus_transport::memory::idle_flow_bytes;
 
 use crate::application::BYTES_PER_SOURCE;
 use crate::host::HostFlow;
@@ -11,7 +12,10 @@ use crate::plan::ConnectionPlan;
 
 /// Bytes of a connection without ops on both of its hosts, in its plan and in the metrics. The memory
 /// of its algorithm, of its measurements and of its routes is not included.
-pub const IDLE_CONNECTION_BYTES: usize = size_of::<ConnectionPlan>()
-    + 2 * (IDLE_FLOW_BYTES + size_of::<HostFlow>())
-    + BYTES_PER_SOURCE
-    + size_of::<Connection>();
+#[must_use]
+pub const fn idle_connection_bytes<F: AlgorithmFactory>() -> usize {
+    size_of::<ConnectionPlan<F>>()
+        + 2 * (idle_flow_bytes::<F>() + size_of::<HostFlow>())
+        + BYTES_PER_SOURCE
+        + size_of::<Connection>()
+}

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, Node, RouteError};
 use apus_units::{PortId, Time};
 use apus_wire::Header;
@@ -69,7 +70,10 @@ impl OfferedLoad {
     ///
     /// # Errors
     /// If the hosts of a connection cannot reach each other.
-    pub(crate) fn new(plan: &Plan, network: &mut Network<Header>) -> Result<Self, RouteError> {
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        network: &mut Network<Header, F::Switch>,
+    ) -> Result<Self, RouteError> {
         let mut groups: BTreeMap<&str, Vec<&Demand>> = BTreeMap::new();
         for demand in &plan.demands {
             groups.entry(&demand.label).or_default().push(demand);
@@ -164,7 +168,7 @@ impl OfferedLoad {
 struct LinkBytes(Vec<u64>);
 
 impl LinkBytes {
-    fn new(network: &Network<Header>) -> Self {
+    fn new<W: SwitchHalf>(network: &Network<Header, W>) -> Self {
         Self(vec![0; network.ports().count()])
     }
 
@@ -177,9 +181,9 @@ impl LinkBytes {
     }
 
     /// The loads of the links of `which`, over `seconds`.
-    fn loads(
+    fn loads<W: SwitchHalf>(
         &self,
-        network: &Network<Header>,
+        network: &Network<Header, W>,
         seconds: f64,
         which: impl Fn(PortId) -> bool,
     ) -> Vec<(PortId, f64)> {
@@ -191,9 +195,9 @@ impl LinkBytes {
     }
 
     /// The first link of `which` with the largest load; `None` without links.
-    fn largest(
+    fn largest<W: SwitchHalf>(
         &self,
-        network: &Network<Header>,
+        network: &Network<Header, W>,
         seconds: f64,
         which: impl Fn(PortId) -> bool,
     ) -> Option<(PortId, f64)> {
@@ -202,9 +206,9 @@ impl LinkBytes {
     }
 
     /// The mean load of the links of `which`; `None` without links.
-    fn mean(
+    fn mean<W: SwitchHalf>(
         &self,
-        network: &Network<Header>,
+        network: &Network<Header, W>,
         seconds: f64,
         which: impl Fn(PortId) -> bool,
     ) -> Option<f64> {

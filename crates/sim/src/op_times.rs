@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::{Completion, Outcome};
 use apus_units::{Span, Time};
 
@@ -167,8 +168,8 @@ pub(crate) struct OpTimes {
 
 impl OpTimes {
     /// `members` is empty if no workload has a name.
-    pub(crate) fn new(
-        plan: &Plan,
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
         members: Arc<[Member]>,
         groups: &Groups,
         workloads: &GroupPlan,
@@ -310,14 +311,14 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// The groups of a plan's connections.
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of<F: AlgorithmFactory>(plan: &Plan<F>) -> Self {
         let mut in_trace = vec![false; plan.connections.len()];
         for demand in plan.demands.iter().filter(|demand| demand.is_trace) {
             in_trace[demand.connections.clone()].fill(true);
         }
         let mut known = BTreeMap::new();
         let mut traces = Vec::new();
-        let group = |(connection, &is_trace): (&ConnectionPlan, &bool)| {
+        let group = |(connection, &is_trace): (&ConnectionPlan<F>, &bool)| {
             let load = match connection.load {
                 Load::Closed { size, outstanding } => (0, size.get(), outstanding),
                 Load::Open(_) => (1, 0, 0),

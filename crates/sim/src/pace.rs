@@ -2,6 +2,7 @@
 //!
 //! Going through a window costs something per link, which many packets per window repay.
 
+use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
 
 use crate::calendar::Calendar;
@@ -46,7 +47,7 @@ impl Pace {
     }
 }
 
-impl Part {
+impl<F: AlgorithmFactory> Part<F> {
     /// Chooses how to go on, by what happened since it was asked last. Between windows.
     pub(crate) fn choose_pace(&mut self) {
         let (now, events) = (self.world.now, self.handled.events);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apus_cc::Telemetry;
+use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Outcome, RouteId, Transit};
 use apus_units::{HostId, PortId, Time};
 use apus_wire::Header;
@@ -30,11 +30,11 @@ const NEXT_AHEAD: usize = 1;
 const PARCEL_AHEAD: usize = 4;
 
 /// A part of the network.
-pub(crate) struct Part {
+pub(crate) struct Part<F: AlgorithmFactory> {
     id: u32,
-    pub(crate) world: World,
+    pub(crate) world: World<F>,
     /// The hosts of this part, from `first_host` on.
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) hosts: Vec<Host<F>>,
     pub(crate) first_host: u32,
     pub(crate) handled: Handled,
     pub(crate) desk: Desk,
@@ -53,9 +53,9 @@ pub(crate) struct Part {
     window: usize,
 }
 
-impl Part {
+impl<F: AlgorithmFactory> Part<F> {
     /// Builds part `id`: the whole network, of which it uses its own ports, and its hosts.
-    pub(crate) fn new(plan: &Plan, partition: &Partition, id: u32) -> Result<Self, PlanError> {
+    pub(crate) fn new(plan: &Plan<F>, partition: &Partition, id: u32) -> Result<Self, PlanError> {
         let mut network = build_network(plan)?;
         for port in partition.cut().filter(|&port| partition.of_port(port) == id) {
             network.share_link(port);
@@ -274,7 +274,7 @@ impl Part {
 }
 
 #[inline]
-fn queue(world: &mut World) -> &mut EventQueue {
+fn queue<F: AlgorithmFactory>(world: &mut World<F>) -> &mut EventQueue {
     match &mut world.pending {
         Pending::Queue(queue) => queue,
         Pending::Calendar(_) => unreachable!("a run has a queue or a calendar from its start on"),
@@ -284,7 +284,7 @@ fn queue(world: &mut World) -> &mut EventQueue {
 /// Brings near what the next events need, each step of the way to it a few events after the one
 /// before: port, packet, and then the next port or the flow.
 #[inline]
-fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
+fn look_ahead<F: AlgorithmFactory>(world: &World<F>, hosts: &[Host<F>], first_host: u32) {
     let Pending::Queue(queue) = &world.pending else { return };
     let arrival = |n| world.entities.arrival(queue.upcoming(n)?);
     if world.network.has_class_ports() {
@@ -305,7 +305,7 @@ fn look_ahead(world: &World, hosts: &[Host], first_host: u32) {
 /// The same for the ports of arrivals and services, in two steps: a class port lies apart from the
 /// table of ports.
 #[inline(never)]
-fn look_ahead_at_class_ports(world: &World, queue: &EventQueue) {
+fn look_ahead_at_class_ports<F: AlgorithmFactory>(world: &World<F>, queue: &EventQueue) {
     let port = |n| match world.entities.of(queue.upcoming(n)?) {
         Entity::Fabric(FabricEvent::Arrival(port) | FabricEvent::Service(port)) => Some(port),
         Entity::Fabric(_) | Entity::Host(_) => None,
@@ -322,7 +322,7 @@ fn look_ahead_at_class_ports(world: &World, queue: &EventQueue) {
 /// way to it a packet after the one before: the packet, its flow, and what the flow keeps elsewhere.
 /// On a busy link they come long before the slot of the event queue that [`look_ahead`] sees.
 #[inline]
-pub(crate) fn look_behind(world: &World, host: &Host, port: PortId) {
+pub(crate) fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
     let (first, second) = world.network.coming(port);
     if let Some(header) = second {
         host.prefetch(header);

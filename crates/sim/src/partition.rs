@@ -1,5 +1,6 @@
 //! Which part of a network each thread simulates.
 
+use apus_cc::SwitchHalf;
 use apus_fabric::{Network, Node};
 use apus_units::{HostId, PortId, Span};
 use apus_wire::Header;
@@ -24,7 +25,7 @@ pub(crate) struct Partition {
 impl Partition {
     /// Divides `network` into at most `threads` parts; into one if it cannot be cut, because a link
     /// to be cut has no delay.
-    pub(crate) fn new(network: &Network<Header>, threads: u32) -> Self {
+    pub(crate) fn new<W: SwitchHalf>(network: &Network<Header, W>, threads: u32) -> Self {
         let parts = threads.clamp(1, network.hosts().max(1));
         let partition = Self::divide(network, parts);
         if parts > 1 && partition.lookahead(network).is_zero() {
@@ -33,7 +34,7 @@ impl Partition {
         partition
     }
 
-    fn divide(network: &Network<Header>, parts: u32) -> Self {
+    fn divide<W: SwitchHalf>(network: &Network<Header, W>, parts: u32) -> Self {
         let hosts = network.hosts();
         let block = |host: u32| (u64::from(host) * u64::from(parts) / u64::from(hosts)) as u32;
         let hosts: Vec<u32> = (0..hosts).map(block).collect();
@@ -76,13 +77,13 @@ impl Partition {
     }
 
     /// How far parts may run ahead of each other: the smallest delay of a link that is cut.
-    pub(crate) fn lookahead(&self, network: &Network<Header>) -> Span {
+    pub(crate) fn lookahead<W: SwitchHalf>(&self, network: &Network<Header, W>) -> Span {
         self.cut().map(|port| network.delay(port)).min().unwrap_or(Span::MAX)
     }
 }
 
 /// By port: whether packets that it sends may go on through a port, or to a host, of another part.
-fn shared(network: &Network<Header>, hosts: &[u32], ports: &[u32]) -> Vec<bool> {
+fn shared<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], ports: &[u32]) -> Vec<bool> {
     /// Whose ports those of a switch are.
     #[derive(Clone, Copy, PartialEq)]
     enum Parts {
@@ -120,7 +121,7 @@ struct Tiers(Vec<Option<Spot>>);
 impl Tiers {
     /// Tier by tier from the hosts up: a switch joins the part that most of its neighbours are in;
     /// where several have the most, the switches take turns.
-    fn new(network: &Network<Header>, hosts: &[u32], parts: u32) -> Self {
+    fn new<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], parts: u32) -> Self {
         let mut neighbours = vec![Vec::new(); network.switches() as usize];
         for port in network.ports() {
             if let (Node::Switch(switch), peer) = network.port_ends(port) {
@@ -171,11 +172,12 @@ impl Tiers {
 #[cfg(test)]
 mod tests {
     use super::Partition;
+    use apus_cc::Plain;
     use apus_fabric::{Buffer, Network, Node, Tier, Topology};
     use apus_units::{Bytes, HostId, PortId, Rate, Span};
     use apus_wire::Header;
 
-    fn fat_tree(delay: Span) -> Network<Header> {
+    fn fat_tree(delay: Span) -> Network<Header, Plain> {
         let tier = Tier::hosts(Rate::from_gbps(100), delay, Bytes::new(1 << 20));
         let tree = Topology::fat_tree(8, 4, &tier, &tier, &tier).expect("fat tree");
         tree.build(1).expect("network")
@@ -222,7 +224,8 @@ mod tests {
     /// The ports of switches that pause each other stay together.
     #[test]
     fn switches_that_share_memory_stay_whole() {
-        let host = Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1 << 20));
+        let host =
+            Tier::<Plain>::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1 << 20));
         let star = Topology::star(4, &host)
             .with_shared_buffer(Bytes::new(1 << 20))
             .with_switch_ports(|port| port.buffer = Buffer::Shared { alpha: 1.0 });

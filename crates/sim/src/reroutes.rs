@@ -1,5 +1,6 @@
 //! Connections that change their path on a schedule, applied between the events of a run.
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::opposite;
 use apus_units::{HostId, PortId, Time};
 
@@ -13,7 +14,7 @@ pub(crate) struct Reroutes {
 }
 
 impl Reroutes {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new<F: AlgorithmFactory>(plan: &Plan<F>) -> Self {
         let changes = (0..).zip(&plan.connections).filter_map(|(connection, of)| {
             of.reroute.as_ref().map(|reroute| (connection, of.from, (**reroute).clone()))
         });
@@ -29,7 +30,7 @@ impl Reroutes {
     }
 
     /// Makes the changes that are due at `now`.
-    pub(crate) fn apply(&mut self, now: Time, parts: &mut [Part]) {
+    pub(crate) fn apply<F: AlgorithmFactory>(&mut self, now: Time, parts: &mut [Part<F>]) {
         while let Some((connection, from, reroute)) =
             self.changes.pop_if(|(.., reroute)| reroute.at <= now)
         {

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::Endpoint;
 use apus_units::{FlowId, HostId, Time};
 use apus_wire::Segment;
@@ -81,12 +82,12 @@ impl Devices {
 
     /// A read has been asked for at the true time `now`, `local` on the host's clock. Without a device
     /// it is answered at once.
-    pub(crate) fn on_request(
+    pub(crate) fn on_request<F: AlgorithmFactory>(
         &mut self,
         (now, local): (Time, Time),
         flow: FlowId,
         segment: &Segment,
-        endpoint: &mut Endpoint,
+        endpoint: &mut Endpoint<F>,
     ) {
         let device = self.of_flow.get(&flow).and_then(|number| self.devices.get_mut(number));
         let Some(device) = device else {
@@ -104,7 +105,12 @@ impl Devices {
     }
 
     /// Answers what is served at the true time `now`, `local` on the host's clock.
-    pub(crate) fn answer_due(&mut self, now: Time, local: Time, endpoint: &mut Endpoint) {
+    pub(crate) fn answer_due<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
         while self.next_at() <= now {
             let Some(Reverse((_, number))) = self.due.pop() else { break };
             if let Some((flow, segment)) = self.asked.remove(&number) {

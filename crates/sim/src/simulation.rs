@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Instant;
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{Count, Network, Node, PortCounters};
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
@@ -65,8 +66,8 @@ pub struct Progress {
 }
 
 /// A run about to start.
-pub struct Simulation {
-    parts: Vec<Part>,
+pub struct Simulation<F: AlgorithmFactory> {
+    parts: Vec<Part<F>>,
     partition: Partition,
     lookahead: Span,
     fair_share: FairShare,
@@ -81,7 +82,7 @@ pub struct Simulation {
     stalls: Stalls,
     /// Of a run with credits, if its data queues are bounded.
     data_bounds: Option<DataBounds>,
-    plan: Plan,
+    plan: Plan<F>,
     watch: Watch,
 }
 
@@ -92,12 +93,12 @@ const LONGEST_STEP: Span = Span::from_ms(1);
 /// The same in a short run: so many windows, as parts of the network wait for each other at every step. deviation: no source.
 const SHORTEST_STEP_WINDOWS: u64 = 16;
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// Builds the network, the hosts and their flows, for one thread.
     ///
     /// # Errors
     /// If the topology is wrong or two hosts of a connection cannot reach each other.
-    pub fn new(plan: &Plan) -> Result<Self, PlanError> {
+    pub fn new(plan: &Plan<F>) -> Result<Self, PlanError> {
         Self::with_threads(plan, 1)
     }
 
@@ -107,7 +108,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::new`].
-    pub fn with_threads(plan: &Plan, threads: u32) -> Result<Self, PlanError> {
+    pub fn with_threads(plan: &Plan<F>, threads: u32) -> Result<Self, PlanError> {
         Self::of(plan.clone(), threads)
     }
 
@@ -116,7 +117,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::new`].
-    pub fn of(own: Plan, threads: u32) -> Result<Self, PlanError> {
+    pub fn of(own: Plan<F>, threads: u32) -> Result<Self, PlanError> {
         let plan = &own;
         let mut network = build_network(plan)?;
         let whole = plan.pfc.is_some() || plan.instant_signals;
@@ -292,7 +293,7 @@ impl Simulation {
         &mut self,
         name: &str,
         end: Time,
-        team: &mut Team,
+        team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) -> Option<String> {
@@ -326,7 +327,7 @@ impl Simulation {
     fn run_until(
         &mut self,
         end: Time,
-        team: &mut Team,
+        team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) -> Option<String> {
@@ -351,13 +352,13 @@ impl Simulation {
     }
 
     /// Runs all events before `end`.
-    fn run_step(&mut self, end: Time, team: &mut Team) {
+    fn run_step(&mut self, end: Time, team: &mut Team<F>) {
         self.parts.iter_mut().for_each(Part::choose_pace);
         team.run(&mut self.parts, end);
     }
 
     /// The network as the part sees it that simulates `port`.
-    fn network_of(&self, port: PortId) -> &Network<Header> {
+    fn network_of(&self, port: PortId) -> &Network<Header, F::Switch> {
         &self.parts[self.partition.of_port(port) as usize].world.network
     }
 
@@ -385,7 +386,10 @@ impl Simulation {
 }
 
 /// Builds all parts, each on a thread of its own.
-fn build_parts(plan: &Plan, partition: &Partition) -> Result<Vec<Part>, PlanError> {
+fn build_parts<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    partition: &Partition,
+) -> Result<Vec<Part<F>>, PlanError> {
     let build = |id| Part::new(plan, partition, id);
     std::thread::scope(|scope| {
         let start = |id| Builder::new().spawn_scoped(scope, move || build(id));

@@ -1,6 +1,7 @@
 //! Slowdown: how much longer an op took than it would have taken alone. One definition for every
 //! table, chart and check.
 
+use apus_cc::SwitchHalf;
 use apus_fabric::{Network, RouteError};
 use apus_units::{Bytes, HostId, Rate, Span};
 use apus_wire::Header;
@@ -22,8 +23,8 @@ impl Ideal {
     ///
     /// # Errors
     /// If there is no path.
-    pub(crate) fn of(
-        network: &mut Network<Header>,
+    pub(crate) fn of<W: SwitchHalf>(
+        network: &mut Network<Header, W>,
         (source, sink): (HostId, HostId),
         key: u64,
         sizes: PacketSizes,

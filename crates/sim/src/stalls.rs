@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::Silence;
 use apus_units::{FlowId, HostId, PortId, Span, Time};
 use serde::Serialize;
@@ -79,7 +80,7 @@ struct Known {
 }
 
 impl Stalls {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new<F: AlgorithmFactory>(plan: &Plan<F>) -> Self {
         let flows = (plan.connections.len() as u64).max(1);
         let looks = (ALL_LOOKS / flows).clamp(LEAST_LOOKS, MOST_LOOKS);
         let every = (plan.duration / looks).max(Span::from_ps(1));
@@ -93,7 +94,13 @@ impl Stalls {
     }
 
     /// Looks at all flows. Reports each stalled flow to `tell` when it is first found, up to a limit.
-    pub(crate) fn look(&mut self, now: Time, parts: &[Part], plan: &Plan, tell: &dyn Fn(&str)) {
+    pub(crate) fn look<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        parts: &[Part<F>],
+        plan: &Plan<F>,
+        tell: &dyn Fn(&str),
+    ) {
         if now >= self.next {
             self.next = now.saturating_add(self.every);
         }
@@ -135,12 +142,12 @@ impl Stalls {
         known.is_some_and(|known| known.since == silence.since)
     }
 
-    fn note(
+    fn note<F: AlgorithmFactory>(
         &mut self,
         (now, local): (Time, Time),
-        parts: &[Part],
-        plan: &Plan,
-        (host, id): (&Host, FlowId),
+        parts: &[Part<F>],
+        plan: &Plan<F>,
+        (host, id): (&Host<F>, FlowId),
         silence: &Silence,
         tell: &dyn Fn(&str),
     ) {
@@ -204,7 +211,13 @@ fn is_stalled(silence: &Silence, local: Time) -> bool {
 }
 
 /// Returns the reason, if known, why a flow with outstanding ops makes no progress.
-pub(crate) fn reason(now: Time, parts: &[Part], plan: &Plan, host: &Host, id: FlowId) -> String {
+pub(crate) fn reason<F: AlgorithmFactory>(
+    now: Time,
+    parts: &[Part<F>],
+    plan: &Plan<F>,
+    host: &Host<F>,
+    id: FlowId,
+) -> String {
     if let Some((name, since)) = broken_link(now, parts, plan, host, id) {
         let since = since.since(Time::ZERO);
         return format!("the link {name} is down since {since}");
@@ -228,18 +241,18 @@ pub(crate) fn reason(now: Time, parts: &[Part], plan: &Plan, host: &Host, id: Fl
 }
 
 /// The ports whose links are down, and since when.
-fn down(now: Time, plan: &Plan) -> impl Iterator<Item = (PortId, Time)> {
+fn down<F: AlgorithmFactory>(now: Time, plan: &Plan<F>) -> impl Iterator<Item = (PortId, Time)> {
     let faults = plan.faults.iter().filter(|fault| fault.kind == FaultKind::Down);
     let faults = faults.filter(move |fault| fault.at <= now && now < fault.until);
     faults.map(|fault| (fault.port, fault.at))
 }
 
 /// The first link on a flow's way there or back that is down, and since when.
-fn broken_link(
+fn broken_link<F: AlgorithmFactory>(
     now: Time,
-    parts: &[Part],
-    plan: &Plan,
-    host: &Host,
+    parts: &[Part<F>],
+    plan: &Plan<F>,
+    host: &Host<F>,
     id: FlowId,
 ) -> Option<(String, Time)> {
     let is_down = |port: PortId| down(now, plan).find(|(other, _)| *other == port);

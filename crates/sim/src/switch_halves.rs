@@ -1,7 +1,6 @@
 //! The switch halves of algorithms at the ports of a topology.
 
-use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{SwitchAlgorithm, SwitchInfo};
+use apus_cc::{AlgorithmFactory, SwitchHalf, SwitchInfo};
 use apus_fabric::{Node, Topology};
 use apus_units::Bytes;
 
@@ -13,26 +12,26 @@ const CLASSES: u64 = 256;
 
 /// Returns `true` if an algorithm has a switch half.
 #[must_use]
-pub fn has_switch_half(algorithm: &AlgorithmConfig) -> bool {
+pub fn has_switch_half(algorithm: &impl AlgorithmFactory) -> bool {
     let info = SwitchInfo { packet: Bytes::new(1), seed: 0, nic: false };
     !algorithm.switch(&info).is_plain()
 }
 
 /// Returns `true` if switches do the same for both algorithms.
 #[must_use]
-pub fn have_same_switch_half(a: &AlgorithmConfig, b: &AlgorithmConfig) -> bool {
+pub fn have_same_switch_half<F: AlgorithmFactory>(a: &F, b: &F) -> bool {
     let info = SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false };
     format!("{:?}", a.switch(&info)) == format!("{:?}", b.switch(&info))
 }
 
 /// Gives each class of a port the switch half of its algorithm, if `halves` has one for the class and
 /// the node of the port takes part. Ports that mark by chance get a random stream of their own.
-pub fn place_switch_halves(
-    topology: &mut Topology,
-    halves: &[Option<&AlgorithmConfig>],
+pub fn place_switch_halves<F: AlgorithmFactory>(
+    topology: &mut Topology<F::Switch>,
+    halves: &[Option<&F>],
     sizes: &PacketSizes,
     seed: u64,
-    takes_part: &dyn Fn(&Topology, Node) -> bool,
+    takes_part: &dyn Fn(&Topology<F::Switch>, Node) -> bool,
 ) {
     let part = |node| takes_part(topology, node);
     let parts: Vec<_> = topology.links.iter().map(|link| (part(link.a), part(link.b))).collect();
@@ -49,8 +48,8 @@ pub fn place_switch_halves(
                 if let Some(algorithm) = half.filter(|_| takes_part) {
                     let packet = Bytes::new(u64::from(sizes.payload + sizes.header));
                     config.algorithm = algorithm.switch(&SwitchInfo { packet, seed: seed(), nic });
-                } else if let SwitchAlgorithm::Ramp(marker) = &config.algorithm {
-                    config.algorithm = SwitchAlgorithm::Ramp(marker.with_seed(seed()));
+                } else {
+                    config.algorithm.reseed(seed());
                 }
             }
         }

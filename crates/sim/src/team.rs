@@ -6,26 +6,27 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
+use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
 
 use crate::parallel::Exchange;
 use crate::part::Part;
 
 /// One thread per part but the first, which the caller's own thread runs.
-pub(crate) struct Team {
+pub(crate) struct Team<F: AlgorithmFactory> {
     exchange: Arc<Exchange>,
-    helpers: Vec<Helper>,
+    helpers: Vec<Helper<F>>,
 }
 
 /// Parts come and go by value: between steps all are with the caller.
-struct Helper {
+struct Helper<F: AlgorithmFactory> {
     /// `None` once the run is over.
-    orders: Option<Sender<(Part, Time)>>,
-    done: Receiver<Part>,
+    orders: Option<Sender<(Part<F>, Time)>>,
+    done: Receiver<Part<F>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Team {
+impl<F: AlgorithmFactory> Team<F> {
     /// For so many parts that may run `lookahead` apart.
     ///
     /// # Errors
@@ -37,7 +38,7 @@ impl Team {
     }
 
     /// Runs all events of all parts before `end`.
-    pub(crate) fn run(&mut self, parts: &mut Vec<Part>, end: Time) {
+    pub(crate) fn run(&mut self, parts: &mut Vec<Part<F>>, end: Time) {
         if self.helpers.is_empty() {
             parts.iter_mut().for_each(|part| part.run_events(end));
             return;
@@ -53,9 +54,9 @@ impl Team {
     }
 }
 
-impl Helper {
+impl<F: AlgorithmFactory> Helper<F> {
     fn new(part: u32, exchange: &Arc<Exchange>) -> io::Result<Self> {
-        let (orders, inbox) = channel::<(Part, Time)>();
+        let (orders, inbox) = channel::<(Part<F>, Time)>();
         let (outbox, done) = channel();
         let exchange = Arc::clone(exchange);
         let work = move || {
@@ -71,7 +72,7 @@ impl Helper {
     }
 
     /// Its part, when it has run it; its panic, if that is what came of it.
-    fn done(&mut self) -> Part {
+    fn done(&mut self) -> Part<F> {
         match (self.done.recv(), self.thread.take()) {
             (Ok(part), thread) => {
                 self.thread = thread;
@@ -86,7 +87,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl<F: AlgorithmFactory> Drop for Helper<F> {
     fn drop(&mut self) {
         // It ends when nobody can give it orders any more.
         drop(self.orders.take());

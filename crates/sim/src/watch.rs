@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apus_cc::AlgorithmFactory;
 use apus_units::{Bytes, FlowId, Span, Time};
 
 use crate::host::Host;
@@ -59,7 +60,12 @@ impl Watcher {
 
     /// Why the run ends at `now`, if it does. Results do not depend on how often this is asked, but
     /// the time of the end does: ask at steps that the plan alone decides.
-    pub(crate) fn check(&mut self, now: Time, parts: &[Part], plan: &Plan) -> Option<String> {
+    pub(crate) fn check<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        parts: &[Part<F>],
+        plan: &Plan<F>,
+    ) -> Option<String> {
         if self.watch.stop.load(Ordering::Relaxed) {
             return Some("interrupted".to_owned());
         }
@@ -78,8 +84,13 @@ impl Watcher {
 }
 
 /// Names who waits for what; `None` if nobody waits.
-fn report(now: Time, silent: Span, parts: &[Part], plan: &Plan) -> Option<String> {
-    let mut waiting: Vec<(u64, String, &Host, FlowId)> = Vec::new();
+fn report<F: AlgorithmFactory>(
+    now: Time,
+    silent: Span,
+    parts: &[Part<F>],
+    plan: &Plan<F>,
+) -> Option<String> {
+    let mut waiting: Vec<(u64, String, &Host<F>, FlowId)> = Vec::new();
     for host in parts.iter().flat_map(|part| &part.hosts) {
         for index in 0..host.flows.len() {
             let id = FlowId::new(index as u32);
@@ -106,7 +117,7 @@ fn report(now: Time, silent: Span, parts: &[Part], plan: &Plan) -> Option<String
 }
 
 /// What a flow with ops under way waits for, and how many timeouts it has had.
-fn describe(now: Time, host: &Host, id: FlowId) -> Option<(u64, String)> {
+fn describe<F: AlgorithmFactory>(now: Time, host: &Host<F>, id: FlowId) -> Option<(u64, String)> {
     let local = host.clocks.host.read(now);
     let waiting = host.endpoint.waiting(local, id)?;
     let flow = &host.flows[id.index()];
@@ -130,7 +141,7 @@ fn describe(now: Time, host: &Host, id: FlowId) -> Option<(u64, String)> {
 }
 
 /// The port that has dropped most, or else the one that holds most; of several the first.
-fn queue(now: Time, parts: &[Part]) -> String {
+fn queue<F: AlgorithmFactory>(now: Time, parts: &[Part<F>]) -> String {
     let mut fullest: Option<(Bytes, String)> = None;
     let mut worst: Option<(u64, String)> = None;
     let ports = parts.first().map(|part| part.world.network.ports());
@@ -151,7 +162,7 @@ fn queue(now: Time, parts: &[Part]) -> String {
         (_, Some((drops, port))) => format!("most drops: {drops} packets at {port}"),
         (Some((held, port)), None) => format!("fullest queue: {held} at {port}"),
         (None, None) => {
-            let in_flight = |part: &Part| part.world.network.pool().len() as u64;
+            let in_flight = |part: &Part<F>| part.world.network.pool().len() as u64;
             let held: u64 = parts.iter().map(in_flight).sum();
             format!("all queues are empty and nothing was dropped: {held} packets are on links")
         }

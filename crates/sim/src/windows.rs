@@ -1,5 +1,6 @@
 //! Going through the events of a part of the network window by window: see [`Calendar`].
 
+use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Arrived, FabricEvent, Network, Outcome, Schedule};
 use apus_units::{PortId, Time};
 use apus_wire::Header;
@@ -131,7 +132,7 @@ impl Schedule for Notes<'_> {
     }
 }
 
-impl Part {
+impl<F: AlgorithmFactory> Part<F> {
     /// Everything before `end`.
     pub(crate) fn run_calendar(&mut self, end: Time) {
         while let Some(limit) = calendar(&mut self.world).begin_window(end) {
@@ -184,7 +185,12 @@ impl Part {
 /// Brings near what the hosts whose turn comes next need, each step of the way to it a host after the
 /// one before: link, packet, flow.
 #[inline]
-fn look_ahead(world: &mut World, hosts: &[Host], first_host: u32, places: &[u32]) {
+fn look_ahead<F: AlgorithmFactory>(
+    world: &mut World<F>,
+    hosts: &[Host<F>],
+    first_host: u32,
+    places: &[u32],
+) {
     let mut link = |n: usize| places.get(n).map(|&at| calendar(world).place(at).link);
     let (third, second, first) = (link(3), link(2), link(1));
     if let Some(link) = third {
@@ -202,7 +208,7 @@ fn look_ahead(world: &mut World, hosts: &[Host], first_host: u32, places: &[u32]
 }
 
 #[inline]
-fn calendar(world: &mut World) -> &mut Calendar {
+fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
     match &mut world.pending {
         Pending::Calendar(calendar) => calendar,
         Pending::Queue(_) => unreachable!("{ONLY_WITH_A_CALENDAR}"),
@@ -211,7 +217,13 @@ fn calendar(world: &mut World) -> &mut Calendar {
 
 /// Takes what arrives at a place of a switch before `limit`.
 #[inline]
-fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit: Time) {
+fn collect<F: AlgorithmFactory>(
+    world: &mut World<F>,
+    desk: &mut Desk,
+    index: u32,
+    place: &Place,
+    limit: Time,
+) {
     let World { network, pending: Pending::Calendar(calendar), .. } = world else {
         unreachable!("{ONLY_WITH_A_CALENDAR}")
     };
@@ -234,7 +246,12 @@ fn collect(world: &mut World, desk: &mut Desk, index: u32, place: &Place, limit:
 }
 
 /// What has arrived at switches is sorted by egress port; then each port takes its own.
-fn run_switches(world: &mut World, desk: &mut Desk, handled: &mut Handled, limit: Time) {
+fn run_switches<F: AlgorithmFactory>(
+    world: &mut World<F>,
+    desk: &mut Desk,
+    handled: &mut Handled,
+    limit: Time,
+) {
     let World { network, pending: Pending::Calendar(calendar), to_hand_over, entities, .. } = world
     else {
         unreachable!("{ONLY_WITH_A_CALENDAR}")
@@ -271,7 +288,11 @@ fn run_switches(world: &mut World, desk: &mut Desk, handled: &mut Handled, limit
 /// Brings near the ports that are offered packets next, the last first, each step of the way to it a
 /// port after the one before.
 #[inline]
-fn look_ahead_at_switches(network: &Network<Header>, calendar: &Calendar, places: &[u32]) {
+fn look_ahead_at_switches<W: SwitchHalf>(
+    network: &Network<Header, W>,
+    calendar: &Calendar,
+    places: &[u32],
+) {
     let port = |n: usize| {
         let place = places.len().checked_sub(n).and_then(|index| places.get(index));
         place.map(|&place| calendar.place(place).port)
@@ -286,8 +307,8 @@ fn look_ahead_at_switches(network: &Network<Header>, calendar: &Calendar, places
 
 /// All that happens before `limit` at a port that may have events of its own.
 #[inline]
-fn run_port(
-    network: &mut Network<Header>,
+fn run_port<W: SwitchHalf>(
+    network: &mut Network<Header, W>,
     notes: &mut Notes<'_>,
     entities: Entities,
     handled: &mut Handled,
@@ -315,9 +336,9 @@ fn run_port(
 }
 
 /// All that happens at a host before `limit`.
-fn run_host(
-    world: &mut World,
-    host: &mut Host,
+fn run_host<F: AlgorithmFactory>(
+    world: &mut World<F>,
+    host: &mut Host<F>,
     handled: &mut Handled,
     (index, place): (u32, &Place),
     limit: Time,

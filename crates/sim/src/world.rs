@@ -1,6 +1,6 @@
 //! What all hosts share: the fabric, the event queue and the metrics.
 
-use apus_cc::Telemetry;
+use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent, Transit};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
@@ -113,8 +113,8 @@ impl Schedule for Scheduler<'_> {
 }
 
 /// What all hosts share.
-pub(crate) struct World {
-    pub(crate) network: Network<Header>,
+pub(crate) struct World<F: AlgorithmFactory> {
+    pub(crate) network: Network<Header, F::Switch>,
     pub(crate) pending: Pending,
     pub(crate) entities: Entities,
     pub(crate) metrics: Metrics,
@@ -135,10 +135,10 @@ pub(crate) struct World {
     pub(crate) recorder: Option<Box<Recorder>>,
 }
 
-impl World {
+impl<F: AlgorithmFactory> World<F> {
     /// The network and what it schedules with.
     #[inline]
-    pub(crate) fn network(&mut self) -> (&mut Network<Header>, Scheduler<'_>) {
+    pub(crate) fn network(&mut self) -> (&mut Network<Header, F::Switch>, Scheduler<'_>) {
         let scheduler = Scheduler {
             pending: &mut self.pending,
             to_hand_over: &mut self.to_hand_over,

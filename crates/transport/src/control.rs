@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use apus_cc::{
-    CreditEvent, DataEvent, Receiver, ReceiverAlgorithm, ReceiverControl, Sender, SenderControl,
+    AlgorithmFactory, CreditEvent, DataEvent, Receiver, ReceiverControl, Sender, SenderControl,
 };
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Control, Credit, CreditEcho, Header};
@@ -28,13 +28,6 @@ pub(crate) struct ControlState {
     seen: ReceivedPackets,
     /// A request or a stop to be sent.
     pending: Option<SenderControl>,
-    receiver: ReceiverAlgorithm,
-}
-
-impl ControlState {
-    pub(crate) fn new(receiver: ReceiverAlgorithm) -> Self {
-        Self { receiver, ..Self::default() }
-    }
 }
 
 /// A time as credits carry it.
@@ -49,17 +42,17 @@ pub(crate) fn echoed(now: Time, echo: CreditEcho) -> apus_cc::CreditEcho {
     apus_cc::CreditEcho { number: echo.number, rtt: apus_units::Span::from_ns(u64::from(rtt)) }
 }
 
-impl Flow {
+impl<F: AlgorithmFactory> Flow<F> {
     /// The receiver half hears of data: whether an acknowledgement is due.
     #[inline]
     pub(crate) fn on_data(&mut self, event: &DataEvent) -> bool {
-        self.control.as_mut().is_none_or(|control| control.receiver.on_data(event))
+        self.receiver.on_data(event)
     }
 
     /// When the receiver half wants to send something.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
-        self.control.as_ref().map_or(Time::MAX, |control| control.receiver.next_control())
+        self.receiver.next_control()
     }
 
     /// Whether a credit is there for the next data packet.
@@ -79,7 +72,7 @@ impl Flow {
             let backlog = self.send.backlog(self.max_payload);
             control.pending = self.algorithm.poll_control(now, &backlog);
         }
-        control.pending.is_some() || control.receiver.next_control() <= now
+        control.pending.is_some() || self.receiver.next_control() <= now
     }
 
     /// The control packet that is due at `now`.
@@ -88,7 +81,7 @@ impl Flow {
         let body = match control.pending.take() {
             Some(SenderControl::CreditRequest) => Control::CreditRequest,
             Some(SenderControl::CreditStop) => Control::CreditStop,
-            None => match control.receiver.poll_control(now)? {
+            None => match self.receiver.poll_control(now)? {
                 ReceiverControl::Notification => Control::Notification,
                 ReceiverControl::Credit { padding } => {
                     let (number, received) = (control.next_credit, self.receive.received());
@@ -119,8 +112,8 @@ impl Flow {
         }
         match body {
             Control::Credit(credit) => return self.on_credit(arrival, credit, config, finish),
-            Control::CreditRequest => control.receiver.on_credit_request(arrival.now),
-            Control::CreditStop => control.receiver.on_credit_stop(arrival.now),
+            Control::CreditRequest => self.receiver.on_credit_request(arrival.now),
+            Control::CreditStop => self.receiver.on_credit_stop(arrival.now),
             Control::Notification => self.algorithm.on_notification(arrival.now),
         }
         Handled::Control

@@ -14,8 +14,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use apus_cc::registry::AlgorithmConfig;
-use apus_cc::{CongestionHeader, FlowInfo, Sender, Snapshot, Telemetry};
+use apus_cc::{AlgorithmFactory, CongestionHeader, FlowInfo, Sender, Snapshot, Telemetry};
 use apus_units::{FlowId, OpId, Time};
 use apus_wire::{Header, Reject};
 
@@ -85,9 +84,9 @@ const WHEEL_LOG2_SLOTS: u32 = 6;
 
 /// One host's end of the transport.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct Endpoint<F: AlgorithmFactory> {
     config: EndpointConfig,
-    flows: Vec<Flow>,
+    flows: Vec<Flow<F>>,
     /// Places of flows that were released.
     free: Vec<FlowId>,
     /// Refusals due.
@@ -106,7 +105,7 @@ pub struct Endpoint {
     looked_at: Time,
 }
 
-impl Endpoint {
+impl<F: AlgorithmFactory> Endpoint<F> {
     /// An endpoint without flows.
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
@@ -135,7 +134,7 @@ impl Endpoint {
     }
 
     /// Opens a flow to the peer that knows it as `peer`, with both halves of `algorithm`.
-    pub fn open(&mut self, peer: FlowId, algorithm: &AlgorithmConfig, info: &FlowInfo) -> FlowId {
+    pub fn open(&mut self, peer: FlowId, algorithm: &F, info: &FlowInfo) -> FlowId {
         let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
         let flow = Flow::new(peer, sender, receiver, self.config.max_payload);
         if let Some(id) = self.free.pop() {
@@ -271,7 +270,7 @@ impl Endpoint {
     /// How long a flow with ops under way has heard nothing of its peer; `None` if it has none.
     #[must_use]
     pub fn silence(&self, id: FlowId) -> Option<Silence> {
-        self.flows.get(id.index()).and_then(Flow::silence)
+        self.flows.get(id.index()).and_then(|flow| flow.silence())
     }
 
     /// The ops of a flow that were submitted here and have not ended, the oldest first, each with the

@@ -4,36 +4,29 @@
 //! Both homes meet here, so that an algorithm sees the same in either: times in whole nanoseconds
 //! modulo 2^32, bytes sent modulo 2^40.
 
-use apus_cc::bolt::{BoltEcho, BoltFields, link_rate_code, rate_of_code};
-use apus_cc::rcp::{RcpEcho, RcpFields};
-use apus_cc::{AlgorithmFields, HopTelemetry, Telemetry};
+use apus_cc::{FieldLayout, Fields, HopTelemetry, MAX_FIELD_BYTES, Telemetry};
 use apus_units::{Bytes, Span, Time};
-use apus_wire::{Bolt, Extension, HOP_BYTES, Hop, Hops, MAX_HOPS};
+use apus_wire::{
+    Extension, HOP_BYTES, Hop, Hops, MAX_HOPS, OwnFields, link_rate_code, rate_of_code,
+};
 
-/// Where the telemetry of one acknowledgement is written before it is encoded.
-pub type HopBuffer = [u8; MAX_HOPS * HOP_BYTES];
+/// Room for the bytes of an extension until it is encoded.
+pub type ExtensionBuffer = [u8; MAX_HOPS * HOP_BYTES];
 
-/// The extension that carries these fields. `telemetry` is what an acknowledgement brings back
-/// ([`Endpoint::telemetry`](crate::Endpoint::telemetry)); it is written to `buffer`.
+/// Returns the extension that carries these fields, of an algorithm with this layout. `telemetry` is what
+/// an acknowledgement returns ([`Endpoint::telemetry`](crate::Endpoint::telemetry)). The extension
+/// refers to `buffer`.
 #[must_use]
 pub fn extension_of<'b>(
-    fields: AlgorithmFields,
+    fields: Fields,
+    layout: Option<FieldLayout>,
     telemetry: Option<&Telemetry>,
-    buffer: &'b mut HopBuffer,
+    buffer: &'b mut ExtensionBuffer,
 ) -> Extension<'b> {
     match fields {
-        AlgorithmFields::None => Extension::None,
-        AlgorithmFields::Bolt(fields) => Extension::Bolt(Bolt {
-            first: fields.has(BoltFields::FIRST),
-            last: fields.has(BoltFields::LAST),
-            favoured: fields.has(BoltFields::FAVOURED),
-            inc: fields.has(BoltFields::INC),
-            dec: fields.has(BoltFields::DEC),
-            sent: fields.sent(),
-        }),
-        AlgorithmFields::BoltEcho(echo) => Extension::BoltEcho { granted: echo.granted() },
-        AlgorithmFields::Telemetry => Extension::Telemetry(Hops::room(MAX_HOPS)),
-        AlgorithmFields::TelemetryEcho => {
+        Fields::NONE => return Extension::None,
+        Fields::TELEMETRY => return Extension::Telemetry(Hops::room(MAX_HOPS)),
+        Fields::TELEMETRY_ECHO => {
             let hops = telemetry.map_or(&[][..], Telemetry::hops);
             let (places, _) = buffer.as_chunks_mut::<HOP_BYTES>();
             for (place, hop) in places.iter_mut().zip(hops) {
@@ -41,44 +34,51 @@ pub fn extension_of<'b>(
             }
             let used = hops.len().min(MAX_HOPS) * HOP_BYTES;
             let path = telemetry.map_or(0, Telemetry::path);
-            Extension::TelemetryEcho(Hops::noted(path, &buffer[..used]))
+            return Extension::TelemetryEcho(Hops::noted(path, &buffer[..used]));
         }
-        AlgorithmFields::Rcp(fields) => {
-            let (rate, rtt) = fields.steps();
-            Extension::Rcp { rate, rtt }
-        }
-        AlgorithmFields::RcpEcho(echo) => Extension::RcpEcho { rate: echo.steps() },
+        _ => {}
+    }
+    let Some(FieldLayout { id, writable, authenticated, echo }) = layout else {
+        return Extension::None;
+    };
+    let (bytes, is_echo, writable, authenticated) = match (fields.as_data(id), fields.as_echo(id)) {
+        (Some(bytes), _) => (bytes, false, writable, authenticated),
+        (None, Some(bytes)) => (bytes, true, 0, echo),
+        (None, None) => return Extension::None,
+    };
+    buffer[..MAX_FIELD_BYTES].copy_from_slice(bytes);
+    let (writable, rest) = buffer.split_at(usize::from(writable));
+    let authenticated = &rest[..usize::from(authenticated)];
+    Extension::Own(OwnFields { id, is_echo, writable, authenticated })
+}
+
+/// Returns the fields that arrived with a packet, and the telemetry if every hop of it is legible (a rate
+/// without a name is not). Fields that do not have the algorithm's layout are ignored.
+#[must_use]
+pub fn fields_of(
+    extension: &Extension<'_>,
+    layout: Option<FieldLayout>,
+) -> (Fields, Option<Telemetry>) {
+    match extension {
+        Extension::None => (Fields::NONE, None),
+        Extension::Telemetry(hops) => (Fields::TELEMETRY, read(hops)),
+        Extension::TelemetryEcho(hops) => (Fields::TELEMETRY_ECHO, read(hops)),
+        Extension::Own(own) => (own_fields(own, layout).unwrap_or_default(), None),
     }
 }
 
-/// What arrived with a packet: the fields, and the telemetry if they say that there is some and every
-/// hop of it is legible (a rate that has no name is not).
-#[must_use]
-pub fn fields_of(extension: &Extension<'_>) -> (AlgorithmFields, Option<Telemetry>) {
-    let fields = match *extension {
-        Extension::None => AlgorithmFields::None,
-        Extension::Bolt(bolt) => {
-            let flags = [
-                (bolt.first, BoltFields::FIRST),
-                (bolt.last, BoltFields::LAST),
-                (bolt.favoured, BoltFields::FAVOURED),
-                (bolt.inc, BoltFields::INC),
-                (bolt.dec, BoltFields::DEC),
-            ];
-            let set = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
-            AlgorithmFields::Bolt(BoltFields::new(set, bolt.sent))
-        }
-        Extension::BoltEcho { granted } => AlgorithmFields::BoltEcho(BoltEcho::new(granted)),
-        Extension::Telemetry(_) => AlgorithmFields::Telemetry,
-        Extension::TelemetryEcho(_) => AlgorithmFields::TelemetryEcho,
-        Extension::Rcp { rate, rtt } => AlgorithmFields::Rcp(RcpFields::from_steps(rate, rtt)),
-        Extension::RcpEcho { rate } => AlgorithmFields::RcpEcho(RcpEcho::from_steps(rate)),
-    };
-    let telemetry = match extension {
-        Extension::Telemetry(hops) | Extension::TelemetryEcho(hops) => read(hops),
-        _ => None,
-    };
-    (fields, telemetry)
+fn own_fields(own: &OwnFields<'_>, layout: Option<FieldLayout>) -> Option<Fields> {
+    let layout = layout.filter(|layout| layout.id == own.id)?;
+    let lengths =
+        if own.is_echo { (0, layout.echo) } else { (layout.writable, layout.authenticated) };
+    if (own.writable.len(), own.authenticated.len()) != (lengths.0.into(), lengths.1.into()) {
+        return None;
+    }
+    let mut bytes = [0; MAX_FIELD_BYTES];
+    for (place, byte) in bytes.iter_mut().zip(own.writable.iter().chain(own.authenticated)) {
+        *place = *byte;
+    }
+    Some(if own.is_echo { Fields::echo(own.id, bytes) } else { Fields::data(own.id, bytes) })
 }
 
 /// A hop as a switch writes it.

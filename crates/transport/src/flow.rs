@@ -2,14 +2,12 @@
 
 use alloc::boxed::Box;
 
-use apus_cc::bolt::rate_of_code;
-use apus_cc::registry::Algorithm;
 use apus_cc::{
-    AckEvent, CongestionHeader, LossEvent, Pacing, ReceiverAlgorithm, SendInfo, Sender,
-    SignalEvent, TimeoutEvent,
+    AckEvent, AlgorithmFactory, CongestionHeader, Departure, LossEvent, Pacing, Receiver, SendInfo,
+    Sender, SignalEvent, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
-use apus_wire::{Ack, Body, Header, Segment, Signal};
+use apus_wire::{Ack, Body, Header, Segment, Signal, rate_of_code};
 
 use crate::config::{EndpointConfig, LocalRx, Recovery};
 use crate::control::ControlState;
@@ -29,8 +27,6 @@ pub(crate) enum Readiness {
     Ready,
     /// It can send at this time (pacing).
     At(Time),
-    /// The same, if it begins to rest now ([`Pacing::Rest`]).
-    Rests(Time),
     /// It has no data, or its window is full.
     Waiting,
 }
@@ -93,7 +89,7 @@ pub struct Silence {
 /// the first half, acknowledgements the second.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Flow {
+pub(crate) struct Flow<F: AlgorithmFactory> {
     pub(crate) receive: ReceiveSide,
     /// Present if the algorithm sends control packets; without it every data packet is acknowledged.
     pub(crate) control: Option<Box<ControlState>>,
@@ -117,21 +113,23 @@ pub(crate) struct Flow {
     /// When the wheel will look at this flow, if it is in the wheel.
     pub(crate) timer: Time,
     pub(crate) send: SendSide,
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: F::Sender,
+    pub(crate) receiver: F::Receiver,
 }
 
-impl Flow {
+impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn new(
         peer: FlowId,
-        algorithm: Algorithm,
-        receiver: ReceiverAlgorithm,
+        algorithm: F::Sender,
+        receiver: F::Receiver,
         max_payload: u32,
     ) -> Self {
         Self {
             peer,
             path_label: algorithm.path_label(),
             algorithm,
-            control: receiver.sends_control().then(|| Box::new(ControlState::new(receiver))),
+            control: receiver.sends_control().then(Box::default),
+            receiver,
             send: SendSide::default(),
             receive: ReceiveSide::default(),
             max_payload,
@@ -159,21 +157,16 @@ impl Flow {
         }
     }
 
-    /// Whether and when the flow may send data. A rest that begins now is noted.
+    /// Whether and when the flow may send data.
     #[inline]
     pub(crate) fn readiness(&mut self, now: Time, config: &EndpointConfig) -> Readiness {
+        if !self.send.has_data() {
+            self.algorithm.on_idle(now);
+            return Readiness::Waiting;
+        }
         let readiness = match self.allowed(now) {
-            Readiness::Rests(until) => {
-                self.send.rests_until = until;
-                Readiness::At(until)
-            }
-            Readiness::Waiting => {
-                if self.send.rests_until <= now {
-                    self.send.rests_until = Time::ZERO;
-                }
-                return Readiness::Waiting;
-            }
-            readiness => readiness,
+            Some(readiness) => readiness,
+            None => self.algorithm.departure(now, self.send.data_in_flight()).into(),
         };
         let Some(rate) = config.flow_rate else { return readiness };
         match (readiness, self.sent_behind(rate)) {
@@ -188,48 +181,30 @@ impl Flow {
         Some(self.send.last_sent_at()?.saturating_add(rate.serialization_time(bytes)))
     }
 
-    /// What window and pace of the algorithm allow.
+    /// The readiness of a flow with data by the window and pace of the algorithm; `None` if the sender
+    /// half decides ([`Pacing::Own`]).
     #[inline]
-    fn allowed(&self, now: Time) -> Readiness {
-        if !self.send.has_data() {
-            return Readiness::Waiting;
-        }
+    fn allowed(&self, now: Time) -> Option<Readiness> {
         let allowance = self.algorithm.allowance();
-        let in_flight = self.send.data_in_flight();
-        if let Pacing::Rest(gap) = allowance.pacing {
-            return self.rested(now, gap, allowance.window - f64::from(in_flight));
+        if matches!(allowance.pacing, Pacing::Own { .. }) {
+            return None;
         }
-        if !allowance.admits(in_flight) {
-            return Readiness::Waiting;
+        if !allowance.admits(self.send.data_in_flight()) {
+            return Some(Readiness::Waiting);
         }
         // The pace counts from the previous transmission, so that the period is rtt/cwnd (Swift Alg. 1
         // l. 30).
         let paced_until = match allowance.pacing {
-            Pacing::AckClocked | Pacing::Rest(_) => return Readiness::Ready,
-            Pacing::Credits if self.has_credit() => return Readiness::Ready,
-            Pacing::Credits => return Readiness::Waiting,
+            Pacing::AckClocked | Pacing::Own { .. } => return Some(Readiness::Ready),
+            Pacing::Credits if self.has_credit() => return Some(Readiness::Ready),
+            Pacing::Credits => return Some(Readiness::Waiting),
             Pacing::Delay(gap) => self.send.last_sent_at().map(|last| last.saturating_add(gap)),
             Pacing::Rate(rate) => self.sent_behind(rate),
         };
-        match paced_until {
+        Some(match paced_until {
             Some(at) if at > now => Readiness::At(at),
             _ => Readiness::Ready,
-        }
-    }
-
-    /// [`Pacing::Rest`] with room for so many packets in the window.
-    fn rested(&self, now: Time, gap: Span, room: f64) -> Readiness {
-        let until = self.send.rests_until;
-        if now < until {
-            return Readiness::At(until);
-        }
-        if room <= 0.0 {
-            Readiness::Waiting
-        } else if room >= 1.0 || until > Time::ZERO || gap.is_zero() {
-            Readiness::Ready
-        } else {
-            Readiness::Rests(now.saturating_add(gap))
-        }
+        })
     }
 
     /// When the retransmission timeout expires, while anything is in flight.
@@ -242,9 +217,14 @@ impl Flow {
     /// What it waits for, if it has ops under way.
     pub(crate) fn waiting(&self, now: Time) -> Option<Waiting> {
         let ops = self.send.ops_under_way();
-        let next_packet = match self.allowed(now) {
+        let readiness = match self.allowed(now) {
+            _ if !self.send.has_data() => Readiness::Waiting,
+            Some(readiness) => readiness,
+            None => self.algorithm.clone().departure(now, self.send.data_in_flight()).into(),
+        };
+        let next_packet = match readiness {
             Readiness::Ready => Some(now),
-            Readiness::At(at) | Readiness::Rests(at) => Some(at),
+            Readiness::At(at) => Some(at),
             Readiness::Waiting => None,
         };
         (ops > 0).then(|| Waiting {
@@ -281,7 +261,7 @@ impl Flow {
     #[inline]
     pub(crate) fn next_timer_of_pace(&self, readiness: Readiness) -> Time {
         let paced = match readiness {
-            Readiness::At(at) | Readiness::Rests(at) => at,
+            Readiness::At(at) => at,
             Readiness::Ready | Readiness::Waiting => Time::MAX,
         };
         paced.min(self.algorithm.next_timer().unwrap_or(Time::MAX))
@@ -317,13 +297,11 @@ impl Flow {
         if outcome.lost == 0 {
             return;
         }
-        self.algorithm.on_loss(&LossEvent {
-            now,
-            lost_packets: outcome.lost,
-            lost_seq: outcome.lost_seq,
-            next_seq: self.send.next_seq(),
-            in_flight: self.send.data_in_flight(),
-        });
+        let mut event = LossEvent::new(now, outcome.lost);
+        event.lost_seq = outcome.lost_seq;
+        event.next_seq = self.send.next_seq();
+        event.in_flight = self.send.data_in_flight();
+        self.algorithm.on_loss(&event);
     }
 
     /// Tells the algorithm of an acknowledgement whose echoed packet was sent at `sent_at` (t1).
@@ -347,21 +325,19 @@ impl Flow {
         // parts may exceed the whole by a little.
         let endpoint_delay = (ack.remote_queuing + counted).min(rtt);
         let fabric_delay = rtt - (endpoint_delay + ignored).min(rtt);
-        self.algorithm.on_ack(&AckEvent {
-            now: arrival.now,
-            rtt,
-            fabric_delay,
-            endpoint_delay,
-            hops: ack.hops,
-            acked_packets: newly_acked,
-            marked_packets: marked.min(newly_acked),
-            receiver_level: ack.receiver_level,
-            acked_seq: ack.largest,
-            next_seq: self.send.next_seq(),
-            in_flight: self.send.data_in_flight(),
-            fields: observed.fields,
-            telemetry: observed.telemetry,
-        });
+        let mut event = AckEvent::new(arrival.now, rtt);
+        event.fabric_delay = fabric_delay;
+        event.endpoint_delay = endpoint_delay;
+        event.hops = ack.hops;
+        event.acked_packets = newly_acked;
+        event.marked_packets = marked.min(newly_acked);
+        event.receiver_level = ack.receiver_level;
+        event.acked_seq = ack.largest;
+        event.next_seq = self.send.next_seq();
+        event.in_flight = self.send.data_in_flight();
+        event.fields = observed.fields;
+        event.telemetry = observed.telemetry;
+        self.algorithm.on_ack(&event);
         RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay }
     }
 
@@ -380,14 +356,11 @@ impl Flow {
             return false; // a forger would have to know when the packet left
         }
         self.send.note_signal(seq);
-        self.algorithm.on_signal(&SignalEvent {
-            now: arrival.now,
-            rtt: arrival.nic_received_at.since(sent_at),
-            seq,
-            queue: Bytes::new(u64::from(signal.queue)),
-            link_rate,
-            in_flight: self.send.data_in_flight(),
-        });
+        let mut event = SignalEvent::new(arrival.now, arrival.nic_received_at.since(sent_at), seq);
+        event.queue = Bytes::new(u64::from(signal.queue));
+        event.link_rate = link_rate;
+        event.in_flight = self.send.data_in_flight();
+        self.algorithm.on_signal(&event);
         true
     }
 
@@ -405,7 +378,9 @@ impl Flow {
     /// The retransmission timeout expired.
     pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
         self.send.on_timeout(now, recovery);
-        self.algorithm.on_timeout(&TimeoutEvent { now, next_seq: self.send.next_seq() });
+        let mut event = TimeoutEvent::new(now);
+        event.next_seq = self.send.next_seq();
+        self.algorithm.on_timeout(&event);
     }
 
     /// The next data packet, if the flow is ready.
@@ -415,45 +390,55 @@ impl Flow {
         config: &EndpointConfig,
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
-        self.send_rested(now, in_flight);
         let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
         segment.credit = self.take_credit();
-        Some(self.stamp(now, seq, segment, in_flight))
-    }
-
-    /// A packet leaves with so many before it: what [`Pacing::Rest`] makes the next one wait for.
-    #[inline]
-    fn send_rested(&mut self, now: Time, in_flight: u32) {
-        if self.send.rests_until > Time::ZERO {
-            let allowance = self.algorithm.allowance();
-            self.send.rests_until = match allowance.pacing {
-                Pacing::Rest(gap) if allowance.window - f64::from(in_flight) < 1.0 => {
-                    now.saturating_add(gap)
-                }
-                _ => Time::ZERO,
-            };
-        }
+        let info = self.send_info(now, seq, in_flight, true);
+        Some(self.stamp(info, segment))
     }
 
     /// The next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_request(now)?;
-        Some(self.stamp(now, seq, segment, in_flight))
+        let info = self.send_info(now, seq, in_flight, false);
+        Some(self.stamp(info, segment))
     }
 
-    /// Lets the algorithm stamp a packet; `in_flight` is without it.
-    fn stamp(
-        &mut self,
+    /// What the algorithm may know of a packet; `in_flight` is without it.
+    fn send_info(
+        &self,
         now: Time,
         seq: PacketNumber,
-        segment: Segment,
         in_flight: u32,
-    ) -> (Header, CongestionHeader) {
+        is_windowed: bool,
+    ) -> SendInfo {
+        let pending = Bytes::new(self.send.pending);
+        {
+            let mut event = SendInfo::new(now, seq);
+            event.pending = pending;
+            event.in_flight = in_flight;
+            event.is_windowed = is_windowed;
+            event
+        }
+    }
+
+    /// Lets the algorithm stamp a packet.
+    fn stamp(&mut self, info: SendInfo, segment: Segment) -> (Header, CongestionHeader) {
         let mut congestion = CongestionHeader::default();
-        let info = SendInfo { now, seq, pending: Bytes::new(self.send.pending), in_flight };
         self.algorithm.on_transmit(&mut congestion, &info);
-        (Header { flow: self.peer, seq, body: Body::Data(segment) }, congestion)
+        let body = Body::Data(segment);
+        (Header { flow: self.peer, seq: info.seq, body }, congestion)
+    }
+}
+
+impl From<Departure> for Readiness {
+    #[inline]
+    fn from(departure: Departure) -> Self {
+        match departure {
+            Departure::Now => Self::Ready,
+            Departure::At(at) => Self::At(at),
+            Departure::Blocked => Self::Waiting,
+        }
     }
 }
 
@@ -464,6 +449,7 @@ mod tests {
     /// A million connections are two million flows: what one takes decides what fits into memory.
     #[test]
     fn a_flow_fits_into_448_bytes() {
-        assert!(size_of::<Flow>() <= 448, "a flow takes {} bytes", size_of::<Flow>());
+        let bytes = size_of::<Flow<apus_algorithms::AlgorithmConfig>>();
+        assert!(bytes <= 448, "a flow takes {bytes} bytes");
     }
 }

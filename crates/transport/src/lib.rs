@@ -25,7 +25,7 @@ pub mod wheel;
 
 pub use config::{EndpointConfig, LocalRx, Recovery};
 pub use endpoint::{Endpoint, Handled, Transmit};
-pub use extension::{HopBuffer, extension_of, fields_of, written};
+pub use extension::{ExtensionBuffer, extension_of, fields_of, written};
 pub use flow::{FlowCounters, RttSample, Silence, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;

@@ -2,6 +2,8 @@
 
 use core::mem::size_of;
 
+use apus_cc::AlgorithmFactory;
+
 use crate::flow::Flow;
 use crate::send::BYTES_PER_PACKET;
 use crate::streams::Stream;
@@ -12,7 +14,10 @@ use crate::wheel;
 const PACKETS_IN_FLIGHT: usize = 8;
 
 /// Bytes of memory of one open flow at one of its two endpoints, with its timer, while it is idle.
-pub const IDLE_FLOW_BYTES: usize = size_of::<Flow>() + wheel::BYTES_PER_KEY;
+#[must_use]
+pub const fn idle_flow_bytes<F: AlgorithmFactory>() -> usize {
+    size_of::<Flow<F>>() + wheel::BYTES_PER_KEY
+}
 
 /// Bytes that the sending endpoint of a flow takes in addition while `ops` ops and a few packets are
 /// outstanding.

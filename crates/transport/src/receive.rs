@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 
-use apus_cc::{AlgorithmFields, Echo, Telemetry};
+use apus_cc::{Fields, Telemetry};
 use apus_units::{OpId, PacketNumber, Ring, Span, Time, prefetch};
 use apus_wire::{Ack, Received, Segment, SegmentKind};
 
@@ -49,7 +49,7 @@ pub struct Arrival {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed<'a> {
     /// Its congestion fields but ECN.
-    pub fields: AlgorithmFields,
+    pub fields: Fields,
     /// What switches noted on it, or on the data packet that this acknowledgement echoes.
     pub telemetry: Option<&'a Telemetry>,
 }
@@ -87,8 +87,6 @@ pub(crate) struct ReceiveSide {
     hops: u8,
     receiver_level: u8,
     owed: Owed,
-    /// What the sender's algorithm is told back of its packets' fields.
-    echo: Echo,
 }
 
 impl ReceiveSide {
@@ -127,7 +125,6 @@ impl ReceiveSide {
     /// Notes what switches left on a packet, to be told back.
     #[inline]
     fn observe(&mut self, observed: &Observed<'_>) {
-        self.echo.on_data(observed.fields);
         if let Some(telemetry) = observed.telemetry {
             match &mut self.telemetry {
                 Some(place) => **place = *telemetry,
@@ -142,11 +139,6 @@ impl ReceiveSide {
         if let Some(op) = self.inbound.front() {
             prefetch(op);
         }
-    }
-
-    /// The algorithm's fields of the next acknowledgement.
-    pub(crate) fn echoed(&self) -> AlgorithmFields {
-        self.echo.fields()
     }
 
     /// The telemetry of the newest data packet.

@@ -48,9 +48,6 @@ pub(crate) struct SendSide {
     pub(crate) progress_at: Time,
     /// When the peer last acknowledged anything, or the wait for it began.
     heard_at: Time,
-    /// While the window has room for a part of a packet, nothing is sent before this; zero without
-    /// such a rest.
-    pub(crate) rests_until: Time,
     /// Payload bytes submitted and not yet handed to a packet.
     pub(crate) pending: u64,
     /// So many transmissions from `first_pn` on are acknowledged or were taken for lost.

@@ -3,7 +3,7 @@
 
 mod support;
 
-use apus_cc::registry::{AlgorithmConfig, build};
+use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_transport::{Endpoint, EndpointConfig, Op, OpKind, Outcome};
 use apus_units::{Bytes, FlowId, OpId, Rate, Span, Time};

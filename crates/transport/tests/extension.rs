@@ -1,31 +1,50 @@
 //! An algorithm's fields through bytes: it sees what it would see in the simulator.
 
-use apus_cc::bolt::{BoltEcho, BoltFields};
-use apus_cc::rcp::RcpFields;
-use apus_cc::registry::{Algorithm, build};
-use apus_cc::{AckEvent, AlgorithmFields, Echo, FlowInfo, HopTelemetry, Sender, Telemetry};
+use apus_algorithms::bolt::{BoltFields, grants};
+use apus_algorithms::rcp::{RcpFields, echoed_rate};
+use apus_algorithms::{AlgorithmConfig, BuiltInSender, build};
+use apus_cc::{
+    AckEvent, AlgorithmFactory, DataEvent, FieldLayout, Fields, FlowInfo, HopTelemetry,
+    MAX_FIELD_BYTES, Receiver, Sender, Telemetry,
+};
 use apus_transport::{
-    Arrival, Endpoint, EndpointConfig, Handled, HopBuffer, Op, OpKind, Transmit, extension_of,
-    fields_of, written,
+    Arrival, Endpoint, EndpointConfig, ExtensionBuffer, Handled, Op, OpKind, Transmit,
+    extension_of, fields_of, written,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time};
 use apus_wire::{
-    Body, Header, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, Signal, SwitchView, decode_extended,
-    encode_extended, open,
+    Body, Extension, Header, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, OwnFields, Signal, SwitchView,
+    decode_extended, encode_extended, open,
 };
 
-fn bytes_of(header: &Header, fields: AlgorithmFields, telemetry: Option<&Telemetry>) -> Vec<u8> {
-    let mut hops: HopBuffer = [0; _];
-    let extension = extension_of(fields, telemetry, &mut hops);
+fn bytes_of(
+    header: &Header,
+    fields: Fields,
+    layout: Option<FieldLayout>,
+    telemetry: Option<&Telemetry>,
+) -> Vec<u8> {
+    // Not zeros: what the buffer held before must not be sent.
+    let mut buffer: ExtensionBuffer = [0xee; _];
+    let extension = extension_of(fields, layout, telemetry, &mut buffer);
     let mut bytes = vec![0; MAX_HEADER_BYTES + MAX_EXTENSION_BYTES];
     let length = encode_extended(header, &extension, &mut bytes).expect("legal");
     bytes.truncate(length);
     bytes
 }
 
+fn algorithm(name: &str) -> AlgorithmConfig {
+    build(name, None, &[]).expect("an algorithm")
+}
+
+fn layout(name: &str) -> Option<FieldLayout> {
+    let layout = algorithm(name).fields();
+    assert!(layout.is_some(), "{name} has fields");
+    layout
+}
+
 /// An endpoint with one flow whose peer knows it as 7, and the first packet of an op on it.
-fn sending(algorithm: &str, now: Time) -> (Endpoint, Transmit) {
-    let algorithm = build(algorithm, None, &[]).expect("an algorithm");
+fn sending(name: &str, now: Time) -> (Endpoint<AlgorithmConfig>, Transmit) {
+    let algorithm = algorithm(name);
     let mut endpoint = Endpoint::new(EndpointConfig::default());
     let flow = endpoint.open(FlowId::new(7), &algorithm, &FlowInfo::default());
     let op = Op { kind: OpKind::Message, length: 400_000, user: 0 };
@@ -42,22 +61,108 @@ fn arrival(now: Time) -> Arrival {
 fn every_field_survives_the_way_through_bytes() {
     let (_, transmit) = sending("bolt", Time::ZERO);
     let ack = Header { body: Body::Ack(received(1)), ..transmit.header };
-    let (mut data, mut answers) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for flags in 0..32 {
-        data.push(AlgorithmFields::Bolt(BoltFields::new(flags, 0x89ab_cdef)));
+        let fields = BoltFields::new(flags, 0x89ab_cdef).fields();
+        all.push((transmit.header, layout("bolt"), fields));
     }
+    all.push((ack, layout("bolt"), grants(0x0102_0304)));
     let mut rcp = RcpFields::new(Some(Span::from_us(100)));
-    data.push(AlgorithmFields::Rcp(rcp));
+    all.push((transmit.header, layout("rcp"), rcp.fields()));
     rcp.limit(Rate::from_gbps(7));
-    data.push(AlgorithmFields::Rcp(rcp));
-    answers.push(AlgorithmFields::RcpEcho(rcp.echo()));
-    answers.push(AlgorithmFields::BoltEcho(BoltEcho::new(3)));
-    for (header, all) in [(transmit.header, data), (ack, answers)] {
-        for fields in all.into_iter().chain([AlgorithmFields::None]) {
-            let bytes = bytes_of(&header, fields, None);
-            let decoded = decode_extended(&bytes).expect("legal");
-            assert_eq!(decoded.header, header);
-            assert_eq!(fields_of(&decoded.extension), (fields, None));
+    all.push((transmit.header, layout("rcp"), rcp.fields()));
+    all.push((transmit.header, None, Fields::NONE));
+    all.push((ack, None, Fields::NONE));
+    for (header, layout, fields) in all {
+        let bytes = bytes_of(&header, fields, layout, None);
+        let decoded = decode_extended(&bytes).expect("legal");
+        assert_eq!(decoded.header, header);
+        assert_eq!(fields_of(&decoded.extension, layout), (fields, None));
+    }
+}
+
+/// IWQoS 2005 §2: the receiver returns the rate of the newest data packet.
+#[test]
+fn rcp_echoed_rate_survives_the_way_through_bytes() {
+    let (_, transmit) = sending("rcp", Time::ZERO);
+    let mut rcp = RcpFields::new(Some(Span::from_us(100)));
+    rcp.limit(Rate::from_gbps(7));
+    let mut receiver = algorithm("rcp").receiver(&FlowInfo::default());
+    let mut event = DataEvent::new(Time::ZERO);
+    event.fields = rcp.fields();
+    receiver.on_data(&event);
+    let ack = Header { body: Body::Ack(received(1)), ..transmit.header };
+    let bytes = bytes_of(&ack, receiver.echo(), layout("rcp"), None);
+    let extension = decode_extended(&bytes).expect("legal").extension;
+    let (fields, _) = fields_of(&extension, layout("rcp"));
+    assert_eq!(echoed_rate(&fields), Some(Rate::from_gbps(7)));
+}
+
+/// Switches write the first bytes of the layout; the next ones are authenticated.
+#[test]
+fn layout_decides_which_bytes_are_writable() {
+    let bytes = [1, 2, 3, 4, 5, 6];
+    assert_eq!(bytes.len(), MAX_FIELD_BYTES);
+    // Number of writable, authenticated and returned bytes.
+    for (writable, authenticated, echo) in [(0, 0, 0), (1, 5, 4), (6, 0, 6), (0, 6, 1), (2, 1, 3)] {
+        let layout = FieldLayout { id: 64, writable, authenticated, echo };
+        let mut buffer: ExtensionBuffer = [0xee; _];
+        let extension = extension_of(Fields::data(64, bytes), Some(layout), None, &mut buffer);
+        let (first, rest) = bytes.split_at(writable.into());
+        let expected = OwnFields {
+            id: 64,
+            is_echo: false,
+            writable: first,
+            authenticated: &rest[..authenticated.into()],
+        };
+        assert_eq!(extension, Extension::Own(expected));
+        let mut arrived = [0; MAX_FIELD_BYTES];
+        let sent = usize::from(writable + authenticated);
+        arrived[..sent].copy_from_slice(&bytes[..sent]);
+        assert_eq!(fields_of(&extension, Some(layout)), (Fields::data(64, arrived), None));
+
+        let extension = extension_of(Fields::echo(64, bytes), Some(layout), None, &mut buffer);
+        let returned = &bytes[..echo.into()];
+        let expected = OwnFields { id: 64, is_echo: true, writable: &[], authenticated: returned };
+        assert_eq!(extension, Extension::Own(expected));
+        let mut arrived = [0; MAX_FIELD_BYTES];
+        arrived[..returned.len()].copy_from_slice(returned);
+        assert_eq!(fields_of(&extension, Some(layout)), (Fields::echo(64, arrived), None));
+    }
+}
+
+#[test]
+fn fields_of_another_layout_are_ignored() {
+    let layout = FieldLayout { id: 64, writable: 1, authenticated: 2, echo: 3 };
+    let own = OwnFields { id: 64, is_echo: false, writable: &[1], authenticated: &[2, 3] };
+    let echo = OwnFields { id: 64, is_echo: true, writable: &[], authenticated: &[1, 2, 3] };
+    let seen = |own, layout| fields_of(&Extension::Own(own), layout).0;
+    assert_eq!(seen(own, Some(layout)), Fields::data(64, [1, 2, 3, 0, 0, 0]));
+    assert_eq!(seen(echo, Some(layout)), Fields::echo(64, [1, 2, 3, 0, 0, 0]));
+    let long = [7; 16];
+    for other in [
+        OwnFields { id: 65, ..own },
+        OwnFields { writable: &[], ..own },
+        OwnFields { writable: &[1, 2], ..own },
+        OwnFields { writable: &long, authenticated: &long, ..own },
+        OwnFields { authenticated: &[2], ..own },
+        OwnFields { authenticated: &[2, 3, 4], ..own },
+        OwnFields { id: 65, ..echo },
+        OwnFields { authenticated: &[1, 2], ..echo },
+        OwnFields { authenticated: &long, ..echo },
+    ] {
+        assert_eq!(seen(other, Some(layout)), Fields::NONE, "{other:?}");
+    }
+    assert_eq!(seen(own, None), Fields::NONE, "an algorithm without fields");
+    assert_eq!(seen(echo, None), Fields::NONE, "an algorithm without fields");
+}
+
+#[test]
+fn fields_of_another_algorithm_are_not_sent() {
+    let mut buffer: ExtensionBuffer = [0; _];
+    for fields in [BoltFields::new(4, 1).fields(), grants(1)] {
+        for layout in [layout("rcp"), None] {
+            assert_eq!(extension_of(fields, layout, None, &mut buffer), Extension::None);
         }
     }
 }
@@ -83,24 +188,27 @@ fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
     let (mut simulated, transmit) = sending("bolt", start);
     let (mut real, same) = sending("bolt", start);
     assert_eq!(transmit.header, same.header);
-    let AlgorithmFields::Bolt(fields) = transmit.congestion.fields else {
-        unreachable!("Bolt stamps its packets")
-    };
+    let fields = BoltFields::of(&transmit.congestion.fields).expect("Bolt stamps its packets");
 
     let body = Body::Signal(Signal { queue: 200_000, link_rate: 6, sent: fields.sent() });
     let told = Header { flow: FlowId::new(0), body, ..transmit.header };
     assert_eq!(simulated.handle_packet(&arrival(later), &told), Handled::Signal);
 
-    let mut datagram = bytes_of(&same.header, same.congestion.fields, None);
+    let mut datagram = bytes_of(&same.header, same.congestion.fields, layout("bolt"), None);
     datagram.extend([0xc1; 4096]); // ciphertext and guard, which the switch does not touch
     let view = SwitchView::new(&mut datagram).expect("a packet of Bolt's");
-    let src = view.signal(200_000, 6).expect("a signal");
+    // The switch reads when the packet left.
+    let (seen, _) = fields_of(&view.extension(), layout("bolt"));
+    let sent = BoltFields::of(&seen).expect("Bolt's fields").sent();
+    let src = view.signal(200_000, 6, sent).expect("a signal");
     let (mut header, _) = open(&src).expect("a datagram");
     assert_eq!(header.flow, FlowId::new(7), "as the peer knows it");
     header.flow = FlowId::new(0);
     assert_eq!(real.handle_packet(&arrival(later), &header), Handled::Signal);
 
-    let window = |endpoint: &Endpoint| endpoint.snapshot(FlowId::new(0)).expect("a flow").cwnd;
+    let window = |endpoint: &Endpoint<AlgorithmConfig>| {
+        endpoint.snapshot(FlowId::new(0)).expect("a flow").cwnd
+    };
     assert_eq!(window(&simulated), 63.0, "64 at first (the default), one packet less");
     assert_eq!(window(&real), window(&simulated));
     assert_eq!(real.handle_packet(&arrival(later), &header), Handled::Refused, "once a packet");
@@ -125,40 +233,38 @@ fn a_signal_must_say_when_its_packet_left() {
 /// The window of HPCC after each of these notes of one port, told directly and through bytes.
 fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
     let (_, transmit) = sending("hpcc", Time::ZERO);
-    let algorithm = build("hpcc", None, &[]).expect("hpcc");
+    let algorithm = algorithm("hpcc");
     let mut flow = algorithm.sender(&FlowInfo::default());
     let mut number = 0;
-    let mut told = |flow: &mut Algorithm, note: &HopTelemetry| {
+    let mut told = |flow: &mut BuiltInSender, note: &HopTelemetry| {
         let mut telemetry = Telemetry::default();
         telemetry.push(*note, 5);
         if through_bytes {
             // Noted by a switch on the data packet, read at the receiver, brought back by the ACK.
-            let mut data = bytes_of(&transmit.header, AlgorithmFields::Telemetry, None);
+            let mut data = bytes_of(&transmit.header, Fields::TELEMETRY, None, None);
             SwitchView::new(&mut data).expect("room for notes").note_hop(&written(note), 5);
-            let (fields, seen) = fields_of(&decode_extended(&data).expect("legal").extension);
-            let mut echo = Echo::default();
-            echo.on_data(fields);
+            let (fields, seen) = fields_of(&decode_extended(&data).expect("legal").extension, None);
+            let mut receiver = algorithm.receiver(&FlowInfo::default());
+            let mut event = DataEvent::new(note.at);
+            event.fields = fields;
+            receiver.on_data(&event);
             let answer = Header { body: Body::Ack(received(number)), ..transmit.header };
-            let answer = bytes_of(&answer, echo.fields(), seen.as_ref());
-            let (fields, back) = fields_of(&decode_extended(&answer).expect("legal").extension);
-            assert_eq!(fields, AlgorithmFields::TelemetryEcho);
+            let answer = bytes_of(&answer, receiver.echo(), None, seen.as_ref());
+            let (fields, back) =
+                fields_of(&decode_extended(&answer).expect("legal").extension, None);
+            assert_eq!(fields, Fields::TELEMETRY_ECHO);
             telemetry = back.expect("legible");
         }
         number += 1;
-        flow.on_ack(&AckEvent {
-            now: note.at,
-            rtt: Span::from_us(13),
-            fabric_delay: Span::from_us(13),
-            endpoint_delay: Span::ZERO,
-            hops: 1,
-            acked_packets: 1,
-            marked_packets: 0,
-            receiver_level: 0,
-            acked_seq: PacketNumber::new(number),
-            next_seq: PacketNumber::new(number + 30),
-            in_flight: 30,
-            fields: AlgorithmFields::TelemetryEcho,
-            telemetry: Some(&telemetry),
+        flow.on_ack(&{
+            let mut event = AckEvent::new(note.at, Span::from_us(13));
+            event.hops = 1;
+            event.acked_seq = PacketNumber::new(number);
+            event.next_seq = PacketNumber::new(number + 30);
+            event.in_flight = 30;
+            event.fields = Fields::TELEMETRY_ECHO;
+            event.telemetry = Some(&telemetry);
+            event
         });
         flow.snapshot().cwnd
     };
@@ -187,9 +293,9 @@ fn hpcc_notes_through_bytes_make_the_same_windows() {
 #[test]
 fn telemetry_of_a_rate_without_a_name_is_none() {
     let (_, transmit) = sending("hpcc", Time::ZERO);
-    let mut data = bytes_of(&transmit.header, AlgorithmFields::Telemetry, None);
+    let mut data = bytes_of(&transmit.header, Fields::TELEMETRY, None, None);
     let hop = apus_wire::Hop { link_rate: 200, ..apus_wire::Hop::default() };
     SwitchView::new(&mut data).expect("room for notes").note_hop(&hop, 5);
     let extension = decode_extended(&data).expect("legal").extension;
-    assert_eq!(fields_of(&extension), (AlgorithmFields::Telemetry, None));
+    assert_eq!(fields_of(&extension, None), (Fields::TELEMETRY, None));
 }

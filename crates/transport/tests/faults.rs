@@ -3,7 +3,7 @@
 
 mod support;
 
-use apus_cc::registry::build;
+use apus_algorithms::registry::build;
 use apus_transport::{EndpointConfig, OpKind, Outcome, Recovery};
 use apus_units::{Span, Time};
 use apus_wire::RegionKey;

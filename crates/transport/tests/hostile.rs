@@ -3,8 +3,8 @@
 
 mod support;
 
+use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::FlowInfo;
-use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{
     Arrival, Endpoint, EndpointConfig, Handled, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError,
 };
@@ -25,7 +25,7 @@ fn pair(window: &str, config: EndpointConfig) -> Pair {
     Pair::new(&constant(window), config, 1)
 }
 
-fn endpoint() -> Endpoint {
+fn endpoint() -> Endpoint<AlgorithmConfig> {
     let mut endpoint = Endpoint::new(EndpointConfig::default());
     endpoint.open(FlowId::new(0), &constant("1"), &FlowInfo::default());
     endpoint
@@ -35,7 +35,7 @@ fn segment(kind: SegmentKind, op: u64, offset: u64, length: u32, op_length: u64)
     Segment { op: OpId::new(op), kind, offset, length, op_length, credit: None }
 }
 
-fn deliver(endpoint: &mut Endpoint, seq: u64, segment: Segment) -> Handled {
+fn deliver(endpoint: &mut Endpoint<AlgorithmConfig>, seq: u64, segment: Segment) -> Handled {
     let arrival = Arrival {
         now: Time::ZERO,
         nic_received_at: Time::ZERO,

@@ -3,8 +3,8 @@
 
 mod support;
 
+use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::FlowInfo;
-use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{
     Arrival, Endpoint, EndpointConfig, Handled, LocalRx, Op, OpKind, Outcome, Recovery, SubmitError,
 };

@@ -3,7 +3,7 @@
 
 mod support;
 
-use apus_cc::registry::build;
+use apus_algorithms::registry::build;
 use apus_transport::{EndpointConfig, Op, OpKind, Outcome, SubmitError};
 use apus_units::{FlowId, OpId, Time};
 use apus_wire::{Body, RegionKey, RejectReason, SegmentKind};

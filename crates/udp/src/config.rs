@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use apus_cc::registry::{AlgorithmConfig, build};
-use apus_cc::{Given, SettingError, SwitchAlgorithm, SwitchInfo};
+use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, Registry, build};
+use apus_cc::{AlgorithmFactory, Given, SwitchHalf, SwitchInfo};
 use apus_units::{Bytes, Rate};
-use apus_wire::{Bolt, Extension, MAX_HEADER_BYTES};
+use apus_wire::{Extension, MAX_HEADER_BYTES, MAX_OWN_BYTES, OwnFields};
 
 use crate::capture::Capture;
 use crate::error::StartError;
@@ -46,15 +46,21 @@ const IP_UDP_BYTES: u32 = 48;
 /// Returns the maximum number of bytes of a full packet that are not payload: headers, the algorithm's fields and the
 /// `guard` of the session.
 pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
-    let extension = match switch_half(algorithm) {
-        SwitchAlgorithm::Bolt(_) => Extension::Bolt(Bolt::default()).encoded_len(),
-        _ => 0,
-    };
+    let extension = algorithm.fields().map_or(0, |layout| {
+        let bytes = [0; MAX_OWN_BYTES];
+        Extension::Own(OwnFields {
+            id: layout.id,
+            is_echo: false,
+            writable: &bytes[..usize::from(layout.writable)],
+            authenticated: &bytes[..usize::from(layout.authenticated)],
+        })
+        .encoded_len()
+    });
     IP_UDP_BYTES + (MAX_HEADER_BYTES + extension + guard) as u32
 }
 
 /// Returns the switch half of an algorithm.
-fn switch_half(algorithm: &AlgorithmConfig) -> SwitchAlgorithm {
+fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
@@ -97,6 +103,8 @@ pub struct Config {
     pub engines: u32,
     /// The congestion control algorithm of every flow.
     pub algorithm: AlgorithmConfig,
+    /// The algorithms that [`Config::set_algorithm`] finds by name; those of this project at first.
+    pub registry: Registry,
     /// Rate of the host's link, for algorithms that start from it.
     /// deviation: no source; most servers have at least 10 Gb/s.
     pub line_rate: Rate,
@@ -153,6 +161,7 @@ impl Config {
             mode: Mode::HYBRID,
             engines: 1,
             algorithm,
+            registry: Registry::BUILT_IN,
             line_rate: Rate::from_gbps(10),
             max_mtu: 9000,
             max_flows: 1024,
@@ -181,21 +190,13 @@ impl Config {
         name: Option<&str>,
         parameters: &[(&str, &str)],
     ) -> Result<(), StartError> {
-        let present = self.algorithm.info().name;
-        let name = name.unwrap_or(present);
-        let wrong = |error: SettingError| StartError::Setting(error.to_string());
-        if name != present {
-            self.algorithm = build(name, None, parameters).map_err(wrong)?;
-            return Ok(());
-        }
-        let profile = Some(self.algorithm.profile());
-        let bare = build(name, profile, &[]).map_err(wrong)?.effective();
-        let set = self.algorithm.effective().into_iter().filter(|pair| !bare.contains(pair));
-        let set: Vec<_> = set.collect();
-        let kept = set.iter().map(|(name, value)| (*name, value.as_str()));
-        let kept = kept.filter(|(name, _)| parameters.iter().all(|(other, _)| other != name));
-        let all: Vec<_> = kept.chain(parameters.iter().copied()).collect();
-        self.algorithm = build(name, profile, &all).map_err(wrong)?;
+        let changed = match name {
+            Some(name) if name != self.algorithm.info().name => {
+                self.registry.build(name, None, parameters)
+            }
+            _ => self.algorithm.changed(parameters, &[]),
+        };
+        self.algorithm = changed.map_err(|error| StartError::Setting(error.to_string()))?;
         Ok(())
     }
 
@@ -260,7 +261,7 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use apus_cc::{AckEvent, AlgorithmFields, Allowance, FlowInfo, Pacing, Sender, TimeoutEvent};
+    use apus_cc::{AckEvent, Allowance, FlowInfo, Pacing, Sender, TimeoutEvent};
     use apus_units::{PacketNumber, Span, Time};
 
     use super::*;
@@ -279,23 +280,20 @@ mod tests {
             let until = now + descheduled;
             while now + flow.rto() < until {
                 now += flow.rto();
-                flow.on_timeout(&TimeoutEvent { now, next_seq: PacketNumber::new(i + 1) });
+                flow.on_timeout(&{
+                    let mut event = TimeoutEvent::new(now);
+                    event.next_seq = PacketNumber::new(i + 1);
+                    event
+                });
             }
             now = until;
-            flow.on_ack(&AckEvent {
-                now,
-                rtt: descheduled,
-                fabric_delay: fabric,
-                endpoint_delay: descheduled - fabric,
-                hops: 0,
-                acked_packets: 1,
-                marked_packets: 0,
-                receiver_level: 0,
-                acked_seq: PacketNumber::new(i),
-                next_seq: PacketNumber::new(i + 1),
-                in_flight: 0,
-                fields: AlgorithmFields::None,
-                telemetry: None,
+            flow.on_ack(&{
+                let mut event = AckEvent::new(now, descheduled);
+                event.fabric_delay = fabric;
+                event.endpoint_delay = descheduled - fabric;
+                event.acked_seq = PacketNumber::new(i);
+                event.next_seq = PacketNumber::new(i + 1);
+                event
             });
             let Allowance { window, pacing } = flow.allowance();
             assert!(window >= 1.0, "{window} packets after being descheduled {} times", i + 1);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use apus_cc::registry::build;
+use apus_algorithms::registry::build;
 use apus_udp::{Access, Config, Host, Mode, Op, Request};
 use apus_units::Span;
 use support::hand::Hand;

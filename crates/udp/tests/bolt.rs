@@ -9,8 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use apus_udp::{Access, Request};
-use apus_wire::SwitchView;
+use apus_wire::{Extension, SwitchView};
 use support::{HYBRID, PATIENCE, any, config, host, pattern};
+
+/// `t_data_tx` of a packet of Bolt's: four bytes after those of its flags.
+fn sent(packet: &SwitchView<'_>) -> u32 {
+    let Extension::Own(fields) = packet.extension() else { panic!("no packet of Bolt's") };
+    let &[_, a, b, c, d] = fields.authenticated else { panic!("no packet of Bolt's") };
+    assert_eq!((fields.id, fields.writable.len()), (1, 1));
+    u32::from_be_bytes([a, b, c, d])
+}
 
 /// A switch in front of a host that is congested for every packet: 1 MB wait at 10 Gb/s.
 struct Switch {
@@ -40,8 +48,9 @@ impl Switch {
                     idle = false;
                     client = Some(from);
                     if let Some(mut packet) = SwitchView::new(&mut buffer[..length]) {
-                        let src = packet.signal(1_000_000, 2).expect("a packet of Bolt's");
-                        packet.set_bolt(false, true);
+                        let src = packet.signal(1_000_000, 2, sent(&packet)).expect("in range");
+                        // DEC.
+                        packet.writable().copy_from_slice(&[8]);
                         made.fetch_add(1, Ordering::Relaxed);
                         let _ = front.send_to(&src, from);
                     }
@@ -76,7 +85,8 @@ fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
     let mut settings = config(HYBRID);
     // No loss can take the window below what the switch must: a cut is to half of it at most.
     settings.algorithm =
-        apus_cc::registry::build("bolt", None, &[("ai", "0"), ("min_rto", "60s")]).expect("bolt");
+        apus_algorithms::registry::build("bolt", None, &[("ai", "0"), ("min_rto", "60s")])
+            .expect("bolt");
     // Packets that no probe makes longer, which would make the window smaller in packets.
     settings.max_mtu = 1280;
     let (server, client) = (host(settings.clone()), host(settings));

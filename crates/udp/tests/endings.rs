@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
-use apus_cc::registry::build;
+use apus_algorithms::registry::build;
 use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{
     Access, Cause, Config, ConnectError, Connection, End, HandshakeFault, Host, Mode, OpError,

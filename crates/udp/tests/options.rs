@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use apus_cc::registry::build;
+use apus_algorithms::registry::build;
 use apus_udp::{Access, Capture, ConnectError, Connection, Request};
 use apus_units::Span;
 use apus_wire::Body;

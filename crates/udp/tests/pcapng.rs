@@ -11,8 +11,8 @@ use apus_udp::session::{
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
-    Ack, Body, Bolt, CreditEcho, Extension, Header, Hop, Hops, RegionKey, Segment, SegmentKind,
-    SwitchView,
+    Ack, Body, CreditEcho, Extension, Header, Hop, Hops, OwnFields, RegionKey, Segment,
+    SegmentKind, SwitchView,
 };
 use pcap_parser::{PcapNGReader, traits::PcapReaderIterator};
 
@@ -136,6 +136,11 @@ fn what_cannot_be_a_packet_is_an_error_and_leaves_the_file_whole() {
     assert_eq!(read_back(&file.finish().unwrap()).len(), 1);
 }
 
+/// An algorithm's own fields.
+fn own<'a>(id: u8, is_echo: bool, writable: &'a [u8], authenticated: &'a [u8]) -> Extension<'a> {
+    Extension::Own(OwnFields { id, is_echo, writable, authenticated })
+}
+
 /// A handshake, writes, a message, ACKs, a probe and a close between two tables, as a capture.
 fn conversation(ring: &KeyRing) -> Vec<u8> {
     let addresses: [SocketAddr; 2] =
@@ -201,16 +206,27 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         marked: 7,
         receiver_level: 9,
     };
-    let bolt = Bolt { first: true, inc: true, sent: 1234, ..Bolt::default() };
+    // INC; FIRST, and 1234 = 0x04d2.
+    let bolt = own(1, false, &[4], &[1, 0, 0, 0x04, 0xd2]);
+    let granted = own(1, true, &[], &[0, 1, 0, 2]);
+    let rcp = own(2, false, &[1, 2, 3], &[4, 5]);
+    let rcp_echo = own(2, true, &[], &[1, 2, 4]);
+    let foreign = own(64, false, &[0xaa, 0xbb], &[0xcc]);
+    let foreign_echo = own(64, true, &[], &[]);
     let hop = Hop { link_rate: 6, at: 55, sent: 1 << 33, queue: 4321 }.to_bytes();
     let telemetry = Extension::TelemetryEcho(Hops::noted(0x0abc, &hop));
     for (from, flow, seq, body, extension) in [
         (0, 4, 99, Body::Data(segment), Extension::None),
         (1, 5, 6, Body::Ack(ack), Extension::None),
-        (0, 4, 100, Body::Data(segment), Extension::Bolt(bolt)),
+        (0, 4, 100, Body::Data(segment), bolt),
         (1, 5, 7, Body::Ack(ack), telemetry),
         (0, 4, 101, Body::Data(message), Extension::None),
-        (0, 4, 102, Body::Data(whole), Extension::Bolt(bolt)),
+        (0, 4, 102, Body::Data(whole), bolt),
+        (1, 5, 8, Body::Ack(ack), granted),
+        (0, 4, 103, Body::Data(segment), rcp),
+        (1, 5, 9, Body::Ack(ack), rcp_echo),
+        (0, 4, 104, Body::Data(segment), foreign),
+        (1, 5, 10, Body::Ack(ack), foreign_echo),
     ] {
         let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(seq), body };
         let mut buffer = [b'x'; 300];
@@ -219,8 +235,9 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         let length = tables[from].seal(now, id, packet, &mut buffer).unwrap();
         write(from, &buffer[..length]);
         // A switch answers what it can.
-        if let Some(view) = SwitchView::new(&mut buffer[..length]) {
-            write(1, &view.signal(9_000, 6).expect("a signal"));
+        if extension == bolt {
+            let view = SwitchView::new(&mut buffer[..length]).expect("a packet of Bolt's");
+            write(1, &view.signal(9_000, 6, 1234).expect("a signal"));
         }
     }
     let (ours, theirs_now) = (sessions[0].expect("connected"), sessions[1].expect("connected"));
@@ -284,6 +301,11 @@ fn wireshark_shows_what_we_sent() {
             "apus.bolt.first",
             "apus.bolt.last",
             "apus.bolt.sent_ns",
+            "apus.bolt.granted",
+            "apus.rcp.rate",
+            "apus.rcp.rtt",
+            "apus.own.writable",
+            "apus.own.authenticated",
             "apus.signal.queue",
             "apus.signal.rate",
             "apus.int.passed",
@@ -315,7 +337,7 @@ fn wireshark_shows_what_we_sent() {
         assert_eq!(column("frame.time_epoch")[0], "1795262400.123456789");
         let kinds = [
             "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x01", "0x0c", "0x05",
-            "0x02", "0x01", "0x0c", "0x46", "0x46", "0x46",
+            "0x02", "0x01", "0x0c", "0x05", "0x01", "0x05", "0x01", "0x05", "0x46", "0x46", "0x46",
         ];
         assert_eq!(column("apus.kind"), kinds);
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
@@ -325,7 +347,7 @@ fn wireshark_shows_what_we_sent() {
         assert_eq!(column("apus.handshake.mode")[..5], [mode, mode, mode, mode, ""]);
         assert_eq!(
             column("apus.command")[4..],
-            ["1", "2", "", "", "", "", "", "", "", "", "4", "5", "3"]
+            ["1", "2", "", "", "", "", "", "", "", "", "", "", "", "", "", "4", "5", "3"]
         );
         let at = |field: &str, row: usize| column(field)[row].to_owned();
         for (field, value) in [
@@ -369,7 +391,7 @@ fn wireshark_shows_what_we_sent() {
             ("apus.bolt.sent_ns", 9, "1234"),
             ("apus.seq", 10, "7"),
             ("apus.ack.largest", 10, "99"),
-            ("apus.extension", 10, "4"),
+            ("apus.extension", 10, "254"),
             ("apus.int.passed", 10, "1"),
             ("apus.int.path", 10, "0x0abc"),
             ("apus.int.rate", 10, "6"),
@@ -396,6 +418,23 @@ fn wireshark_shows_what_we_sent() {
             ("apus.bolt.sent_ns", 12, "1234"),
             ("apus.seq", 13, "102"),
             ("apus.signal.queue", 13, "9000"),
+            ("apus.extension", 14, "129"),
+            ("apus.bolt.granted", 14, "65538"),
+            ("apus.ack.largest", 14, "99"),
+            ("apus.extension", 15, "2"),
+            ("apus.rcp.rate", 15, "66051"),
+            ("apus.rcp.rtt", 15, "1029"),
+            ("apus.op", 15, "17"),
+            ("apus.extension", 16, "130"),
+            ("apus.rcp.rate", 16, "66052"),
+            ("apus.ack.largest", 16, "99"),
+            ("apus.extension", 17, "64"),
+            ("apus.own.writable", 17, "aabb"),
+            ("apus.own.authenticated", 17, "cc"),
+            ("apus.op", 17, "17"),
+            ("apus.extension", 18, "192"),
+            ("apus.own.writable", 18, ""),
+            ("apus.ack.largest", 18, "99"),
         ] {
             assert_eq!(at(field, row), value, "{field} of row {row}");
         }
@@ -408,8 +447,8 @@ fn wireshark_shows_what_we_sent() {
             }
         }
         let probed = if ring.is_insecure() { "600" } else { "" };
-        assert_eq!(at("apus.probed", 15), probed, "encrypted if there is a key");
-        for row in [4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16] {
+        assert_eq!(at("apus.probed", 20), probed, "encrypted if there is a key");
+        for row in [4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21] {
             assert!(!at(guard, row).is_empty(), "row {row}");
         }
         assert!(column("_ws.expert").iter().all(|e| e.is_empty()));

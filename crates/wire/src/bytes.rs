@@ -24,11 +24,6 @@ pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    #[inline]
     pub(crate) fn skip(&mut self, bytes: usize) {
         self.0 = &self.0[bytes..];
     }

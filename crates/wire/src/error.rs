@@ -40,12 +40,13 @@ pub enum Illegal {
     WritableLength,
     /// An extension of data packets on another packet, or one of acknowledgements.
     ExtensionOfBody,
-    /// A flag of an extension that does not exist.
-    ExtensionFlags,
+    /// An identifier that an algorithm's own fields cannot have.
+    ExtensionId,
     /// Room for telemetry that is not of whole hops, or of more than [`MAX_HOPS`](crate::MAX_HOPS).
     TelemetryRoom,
-    /// A rate of an extension has more than 24 bits.
-    ExtensionRate,
+    /// More bytes of an algorithm's own fields than a packet has room for, or writable bytes on an
+    /// acknowledgement.
+    ExtensionLength,
 }
 
 impl fmt::Display for Illegal {
@@ -73,11 +74,11 @@ impl fmt::Display for Illegal {
             Self::ExtensionOfBody => {
                 "an extension must belong to the kind of packet: data, or an acknowledgement"
             }
-            Self::ExtensionFlags => {
-                "a byte of flags in an extension must have no bit that is not drawn"
-            }
+            Self::ExtensionId => "an algorithm's own fields must have an identifier from 1 to 125",
             Self::TelemetryRoom => "telemetry must have room for 0 to 8 whole hops of 13 bytes",
-            Self::ExtensionRate => "a rate in an extension must be below 2^24 steps",
+            Self::ExtensionLength => {
+                "an algorithm's own fields must have at most 16 writable and 16 authenticated bytes, and no writable ones on an acknowledgement"
+            }
         })
     }
 }
@@ -175,7 +176,10 @@ impl fmt::Display for DecodeError {
                 write!(f, "truncated: at least {needed} bytes needed, {available} there")
             }
             Self::Extension(kind) => {
-                write!(f, "unknown congestion extension {kind}; extensions are 1 to 6")
+                write!(
+                    f,
+                    "unknown congestion extension {kind}; types are 1 to 126, and 128 more on an acknowledgement"
+                )
             }
             Self::Version(version) => {
                 write!(f, "version {version}; this library speaks {}", VERSION)

@@ -3,7 +3,7 @@
 //! What switches may write stands before the authenticated part of the packet, what they only read
 //! within it; the crate's documentation draws both.
 
-use crate::bytes::{Reader, Writer};
+use crate::bytes::Writer;
 use crate::error::{DecodeError, Illegal};
 use crate::header::Body;
 
@@ -16,70 +16,40 @@ pub const MAX_EXTENSION_BYTES: usize = 2 + HOPS_HEAD_BYTES + MAX_HOPS * HOP_BYTE
 /// Bytes before the hops: how many ports were passed, and which path they make up.
 const HOPS_HEAD_BYTES: usize = 3;
 
-/// The type byte. None is 0: a header without extension has no such byte.
-mod kind {
-    pub(super) const BOLT: u8 = 1;
-    pub(super) const BOLT_ECHO: u8 = 2;
-    pub(super) const TELEMETRY: u8 = 3;
-    pub(super) const TELEMETRY_ECHO: u8 = 4;
-    pub(super) const RCP: u8 = 5;
-    pub(super) const RCP_ECHO: u8 = 6;
-}
+/// Maximum number of bytes of an algorithm's own fields that switches may write, and of those that are
+/// authenticated.
+pub const MAX_OWN_BYTES: usize = 16;
 
-/// Bits of Bolt's writable byte, and of its authenticated one.
-const INC: u8 = 1;
-const DEC: u8 = 2;
-const FIRST: u8 = 1;
-const LAST: u8 = 2;
-const FAVOURED: u8 = 4;
+/// Identifier of telemetry; an algorithm's own fields have 1 to 125.
+const TELEMETRY: u8 = 126;
+/// Bit of the type byte that marks the fields of an acknowledgement.
+const ECHO: u8 = 0x80;
 
 /// The fields of a packet that belong to its flow's algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extension<'a> {
-    /// It has none.
+    /// No fields.
     #[default]
     None,
-    /// Bolt's, on a data packet.
-    Bolt(Bolt),
-    /// Bolt's, on an acknowledgement.
-    BoltEcho {
-        /// Data packets of the flow that arrived with INC, modulo 2^32.
-        granted: u32,
-    },
-    /// On a data packet: room for what switches note (HPCC's INT).
+    /// The algorithm's own fields.
+    Own(OwnFields<'a>),
+    /// On a data packet: room for the telemetry of switches (HPCC's INT).
     Telemetry(Hops<'a>),
-    /// On an acknowledgement: what switches noted on the data packet that it echoes.
+    /// On an acknowledgement: the telemetry of the data packet that it echoes.
     TelemetryEcho(Hops<'a>),
-    /// RCP's, on a data packet.
-    Rcp {
-        /// The smallest rate of the ports so far, in steps of 100 kb/s; 24 bits.
-        rate: u32,
-        /// The sender's RTT in steps of 250 ns; 0 if it knows none.
-        rtt: u16,
-    },
-    /// RCP's, on an acknowledgement.
-    RcpEcho {
-        /// The rate of the newest data packet.
-        rate: u32,
-    },
 }
 
-/// Bolt's header (Bolt Listing 1) as far as a data packet has it: `data`, `ack` and `src` are told by
-/// the packet's kind; queue and link rate stand in a [`Signal`](crate::Signal).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bolt {
-    /// In the first window of the flow.
-    pub first: bool,
-    /// In the last window of the flow.
-    pub last: bool,
-    /// Of high priority (App. B.2): Listing 1's reserved bit.
-    pub favoured: bool,
-    /// Asks for a larger window. Switches clear it.
-    pub inc: bool,
-    /// A switch has told the source of congestion. Switches set it.
-    pub dec: bool,
-    /// `t_data_tx`: when the packet left, nanoseconds modulo 2^32.
-    pub sent: u32,
+/// Fields whose meaning only their algorithm knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnFields<'a> {
+    /// Identifier, 1 to 125.
+    pub id: u8,
+    /// Whether they belong to an acknowledgement.
+    pub is_echo: bool,
+    /// Bytes that switches may write, at most [`MAX_OWN_BYTES`]; none on an acknowledgement.
+    pub writable: &'a [u8],
+    /// Bytes that are authenticated, at most [`MAX_OWN_BYTES`].
+    pub authenticated: &'a [u8],
 }
 
 /// What one switch notes (HPCC Fig. 7).
@@ -173,84 +143,79 @@ impl<'a> Hops<'a> {
 impl<'a> Extension<'a> {
     /// The type byte; `None` without extension.
     pub(crate) fn kind(&self) -> Option<u8> {
-        Some(match self {
-            Self::None => return None,
-            Self::Bolt(_) => kind::BOLT,
-            Self::BoltEcho { .. } => kind::BOLT_ECHO,
-            Self::Telemetry(_) => kind::TELEMETRY,
-            Self::TelemetryEcho(_) => kind::TELEMETRY_ECHO,
-            Self::Rcp { .. } => kind::RCP,
-            Self::RcpEcho { .. } => kind::RCP_ECHO,
-        })
-    }
-
-    /// Bytes that switches may write, without the one that counts them.
-    #[must_use]
-    pub fn writable_len(&self) -> usize {
         match self {
-            Self::None | Self::BoltEcho { .. } | Self::TelemetryEcho(_) | Self::RcpEcho { .. } => 0,
-            Self::Bolt(_) => 1,
-            Self::Telemetry(hops) => HOPS_HEAD_BYTES + hops.area.len(),
-            Self::Rcp { .. } => 3,
+            Self::None => None,
+            Self::Own(own) => Some(if own.is_echo { own.id | ECHO } else { own.id }),
+            Self::Telemetry(_) => Some(TELEMETRY),
+            Self::TelemetryEcho(_) => Some(TELEMETRY | ECHO),
         }
     }
 
-    /// Bytes in the authenticated part, the type byte included.
+    /// Number of bytes that switches may write, without the byte that counts them.
+    #[must_use]
+    pub fn writable_len(&self) -> usize {
+        match self {
+            Self::None | Self::TelemetryEcho(_) => 0,
+            Self::Own(own) => own.writable.len(),
+            Self::Telemetry(hops) => HOPS_HEAD_BYTES + hops.area.len(),
+        }
+    }
+
+    /// Number of bytes in the authenticated part, the type byte included.
     #[must_use]
     pub fn authenticated_len(&self) -> usize {
         match self {
             Self::None => 0,
+            Self::Own(own) => 2 + own.authenticated.len(),
             Self::Telemetry(_) => 1,
-            Self::Bolt(_) => 6,
-            Self::BoltEcho { .. } => 5,
             Self::TelemetryEcho(hops) => 2 + HOPS_HEAD_BYTES + hops.area.len(),
-            Self::Rcp { .. } => 3,
-            Self::RcpEcho { .. } => 4,
         }
     }
 
-    /// Bytes that it adds to a header.
+    /// Number of bytes that it adds to a header.
     #[inline]
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         self.writable_len() + self.authenticated_len()
     }
 
-    /// Whether a packet with this body may have it, with values that its fields can hold.
+    /// Checks that a packet with this body may have it, with an identifier and lengths that exist.
     ///
     /// # Errors
     /// The rule broken.
     #[inline]
     pub fn check(&self, body: &Body) -> Result<(), Illegal> {
-        let fits = match self {
-            Self::None => true,
-            Self::Bolt(_) | Self::Telemetry(_) | Self::Rcp { .. } => matches!(body, Body::Data(_)),
-            Self::BoltEcho { .. } | Self::TelemetryEcho(_) | Self::RcpEcho { .. } => {
-                matches!(body, Body::Ack(_))
+        let is_echo = match self {
+            Self::None => return Ok(()),
+            Self::Own(own) => {
+                if own.id == 0 || own.id >= TELEMETRY {
+                    return Err(Illegal::ExtensionId);
+                }
+                let echo_writable = own.is_echo && !own.writable.is_empty();
+                let longest = own.writable.len().max(own.authenticated.len());
+                if echo_writable || longest > MAX_OWN_BYTES {
+                    return Err(Illegal::ExtensionLength);
+                }
+                own.is_echo
             }
+            Self::Telemetry(_) => false,
+            Self::TelemetryEcho(_) => true,
         };
-        if !fits {
-            return Err(Illegal::ExtensionOfBody);
-        }
-        match self {
-            Self::Rcp { rate, .. } | Self::RcpEcho { rate } if *rate >= 1 << 24 => {
-                Err(Illegal::ExtensionRate)
-            }
-            _ => Ok(()),
-        }
+        let fits =
+            if is_echo { matches!(body, Body::Ack(_)) } else { matches!(body, Body::Data(_)) };
+        if fits { Ok(()) } else { Err(Illegal::ExtensionOfBody) }
     }
 
-    /// Writes what switches may change; checked before.
+    /// Writes the part that switches may change; checked before.
     pub(crate) fn write_writable(&self, writer: &mut Writer<'_>) {
         match self {
-            Self::Bolt(bolt) => writer.put([flag(bolt.inc, INC) | flag(bolt.dec, DEC)]),
+            Self::None | Self::TelemetryEcho(_) => {}
+            Self::Own(own) => writer.put_slice(own.writable),
             Self::Telemetry(hops) => {
                 writer.put([hops.passed]);
                 writer.put(hops.path.to_be_bytes());
                 writer.put_slice(hops.area);
             }
-            Self::Rcp { rate, .. } => writer.put(three(*rate)),
-            _ => {}
         }
     }
 
@@ -260,19 +225,16 @@ impl<'a> Extension<'a> {
         writer.put([kind]);
         match self {
             Self::None | Self::Telemetry(_) => {}
-            Self::Bolt(bolt) => {
-                let favoured = flag(bolt.favoured, FAVOURED);
-                writer.put([flag(bolt.first, FIRST) | flag(bolt.last, LAST) | favoured]);
-                writer.put(bolt.sent.to_be_bytes());
+            Self::Own(own) => {
+                // At most `MAX_OWN_BYTES`.
+                writer.put([own.authenticated.len() as u8]);
+                writer.put_slice(own.authenticated);
             }
-            Self::BoltEcho { granted } => writer.put(granted.to_be_bytes()),
             Self::TelemetryEcho(hops) => {
                 writer.put([hops.capacity() as u8, hops.passed]);
                 writer.put(hops.path.to_be_bytes());
                 writer.put_slice(hops.area);
             }
-            Self::Rcp { rtt, .. } => writer.put(rtt.to_be_bytes()),
-            Self::RcpEcho { rate } => writer.put(three(*rate)),
         }
     }
 
@@ -286,67 +248,34 @@ impl<'a> Extension<'a> {
         let available = authenticated.len();
         let cut = |needed| DecodeError::Truncated { needed, available };
         let &kind = authenticated.first().ok_or(cut(1))?;
-        let length = match kind {
-            kind::BOLT => 6,
-            kind::BOLT_ECHO => 5,
-            kind::TELEMETRY => 1,
-            kind::TELEMETRY_ECHO => {
-                let hops = usize::from(*authenticated.get(1).ok_or(cut(2))?);
-                2 + HOPS_HEAD_BYTES + hops * HOP_BYTES
-            }
-            kind::RCP => 3,
-            kind::RCP_ECHO => 4,
-            other => return Err(DecodeError::Extension(other)),
-        };
-        let mut fields = Reader::new(authenticated.get(1..length).ok_or(cut(length))?);
-        let extension = match (kind, writable) {
-            (kind::BOLT, &[switch]) => {
-                let [own] = fields.take();
-                let [inc, dec, other] = flags(switch)?;
-                let [first, last, favoured] = flags(own)?;
-                if other {
-                    return Err(Illegal::ExtensionFlags.into());
-                }
-                Self::Bolt(Bolt { first, last, favoured, inc, dec, sent: fields.u32() })
-            }
-            (kind::BOLT_ECHO, []) => Self::BoltEcho { granted: fields.u32() },
-            (kind::TELEMETRY, &[passed, a, b, ref area @ ..]) => {
-                Self::Telemetry(hops(passed, u16::from_be_bytes([a, b]), area)?)
-            }
-            (kind::TELEMETRY_ECHO, []) => {
-                let [_, passed, a, b] = fields.take();
-                let area = &authenticated[2 + HOPS_HEAD_BYTES..length];
-                Self::TelemetryEcho(hops(passed, u16::from_be_bytes([a, b]), area)?)
-            }
-            (kind::RCP, &[a, b, c]) => Self::Rcp {
-                rate: u32::from_be_bytes([0, a, b, c]),
-                rtt: u16::from_be_bytes(fields.take()),
-            },
-            (kind::RCP_ECHO, []) => {
-                let [a, b, c] = fields.take();
-                Self::RcpEcho { rate: u32::from_be_bytes([0, a, b, c]) }
-            }
-            _ => return Err(Illegal::WritableLength.into()),
-        };
-        Ok((extension, length))
+        let (id, is_echo) = (kind & !ECHO, kind & ECHO != 0);
+        if id == 0 || id > TELEMETRY {
+            return Err(DecodeError::Extension(kind));
+        }
+        if id == TELEMETRY && !is_echo {
+            let &[passed, a, b, ref area @ ..] = writable else {
+                return Err(Illegal::WritableLength.into());
+            };
+            return Ok((Self::Telemetry(hops(passed, u16::from_be_bytes([a, b]), area)?), 1));
+        }
+        if is_echo && !writable.is_empty() {
+            return Err(Illegal::WritableLength.into());
+        }
+        let count = usize::from(*authenticated.get(1).ok_or(cut(2))?);
+        if id == TELEMETRY {
+            let length = 2 + HOPS_HEAD_BYTES + count * HOP_BYTES;
+            let fields = authenticated.get(2..length).ok_or(cut(length))?;
+            let &[passed, a, b, ref area @ ..] = fields else { return Err(cut(length)) };
+            let hops = hops(passed, u16::from_be_bytes([a, b]), area)?;
+            return Ok((Self::TelemetryEcho(hops), length));
+        }
+        if writable.len().max(count) > MAX_OWN_BYTES {
+            return Err(Illegal::ExtensionLength.into());
+        }
+        let length = 2 + count;
+        let authenticated = authenticated.get(2..length).ok_or(cut(length))?;
+        Ok((Self::Own(OwnFields { id, is_echo, writable, authenticated }), length))
     }
-}
-
-fn flag(set: bool, bit: u8) -> u8 {
-    if set { bit } else { 0 }
-}
-
-/// Three flags, the lowest bits of a byte, whose other bits are 0.
-fn flags(byte: u8) -> Result<[bool; 3], Illegal> {
-    if byte > 7 {
-        return Err(Illegal::ExtensionFlags);
-    }
-    Ok([byte & 1 != 0, byte & 2 != 0, byte & 4 != 0])
-}
-
-fn three(value: u32) -> [u8; 3] {
-    let [_, a, b, c] = value.to_be_bytes();
-    [a, b, c]
 }
 
 fn hops(passed: u8, path: u16, area: &[u8]) -> Result<Hops<'_>, Illegal> {

@@ -38,17 +38,15 @@
 //!
 //! ```text
 //! type                w    writable by switches                authenticated, behind the type
-//! 1 Bolt              1    bit 0 INC, bit 1 DEC                1 bit 0 FIRST, bit 1 LAST, bit 2 favoured
-//!                                                              4 t_data_tx: nanoseconds modulo 2^32
-//! 2 BoltEcho          0                                        4 data packets that came with INC, modulo 2^32
-//! 3 Telemetry    3+13 n    1 ports passed, 2 path, n hops      none
-//! 4 TelemetryEcho     0                                        1 n, 1 ports passed, 2 path, n hops
-//! 5 Rcp               3    rate in steps of 100 kb/s           2 RTT in steps of 250 ns
-//! 6 RcpEcho           0                                        3 rate in steps of 100 kb/s
+//! 1 to 125         0-16    the algorithm's own                 1 n, n bytes (0-16): the algorithm's own
+//! 129 to 253          0                                        1 n, n bytes (0-16): the algorithm's own
+//! 126 Telemetry  3+13 n    1 ports passed, 2 path, n hops      none
+//! 254 TelemetryEcho   0                                        1 n, 1 ports passed, 2 path, n hops
 //! ```
 //!
-//! Types 1, 3 and 5 are for data, the others for acknowledgements. Of Bolt's Listing 1, `data`, `ack` and
-//! `src` are told by the kind, queue and link rate are in the Signal. A hop (HPCC Fig. 7), 13 bytes, of
+//! Types below 128 are for data, the others (128 more) for acknowledgements. The meaning of an algorithm's own
+//! bytes is documented where the algorithm defines its `FieldLayout`. Of Bolt's Listing 1, `data`, `ack` and
+//! `src` follow from the kind; queue and link rate are in the Signal. A hop (HPCC Fig. 7), 13 bytes, of
 //! which there are 0 to 8 (the path is the exclusive or of the ports' numbers, HPCC's `pathID`):
 //!
 //! ```text
@@ -148,6 +146,7 @@ mod error;
 mod extension;
 mod header;
 mod layout;
+mod rate;
 mod sealed;
 mod switch;
 mod version;
@@ -155,12 +154,15 @@ mod version;
 pub use codec::{Decoded, authenticated_from, decode, decode_extended, encode, encode_extended};
 pub use control::{Control, Credit, CreditEcho, MAX_PADDING, Received};
 pub use error::{DecodeError, EncodeError, Illegal};
-pub use extension::{Bolt, Extension, HOP_BYTES, Hop, Hops, MAX_EXTENSION_BYTES, MAX_HOPS};
+pub use extension::{
+    Extension, HOP_BYTES, Hop, Hops, MAX_EXTENSION_BYTES, MAX_HOPS, MAX_OWN_BYTES, OwnFields,
+};
 pub use header::{
     Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,
     RejectReason, Segment, SegmentKind, Signal,
 };
 pub use layout::MAX_HEADER_BYTES;
+pub use rate::{link_rate_code, rate_of_code};
 pub use sealed::{CHECKSUM_BYTES, open, seal};
 pub use switch::{SIGNAL_BYTES, SwitchView};
 pub use version::VERSION;

@@ -18,11 +18,11 @@ pub struct SwitchView<'a> {
 
 impl<'a> SwitchView<'a> {
     /// The packet in this datagram (a UDP payload); `None` if it is not one that an algorithm's switch
-    /// half acts on.
+    /// half acts on. Fields without writable bytes suffice: a switch reads them, and may signal.
     #[must_use]
     pub fn new(datagram: &'a mut [u8]) -> Option<Self> {
         let Decoded { header, extension, .. } = decode_extended(datagram).ok()?;
-        let acts = matches!(header.body, Body::Data(_)) && extension.writable_len() > 0;
+        let acts = matches!(header.body, Body::Data(_)) && extension != Extension::None;
         acts.then_some(Self { datagram, header })
     }
 
@@ -38,11 +38,14 @@ impl<'a> SwitchView<'a> {
         decode_extended(self.datagram).map_or(Extension::None, |decoded| decoded.extension)
     }
 
-    /// Bolt Alg. 1 l. 10 and 19: sets INC and DEC. Nothing if the extension is another.
-    pub fn set_bolt(&mut self, inc: bool, dec: bool) {
-        if let Extension::Bolt(_) = self.extension() {
-            self.datagram[1] = u8::from(inc) | u8::from(dec) << 1;
-        }
+    /// The bytes of the algorithm's own fields that a switch may write. Empty if the extension is
+    /// telemetry.
+    pub fn writable(&mut self) -> &mut [u8] {
+        let length = match self.extension() {
+            Extension::Own(own) => own.writable.len(),
+            Extension::None | Extension::Telemetry(_) | Extension::TelemetryEcho(_) => 0,
+        };
+        &mut self.datagram[1..1 + length]
     }
 
     /// HPCC: notes a hop behind those that are there, as the port with this number; one for which there is
@@ -59,27 +62,17 @@ impl<'a> SwitchView<'a> {
         self.datagram[1] = self.datagram[1].saturating_add(1);
     }
 
-    /// RCP: lowers the rate, in steps of 100 kb/s, to `limit` if it is above. Nothing if the extension
-    /// is another.
-    pub fn limit_rate(&mut self, limit: u32) {
-        if let Extension::Rcp { rate, .. } = self.extension()
-            && limit < rate
-        {
-            self.datagram[1..4].copy_from_slice(&limit.to_be_bytes()[1..]);
-        }
-    }
-
     /// The SRC packet for its source (Bolt Alg. 1 l. 6-9), a datagram of its own: to be sent from the
     /// packet's destination address and port to its source. It has no guard of the session, which the
-    /// switch could not make, but a checksum, as RoCEv2's invariant CRC (§4.3). `None` if the packet
-    /// has no transmission time to reflect or `signal` cannot be said.
+    /// switch could not make, but a checksum, as RoCEv2's invariant CRC (§4.3). `None` if a
+    /// value is out of range.
     ///
-    /// `queue` is in bytes, at most [`MAX_SIGNAL_QUEUE`](crate::MAX_SIGNAL_QUEUE); `link_rate` the code
-    /// of the link's rate.
+    /// `queue` is in bytes, at most [`MAX_SIGNAL_QUEUE`](crate::MAX_SIGNAL_QUEUE); `link_rate` is the code
+    /// of the link's rate ([`link_rate_code`](crate::link_rate_code)); `sent` is the departure time of
+    /// the packet as its fields state it.
     #[must_use]
-    pub fn signal(&self, queue: u32, link_rate: u8) -> Option<[u8; SIGNAL_BYTES]> {
-        let Extension::Bolt(bolt) = self.extension() else { return None };
-        let body = Body::Signal(Signal { queue, link_rate, sent: bolt.sent });
+    pub fn signal(&self, queue: u32, link_rate: u8, sent: u32) -> Option<[u8; SIGNAL_BYTES]> {
+        let body = Body::Signal(Signal { queue, link_rate, sent });
         let header = Header { flow: self.header.flow, seq: self.header.seq, body };
         let mut datagram = [0; SIGNAL_BYTES];
         seal(&header, &[], &mut datagram).ok()?;

@@ -1,7 +1,8 @@
 //! The contestants of a comparison: the run of the scenario under each algorithm, with its parameters.
 
+use crate::registry;
+use apus_algorithms::AlgorithmConfig;
 use apus_cc::Origin;
-use apus_cc::registry::{AlgorithmConfig, algorithms};
 use apus_scenario::{MarkingRule, Setup, Under};
 use apus_units::suggestion;
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
         None => (label, None),
     };
     let labels = setup.algorithms().map(|(label, _)| label);
-    let known: Vec<&str> = algorithms().iter().map(|info| info.name).chain(labels).collect();
+    let known: Vec<&str> = registry().algorithms().map(|info| info.name).chain(labels).collect();
     if !known.contains(&name) {
         let hint = suggestion(name, known.into_iter());
         return Err(format!("there is no algorithm `{name}`{hint}"));

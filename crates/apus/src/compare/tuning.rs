@@ -1,7 +1,7 @@
 //! `--tune-each`: every algorithm is searched over its own parameter, with one objective and one number of
 //! runs for all.
 
-use apus_cc::registry::tunable;
+use crate::registry;
 use apus_cc::{Tunable, TunedSetting};
 use apus_scenario::Setup;
 use apus_sim::bounds::median;
@@ -101,7 +101,7 @@ impl Search {
             why: "it has no parameter to tune",
         };
         let Some((_, config)) = one.setup.algorithms().next() else { return search };
-        let found = tunable(config.info().name, config.profile());
+        let found = registry().tunable(config.info().name, config.profile());
         let (Some(tunable), Some(network)) = (found, one.setup.network_info()) else {
             return search;
         };

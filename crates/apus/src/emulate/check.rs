@@ -1,10 +1,11 @@
 //! What of a run cannot be emulated, and what an emulation leaves out.
 
+use apus_scenario::{ClassConfig, ConnectionPlan, Plan};
 use std::collections::BTreeMap;
 
-use apus_cc::Given;
-use apus_fabric::{Buffer, ClassConfig, Node as FabricNode};
-use apus_sim::plan::{ConnectionPlan, Load, Plan};
+use apus_cc::{AlgorithmFactory, Given, SwitchHalf};
+use apus_fabric::{Buffer, Node as FabricNode};
+use apus_sim::plan::Load;
 use apus_transport::{EndpointConfig, OpKind};
 use apus_udp::Config;
 use apus_units::{Bytes, Span};

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use apus_cc::registry::build;
+use crate::registry;
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Config, Connection, Host, Mode, Request, async_channel};
 use apus_units::Rate;
@@ -122,7 +122,8 @@ fn start(spec: &AgentSpec, port: u16) -> Result<Host, String> {
     let mut config = Config::new(bind, keys).map_err(|error| error.to_string())?;
     let (name, profile, settings) = &spec.algorithm;
     let settings: Vec<_> = settings.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    config.algorithm = build(name, Some(profile), &settings).map_err(|error| error.to_string())?;
+    config.algorithm =
+        registry().build(name, Some(profile), &settings).map_err(|error| error.to_string())?;
     config.session.cipher = spec.cipher.parse()?;
     config.max_mtu = spec.mtu;
     config.max_ops = spec.max_ops;

@@ -13,6 +13,7 @@ mod tcp;
 mod traffic;
 mod translate;
 
+use apus_scenario::Plan;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::num::NonZeroUsize;
@@ -25,7 +26,6 @@ use std::time::Duration;
 use apus_scenario::experiment::run_all;
 use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::Watch;
-use apus_sim::plan::Plan;
 use apus_udp::session::{Cipher, Config as SessionConfig};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -82,6 +82,7 @@ impl Emulate {
             variant: self.variant.clone(),
             quick: false,
             memory: self.max_memory.limit(),
+            ..Options::default()
         };
         let scenario = library::open(&self.file, &options)?;
         let runs = self.prepare(&scenario)?;

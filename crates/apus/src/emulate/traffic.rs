@@ -1,6 +1,7 @@
 //! From the connections of a run to the flows of a host's process.
 
-use apus_sim::plan::{ConnectionPlan, Load, Plan};
+use apus_scenario::{ConnectionPlan, Plan};
+use apus_sim::plan::Load;
 use apus_transport::OpKind;
 use apus_units::Time;
 

@@ -1,8 +1,8 @@
 //! From a run of a scenario to a network of namespaces.
 
-use apus_fabric::{Buffer, LinkSpec, Node as FabricNode, PortConfig, Topology};
+use apus_fabric::{Buffer, Node as FabricNode};
 use apus_scenario::Setup;
-use apus_sim::plan::Plan;
+use apus_scenario::{LinkSpec, Plan, PortConfig, Topology};
 use apus_udp::Config;
 use apus_udp::session::Cipher;
 use apus_units::{Bytes, Span};

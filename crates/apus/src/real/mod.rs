@@ -160,6 +160,7 @@ impl Common {
         let pairs = pairs.ok_or_else(|| {
             Failure::Input("--param takes NAME=VALUE, as in base_target=200us".to_owned())
         })?;
+        config.registry = crate::registry();
         config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
         Host::start(config).map_err(failure)
     }

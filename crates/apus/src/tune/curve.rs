@@ -1,6 +1,6 @@
 //! The curve of a parameter, and what is read from it.
 
-use apus_cc::registry::AlgorithmConfig;
+use apus_algorithms::registry::AlgorithmConfig;
 use apus_sim::bounds::Bounds;
 use apus_units::Span;
 

@@ -8,7 +8,7 @@ mod session;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use apus_cc::registry::AlgorithmConfig;
+use apus_algorithms::registry::AlgorithmConfig;
 use apus_scenario::{Options, Setup};
 use apus_units::Span;
 use clap::Args;

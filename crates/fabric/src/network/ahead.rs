@@ -1,6 +1,7 @@
 //! Bringing near what the next arrivals need. An engine that knows its next events calls these a
 //! few events ahead, in this order; none changes anything.
 
+use apus_cc::SwitchHalf;
 use apus_units::{HostId, PortId, prefetch, prefetch_first};
 
 use super::Network;
@@ -8,11 +9,11 @@ use crate::packet::PacketRef;
 use crate::port::Port;
 use crate::topology::Node;
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     /// The port of an event, or where it says that the rest of it lies.
     #[inline]
     pub fn prefetch_port(&self, port: PortId) {
-        prefetch_first(&self.ports[port.index()], Port::HOT_LINES);
+        prefetch_first(&self.ports[port.index()], Port::<W>::HOT_LINES);
     }
 
     /// The rest of a port with classes; call it once the port is near.

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
+use apus_cc::SwitchHalf;
 use apus_units::{ClassId, PortId, Rate, Time};
 
 use super::Network;
@@ -23,7 +24,7 @@ impl fmt::Display for ControlError {
 
 impl core::error::Error for ControlError {}
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     pub(super) fn refuse(&self, port: PortId, why: &str) -> ControlError {
         ControlError(format!("port {} {why}", self.port_name(port)))
     }
@@ -45,7 +46,7 @@ impl<P> Network<P> {
         &self,
         port: PortId,
         setting: &str,
-        is_set: impl Fn(&ClassPort) -> bool,
+        is_set: impl Fn(&ClassPort<W>) -> bool,
     ) -> Result<(), ControlError> {
         match &self.ports[port.index()] {
             Port::Class(found) if is_set(found) => Ok(()),

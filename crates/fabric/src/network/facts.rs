@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use apus_cc::SwitchHalf;
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
 
 use super::Network;
@@ -13,7 +14,7 @@ use crate::port::Port;
 use crate::routing::{RouteError, RouteId, opposite};
 use crate::topology::Node;
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     /// How many hosts there are, numbered from 0.
     #[must_use]
     pub fn hosts(&self) -> u32 {
@@ -27,7 +28,7 @@ impl<P> Network<P> {
     }
 
     /// Every egress port: that of link `l` from a to b is `2 l`, from b to a `2 l + 1`.
-    pub fn ports(&self) -> impl Iterator<Item = PortId> + use<P> {
+    pub fn ports(&self) -> impl Iterator<Item = PortId> + use<P, W> {
         (0..self.ports.len() as u32).map(PortId::new)
     }
 

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use apus_cc::SwitchHalf;
 use apus_units::{ClassId, PortId, Time};
 
 use super::{ControlError, Network, Outcome};
@@ -69,7 +70,7 @@ pub(crate) fn leave(pfc: &mut Pfc, fields: &crate::Fields, routes: &RouteTable) 
     }
 }
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     /// Lets every switch pause what fills its memory. Every port must be pausable
     /// ([`Topology::with_pausable_ports`](crate::Topology::with_pausable_ports)).
     ///

@@ -5,7 +5,7 @@
 //! is *shared*: those packets are handed over between the parts before they arrive, which their
 //! propagation delay leaves time for, and arrive at the other part's copy of the link.
 
-use apus_cc::Telemetry;
+use apus_cc::{SwitchHalf, Telemetry};
 use apus_units::{PortId, Span, Time};
 
 use super::Network;
@@ -14,7 +14,7 @@ use crate::packet::{PacketRef, Transit};
 use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     /// Shares the link behind `port`, one of this part's own: what it brings may go on in another part.
     /// Before anything is sent.
     pub fn share_link(&mut self, port: PortId) {

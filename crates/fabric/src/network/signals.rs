@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use apus_cc::{CongestionHeader, Signal};
+use apus_cc::{CongestionHeader, Signal, SwitchHalf};
 use apus_units::{ClassId, HostId, Time};
 
 use super::Network;
@@ -18,8 +18,8 @@ use crate::topology::Node;
 
 /// How signals travel.
 pub struct Signalling<P> {
-    /// What a signal carries: from the payload and the fields of the packet that met congestion.
-    pub payload: fn(&P, &CongestionHeader, &Signal) -> P,
+    /// Makes the payload of a signal from that of the packet that met congestion.
+    pub payload: fn(&P, &Signal) -> P,
     /// Its class; that of the packet if `None`.
     pub class: Option<ClassId>,
     /// Its wire bytes.
@@ -52,7 +52,7 @@ impl<P> Default for Signals<P> {
     }
 }
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     /// Says how signals of switches travel. Without it a network whose switch halves signal panics.
     pub fn answer_signals(&mut self, signalling: Signalling<P>) {
         self.signals.travel = Some(signalling);
@@ -96,7 +96,7 @@ impl<P> Network<P> {
         let travel = self.signals.travel.expect("`answer_signals` says how signals travel");
         let fields = *self.pool.fields(packet);
         debug_assert!(!fields.reversed, "only data meets congestion, and it is not reversed");
-        let payload = (travel.payload)(self.pool.payload(packet), &fields.congestion, signal);
+        let payload = (travel.payload)(self.pool.payload(packet), signal);
         let Some(back) = fields.hop.checked_sub(1) else {
             // Its own host's port: the host needs no packet to know.
             self.signals.own.push((fields.dst, payload));

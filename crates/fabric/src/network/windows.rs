@@ -5,6 +5,7 @@
 //! another ([`Network::ports_are_independent`]) each port may take its own, in their order, without
 //! regard to the others: what comes out is the same.
 
+use apus_cc::SwitchHalf;
 use apus_units::{PortId, Span, Time};
 
 use super::Network;
@@ -25,7 +26,7 @@ pub struct Arrived {
     pub bytes: u32,
 }
 
-impl<P> Network<P> {
+impl<P, W: SwitchHalf> Network<P, W> {
     /// Whether what happens at one port touches no other within the smallest delay of a link: ports
     /// share no memory, do not pause each other, and no switch half tells the sources of packets.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use apus_cc::{ClassView, PortView, Signal, SwitchAlgorithm};
+use apus_cc::{ClassView, PortView, Signal, SwitchHalf};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
 use super::half;
@@ -17,7 +17,7 @@ use crate::topology::Node;
 /// cursor into the ring separates those on the wire from those still in the port. What every packet
 /// needs comes first.
 #[repr(C, align(64))]
-pub(crate) struct FifoPort {
+pub(crate) struct FifoPort<W> {
     pub(crate) link: Link,
     /// Departure of the packet accepted last.
     busy_until: Time,
@@ -41,13 +41,13 @@ pub(crate) struct FifoPort {
     rate: Rate,
     /// Most bytes in the port.
     limit: u64,
-    algorithm: SwitchAlgorithm,
+    algorithm: W,
 }
 
-impl FifoPort {
+impl<W: SwitchHalf> FifoPort<W> {
     /// # Panics
     /// If the configuration needs a class port.
-    pub(crate) fn new(config: &PortConfig, port: PortId, link: Link) -> Self {
+    pub(crate) fn new(config: &PortConfig<W>, port: PortId, link: Link) -> Self {
         let Buffer::Own(buffer) = config.buffer else {
             panic!("{port} shares a buffer, so it is a class port");
         };

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use apus_cc::{Ecn, PortView, Signal, SwitchAlgorithm, SwitchHalf, Verdict};
+use apus_cc::{Ecn, PortView, Signal, SwitchHalf, Verdict};
 use apus_units::Bytes;
 
 use crate::counters::DropReason;
@@ -10,15 +10,15 @@ use crate::packet::{Fields, PacketRef};
 
 /// Tells a half of a packet for which there is no room.
 #[cold]
-pub(super) fn on_refused(half: &mut SwitchAlgorithm, bytes: u32) -> DropReason {
+pub(super) fn on_refused<W: SwitchHalf>(half: &mut W, bytes: u32) -> DropReason {
     half.on_refused(Bytes::new(u64::from(bytes)));
     DropReason::Buffer
 }
 
 /// Shows a half a packet for which there is room: it may write into it, refuse it, or have its source told
 /// something. Returns whether it marked the packet (ECN), or that it refused.
-pub(super) fn on_enqueue(
-    half: &mut SwitchAlgorithm,
+pub(super) fn on_enqueue<W: SwitchHalf>(
+    half: &mut W,
     packet: PacketRef,
     fields: &mut Fields,
     view: &PortView<'_>,

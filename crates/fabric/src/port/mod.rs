@@ -10,7 +10,7 @@ mod strict;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use apus_cc::Signal;
+use apus_cc::{Signal, SwitchHalf};
 use apus_units::{ClassId, PortId, Rate, Span, SwitchId, Time};
 
 use crate::config::{PortConfig, PortKind};
@@ -43,19 +43,19 @@ pub(crate) struct Env<'a, P, S> {
 }
 
 /// An egress port of any kind. Class ports are boxed so that a table of the others stays dense.
-pub(crate) enum Port {
-    Fifo(FifoPort),
-    Strict(StrictPort),
-    Class(Box<ClassPort>),
+pub(crate) enum Port<W> {
+    Fifo(FifoPort<W>),
+    Strict(StrictPort<W>),
+    Class(Box<ClassPort<W>>),
 }
 
-impl Port {
+impl<W: SwitchHalf> Port<W> {
     /// Cache lines that a packet needs of a FIFO port, and of a strict one beside its classes.
     pub(crate) const HOT_LINES: usize = 3;
 
     /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
     pub(crate) fn new(
-        config: &PortConfig,
+        config: &PortConfig<W>,
         kind: PortKind,
         id: PortId,
         link: Link,

@@ -11,6 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use apus_cc::SwitchHalf;
 use apus_units::random::{INCREMENT, mix};
 use apus_units::{HostId, PortId, SwitchId};
 
@@ -91,7 +92,7 @@ pub(crate) struct Paths {
 impl Paths {
     /// # Panics
     /// If the topology was not checked: every host must have exactly one link.
-    pub(crate) fn new(topology: &Topology, seed: u64) -> Self {
+    pub(crate) fn new<W: SwitchHalf>(topology: &Topology<W>, seed: u64) -> Self {
         let switches = topology.switches.len();
         let mut nics = vec![(PortId::new(0), Node::Host(HostId::new(0))); topology.hosts as usize];
         let mut ports: Vec<Vec<(PortId, SwitchId)>> = vec![Vec::new(); switches];

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use apus_cc::SwitchHalf;
 use apus_units::{Bytes, PortId, Span, SwitchId};
 
 use super::{Node, Topology, TopologyError};
@@ -13,13 +14,13 @@ use crate::network::Network;
 use crate::port::{Link, Port, SharedBuffer};
 use crate::routing::Paths;
 
-impl Topology {
+impl<W: SwitchHalf> Topology<W> {
     /// Builds the network. `seed` fixes which of several shortest paths a flow takes.
     ///
     /// # Errors
     /// If a link names a node that does not exist, a host does not have exactly one link, or a port
     /// is configured wrongly; the error names the place.
-    pub fn build<P>(&self, seed: u64) -> Result<Network<P>, TopologyError> {
+    pub fn build<P>(&self, seed: u64) -> Result<Network<P, W>, TopologyError> {
         self.build_at_least(seed, PortKind::Fifo)
     }
 
@@ -33,7 +34,7 @@ impl Topology {
         &self,
         seed: u64,
         least: PortKind,
-    ) -> Result<Network<P>, TopologyError> {
+    ) -> Result<Network<P, W>, TopologyError> {
         self.check()?;
         let mut ports = Vec::with_capacity(2 * self.links.len());
         for (l, link) in self.links.iter().enumerate() {
@@ -114,7 +115,7 @@ impl Topology {
         Ok(())
     }
 
-    fn check_port(&self, owner: Node, config: &PortConfig) -> Result<(), String> {
+    fn check_port(&self, owner: Node, config: &PortConfig<W>) -> Result<(), String> {
         config.check()?;
         if let Buffer::Shared { .. } = config.buffer {
             let memory = self.switch_of(owner).and_then(|s| self.switches[s.index()].shared_buffer);

@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use apus_cc::SwitchHalf;
 use apus_units::{Bytes, HostId, PortId, Rate, Span, SwitchId};
 
 use crate::config::PortConfig;
@@ -51,7 +52,7 @@ impl SwitchSpec {
 
 /// One link, in both directions.
 #[derive(Clone, Debug)]
-pub struct LinkSpec {
+pub struct LinkSpec<W> {
     /// One end; in the shapes below the lower one.
     pub a: Node,
     /// The other end.
@@ -59,39 +60,45 @@ pub struct LinkSpec {
     /// Propagation delay, each way.
     pub delay: Span,
     /// Egress port of `a` towards `b`.
-    pub ab: PortConfig,
+    pub ab: PortConfig<W>,
     /// Egress port of `b` towards `a`.
-    pub ba: PortConfig,
+    pub ba: PortConfig<W>,
 }
 
 /// The links of one tier of a topology: a lower end (nearer to the hosts) and an upper one.
 #[derive(Clone, Debug)]
-pub struct Tier {
+pub struct Tier<W> {
     /// Propagation delay, each way.
     pub delay: Span,
     /// Egress port of the lower end.
-    pub up: PortConfig,
+    pub up: PortConfig<W>,
     /// Egress port of the upper end.
-    pub down: PortConfig,
+    pub down: PortConfig<W>,
 }
 
-impl Tier {
+impl<W: SwitchHalf> Tier<W> {
     /// Links between hosts and switches: the NIC's buffer is unlimited, the switch's port has
     /// `buffer`.
     #[must_use]
-    pub fn hosts(rate: Rate, delay: Span, buffer: Bytes) -> Self {
+    pub fn hosts(rate: Rate, delay: Span, buffer: Bytes) -> Self
+    where
+        W: Default,
+    {
         let up = PortConfig::new(rate, Bytes::MAX);
         Self { delay, up, down: PortConfig::new(rate, buffer) }
     }
 
     /// Links between switches: each port has `buffer`.
     #[must_use]
-    pub fn switches(rate: Rate, delay: Span, buffer: Bytes) -> Self {
+    pub fn switches(rate: Rate, delay: Span, buffer: Bytes) -> Self
+    where
+        W: Default,
+    {
         let port = PortConfig::new(rate, buffer);
         Self { delay, up: port.clone(), down: port }
     }
 
-    fn link(&self, lower: Node, upper: Node) -> LinkSpec {
+    fn link(&self, lower: Node, upper: Node) -> LinkSpec<W> {
         LinkSpec {
             a: lower,
             b: upper,
@@ -107,17 +114,17 @@ impl Tier {
 /// Hosts are numbered `0..hosts`, switches by their place in `switches`. The egress port of link
 /// number `l` from `a` to `b` is port `2 l`, from `b` to `a` port `2 l + 1`. Every host has exactly
 /// one link; two switches may have several.
-#[derive(Clone, Debug, Default)]
-pub struct Topology {
+#[derive(Clone, Debug)]
+pub struct Topology<W> {
     /// How many hosts.
     pub hosts: u32,
     /// The switches.
     pub switches: Vec<SwitchSpec>,
     /// The links.
-    pub links: Vec<LinkSpec>,
+    pub links: Vec<LinkSpec<W>>,
 }
 
-impl Topology {
+impl<W: SwitchHalf> Topology<W> {
     /// The same with this pipeline latency in every switch.
     #[must_use]
     pub fn with_pipeline_latency(mut self, latency: Span) -> Self {
@@ -140,7 +147,7 @@ impl Topology {
     /// The same with every egress port of a switch changed by `change`: to give them a switch half,
     /// classes, or a share of the switch's memory.
     #[must_use]
-    pub fn with_switch_ports(mut self, change: impl Fn(&mut PortConfig)) -> Self {
+    pub fn with_switch_ports(mut self, change: impl Fn(&mut PortConfig<W>)) -> Self {
         for link in &mut self.links {
             for (node, config) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
                 if let Node::Switch(_) = node {

@@ -4,11 +4,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use apus_cc::SwitchHalf;
 use apus_units::{HostId, PortId, SwitchId};
 
 use super::{Node, Topology};
 
-impl Topology {
+impl<W: SwitchHalf> Topology<W> {
     /// The egress ports from `from` to `to` through these switches, in this order. Of several links
     /// between two of them, the first.
     ///

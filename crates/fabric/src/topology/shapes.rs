@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use apus_cc::SwitchHalf;
 use apus_units::{HostId, SwitchId};
 
 use super::{Node, SwitchSpec, Tier, Topology, TopologyError};
@@ -20,10 +21,10 @@ fn named(kind: &'static str, count: u32) -> impl Iterator<Item = SwitchSpec> {
     (0..count).map(move |n| SwitchSpec::new(format!("{kind} {n}")))
 }
 
-impl Topology {
+impl<W: SwitchHalf> Topology<W> {
     /// `hosts` hosts on one switch, "switch 0". Link `h` is that of host `h`.
     #[must_use]
-    pub fn star(hosts: u32, tier: &Tier) -> Self {
+    pub fn star(hosts: u32, tier: &Tier<W>) -> Self {
         Self {
             hosts,
             switches: named("switch", 1).collect(),
@@ -35,7 +36,7 @@ impl Topology {
     /// lower end. Hosts `0..left` are on the left, the rest on the right. Links: the hosts' in their
     /// order, then the middle one.
     #[must_use]
-    pub fn dumbbell(left: u32, right: u32, edge: &Tier, middle: &Tier) -> Self {
+    pub fn dumbbell(left: u32, right: u32, edge: &Tier<W>, middle: &Tier<W>) -> Self {
         let side = |h: u32| switch(u32::from(h >= left));
         let mut links: Vec<_> = (0..left + right).map(|h| edge.link(host(h), side(h))).collect();
         links.push(middle.link(switch(0), switch(1)));
@@ -47,7 +48,12 @@ impl Topology {
     /// switch `h / hosts_per_switch`. Links: the hosts' in their order, then from switch `i`, the
     /// lower end, to switch `i + 1`.
     #[must_use]
-    pub fn parking_lot(switches: u32, hosts_per_switch: u32, edge: &Tier, chain: &Tier) -> Self {
+    pub fn parking_lot(
+        switches: u32,
+        hosts_per_switch: u32,
+        edge: &Tier<W>,
+        chain: &Tier<W>,
+    ) -> Self {
         let hosts = switches * hosts_per_switch;
         let mut links: Vec<_> =
             (0..hosts).map(|h| edge.link(host(h), switch(h / hosts_per_switch))).collect();
@@ -66,8 +72,8 @@ impl Topology {
         leaves: u32,
         hosts_per_leaf: u32,
         spines: u32,
-        edge: &Tier,
-        up: &Tier,
+        edge: &Tier<W>,
+        up: &Tier<W>,
     ) -> Self {
         let hosts = leaves * hosts_per_leaf;
         let mut links: Vec<_> =
@@ -96,9 +102,9 @@ impl Topology {
     pub fn fat_tree(
         k: u32,
         hosts_per_edge: u32,
-        edge: &Tier,
-        aggregation: &Tier,
-        core: &Tier,
+        edge: &Tier<W>,
+        aggregation: &Tier<W>,
+        core: &Tier<W>,
     ) -> Result<Self, TopologyError> {
         if k == 0 || !k.is_multiple_of(2) {
             return Err(TopologyError(format!(

@@ -1,14 +1,20 @@
 //! A network in virtual time: the smallest engine that can drive one.
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
+use apus_algorithms::BuiltInSwitch;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use apus_fabric::{
-    DropReason, FabricEvent, Network, Outcome, Packet, PortConfig, PortKind, RouteId, Schedule,
-    Sent, Tier, Topology,
-};
+use apus_fabric::{DropReason, FabricEvent, Outcome, Packet, PortKind, RouteId, Schedule, Sent};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
+
+/// The fabric with the switch halves of Apus.
+pub type Topology = apus_fabric::Topology<BuiltInSwitch>;
+pub type PortConfig = apus_fabric::PortConfig<BuiltInSwitch>;
+pub type ClassConfig = apus_fabric::ClassConfig<BuiltInSwitch>;
+pub type Tier = apus_fabric::Tier<BuiltInSwitch>;
+pub type LinkSpec = apus_fabric::LinkSpec<BuiltInSwitch>;
+pub type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
 
 /// Ordered by (time, port, kind), so that ties are broken alike whatever asked first.
 type Key = (Time, PortId, u8);

@@ -1,7 +1,7 @@
 //! The JSON Schema of scenarios, for editors.
 
+use apus_algorithms::Registry;
 use apus_cc::ParamKind;
-use apus_cc::registry::algorithms;
 use serde_json::{Map, Value, json};
 
 use super::{Key, Keys, Kind};
@@ -13,17 +13,17 @@ use crate::tree;
 /// It describes names and types of keys. Ranges, missing keys and contradictions are errors of the
 /// reader only, since a testbed or a variant can set any key.
 #[must_use]
-pub(crate) fn schema(root: &[&Keys]) -> Value {
-    let mut schema = object(root.iter().flat_map(|keys| keys.own));
+pub(crate) fn schema(root: &[&Keys], registry: Registry) -> Value {
+    let mut schema = object(root.iter().flat_map(|keys| keys.own), registry);
     schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), json!("Apus scenario"));
     Value::Object(schema)
 }
 
 /// A table with these keys and no others.
-fn object<'a>(keys: impl Iterator<Item = &'a Key>) -> Map<String, Value> {
+fn object<'a>(keys: impl Iterator<Item = &'a Key>, registry: Registry) -> Map<String, Value> {
     let properties: Map<String, Value> =
-        keys.map(|key| (key.name.to_owned(), property(key))).collect();
+        keys.map(|key| (key.name.to_owned(), property(key, registry))).collect();
     let mut object = Map::new();
     object.insert("type".to_owned(), json!("object"));
     object.insert("properties".to_owned(), Value::Object(properties));
@@ -32,11 +32,11 @@ fn object<'a>(keys: impl Iterator<Item = &'a Key>) -> Map<String, Value> {
 }
 
 /// A table; the `kind` decides which of the keys it may have.
-fn table(keys: &Keys) -> Value {
+fn table(keys: &Keys, registry: Registry) -> Value {
     let of_kinds = keys.kinds.iter().flat_map(|kind| kind.keys);
-    let mut table = object(keys.own.iter().chain(of_kinds));
+    let mut table = object(keys.own.iter().chain(of_kinds), registry);
     if let Some(others) = &keys.others {
-        table.insert("additionalProperties".to_owned(), value(others));
+        table.insert("additionalProperties".to_owned(), value(others, registry));
     }
     if keys.kinds.is_empty() {
         return Value::Object(table);
@@ -55,8 +55,8 @@ fn table(keys: &Keys) -> Value {
     Value::Object(table)
 }
 
-fn property(key: &Key) -> Value {
-    let mut property = value(&key.kind);
+fn property(key: &Key, registry: Registry) -> Value {
+    let mut property = value(&key.kind, registry);
     property["description"] = json!(key.doc);
     match key.default_value() {
         Some(tree::Value::Text(text)) => property["default"] = json!(text),
@@ -77,7 +77,7 @@ const TIMES: &str = "ps|ns|us|ms|s";
 const RATES: &str = "bps|kbps|Mbps|Gbps|Tbps";
 const SIZE_UNITS: &str = "B|kB|MB|GB|TB|KiB|MiB|GiB|TiB";
 
-fn value(kind: &Kind) -> Value {
+fn value(kind: &Kind, registry: Registry) -> Value {
     let texts = || json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
     let counts = || json!({ "type": "integer", "minimum": 0 });
     match kind {
@@ -109,25 +109,30 @@ fn value(kind: &Kind) -> Value {
             json!({ "type": "array", "items": { "type": ["string", "number", "boolean"] } })
         }
         Kind::Settings => json!({ "type": "object", "minProperties": 1 }),
-        Kind::Table(keys) => table(keys),
-        Kind::TextOrTable(keys) => json!({ "anyOf": [{ "type": "string" }, table(keys)] }),
-        Kind::Tables(keys) => json!({ "type": "array", "items": table(keys), "minItems": 1 }),
+        Kind::Table(keys) => table(keys, registry),
+        Kind::TextOrTable(keys) => {
+            json!({ "anyOf": [{ "type": "string" }, table(keys, registry)] })
+        }
+        Kind::Tables(keys) => {
+            json!({ "type": "array", "items": table(keys, registry), "minItems": 1 })
+        }
         Kind::Algorithms => {
-            let label = json!({ "type": "object", "additionalProperties": algorithm() });
-            json!({ "anyOf": [algorithm(), label] })
+            let label = json!({ "type": "object", "additionalProperties": algorithm(registry) });
+            json!({ "anyOf": [algorithm(registry), label] })
         }
     }
 }
 
 /// The table of an algorithm: its `name` decides which parameters it may have.
-fn algorithm() -> Value {
+fn algorithm(registry: Registry) -> Value {
     let own: Vec<&str> = ALGORITHM.own.iter().map(|key| key.name).collect();
-    let mut table = object(ALGORITHM.own.iter());
-    let names =
-        algorithms().iter().map(|info| json!({ "const": info.name, "description": info.summary }));
+    let mut table = object(ALGORITHM.own.iter(), registry);
+    let names = registry
+        .algorithms()
+        .map(|info| json!({ "const": info.name, "description": info.summary }));
     table["properties"]["name"]["oneOf"] = names.collect();
-    for parameter in algorithms().iter().flat_map(|info| info.parameters) {
-        let mut one = value(&kind_of(&parameter.kind));
+    for parameter in registry.algorithms().flat_map(|info| info.parameters) {
+        let mut one = value(&kind_of(&parameter.kind), registry);
         one["description"] = json!(parameter.doc);
         let known = &mut table["properties"][parameter.name];
         *known = match known.take() {
@@ -137,7 +142,7 @@ fn algorithm() -> Value {
             other => json!({ "anyOf": [other, one] }),
         };
     }
-    let rules = algorithms().iter().map(|info| {
+    let rules = registry.algorithms().map(|info| {
         let parameters = info.parameters.iter().map(|parameter| parameter.name);
         let names: Vec<&str> = own.iter().copied().chain(parameters).collect();
         json!({

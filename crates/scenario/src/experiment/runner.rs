@@ -1,5 +1,6 @@
 //! Runs side by side on threads; none knows of the others.
 
+use crate::set::Simulation;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +8,7 @@ use std::thread;
 
 use crate::Setup;
 use apus_sim::summary::Summary;
-use apus_sim::{Progress, Simulation, Watch};
+use apus_sim::{Progress, Watch};
 
 /// How far one of several runs has come.
 #[derive(Clone, Copy, Debug)]

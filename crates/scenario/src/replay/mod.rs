@@ -33,9 +33,9 @@ mod trace;
 use std::fmt;
 use std::io::BufRead;
 
-use apus_cc::registry::Algorithm;
+use apus_algorithms::BuiltInSender;
 use apus_cc::{
-    AckEvent, AlgorithmFields, LossEvent, Pacing, Sender, StateError, StateField, TimeoutEvent,
+    AckEvent, LossEvent, Pacing, ReplaySender, Sender, StateError, StateField, TimeoutEvent,
 };
 use apus_units::{PacketNumber, Span, Time};
 
@@ -90,7 +90,7 @@ impl fmt::Display for Row {
 /// An algorithm in the course of a replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    sender: Algorithm,
+    sender: BuiltInSender,
     /// Packets acknowledged so far: the made-up packet numbers.
     acked: u64,
     /// Hops of the latest acknowledgement.
@@ -100,7 +100,7 @@ pub struct Replay {
 impl Replay {
     /// A replay of a new flow.
     #[must_use]
-    pub fn new(sender: Algorithm) -> Self {
+    pub fn new(sender: BuiltInSender) -> Self {
         Self { sender, acked: 0, hops: 0 }
     }
 
@@ -125,11 +125,16 @@ impl Replay {
                 }
                 let (lost_seq, next_seq) = (PacketNumber::new(self.acked), self.next_seq());
                 if record.event == Event::Timeout {
-                    self.sender.on_timeout(&TimeoutEvent { now, next_seq });
+                    let mut event = TimeoutEvent::new(now);
+                    event.next_seq = next_seq;
+                    self.sender.on_timeout(&event);
                 } else {
                     let in_flight = self.sender.allowance().packets();
                     let lost_packets = 1;
-                    let event = LossEvent { now, lost_packets, lost_seq, next_seq, in_flight };
+                    let mut event = LossEvent::new(now, lost_packets);
+                    event.lost_seq = lost_seq;
+                    event.next_seq = next_seq;
+                    event.in_flight = in_flight;
                     self.sender.on_loss(&event);
                 }
             }
@@ -144,21 +149,17 @@ impl Replay {
     fn on_ack(&mut self, record: &Record) {
         let in_flight = self.sender.allowance().packets();
         self.acked = self.acked.saturating_add(u64::from(record.acked));
-        self.sender.on_ack(&AckEvent {
-            now: record.time,
-            rtt: record.rtt.unwrap_or(Span::ZERO),
-            fabric_delay: record.fabric_delay,
-            endpoint_delay: record.endpoint_delay,
-            hops: self.hops,
-            acked_packets: record.acked,
-            marked_packets: record.marked.min(record.acked),
-            receiver_level: record.receiver_level,
-            acked_seq: PacketNumber::new(self.acked.saturating_sub(1)),
-            next_seq: self.next_seq(),
-            in_flight,
-            fields: AlgorithmFields::None,
-            telemetry: None,
-        });
+        let mut event = AckEvent::new(record.time, record.rtt.unwrap_or(Span::ZERO));
+        event.fabric_delay = record.fabric_delay;
+        event.endpoint_delay = record.endpoint_delay;
+        event.hops = self.hops;
+        event.acked_packets = record.acked;
+        event.marked_packets = record.marked.min(record.acked);
+        event.receiver_level = record.receiver_level;
+        event.acked_seq = PacketNumber::new(self.acked.saturating_sub(1));
+        event.next_seq = self.next_seq();
+        event.in_flight = in_flight;
+        self.sender.on_ack(&event);
     }
 
     /// A full window follows what is acknowledged.
@@ -170,7 +171,7 @@ impl Replay {
     fn row(&self, record: &Record, target_delay: Option<Span>) -> Row {
         let snapshot = self.sender.snapshot();
         let pacing_delay = match self.sender.allowance().pacing {
-            Pacing::Delay(delay) | Pacing::Rest(delay) => delay,
+            Pacing::Delay(delay) | Pacing::Own { gap: delay } => delay,
             Pacing::AckClocked | Pacing::Rate(_) | Pacing::Credits => Span::ZERO,
         };
         Row {
@@ -194,7 +195,7 @@ impl Replay {
 pub fn replay<E>(
     name: &str,
     input: impl BufRead,
-    sender: Algorithm,
+    sender: BuiltInSender,
     mut emit: impl FnMut(&Row) -> Result<(), E>,
 ) -> Result<(), ReplayError<E>> {
     let mut trace = Trace::new(name, input).map_err(ReplayError::Trace)?;

@@ -1,8 +1,7 @@
 //! A plan from the builder is the plan of the same scenario.
 
-use apus_cc::registry::build;
-use apus_fabric::{Tier, Topology};
-use apus_sim::plan::{ConnectionPlan, Plan};
+use apus_algorithms::registry::build;
+use apus_scenario::{ConnectionPlan, Plan, Tier, Topology};
 use apus_units::{Bytes, HostId, Rate, Span};
 
 use crate::support::good;

@@ -1,8 +1,8 @@
 //! `every` of a workload, and `ecn` with a ramp: what plans they give, and what is refused.
 
 use crate::support::{assert_reads_back, good, read};
-use apus_cc::SwitchAlgorithm;
-use apus_sim::plan::{ConnectionPlan, Plan};
+use apus_algorithms::BuiltInSwitch;
+use apus_scenario::{ConnectionPlan, Plan};
 
 const HEAD: &str = "duration = \"2ms\"\nalgorithm = { name = \"swift\" }\n\
     topology = \"star hosts=5 100Gbps 1us\"\n";
@@ -97,8 +97,8 @@ fn marks_by_chance_are_for_every_algorithm() {
         .iter()
         .flat_map(|link| [&link.ab, &link.ba])
         .filter_map(|port| match &port.classes[0].algorithm {
-            SwitchAlgorithm::Plain => None,
-            half @ SwitchAlgorithm::Ramp(_) => Some(format!("{half:?}")),
+            BuiltInSwitch::Plain => None,
+            half @ BuiltInSwitch::Ramp(_) => Some(format!("{half:?}")),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -1,7 +1,7 @@
 //! ExpressPass in the network: times by hand, rates, and no data ever lost.
 
+use apus_scenario::Simulation;
 use apus_scenario::{Options, Scenario, Source};
-use apus_sim::Simulation;
 use apus_sim::summary::Summary;
 
 const ETHERNET: &str = "[packets]\npayload = \"1460B\"\nheader = \"78B\"\n";

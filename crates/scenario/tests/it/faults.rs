@@ -1,9 +1,9 @@
 //! Links that fail, lose, corrupt and reorder on a schedule.
 
+use apus_scenario::Simulation;
 use std::collections::BTreeSet;
 
 use apus_scenario::{Options, Scenario, Source};
-use apus_sim::Simulation;
 use apus_sim::summary::Summary;
 
 /// Two leaves and two spines; host 0 of leaf 0 sends to host 2 of leaf 1.

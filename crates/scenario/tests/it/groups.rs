@@ -1,7 +1,7 @@
 //! Several workloads in one run are always measured each by itself, and a trace from its first message on.
 
 use crate::support::{assert_reads_back, good, read};
-use apus_sim::Simulation;
+use apus_scenario::Simulation;
 use apus_sim::bounds::Bounds;
 use apus_sim::groups::{Common, Share};
 use apus_sim::summary::Summary;

@@ -1,7 +1,7 @@
 //! The offered load of open loops, against numbers by hand.
 
 use crate::support::good;
-use apus_sim::Simulation;
+use apus_scenario::Simulation;
 use apus_sim::offered::OfferedLoad;
 
 /// Packets of 1000 B with 250 B of header: a payload of 1 Gb/s is 1.25 Gb/s on the wire.

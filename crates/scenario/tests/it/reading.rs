@@ -1,12 +1,12 @@
 //! The scenario reader: what it accepts, and what it refuses and how.
 
+use apus_scenario::Simulation;
 use std::fs;
 use std::path::Path;
 
 use crate::support::{FIRST, assert_reads_back, good, read, read_with, set};
 use apus_fabric::Buffer;
 use apus_scenario::{MemoryLimit, Options};
-use apus_sim::Simulation;
 use apus_sim::columns::METRICS;
 use apus_transport::LocalRx;
 use apus_units::{Bytes, HostId, Rate, Span, Time};

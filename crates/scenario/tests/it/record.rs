@@ -1,6 +1,5 @@
 //! `[record]`: which tables and samples of a run are kept.
-
-use apus_sim::Simulation;
+use apus_scenario::Simulation;
 use apus_sim::record::Record;
 use apus_units::Span;
 

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use apus_cc::FlowInfo;
-use apus_cc::registry::build;
+use apus_algorithms::build;
+use apus_cc::{AlgorithmFactory, FlowInfo};
 use apus_scenario::replay::{ReplayError, replay};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Paths that change, switches that pause, and notifications that take their time, as scenarios.
 
+use apus_scenario::Simulation;
 use apus_scenario::{Options, Scenario, Source};
-use apus_sim::Simulation;
 use apus_sim::summary::Summary;
 
 fn read(text: &str) -> Result<Scenario, String> {

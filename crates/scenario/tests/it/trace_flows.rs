@@ -2,8 +2,8 @@
 
 use crate::support::fingerprint;
 use crate::support::{assert_reads_back, good, read};
-use apus_sim::Simulation;
-use apus_sim::plan::{ConnectionPlan, Load, Plan};
+use apus_scenario::{ConnectionPlan, Plan, Simulation};
+use apus_sim::plan::Load;
 use apus_sim::record::OpRecord;
 use apus_sim::summary::Summary;
 use apus_units::{Span, Time};

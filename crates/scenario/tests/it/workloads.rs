@@ -1,11 +1,11 @@
 //! Workloads and topologies of a scenario beyond the first: what plans they give, and that they read
 //! back from the effective configuration.
 
-use apus_cc::SwitchAlgorithm;
-use apus_cc::dctcp::switch::MarkAt;
+use apus_algorithms::BuiltInSwitch;
+use apus_algorithms::dctcp::switch::MarkAt;
+use apus_scenario::{ConnectionPlan, Plan, Simulation};
 use apus_scenario::{Options, Scenario, ScenarioError, Source};
-use apus_sim::Simulation;
-use apus_sim::plan::{ConnectionPlan, Load, OpArrival, Plan};
+use apus_sim::plan::{Load, OpArrival};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -177,7 +177,7 @@ fn marks_are_made_at_the_enqueue_unless_said_otherwise() {
              [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n"
         );
         match plan(&text).topology.links[0].ba.classes[0].algorithm {
-            SwitchAlgorithm::Ecn(marker) => (marker.threshold, marker.at),
+            BuiltInSwitch::Ecn(marker) => (marker.threshold, marker.at),
             ref other => panic!("{other:?}"),
         }
     };

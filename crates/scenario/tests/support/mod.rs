@@ -1,13 +1,13 @@
 //! Scenarios for tests of the reader.
 #![allow(dead_code)] // each test binary uses its own part
 
+use apus_scenario::{Plan, Simulation};
 use std::num::NonZeroUsize;
 
 use apus_scenario::experiment::run_all;
 use apus_scenario::{Options, Scenario, ScenarioError, Source};
-use apus_sim::plan::Plan;
+use apus_sim::Watch;
 use apus_sim::summary::Summary;
-use apus_sim::{Simulation, Watch};
 
 /// The ten lines of a first scenario of one's own.
 pub const FIRST: &str = r#"

@@ -32,6 +32,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{Network, RouteError};
 use apus_units::{Bytes, PortId, Rate, Span};
 use apus_wire::Header;
@@ -78,7 +79,10 @@ impl DataBounds {
     ///
     /// # Errors
     /// If there is no bound.
-    pub(crate) fn new(plan: &Plan, network: &mut Network<Header>) -> Result<Self, BoundError> {
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        network: &mut Network<Header, F::Switch>,
+    ) -> Result<Self, BoundError> {
         if plan.host.engine.is_some() {
             return Err(BoundError::Engine);
         }
@@ -106,10 +110,10 @@ impl DataBounds {
     ///
     /// # Errors
     /// [`BoundError::Cycle`].
-    pub(crate) fn solve(
+    pub(crate) fn solve<F: AlgorithmFactory>(
         &self,
-        plan: &Plan,
-        network: &Network<Header>,
+        plan: &Plan<F>,
+        network: &Network<Header, F::Switch>,
         unscheduled: &dyn Fn(PortId) -> u64,
     ) -> Result<BTreeMap<PortId, u64>, BoundError> {
         let before = &self.before;
@@ -123,9 +127,9 @@ impl DataBounds {
     }
 }
 
-struct Solver<'a> {
-    plan: &'a Plan,
-    network: &'a Network<Header>,
+struct Solver<'a, F: AlgorithmFactory> {
+    plan: &'a Plan<F>,
+    network: &'a Network<Header, F::Switch>,
     /// The ports that data may come from.
     before: &'a BTreeMap<PortId, Vec<PortId>>,
     unscheduled: &'a dyn Fn(PortId) -> u64,
@@ -138,7 +142,7 @@ fn opposite(port: PortId) -> PortId {
     PortId::new(port.get() ^ 1)
 }
 
-impl Solver<'_> {
+impl<F: AlgorithmFactory> Solver<'_, F> {
     fn delay(&mut self, port: PortId) -> Result<Delay, BoundError> {
         match self.delays.get(&port) {
             Some(Some(delay)) => return Ok(*delay),

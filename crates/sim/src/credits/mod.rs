@@ -2,7 +2,8 @@
 
 mod bound;
 
-use apus_cc::expresspass::CreditLimit;
+use apus_cc::CreditLimit;
+use apus_cc::SwitchHalf;
 use apus_fabric::{ClassConfig, RateLimit, Topology};
 use apus_units::{Bytes, ClassId, Rate};
 use apus_wire::{Body, Control};
@@ -41,7 +42,11 @@ pub(crate) fn credit_rate(link: Rate, sizes: &PacketSizes) -> Rate {
 }
 
 /// Gives every port, of switches and of NICs, a class of credits before its data.
-pub fn divide_ports(topology: &mut Topology, limit: CreditLimit, sizes: &PacketSizes) {
+pub fn divide_ports<W: SwitchHalf + Default>(
+    topology: &mut Topology<W>,
+    limit: CreditLimit,
+    sizes: &PacketSizes,
+) {
     let burst = Bytes::new(u64::from(limit.burst) * u64::from(sizes.control));
     for link in &mut topology.links {
         for port in [&mut link.ab, &mut link.ba] {

@@ -1,6 +1,6 @@
 //! What the stack lets go, on its way through the NIC, and what the NIC's own port says of it.
 
-use apus_cc::{AlgorithmFields, Telemetry};
+use apus_cc::{AlgorithmFactory, Fields, Telemetry};
 use apus_fabric::Packet;
 use apus_transport::{Arrival, Transmit};
 use apus_units::{FlowId, HostId, Span, Time};
@@ -18,7 +18,7 @@ pub(super) struct OnTheWay {
     pub(super) telemetry: Option<Box<Telemetry>>,
 }
 
-impl Host {
+impl<F: AlgorithmFactory> Host<F> {
     /// Whether the NIC pulls another data packet from the stack at `now`.
     #[inline]
     pub(crate) fn nic_has_room(&self, now: Time) -> bool {
@@ -42,7 +42,7 @@ impl Host {
         now: Time,
         thread: Thread,
         transmit: &Transmit,
-        world: &mut World,
+        world: &mut World<F>,
     ) {
         let mut at = now;
         if !self.model.jitter.is_zero() {
@@ -74,7 +74,7 @@ impl Host {
             workloads.on_sent(flow.connection, &transmit.header.body);
         }
         let telemetry = match transmit.congestion.fields {
-            AlgorithmFields::TelemetryEcho => self.endpoint.telemetry(transmit.flow),
+            Fields::TELEMETRY_ECHO => self.endpoint.telemetry(transmit.flow),
             _ => None,
         };
         let mut accepted = true;
@@ -101,7 +101,7 @@ impl Host {
     /// What the NIC's port has to tell of the packet that it has just been given (Bolt ns-3: a host's
     /// device is a port like any other).
     #[inline]
-    pub(super) fn hear_own_port(&mut self, now: Time, world: &mut World) {
+    pub(super) fn hear_own_port(&mut self, now: Time, world: &mut World<F>) {
         if self.model.nic == Nic::Queue {
             while let Some((peer, header)) = world.network.take_own_signal() {
                 self.on_own_signal(now, peer, header);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{Network, RouteError};
 use apus_wire::Header;
 
@@ -18,10 +19,10 @@ impl WorkloadMetrics {
     ///
     /// # Errors
     /// If the hosts of a connection cannot reach each other.
-    pub(crate) fn attach(
-        plan: &Plan,
-        network: &mut Network<Header>,
-        parts: &mut [Part],
+    pub(crate) fn attach<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        network: &mut Network<Header, F::Switch>,
+        parts: &mut [Part<F>],
     ) -> Result<(), RouteError> {
         let (groups, workloads) = (Groups::of(plan), GroupPlan::new(plan));
         if plan.measures.workloads.is_empty() {

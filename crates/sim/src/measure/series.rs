@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::PortCounters;
 use apus_units::{PortId, Rate, Span, Time};
 use serde::Serialize;
@@ -99,7 +100,10 @@ pub(crate) struct Look<'a> {
 
 impl SeriesSampler {
     /// `None` if a plan has no series.
-    pub(crate) fn new(plan: &Plan, rate: impl Fn(PortId) -> Rate) -> Option<Self> {
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        rate: impl Fn(PortId) -> Rate,
+    ) -> Option<Self> {
         if plan.measures.series.is_empty() {
             return None;
         }
@@ -168,7 +172,11 @@ pub struct SettleSummary {
 }
 
 impl Series {
-    fn new(one: &SeriesPlan, plan: &Plan, rate: &impl Fn(PortId) -> Rate) -> Self {
+    fn new<F: AlgorithmFactory>(
+        one: &SeriesPlan,
+        plan: &Plan<F>,
+        rate: &impl Fn(PortId) -> Rate,
+    ) -> Self {
         let subject = match one.of {
             Subject::Ports(group) => {
                 let ports = &plan.measures.groups[group].ports;

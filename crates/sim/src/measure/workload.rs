@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apus_cc::Snapshot;
+use apus_cc::{AlgorithmFactory, Snapshot};
 use apus_transport::{Completion, Handled, Outcome};
 use apus_units::Time;
 use apus_wire::Body;
@@ -52,7 +52,7 @@ pub(super) struct Tally {
 }
 
 impl WorkloadMetrics {
-    pub(super) fn new(plan: &Plan, members: Arc<[Member]>) -> Self {
+    pub(super) fn new<F: AlgorithmFactory>(plan: &Plan<F>, members: Arc<[Member]>) -> Self {
         let tallies = plan.measures.workloads.iter().map(|_| Tally::new());
         Self { members, tallies: tallies.collect(), in_warmup: !plan.warmup.is_zero() }
     }

@@ -11,6 +11,7 @@ use crate::distribution::{DistributionSummary, jain};
 use crate::metrics::{Connection, Distribution};
 use crate::op_times::OpTimes;
 use crate::plan::Plan;
+use apus_cc::AlgorithmFactory;
 
 /// One named workload, over the measured phase.
 #[derive(Clone, Debug, Serialize)]
@@ -76,9 +77,9 @@ pub struct SizeSummary {
 }
 
 /// The named workloads of a run that measured for `seconds`, by name.
-pub(crate) fn summarize(
+pub(crate) fn summarize<F: AlgorithmFactory>(
     metrics: Option<&WorkloadMetrics>,
-    plan: &Plan,
+    plan: &Plan<F>,
     connections: &[Connection],
     seconds: f64,
 ) -> BTreeMap<String, WorkloadSummary> {
@@ -94,9 +95,9 @@ pub(crate) fn summarize(
 }
 
 /// Adds the times of ops to the summaries of named workloads.
-pub(crate) fn note_times(
+pub(crate) fn note_times<F: AlgorithmFactory>(
     workloads: &mut BTreeMap<String, WorkloadSummary>,
-    plan: &Plan,
+    plan: &Plan<F>,
     times: &OpTimes,
 ) {
     for (named, times) in plan.measures.workloads.iter().zip(&times.named) {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use apus_cc::expresspass::CreditLimit;
-use apus_cc::registry::AlgorithmConfig;
+use apus_cc::{AlgorithmFactory, CreditLimit, SwitchHalf};
 use apus_fabric::{Node, PortKind, Topology};
 use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
@@ -43,14 +42,14 @@ impl std::error::Error for InvalidPlan {}
 /// Ports of switches get the switch halves of the algorithms, and credits their class.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct PlanBuilder {
-    plan: Plan,
+pub struct PlanBuilder<F: AlgorithmFactory> {
+    plan: Plan<F>,
 }
 
-impl Plan {
+impl<F: AlgorithmFactory> Plan<F> {
     /// Begins a plan of a run of length `duration`, with ideal hosts, packets of the default sizes, no
     /// warm-up and the seed 1.
-    pub fn builder(topology: Topology, duration: Span) -> PlanBuilder {
+    pub fn builder(topology: Topology<F::Switch>, duration: Span) -> PlanBuilder<F> {
         let plan = Self {
             topology,
             least_ports: PortKind::Fifo,
@@ -79,9 +78,9 @@ impl Plan {
     }
 }
 
-impl PlanBuilder {
+impl<F: AlgorithmFactory> PlanBuilder<F> {
     /// Adds connections.
-    pub fn connections(mut self, more: impl IntoIterator<Item = ConnectionPlan>) -> Self {
+    pub fn connections(mut self, more: impl IntoIterator<Item = ConnectionPlan<F>>) -> Self {
         self.plan.connections.extend(more);
         self
     }
@@ -121,19 +120,19 @@ impl PlanBuilder {
     /// # Errors
     /// If nothing is measured, a connection has no two hosts of the topology or no class of its ports,
     /// or the algorithms of a class need different ports.
-    pub fn build(self) -> Result<Plan, InvalidPlan> {
+    pub fn build(self) -> Result<Plan<F>, InvalidPlan> {
         let mut plan = self.plan;
         check_times(&plan)?;
         plan.connections.iter().enumerate().try_for_each(|(i, c)| check_connection(&plan, i, c))?;
         let algorithms = || plan.connections.iter().map(|connection| &connection.algorithm);
         plan.endpoint.max_payload = plan.sizes.payload;
         plan.endpoint.header_bytes = plan.sizes.header;
-        if algorithms().any(AlgorithmConfig::fine_timers) {
+        if algorithms().any(F::fine_timers) {
             plan.endpoint.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
         }
         let halves = halves(&plan.connections, classes(&plan.topology))?;
         let queues = plan.host.nic == Nic::Queue;
-        let takes_part = |_: &Topology, node| queues || matches!(node, Node::Switch(_));
+        let takes_part = |_: &Topology<F::Switch>, node| queues || matches!(node, Node::Switch(_));
         place_switch_halves(&mut plan.topology, &halves, &plan.sizes, plan.seed, &takes_part);
         plan.credits = credit_limit(&plan)?;
         if let Some(limit) = plan.credits {
@@ -144,12 +143,12 @@ impl PlanBuilder {
 }
 
 /// Number of traffic classes of the ports of switches.
-fn classes(topology: &Topology) -> usize {
+fn classes<W: SwitchHalf>(topology: &Topology<W>) -> usize {
     let ports = topology.links.iter().flat_map(|link| [&link.ab, &link.ba]);
     ports.map(|port| port.classes.len()).max().unwrap_or(1)
 }
 
-fn check_times(plan: &Plan) -> Result<(), InvalidPlan> {
+fn check_times<F: AlgorithmFactory>(plan: &Plan<F>) -> Result<(), InvalidPlan> {
     if plan.warmup < plan.duration {
         return Ok(());
     }
@@ -159,7 +158,11 @@ fn check_times(plan: &Plan) -> Result<(), InvalidPlan> {
     )))
 }
 
-fn check_connection(plan: &Plan, i: usize, connection: &ConnectionPlan) -> Result<(), InvalidPlan> {
+fn check_connection<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    i: usize,
+    connection: &ConnectionPlan<F>,
+) -> Result<(), InvalidPlan> {
     let (hosts, classes) = (plan.topology.hosts, classes(&plan.topology));
     for host in [connection.from, connection.to] {
         if host.get() >= hosts {
@@ -185,16 +188,16 @@ fn check_connection(plan: &Plan, i: usize, connection: &ConnectionPlan) -> Resul
 }
 
 /// The algorithm of each class that has a switch half.
-fn halves(
-    connections: &[ConnectionPlan],
+fn halves<F: AlgorithmFactory>(
+    connections: &[ConnectionPlan<F>],
     classes: usize,
-) -> Result<Vec<Option<&AlgorithmConfig>>, InvalidPlan> {
-    let mut halves: Vec<Option<&AlgorithmConfig>> = vec![None; classes];
+) -> Result<Vec<Option<&F>>, InvalidPlan> {
+    let mut halves: Vec<Option<&F>> = vec![None; classes];
     for connection in connections.iter().filter(|one| has_switch_half(&one.algorithm)) {
         let half = &mut halves[connection.class.index()];
         let first = *half.get_or_insert(&connection.algorithm);
         if !have_same_switch_half(first, &connection.algorithm) {
-            let (a, b) = (first.info().name, connection.algorithm.info().name);
+            let (a, b) = (first.name(), connection.algorithm.name());
             return Err(InvalidPlan(format!(
                 "`{a}` and `{b}` are in one class, but differ in what switches do; give each a class"
             )));
@@ -204,7 +207,7 @@ fn halves(
 }
 
 /// The limit of credits of all algorithms with credits.
-fn credit_limit(plan: &Plan) -> Result<Option<CreditLimit>, InvalidPlan> {
+fn credit_limit<F: AlgorithmFactory>(plan: &Plan<F>) -> Result<Option<CreditLimit>, InvalidPlan> {
     let mut limits = plan.connections.iter().filter_map(|c| c.algorithm.credit_limit());
     let Some(first) = limits.next() else { return Ok(None) };
     if limits.any(|limit| limit != first) {
@@ -218,10 +221,10 @@ fn credit_limit(plan: &Plan) -> Result<Option<CreditLimit>, InvalidPlan> {
     Ok(Some(first))
 }
 
-impl ConnectionPlan {
+impl<F: AlgorithmFactory> ConnectionPlan<F> {
     /// Returns a closed loop of writes of `size`, one at a time, from the start to the end of the run.
     #[must_use]
-    pub fn closed(from: HostId, to: HostId, algorithm: &AlgorithmConfig, size: Bytes) -> Self {
+    pub fn closed(from: HostId, to: HostId, algorithm: &F, size: Bytes) -> Self {
         Self::with_load(from, to, algorithm, Load::Closed { size, outstanding: 1 })
     }
 
@@ -230,14 +233,14 @@ impl ConnectionPlan {
     pub fn open(
         from: HostId,
         to: HostId,
-        algorithm: &AlgorithmConfig,
+        algorithm: &F,
         ops: impl IntoIterator<Item = OpArrival>,
     ) -> Self {
         let ops: Arc<[OpArrival]> = ops.into_iter().collect();
         Self::with_load(from, to, algorithm, Load::Open(ops))
     }
 
-    fn with_load(from: HostId, to: HostId, algorithm: &AlgorithmConfig, load: Load) -> Self {
+    fn with_load(from: HostId, to: HostId, algorithm: &F, load: Load) -> Self {
         Self {
             from,
             to,

@@ -5,8 +5,7 @@ mod builder;
 use std::fmt;
 use std::sync::Arc;
 
-use apus_cc::expresspass::CreditLimit;
-use apus_cc::registry::AlgorithmConfig;
+use apus_cc::{AlgorithmFactory, CreditLimit};
 use apus_fabric::{PfcConfig, PortKind, Topology};
 use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
@@ -20,9 +19,9 @@ pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
 
 /// A run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Plan<F: AlgorithmFactory> {
     /// The fabric.
-    pub topology: Topology,
+    pub topology: Topology<F::Switch>,
     /// No port is of a simpler kind than this, also where one would do: for tests and benchmarks.
     pub least_ports: PortKind,
     /// Sizes of packets on the wire.
@@ -42,7 +41,7 @@ pub struct Plan {
     /// What happens to links, when. The ports concerned must be `variable`.
     pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.
-    pub connections: Vec<ConnectionPlan>,
+    pub connections: Vec<ConnectionPlan<F>>,
     /// The workloads that the connections belong to, for the offered load.
     pub demands: Vec<Demand>,
     /// Simulated time from the start to the end.
@@ -50,7 +49,7 @@ pub struct Plan {
     /// Measurements count from here.
     pub warmup: Span,
     /// Ops that open loops submit during the drain; `None`: no more ops.
-    pub further: Option<Arc<dyn FurtherOps>>,
+    pub further: Option<Arc<dyn FurtherOps<F>>>,
     /// Number of ops if all workloads are traces, so that the run has a makespan.
     pub trace_ops: Option<u64>,
     /// The measured phase ends with the last op if all ops end before `duration`.
@@ -70,7 +69,7 @@ pub struct Plan {
 
 /// One connection: a flow with the ops that one host submits over it to another.
 #[derive(Clone, Debug)]
-pub struct ConnectionPlan {
+pub struct ConnectionPlan<F: AlgorithmFactory> {
     /// The host that submits ops.
     pub from: HostId,
     /// Its peer.
@@ -84,7 +83,7 @@ pub struct ConnectionPlan {
     /// How many ops of what size, and when.
     pub load: Load,
     /// Algorithm of both directions.
-    pub algorithm: AlgorithmConfig,
+    pub algorithm: F,
     /// Traffic class.
     pub class: ClassId,
     /// Which of [`Measures::workloads`] it belongs to, if any.
@@ -118,7 +117,7 @@ pub struct Reroute {
     pub path: Arc<[PortId]>,
 }
 
-impl ConnectionPlan {
+impl<F: AlgorithmFactory> ConnectionPlan<F> {
     /// Its hosts in the direction of its data: that of a read's answer, and of the larger half of a
     /// round.
     pub(crate) fn data_ends(&self) -> (HostId, HostId) {
@@ -167,11 +166,11 @@ pub struct OpArrival {
 }
 
 /// Ops of open loops that come after the end of a run, for its drain.
-pub trait FurtherOps: fmt::Debug + Send + Sync {
+pub trait FurtherOps<F: AlgorithmFactory>: fmt::Debug + Send + Sync {
     /// Begins at the end of the run, whose connections these are. Each call of the function gives the ops
     /// that come before a time and after those given before, each with the connection that submits it; in
     /// order of time for each connection.
-    fn begin(&self, connections: &[ConnectionPlan]) -> NextOps;
+    fn begin(&self, connections: &[ConnectionPlan<F>]) -> NextOps;
 }
 
 /// See [`FurtherOps::begin`].

@@ -1,5 +1,6 @@
 //! Ports and nodes of a recording: which are sampled, what they did, and where they are.
 
+use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, Node, PortCounters};
 use apus_units::{HostId, PortId, Span, SwitchId};
 use apus_wire::Header;
@@ -13,9 +14,9 @@ const MAX_PORT_SAMPLES: u64 = 4_000_000;
 
 /// Every switch port, and those of NICs if asked for; the ports to hosts first, as many as samples
 /// of all ports fit into the memory set aside.
-pub(super) fn choose_ports(
-    network: &Network<Header>,
-    plan: &Plan,
+pub(super) fn choose_ports<F: AlgorithmFactory>(
+    network: &Network<Header, F::Switch>,
+    plan: &Plan<F>,
     record: Record,
     notes: &mut Vec<String>,
 ) -> Vec<PortId> {
@@ -39,8 +40,8 @@ pub(super) fn choose_ports(
 }
 
 /// What each port did in the measured phase, from all ports' counters before and after it.
-pub(super) fn port_records(
-    network: &Network<Header>,
+pub(super) fn port_records<W: SwitchHalf>(
+    network: &Network<Header, W>,
     measured: Span,
     before: &[PortCounters],
     after: &[PortCounters],
@@ -75,7 +76,10 @@ pub(super) fn port_records(
 }
 
 /// Hosts, then switches, each with its distance from the nearest host.
-pub(super) fn nodes(network: &Network<Header>, switches: usize) -> Vec<NodeRecord> {
+pub(super) fn nodes<W: SwitchHalf>(
+    network: &Network<Header, W>,
+    switches: usize,
+) -> Vec<NodeRecord> {
     let hosts = network.hosts() as usize;
     let mut tiers = vec![u32::MAX; hosts + switches];
     tiers[..hosts].fill(0);

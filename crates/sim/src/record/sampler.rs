@@ -1,5 +1,6 @@
 //! Samples at fixed intervals, and the tables at the end of a run.
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::PortCounters;
 use apus_transport::FlowCounters;
 use apus_units::{FlowId, PortId, Span, Time};
@@ -49,7 +50,11 @@ fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Sampler {
-    pub(crate) fn new(plan: &Plan, record: Record, parts: &[Part]) -> Result<Self, PlanError> {
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        record: Record,
+        parts: &[Part<F>],
+    ) -> Result<Self, PlanError> {
         let connections = plan.connections.len();
         let mut network = crate::build::build_network(plan)?;
         let ideals = plan.connections.iter().enumerate().map(|(index, connection)| {
@@ -100,10 +105,10 @@ impl Sampler {
     }
 
     /// The state at `now`, and what happened since the last sample.
-    pub(crate) fn sample(
+    pub(crate) fn sample<F: AlgorithmFactory>(
         &mut self,
         now: Time,
-        parts: &[Part],
+        parts: &[Part<F>],
         port_counters: impl Fn(PortId) -> PortCounters,
     ) {
         self.next = now + self.record.interval;
@@ -136,7 +141,12 @@ impl Sampler {
         self.port_samples.push(samples.collect());
     }
 
-    fn flow_sample(&self, parts: &[Part], connection: usize, bytes: u64) -> FlowSample {
+    fn flow_sample<F: AlgorithmFactory>(
+        &self,
+        parts: &[Part<F>],
+        connection: usize,
+        bytes: u64,
+    ) -> FlowSample {
         let (submitter, sender) = self.seats[connection];
         let us = |span: Option<Span>| span.map_or(f64::NAN, Span::as_us_f64);
         let under_way = |seat: Seat| {
@@ -164,7 +174,7 @@ impl Sampler {
     }
 
     /// The warm-up is over; before the metrics forget it.
-    pub(crate) fn end_warmup(&mut self, parts: &[Part]) {
+    pub(crate) fn end_warmup<F: AlgorithmFactory>(&mut self, parts: &[Part<F>]) {
         for (place, &(connection, _)) in self.watched.iter().enumerate() {
             self.startup_bytes[place] += delivered(parts, connection as usize);
         }
@@ -174,10 +184,10 @@ impl Sampler {
     }
 
     /// The tables; `before` and `after` are the ports' counters at the end of the warm-up and now.
-    pub(crate) fn finish(
+    pub(crate) fn finish<F: AlgorithmFactory>(
         mut self,
-        plan: &Plan,
-        parts: &[Part],
+        plan: &Plan<F>,
+        parts: &[Part<F>],
         before: &[PortCounters],
         after: &[PortCounters],
     ) -> Recording {
@@ -195,7 +205,7 @@ impl Sampler {
                 from: connection.from,
                 to: connection.to,
                 kind: connection.kind,
-                algorithm: connection.algorithm.info().name,
+                algorithm: connection.algorithm.name(),
                 ideal: self.ideals[index],
                 delivered: delivered(parts, index),
                 packets_sent: now.packets_sent - then.packets_sent,
@@ -256,7 +266,7 @@ impl Sampler {
 impl Recording {
     /// Adds the ops of all parts, in order of completion, and then those that have not ended, in order of
     /// submission.
-    pub(crate) fn add_ops(&mut self, parts: &mut [Part]) {
+    pub(crate) fn add_ops<F: AlgorithmFactory>(&mut self, parts: &mut [Part<F>]) {
         let (mut ops, mut open) = (Vec::new(), Vec::new());
         let (mut seen, mut seen_open) = (0, 0);
         for recorder in parts.iter_mut().filter_map(|part| part.world.recorder.take()) {
@@ -295,7 +305,7 @@ impl Recording {
 }
 
 /// RTTs by connection.
-fn collect_rtts(parts: &[Part], connections: usize) -> Vec<RttSum> {
+fn collect_rtts<F: AlgorithmFactory>(parts: &[Part<F>], connections: usize) -> Vec<RttSum> {
     let mut rtts = vec![RttSum::default(); connections];
     for recorder in parts.iter().filter_map(|part| part.world.recorder.as_ref()) {
         for (sum, more) in rtts.iter_mut().zip(&recorder.rtts) {

@@ -1,5 +1,6 @@
 //! Where the endpoints of flows are in a network in parts.
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::{Endpoint, FlowCounters};
 use apus_units::FlowId;
 
@@ -15,7 +16,10 @@ pub(super) struct Seat {
 }
 
 /// By connection: the end that submits, and the end that sends the data.
-pub(super) fn find_seats(plan: &Plan, parts: &[Part]) -> Vec<(Seat, Seat)> {
+pub(super) fn find_seats<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    parts: &[Part<F>],
+) -> Vec<(Seat, Seat)> {
     let mut seats = vec![(Seat::default(), Seat::default()); plan.connections.len()];
     for (part, in_part) in (0..).zip(parts) {
         for (host, of_host) in (0..).zip(&in_part.hosts) {
@@ -36,17 +40,17 @@ pub(super) fn find_seats(plan: &Plan, parts: &[Part]) -> Vec<(Seat, Seat)> {
 }
 
 /// The endpoint of a seat.
-pub(super) fn endpoint(parts: &[Part], seat: Seat) -> &Endpoint {
+pub(super) fn endpoint<F: AlgorithmFactory>(parts: &[Part<F>], seat: Seat) -> &Endpoint<F> {
     &parts[seat.part as usize].hosts[seat.host as usize].endpoint
 }
 
 /// What a seat's flow has counted.
-pub(super) fn flow_counters(parts: &[Part], seat: Seat) -> FlowCounters {
+pub(super) fn flow_counters<F: AlgorithmFactory>(parts: &[Part<F>], seat: Seat) -> FlowCounters {
     let flow = FlowId::new(seat.flow);
     endpoint(parts, seat).counters(flow).unwrap_or_default()
 }
 
 /// Payload bytes that a connection delivered once in this phase.
-pub(super) fn delivered(parts: &[Part], connection: usize) -> u64 {
+pub(super) fn delivered<F: AlgorithmFactory>(parts: &[Part<F>], connection: usize) -> u64 {
     parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
 }

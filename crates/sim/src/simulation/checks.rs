@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{Counters, Drops};
 use apus_units::{Bytes, PortId, Time};
 
@@ -10,7 +11,7 @@ use crate::credits::DATA_CLASS;
 use crate::losses::{Losses, drops_at};
 use crate::summary::Summary;
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// No data queue of a run with credits is longer than network calculus allows.
     pub(super) fn check_credits(&self, summary: &mut Summary) -> Result<(), RunError> {
         if self.plan.credits.is_none() {

@@ -5,6 +5,7 @@
 //! phase are not waited for: long flows, whose ops end long after the run. Traces have a last op, so each
 //! of their ops is waited for, including ops of the warm-up.
 
+use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
 
 use super::Simulation;
@@ -70,14 +71,14 @@ struct Cursor {
     source: usize,
 }
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// Lets the ops of the measured phase, which has ended at `end`, end too. Then notes those that
     /// have not.
     pub(super) fn drain(
         &mut self,
         (name, end): (&str, Time),
         interrupted: bool,
-        team: &mut Team,
+        team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) -> Drained {
@@ -104,7 +105,7 @@ impl Simulation {
         &mut self,
         drained: &mut Drained,
         (name, end): (&str, Time),
-        team: &mut Team,
+        team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) {
@@ -149,7 +150,7 @@ impl Simulation {
         &mut self,
         name: &str,
         end: Time,
-        team: &mut Team,
+        team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
     ) -> Option<String> {
@@ -200,7 +201,7 @@ impl Simulation {
     }
 
     /// Calls `visit` with the connection, the size and the age of each op of a source that has not ended.
-    fn open_ops(&self, host: &Host, source: usize, mut visit: impl FnMut(u32, u64, Span)) {
+    fn open_ops(&self, host: &Host<F>, source: usize, mut visit: impl FnMut(u32, u64, Span)) {
         let now = self.now();
         let times = (now, host.clocks.host.read(now));
         host.application.open_ops(source, times, &host.endpoint, |flow, size, age| {

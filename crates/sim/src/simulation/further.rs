@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apus_cc::AlgorithmFactory;
 use apus_units::Time;
 
 use super::Simulation;
@@ -17,7 +18,7 @@ pub(super) struct Further {
     seats: Vec<Seat>,
 }
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// The ops that come from here on, if there are open loops.
     pub(super) fn begin_further(&self) -> Option<Further> {
         let next = self.plan.further.as_ref()?.begin(&self.plan.connections);

@@ -1,10 +1,11 @@
 //! The last op of a run of traces: when the run is over, and its makespan.
 
+use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
 
 use super::Simulation;
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// Whether the measured phase ends now because all ops have ended.
     pub(super) fn is_over(&self) -> bool {
         let warm = self.now() > Time::ZERO + self.plan.warmup;

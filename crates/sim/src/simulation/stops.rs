@@ -1,5 +1,6 @@
 //! Where a run stops on its way: for samples, and for links that change.
 
+use apus_cc::AlgorithmFactory;
 use apus_units::Time;
 
 use super::Simulation;
@@ -7,7 +8,7 @@ use crate::measure::{GroupQueues, Look, PortWindows, SeriesSampler};
 use crate::record::Sampler;
 use crate::watch::Tell;
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// When the run stops next, for samples or for a link or a path that changes.
     pub(super) fn next_sample(&self) -> Option<Time> {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{Count, Counters, PortCounters};
 use apus_units::PortId;
 
@@ -15,7 +16,7 @@ use crate::measure::{self, PortWindows};
 use crate::stalls::StallSummary;
 use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// Sums up the run from what ports had counted `before`, at the end of the warm-up, and since.
     pub(super) fn sum_up(
         &self,
@@ -139,7 +140,7 @@ impl Simulation {
     }
 }
 
-impl Simulation {
+impl<F: AlgorithmFactory> Simulation<F> {
     /// Adds the times of ops, which are known once the drain is over.
     pub(super) fn sum_up_ops(&mut self, summary: &mut Summary) {
         if self.plan.trace_ops.is_some() {

@@ -1,8 +1,7 @@
 //! The example of `docs/adding-a-workload.md`: a ring exchange, as connections of a plan.
 
+use crate::support::{ConnectionPlan, Topology};
 use crate::support::{connection, plan, run, tier};
-use apus_fabric::Topology;
-use apus_sim::plan::ConnectionPlan;
 use apus_units::{Rate, Span};
 
 /// Every host keeps a write under way to the next one.

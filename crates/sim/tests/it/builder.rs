@@ -1,8 +1,8 @@
 //! Plans from the builder.
 
-use apus_cc::registry::{AlgorithmConfig, build};
-use apus_fabric::Topology;
-use apus_sim::plan::{ConnectionPlan, OpArrival, Plan, PlanBuilder};
+use crate::support::{ConnectionPlan, Plan, Topology};
+use apus_algorithms::registry::{AlgorithmConfig, build};
+use apus_sim::plan::OpArrival;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
 
 use crate::support::{run, tier};
@@ -15,7 +15,7 @@ fn host(number: u32) -> HostId {
     HostId::new(number)
 }
 
-fn star() -> PlanBuilder {
+fn star() -> apus_sim::plan::PlanBuilder<AlgorithmConfig> {
     Plan::builder(
         Topology::star(3, &tier(Rate::from_gbps(100), Span::from_us(1))),
         Span::from_ms(4),
@@ -58,7 +58,9 @@ fn plans_that_cannot_run_are_refused() {
     let swift = algorithm("swift", &[]);
     let connect = |from, to| ConnectionPlan::closed(host(from), host(to), &swift, Bytes::new(1));
     let with = |algorithm| ConnectionPlan { algorithm, ..connect(0, 1) };
-    let refused = |builder: PlanBuilder| builder.build().expect_err("refused").to_string();
+    let refused = |builder: apus_sim::plan::PlanBuilder<AlgorithmConfig>| {
+        builder.build().expect_err("refused").to_string()
+    };
     for (connections, message) in [
         (vec![connect(0, 3)], "connection 0 names host 3, but the topology has 3"),
         (vec![connect(0, 1), connect(1, 1)], "connection 1 is from host 1 to itself"),

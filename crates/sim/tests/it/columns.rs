@@ -1,7 +1,7 @@
 //! The reference of results is complete and in step with the code.
 
+use crate::support::Topology;
 use crate::support::{connection, plan, run, tier};
-use apus_fabric::Topology;
 use apus_sim::columns::{METRICS, SCOPED, STATS, unit_of};
 use apus_sim::columns::{TABLES, document, explain, names};
 use apus_sim::measure::{

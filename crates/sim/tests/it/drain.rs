@@ -1,13 +1,14 @@
 //! Ops that have not ended bound every latency, and the drain lets them end.
 
+use crate::support::Plan;
 use crate::support::{connection, plan, run, tier};
 use apus_sim::measure::{Measures, NamedWorkload};
-use apus_sim::plan::{Fault, FaultKind, Load, OpArrival, Plan};
+use apus_sim::plan::{Fault, FaultKind, Load, OpArrival};
 use apus_sim::summary::Summary;
 use apus_units::{Bytes, PortId, Rate, Span, Time};
 use serde_json::Value;
 
-fn star(hosts: u32) -> apus_fabric::Topology {
+fn star(hosts: u32) -> crate::support::Topology {
     apus_fabric::Topology::star(hosts, &tier(Rate::from_gbps(100), Span::from_us(1)))
 }
 

@@ -1,11 +1,10 @@
 //! Open loops and rounds of requests and answers.
 
+use crate::support::{ConnectionPlan, Simulation, Topology};
 use std::sync::Arc;
 
 use crate::support::{connection, plan, run, tier};
-use apus_fabric::Topology;
-use apus_sim::Simulation;
-use apus_sim::plan::{ConnectionPlan, Load, OpArrival};
+use apus_sim::plan::{Load, OpArrival};
 use apus_units::{Bytes, Rate, Span, Time};
 
 /// A window that is never reached: the network alone decides.

@@ -2,14 +2,13 @@
 //!
 //! Links of 8 Gb/s: a data packet of 1064 B takes 1.064 us, an acknowledgement of 84 B takes 84 ns.
 
+use crate::support::{ClassConfig, ConnectionPlan, Plan, Simulation, Topology};
 use crate::support::{connection, fingerprint, plan, run, tier};
-use apus_fabric::{ClassConfig, Topology};
-use apus_sim::Simulation;
 use apus_sim::measure::{
     Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
     Sorting, Subject, Threshold, Which, WorkloadSummary,
 };
-use apus_sim::plan::{ConnectionPlan, Load, OpArrival, Plan};
+use apus_sim::plan::{Load, OpArrival};
 use apus_sim::summary::Summary;
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 

@@ -1,7 +1,8 @@
 //! Runs against closed forms: what any right packet-level simulator must show.
 
+use crate::support::{Network, Tier, Topology};
 use crate::support::{connection, plan, run, tier};
-use apus_fabric::{FabricEvent, Network, Outcome, Packet, PortKind, Schedule, Tier, Topology};
+use apus_fabric::{FabricEvent, Outcome, Packet, PortKind, Schedule};
 use apus_sim::fairness::max_min_shares;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
 use std::cmp::Reverse;

@@ -1,11 +1,9 @@
 //! What a recorded run leaves behind.
 
+use crate::support::{Plan, Simulation, Topology};
 use std::sync::Arc;
 
 use crate::support::{connection, plan, tier};
-use apus_fabric::Topology;
-use apus_sim::Simulation;
-use apus_sim::plan::Plan;
 use apus_sim::record::{Quantity, Record, Recording};
 use apus_sim::summary::Summary;
 use apus_units::{Rate, Span};

@@ -1,13 +1,14 @@
 //! Whole runs: determinism, conservation, the kinds of port, clocks and hosts.
 
+use crate::support::{Plan, Simulation, Topology};
 use std::sync::atomic::Ordering;
 
 use crate::support::{connection, fingerprint, plan, run, tier};
-use apus_fabric::{PortKind, Topology};
+use apus_fabric::PortKind;
 use apus_sim::host_model::{EngineCosts, HostModel};
-use apus_sim::plan::{Fault, FaultKind, Plan};
+use apus_sim::plan::{Fault, FaultKind};
 use apus_sim::summary::Summary;
-use apus_sim::{Progress, Simulation, Watch};
+use apus_sim::{Progress, Watch};
 use apus_units::{Bytes, PortId, Rate, Span, Time};
 
 const SWIFT: (&str, &[(&str, &str)]) = ("swift", &[]);
@@ -268,7 +269,9 @@ fn swift_3_6_engines_coalesce_acks_and_ideal_hosts_do_not() {
 #[test]
 fn dctcp_keeps_the_queue_near_the_marking_threshold() {
     let threshold = Bytes::new(100_000);
-    let marker = apus_cc::SwitchAlgorithm::Ecn(apus_cc::dctcp::switch::EcnMarker::new(threshold));
+    let marker = apus_algorithms::BuiltInSwitch::Ecn(
+        apus_algorithms::dctcp::switch::EcnMarker::new(threshold),
+    );
     let topology = Topology::star(3, &tier(Rate::from_gbps(10), Span::from_us(5)))
         .with_switch_ports(|port| *port = port.clone().with_algorithm(&marker));
     let connections = (0..2)

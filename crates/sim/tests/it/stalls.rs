@@ -1,12 +1,12 @@
 //! Flows without progress are named, with the reason, while others move.
 
+use crate::support::{Plan, Simulation, Tier, Topology};
 use std::sync::{Arc, Mutex};
 
 use crate::support::{connection, plan, run};
-use apus_fabric::{Tier, Topology};
-use apus_sim::plan::{Fault, FaultKind, Plan};
+use apus_sim::plan::{Fault, FaultKind};
 use apus_sim::summary::Summary;
-use apus_sim::{Simulation, Tell, Watch};
+use apus_sim::{Tell, Watch};
 use apus_units::{Bytes, PortId, Rate, Span, Time};
 
 /// Every host of a fat tree sends 64 kB after 64 kB to the host 5 places further.

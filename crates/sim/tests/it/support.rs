@@ -1,11 +1,19 @@
 //! Small plans for tests, and what they share.
 
-use apus_cc::registry::build;
-use apus_fabric::{Tier, Topology};
-use apus_sim::plan::{ConnectionPlan, Load, Plan};
+use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, build};
+use apus_sim::PacketSizes;
+use apus_sim::plan::Load;
 use apus_sim::summary::Summary;
-use apus_sim::{PacketSizes, Simulation};
 use apus_units::{Bytes, HostId, Rate, Span};
+
+/// The simulator with the algorithms of Apus.
+pub type Plan = apus_sim::plan::Plan<AlgorithmConfig>;
+pub type ConnectionPlan = apus_sim::plan::ConnectionPlan<AlgorithmConfig>;
+pub type Simulation = apus_sim::Simulation<AlgorithmConfig>;
+pub type Topology = apus_fabric::Topology<BuiltInSwitch>;
+pub type Tier = apus_fabric::Tier<BuiltInSwitch>;
+pub type ClassConfig = apus_fabric::ClassConfig<BuiltInSwitch>;
+pub type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
 
 /// A link tier whose buffers are never full.
 pub fn tier(rate: Rate, delay: Span) -> Tier {

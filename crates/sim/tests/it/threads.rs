@@ -1,13 +1,13 @@
 //! A run gives the same results for any number of threads, event by event.
 
+use crate::support::{ClassConfig, Plan, Simulation, Topology};
 use crate::support::{connection, fingerprint, plan, run};
-use apus_cc::SwitchInfo;
-use apus_cc::registry::build;
-use apus_fabric::{ClassConfig, PortKind, Topology};
-use apus_sim::Simulation;
+use apus_algorithms::registry::build;
+use apus_cc::{AlgorithmFactory, SwitchInfo};
+use apus_fabric::PortKind;
 use apus_sim::host_model::HostModel;
 use apus_sim::offered::Demand;
-use apus_sim::plan::{Load, OpArrival, Plan};
+use apus_sim::plan::{Load, OpArrival};
 use apus_sim::record::Record;
 use apus_sim::summary::Summary;
 use apus_units::{Bytes, ClassId, Rate, Span, Time};

@@ -1,6 +1,6 @@
 //! Packets that arrive at an endpoint.
 
-use apus_cc::DataEvent;
+use apus_cc::{AlgorithmFactory, DataEvent};
 use apus_units::Time;
 use apus_wire::{Body, Control, Header, Segment, SegmentKind};
 
@@ -12,7 +12,7 @@ use crate::op::{MAX_OP_BYTES, OpKind, Outcome};
 use crate::receive::{Accepted, Arrival, Observed};
 use crate::streams::Finished;
 
-impl Endpoint {
+impl<F: AlgorithmFactory> Endpoint<F> {
     /// Takes in a packet. Poll for transmission and completions afterwards.
     pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
         self.handle_observed(arrival, header, &Observed::default())
@@ -62,17 +62,19 @@ impl Endpoint {
             }
             Body::Data(segment) => {
                 let arrival = (arrival, observed);
-                let handled = handle_data(flow, arrival, header, segment, &self.config, finish);
-                let arrival = arrival.0;
+                let (handled, is_new) =
+                    handle_data(flow, arrival, header, segment, &self.config, finish);
+                let (arrival, observed) = arrival;
                 if handled == Handled::Refused {
                     return handled;
                 }
                 let (now, marked) = (arrival.now, arrival.marked);
-                let due = flow.on_data(&DataEvent {
-                    now,
-                    marked,
-                    credit: segment.credit.map(|echo| echoed(now, echo)),
-                });
+                let mut event = DataEvent::new(now);
+                event.marked = marked;
+                event.credit = segment.credit.map(|echo| echoed(now, echo));
+                event.is_new = is_new;
+                event.fields = observed.fields;
+                let due = flow.on_data(&event);
                 let silent = handled == Handled::OutOfOrder { told: false };
                 if due && !silent && !flow.in_acks {
                     flow.in_acks = true;
@@ -112,14 +114,14 @@ impl Endpoint {
     }
 }
 
-fn handle_data(
-    flow: &mut Flow,
+fn handle_data<F: AlgorithmFactory>(
+    flow: &mut Flow<F>,
     (arrival, observed): (&Arrival, &Observed<'_>),
     header: &Header,
     segment: &Segment,
     config: &EndpointConfig,
     finish: impl FnMut(Finished),
-) -> Handled {
+) -> (Handled, bool) {
     let answer = segment.kind == SegmentKind::ReadResponse;
     let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
     // Everything is checked before the packet number is noted: what is refused is not acknowledged.
@@ -130,7 +132,7 @@ fn handle_data(
     };
     let room = !request || flow.send.responses_under_way() < config.max_ops as usize;
     if !admitted || !room || segment.op_length > MAX_OP_BYTES {
-        return Handled::Refused;
+        return (Handled::Refused, false);
     }
     if config.recovery == Recovery::GoBackN {
         let ahead = match answer {
@@ -138,11 +140,11 @@ fn handle_data(
             false => flow.receive.is_ahead(segment),
         };
         if ahead {
-            return Handled::OutOfOrder { told: flow.receive.note_gap() };
+            return (Handled::OutOfOrder { told: flow.receive.note_gap() }, false);
         }
     }
     if !flow.receive.record(header.seq, arrival, observed) {
-        return Handled::Duplicate;
+        return (Handled::Duplicate, false);
     }
     if answer {
         let mut finished = false;
@@ -151,16 +153,17 @@ fn handle_data(
             finished = true;
             finish(f);
         });
-        return match bytes {
+        let handled = match bytes {
             None | Some(0) if !finished => Handled::Duplicate,
             bytes => Handled::Data { bytes: bytes.unwrap_or(0), finished },
         };
+        return (handled, true);
     }
     if segment.kind == SegmentKind::Cancel {
         // A read is done for the receiving side once its request is here; its answer is not.
         flow.send.drop_response(segment.op);
     }
-    match flow.receive.accept(segment) {
+    let handled = match flow.receive.accept(segment) {
         Accepted::Duplicate => Handled::Duplicate,
         Accepted::New { bytes, finished } => {
             if finished && request {
@@ -173,11 +176,12 @@ fn handle_data(
             Handled::Data { bytes, finished }
         }
         Accepted::Cancelled => Handled::Cancelled,
-    }
+    };
+    (handled, true)
 }
 
 /// Queues the answer to the peer's read that `segment` asks for.
-pub(super) fn respond(flow: &mut Flow, now: Time, segment: &Segment) {
+pub(super) fn respond<F: AlgorithmFactory>(flow: &mut Flow<F>, now: Time, segment: &Segment) {
     let kind = match segment.kind {
         SegmentKind::ReadRequest { region, address } => OpKind::Read { region, address },
         _ => OpKind::Message,

@@ -1,6 +1,6 @@
 //! What a runtime does with flows and ops besides moving their bytes: refuse, cancel, release.
 
-use apus_cc::{CongestionHeader, PacketSizeEvent, Sender};
+use apus_cc::{AlgorithmFactory, CongestionHeader, PacketSizeEvent, Sender};
 use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
@@ -12,7 +12,7 @@ use crate::op::{Completion, Op, Outcome};
 /// packet provokes it anew. deviation: no source; enough for a burst, and bounded.
 const MAX_REJECTS: usize = 64;
 
-impl Endpoint {
+impl<F: AlgorithmFactory> Endpoint<F> {
     /// Refuses an op of the peer instead of handing its packet to [`Endpoint::handle_packet`]: nothing
     /// of it is noted or acknowledged, and the peer is told why. False if the op has ended here:
     /// then the packet is a repeated one, to be handed in as usual.

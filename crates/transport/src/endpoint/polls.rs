@@ -1,6 +1,6 @@
 //! What an endpoint has to send, and what has ended.
 
-use apus_cc::CongestionHeader;
+use apus_cc::{AlgorithmFactory, CongestionHeader, Receiver};
 use apus_units::Time;
 use apus_wire::{Body, Header};
 
@@ -8,7 +8,7 @@ use super::{Endpoint, Transmit};
 use crate::flow::Readiness;
 use crate::op::Completion;
 
-impl Endpoint {
+impl<F: AlgorithmFactory> Endpoint<F> {
     /// The next packet to send at `now`: acknowledgements and read requests first, then data.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.poll_ack(now).or_else(|| self.poll_data(now))
@@ -32,7 +32,7 @@ impl Endpoint {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
                     congestion: CongestionHeader {
-                        fields: flow.receive.echoed(),
+                        fields: flow.receiver.echo(),
                         ..CongestionHeader::default()
                     },
                     path_label: flow.path_label,

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use apus_algorithms::registry::AlgorithmConfig;
 use apus_cc::FlowInfo;
-use apus_cc::registry::AlgorithmConfig;
 use apus_transport::{
     Arrival, Completion, Endpoint, EndpointConfig, Handled, Op, OpKind, RttSample,
 };
@@ -45,7 +45,7 @@ pub struct Faults {
 
 /// One side: an endpoint and what its application has seen.
 pub struct Side {
-    pub endpoint: Endpoint,
+    pub endpoint: Endpoint<AlgorithmConfig>,
     pub completions: Vec<Completion>,
     /// Bytes stored by the peer's writes and messages, and by answers to our reads, per op.
     pub stored: BTreeMap<(bool, u64), Vec<u8>>,

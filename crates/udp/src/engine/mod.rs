@@ -43,6 +43,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use apus_cc::AlgorithmFactory;
 use apus_transport::EndpointConfig;
 use apus_units::Time;
 
@@ -150,7 +151,14 @@ impl<N: Network> Engine<N> {
             mailbox,
             network,
             receiver: Receiver::new(),
-            protocol: Protocol { connections, ops, regions, status, dscp: config.dscp },
+            protocol: Protocol {
+                connections,
+                ops,
+                regions,
+                status,
+                dscp: config.dscp,
+                layout: config.algorithm.fields(),
+            },
             transmitter: Transmitter::new(config.departure_timestamps),
             descheduled: DescheduledDetector::new(),
             idle_steps: 0,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use apus_cc::{AlgorithmFields, Ecn};
+use apus_cc::{Ecn, FieldLayout, Fields};
 use apus_transport::{Arrival, Handled, Observed, OpKind, Transmit, extension_of, fields_of};
 use apus_units::{FlowId, Time};
 use apus_wire::{Body, Extension, Header, Segment, SegmentKind};
@@ -36,6 +36,8 @@ pub(super) struct Protocol {
     pub(super) status: Arc<EngineStatus>,
     /// DSCP of each traffic class.
     pub(super) dscp: [u8; CLASSES],
+    /// Layout of the algorithm's own fields on packets, if it has any.
+    pub(super) layout: Option<FieldLayout>,
 }
 
 /// What a received datagram asks of the engine, besides what the protocol did with it.
@@ -103,7 +105,7 @@ impl Protocol {
                 let observed = match &extension {
                     Extension::None => Observed::default(),
                     extension => {
-                        (fields, telemetry) = fields_of(extension);
+                        (fields, telemetry) = fields_of(extension, self.layout);
                         Observed { fields, telemetry: telemetry.as_ref() }
                     }
                 };
@@ -273,10 +275,11 @@ impl Protocol {
         let header = &transmit.header;
         let mut hops;
         let extension = match transmit.congestion.fields {
-            AlgorithmFields::None => Extension::None,
+            Fields::NONE => Extension::None,
             fields => {
                 hops = [0; _];
-                extension_of(fields, self.ops.endpoint.telemetry(transmit.flow), &mut hops)
+                let telemetry = self.ops.endpoint.telemetry(transmit.flow);
+                extension_of(fields, self.layout, telemetry, &mut hops)
             }
         };
         let packet = Extended { header, extension };

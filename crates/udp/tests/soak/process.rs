@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::FlowInfo;
-use apus_cc::registry::{AlgorithmConfig, build};
 use apus_transport::{Arrival, Endpoint, EndpointConfig, Handled, Op, OpKind, Outcome};
 use apus_udp::session::{
     Cipher, Config, Event, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions,
@@ -68,7 +68,7 @@ struct Connection {
 pub struct Process {
     side: usize,
     sessions: Sessions,
-    endpoint: Endpoint,
+    endpoint: Endpoint<AlgorithmConfig>,
     algorithm: AlgorithmConfig,
     connection: Option<Connection>,
     /// Accepted, and not yet confirmed by the peer.

@@ -60,7 +60,7 @@ pub fn config(mode: Mode) -> Config {
 pub fn steady(mode: Mode) -> Config {
     let mut config = config(mode);
     config.algorithm =
-        apus_cc::registry::build("constant", None, &[("window", "16")]).expect("constant");
+        apus_algorithms::registry::build("constant", None, &[("window", "16")]).expect("constant");
     config
 }
 

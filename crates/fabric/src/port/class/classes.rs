@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_cc::{ClassView, SwitchAlgorithm};
+use apus_cc::{ClassView, SwitchHalf};
 use apus_units::{Bytes, Rate, Span, Time};
 
 use crate::config::{ClassConfig, RateLimit};
@@ -51,7 +51,7 @@ impl TokenBucket {
 }
 
 /// One class: its queue, its place in the schedule and its switch half.
-pub(super) struct Class {
+pub(super) struct Class<W> {
     waiting: VecDeque<Waiting>,
     pub(super) limit: u64,
     pub(super) limit_packets: u64,
@@ -67,7 +67,7 @@ pub(super) struct Class {
     /// Those dropped at the port.
     pub(super) dropped: Count,
     pub(super) paused: bool,
-    pub(super) algorithm: SwitchAlgorithm,
+    pub(super) algorithm: W,
     /// Index of its priority level, 0 served first.
     level: usize,
     weight: u32,
@@ -76,7 +76,7 @@ pub(super) struct Class {
     bucket: Option<TokenBucket>,
 }
 
-impl Class {
+impl<W: SwitchHalf> Class<W> {
     /// Returns `true` if the class has a rate of its own.
     pub(super) fn is_rate_limited(&self) -> bool {
         self.bucket.is_some()
@@ -103,8 +103,8 @@ pub(super) enum Choice {
 /// tag max(virtual time, finish tag of its predecessor) and the finish tag start + bytes / weight;
 /// the smallest start tag is served, and the level's virtual time is the start tag in service. A
 /// class that was idle, paused or out of tokens thus has no claim on what it missed.
-pub(super) struct Classes {
-    pub(super) classes: Vec<Class>,
+pub(super) struct Classes<W> {
+    pub(super) classes: Vec<Class<W>>,
     /// What switch halves see of each class; its bytes are counted here.
     pub(super) views: Vec<ClassView>,
     /// Virtual time of each level.
@@ -116,21 +116,21 @@ pub(super) struct Classes {
 const TAG_UNITS: u64 = 1 << 12;
 
 /// The classes and what switch halves see of them, apart.
-pub(super) struct Parts<'a> {
-    pub(super) classes: &'a mut [Class],
+pub(super) struct Parts<'a, W> {
+    pub(super) classes: &'a mut [Class<W>],
     pub(super) views: &'a [ClassView],
 }
 
-impl Classes {
-    pub(super) fn parts(&mut self) -> Parts<'_> {
+impl<W: SwitchHalf> Classes<W> {
+    pub(super) fn parts(&mut self) -> Parts<'_, W> {
         Parts { classes: &mut self.classes, views: &self.views }
     }
 
-    pub(super) fn new(configs: &[ClassConfig]) -> Self {
+    pub(super) fn new(configs: &[ClassConfig<W>]) -> Self {
         let mut priorities: Vec<u8> = configs.iter().map(|c| c.priority).collect();
         priorities.sort_unstable();
         priorities.dedup();
-        let class = |config: &ClassConfig| Class {
+        let class = |config: &ClassConfig<W>| Class {
             waiting: VecDeque::new(),
             limit: config.limit.get(),
             limit_packets: u64::from(config.limit_packets),
@@ -147,7 +147,7 @@ impl Classes {
             finish: 0,
             bucket: config.rate_limit.as_ref().map(TokenBucket::new),
         };
-        let view = |config: &ClassConfig| ClassView {
+        let view = |config: &ClassConfig<W>| ClassView {
             bytes: Bytes::ZERO,
             weight: config.weight,
             priority: config.priority,

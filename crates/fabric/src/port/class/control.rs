@@ -1,5 +1,6 @@
 //! What can be done to a class port in a run: pauses, failures, rates and impairments of its link.
 
+use apus_cc::SwitchHalf;
 use apus_units::{ClassId, Rate, Time};
 
 use super::ClassPort;
@@ -10,7 +11,7 @@ use crate::impairment::Impairment;
 use crate::network::mail::leave;
 use crate::port::Env;
 
-impl ClassPort {
+impl<W: SwitchHalf> ClassPort<W> {
     /// Pauses a class or lets it go on. A packet in service finishes.
     pub(crate) fn set_paused<P, S: Schedule>(
         &mut self,

@@ -1,11 +1,12 @@
 //! What can be read off a class port.
 
+use apus_cc::SwitchHalf;
 use apus_units::{Bytes, ClassId, Rate, Time};
 
 use super::ClassPort;
 use crate::counters::{ClassCounters, Count, PortCounters};
 
-impl ClassPort {
+impl<W: SwitchHalf> ClassPort<W> {
     pub(crate) fn rate(&self) -> Rate {
         self.rate
     }

@@ -8,7 +8,7 @@ mod service;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use apus_cc::{PortView, Signal};
+use apus_cc::{PortView, Signal, SwitchHalf};
 use apus_units::{Bytes, ClassId, PortId, Rate, SwitchId, Time};
 
 use self::classes::{Classes, Parts, Waiting};
@@ -41,7 +41,7 @@ enum Memory {
 }
 
 /// The general port. See [`crate::FabricEvent`] for why no event is ever cancelled.
-pub(crate) struct ClassPort {
+pub(crate) struct ClassPort<W> {
     pub(crate) link: Link,
     port: PortId,
     rate: Rate,
@@ -52,7 +52,7 @@ pub(crate) struct ClassPort {
     certain: bool,
     pausable: bool,
     variable: bool,
-    classes: Classes,
+    classes: Classes<W>,
     in_service: Option<InService>,
     /// A `Service` event is pending.
     service_armed: bool,
@@ -68,11 +68,11 @@ pub(crate) struct ClassPort {
     integrated_to: Time,
     pub(crate) tally: Tally,
 }
-impl ClassPort {
+impl<W: SwitchHalf> ClassPort<W> {
     /// # Panics
     /// If the buffer is shared and the port belongs to a host, which has no memory to share.
     pub(crate) fn new(
-        config: &PortConfig,
+        config: &PortConfig<W>,
         port: PortId,
         link: Link,
         owner: Option<SwitchId>,

@@ -11,7 +11,7 @@ use crate::impairment::Fate;
 use crate::network::mail::leave;
 use crate::port::Env;
 
-impl ClassPort {
+impl<W: SwitchHalf> ClassPort<W> {
     /// The `Service` event.
     pub(crate) fn on_service<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
         self.service_armed = false;

@@ -1,6 +1,6 @@
 //! A class of a port of strict priorities.
 
-use apus_cc::SwitchAlgorithm;
+use apus_cc::SwitchHalf;
 use apus_units::Ring;
 
 use crate::config::ClassConfig;
@@ -24,7 +24,7 @@ impl Default for Waiting {
 
 /// What every packet needs comes first.
 #[repr(C, align(64))]
-pub(super) struct StrictClass {
+pub(super) struct StrictClass<W> {
     /// Those that wait.
     pub(super) queue: Ring<Waiting>,
     /// Bytes in the port, a packet in service included, as far as the port has caught up.
@@ -35,14 +35,14 @@ pub(super) struct StrictClass {
     /// Those dropped at the port.
     pub(super) dropped: Count,
     limit_packets: u64,
-    pub(super) algorithm: SwitchAlgorithm,
+    pub(super) algorithm: W,
 }
 
-impl StrictClass {
+impl<W: SwitchHalf> StrictClass<W> {
     /// Cache lines that a packet needs of it.
     pub(super) const HOT_LINES: usize = 1;
 
-    pub(super) fn new(config: &ClassConfig) -> Self {
+    pub(super) fn new(config: &ClassConfig<W>) -> Self {
         Self {
             queue: Ring::with_slots(FIRST_SLOTS),
             bytes: 0,

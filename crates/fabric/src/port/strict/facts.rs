@@ -1,12 +1,13 @@
 //! What can be read off a port of strict priorities, which may not have caught up with `now`.
 
+use apus_cc::SwitchHalf;
 use apus_units::{ClassId, Rate, Time};
 
 use super::StrictPort;
 use super::class::{StrictClass, Waiting};
 use crate::counters::{ClassCounters, Count, PortCounters, Tally};
 
-impl StrictPort {
+impl<W: SwitchHalf> StrictPort<W> {
     pub(crate) fn rate(&self) -> Rate {
         self.rate
     }
@@ -58,7 +59,7 @@ impl StrictPort {
         self.classes.iter().map(|class| class.queue.len() as u64).sum()
     }
 
-    fn class(&self, class: ClassId) -> (usize, &StrictClass) {
+    fn class(&self, class: ClassId) -> (usize, &StrictClass<W>) {
         let place = usize::from(self.places[class.index()]);
         (place, &self.classes[place])
     }
@@ -89,7 +90,7 @@ impl StrictPort {
     }
 
     pub(crate) fn counters(&self, now: Time) -> PortCounters {
-        let sum = |count: fn(&StrictClass) -> Count| {
+        let sum = |count: fn(&StrictClass<W>) -> Count| {
             self.classes.iter().map(count).fold(Count::default(), |sum, count| Count {
                 packets: sum.packets + count.packets,
                 bytes: sum.bytes + count.bytes,

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use apus_cc::{ClassView, PortView, Signal};
+use apus_cc::{ClassView, PortView, Signal, SwitchHalf};
 use apus_units::{Bytes, ClassId, Time};
 
 use super::StrictPort;
@@ -13,8 +13,8 @@ use crate::packet::{Fields, PacketRef};
 use crate::port::half;
 
 /// What they see of empty classes.
-pub(super) fn views(classes: &[ClassConfig]) -> Box<[ClassView]> {
-    let view = |class: &ClassConfig| ClassView {
+pub(super) fn views<W>(classes: &[ClassConfig<W>]) -> Box<[ClassView]> {
+    let view = |class: &ClassConfig<W>| ClassView {
         bytes: Bytes::ZERO,
         weight: class.weight,
         priority: class.priority,
@@ -22,7 +22,7 @@ pub(super) fn views(classes: &[ClassConfig]) -> Box<[ClassView]> {
     classes.iter().map(view).collect()
 }
 
-impl StrictPort {
+impl<W: SwitchHalf> StrictPort<W> {
     /// Shows the half of its class a packet that was admitted.
     pub(super) fn show(
         &mut self,
@@ -39,7 +39,7 @@ impl StrictPort {
             view.bytes = Bytes::new(self.classes[usize::from(place)].bytes);
         }
         let bytes = fields.wire_bytes;
-        let came = |class: &super::StrictClass| class.offered.bytes - class.dropped.bytes;
+        let came = |class: &super::StrictClass<W>| class.offered.bytes - class.dropped.bytes;
         // The packet itself was offered already.
         let sent = self.classes.iter().map(came).sum::<u64>() - u64::from(bytes) - self.queue_bytes;
         let class_bytes = self.classes[place].bytes;

@@ -7,12 +7,12 @@ mod half;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use apus_cc::{ClassView, Signal};
+use apus_cc::{ClassView, Signal, SwitchHalf};
 use apus_units::{ClassId, PortId, Rate, Span, Time, prefetch_first};
 
 use self::class::{StrictClass, Waiting};
 use super::link::{InFlight, Link};
-use crate::config::{Buffer, PortConfig};
+use crate::config::{Buffer, MAX_STRICT_CLASSES, PortConfig};
 use crate::counters::DropReason;
 use crate::event::Schedule;
 use crate::packet::{Fields, PacketRef};
@@ -37,7 +37,7 @@ struct InService {
 /// link (or, of a shared link, the engine sorts what enters it), and it arrives at the peer no earlier
 /// than it departs, which is when the next service begins. What every packet needs comes first.
 #[repr(C, align(64))]
-pub(crate) struct StrictPort {
+pub(crate) struct StrictPort<W> {
     pub(crate) link: Link,
     /// When the service that began last ends. Before that, and while packets wait, its packet has
     /// entered the link and not yet arrived.
@@ -59,9 +59,9 @@ pub(crate) struct StrictPort {
     /// Some class has a limit of its own.
     limited: bool,
     /// By number of a class: its place in the order of service.
-    places: [u8; PortConfig::MOST_STRICT],
+    places: [u8; MAX_STRICT_CLASSES],
     /// By place.
-    classes: Box<[StrictClass]>,
+    classes: Box<[StrictClass<W>]>,
     /// Sum over packets of departure - arrival, as far as these are known: what waits has yet to
     /// depart, so that the sum may be negative (and wraps).
     packet_time: u128,
@@ -73,21 +73,21 @@ pub(crate) struct StrictPort {
     views: Box<[ClassView]>,
 }
 
-impl StrictPort {
+impl<W: SwitchHalf> StrictPort<W> {
     /// # Panics
     /// If the configuration needs a class port.
-    pub(crate) fn new(config: &PortConfig, port: PortId, link: Link) -> Self {
+    pub(crate) fn new(config: &PortConfig<W>, port: PortId, link: Link) -> Self {
         let Buffer::Own(buffer) = config.buffer else {
             panic!("{port} shares a buffer, so it is a class port");
         };
         assert!(config.is_strict(), "{port} does not serve its classes one above the other");
         let mut numbers: Vec<usize> = (0..config.classes.len()).collect();
         numbers.sort_by_key(|&number| config.classes[number].priority);
-        let mut places = [0; PortConfig::MOST_STRICT];
+        let mut places = [0; MAX_STRICT_CLASSES];
         for (place, &number) in (0..).zip(&numbers) {
             places[number] = place;
         }
-        let classes: Box<[StrictClass]> =
+        let classes: Box<[StrictClass<W>]> =
             numbers.iter().map(|&number| StrictClass::new(&config.classes[number])).collect();
         Self {
             link,
@@ -292,7 +292,7 @@ impl StrictPort {
     /// Brings near what packets need of the classes.
     #[inline]
     pub(crate) fn prefetch_classes(&self) {
-        self.classes.iter().for_each(|class| prefetch_first(class, StrictClass::HOT_LINES));
+        self.classes.iter().for_each(|class| prefetch_first(class, StrictClass::<W>::HOT_LINES));
     }
 
     /// Whether what happens here touches no other port: no switch half tells the sources of packets.

@@ -1,6 +1,6 @@
 //! Sessions that are connected: packets, keys, silence and ends.
 
-use apus_wire::{Bolt, Extension, Signal, SwitchView};
+use apus_wire::{Extension, OwnFields, Signal, SwitchView};
 use proptest::prelude::*;
 
 use super::*;
@@ -34,11 +34,19 @@ fn bolt_4_3_no_bit_of_a_packet_without_extension_may_change() {
     assert_eq!(world.deliver(&datagram), None, "nothing of that has hurt the session");
 }
 
-/// A packet of Bolt's from host 0, sealed.
+/// `t_data_tx` of [`bolt`].
+const SENT: u32 = 77;
+
+/// Bolt's fields with these flags of switches and no others, and [`SENT`].
+fn bolt(flags: &[u8]) -> Extension<'_> {
+    let authenticated = &[0, 0, 0, 0, SENT as u8];
+    Extension::Own(OwnFields { id: 1, is_echo: false, writable: flags, authenticated })
+}
+
+/// A packet of Bolt's from host 0 with INC, sealed.
 fn of_bolt(world: &mut World, ours: SessionId) -> Datagram {
     let header = message(5, 7);
-    let bolt = Bolt { inc: true, sent: 77, ..Bolt::default() };
-    let extension = Extension::Bolt(bolt);
+    let extension = bolt(&[4]);
     let mut bytes = vec![0; header.encoded_len() + extension.encoded_len() + 7 + 24];
     let (now, table) = (world.now, &mut world.hosts[0].table);
     let packet = Extended { header: &header, extension };
@@ -48,7 +56,7 @@ fn of_bolt(world: &mut World, ours: SessionId) -> Datagram {
 }
 
 #[test]
-fn bolt_4_3_switches_may_write_inc_and_dec_and_nothing_else() {
+fn bolt_4_3_switches_may_write_their_byte_and_nothing_else() {
     let (mut world, ours, theirs) = World::connected();
     let datagram = of_bolt(&mut world, ours);
     assert!(!datagram.bytes.windows(7).any(|bytes| bytes == b"payload"), "encrypted");
@@ -60,14 +68,13 @@ fn bolt_4_3_switches_may_write_inc_and_dec_and_nothing_else() {
     assert!(world.hosts[1].delivered.is_empty());
     // The switch, which has no key.
     let mut bytes = datagram.bytes.clone();
-    SwitchView::new(&mut bytes).unwrap().set_bolt(false, true);
+    SwitchView::new(&mut bytes).unwrap().writable()[0] = 8;
     let (now, from) = (world.now, world.address(0));
     let received = world.hosts[1].table.receive(now, from, &mut bytes);
-    let marked = Extension::Bolt(Bolt { dec: true, sent: 77, ..Bolt::default() });
     let expected = Received::Packet {
         session: theirs,
         header: message(5, 7),
-        extension: marked,
+        extension: bolt(&[8]),
         payload: b"payload",
     };
     assert_eq!(received, expected);
@@ -77,7 +84,7 @@ fn bolt_4_3_switches_may_write_inc_and_dec_and_nothing_else() {
 fn bolt_4_3_a_switchs_signal_is_taken_from_the_peers_address_only() {
     let (mut world, ours, _) = World::connected();
     let mut datagram = of_bolt(&mut world, ours);
-    let src = SwitchView::new(&mut datagram.bytes).unwrap().signal(9_000, 6).unwrap();
+    let src = SwitchView::new(&mut datagram.bytes).unwrap().signal(9_000, 6, SENT).unwrap();
     let mut receive = |from: SocketAddr, bytes: &[u8]| {
         let mut bytes = bytes.to_vec();
         match world.hosts[0].table.receive(world.now, from, &mut bytes) {
@@ -87,7 +94,7 @@ fn bolt_4_3_a_switchs_signal_is_taken_from_the_peers_address_only() {
         }
     };
     let peer = datagram.to;
-    let body = Body::Signal(Signal { queue: 9_000, link_rate: 6, sent: 77 });
+    let body = Body::Signal(Signal { queue: 9_000, link_rate: 6, sent: SENT });
     assert_eq!(receive(peer, &src), Ok((ours, Header { body, ..message(5, 7) })));
     let gone = receive(datagram.from, &src);
     assert_eq!(gone, Err(Dropped::UnknownSession), "no session with that address");

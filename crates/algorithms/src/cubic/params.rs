@@ -1,0 +1,118 @@
+//! The parameters of CUBIC, each with its source.
+
+use crate::bounds;
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{
+    ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
+};
+use apus_cc::{Range, Tunable, TunedSetting};
+
+/// CUBIC as its RFC has it.
+pub(super) const RFC9438: &str = "rfc9438";
+
+const fn default(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[RFC9438], value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    number(
+        "c",
+        "C: how fast the curve grows, in packets per cubic second",
+        &[default("0.4", "RFC 9438 §5: C SHOULD be set to 0.4")],
+    ),
+    number(
+        "beta",
+        "beta_cubic: factor of the window at a congestion event",
+        &[default("0.7", "RFC 9438 §4.6: beta_cubic SHOULD be set to 0.7")],
+    ),
+    ParamInfo {
+        name: "fast_convergence",
+        kind: ParamKind::Flag,
+        doc: "leave room for new flows when the window at losses falls",
+        defaults: &[default("true", "RFC 9438 §4.7: SHOULD be implemented")],
+    },
+    ParamInfo {
+        name: "ecn",
+        kind: ParamKind::Flag,
+        doc: "take part in ECN: a mark counts as a congestion event",
+        defaults: &[default(
+            "false",
+            "deviation: RFC 9438 §4.6 answers marks if ECN is in use, which the hosts decide; off, \
+             so that losses alone drive it as in the experiments it is compared in",
+        )],
+    },
+    bounds::initial_cwnd(&[default("10", "RFC 6928 §2")]),
+    bounds::max_cwnd(&[default(
+        "65536",
+        "deviation: an RFC window is bounded by the receiver; large, so that losses bound it",
+    )]),
+    rtt::rto_gain(&[default(
+        "0.25",
+        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
+    )]),
+    rtt::rto_multiplier(&[default(
+        "2",
+        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
+    )]),
+    rtt::min_rto(&[default(
+        "1ms",
+        "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; as DCTCP's",
+    )]),
+    rtt::initial_rto(&[default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
+];
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("beta"),
+    profiles: &[RFC9438],
+    range: "0.5 to 0.9",
+    source: "RFC 9438 §4.6: beta_cubic trades convergence for utilisation; 0.5 is Reno's (RFC 5681), and \
+             deviation: 0.9 as far above 0.7 again",
+    bounds: |_| Range::Number(0.5, 0.9),
+}];
+
+/// The parameters of CUBIC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// C, packets per cubic second (RFC 9438 §5).
+    pub c: f64,
+    /// beta_cubic, in (0, 1) (RFC 9438 §4.6).
+    pub beta: f64,
+    /// RFC 9438 §4.7.
+    pub fast_convergence: bool,
+    /// Whether packets are ECN-capable.
+    pub ecn: bool,
+    /// First window in packets, at least 1 (RFC 6928 §2).
+    pub initial_cwnd: f64,
+    /// Largest window in packets, at least 2.
+    pub max_cwnd: f64,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible.
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+        let params = Self {
+            c: settings.number("c"),
+            beta: settings.number("beta"),
+            fast_convergence: settings.flag("fast_convergence"),
+            ecn: settings.flag("ecn"),
+            initial_cwnd: settings.number("initial_cwnd"),
+            max_cwnd: settings.number("max_cwnd"),
+            rto: RtoRule::from_settings(settings),
+        };
+        require(params.c > 0.0, "c", "above 0", params.c)?;
+        let beta = params.beta > 0.0 && params.beta < 1.0;
+        require(beta, "beta", "above 0 and below 1", params.beta)?;
+        require(params.max_cwnd >= 2.0, "max_cwnd", "at least 2 packets", params.max_cwnd)?;
+        let inside = (1.0..=params.max_cwnd).contains(&params.initial_cwnd);
+        require(inside, "initial_cwnd", "between 1 and max_cwnd", params.initial_cwnd)?;
+        params.rto.validate()?;
+        Ok(params)
+    }
+}

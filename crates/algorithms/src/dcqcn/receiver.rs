@@ -1,0 +1,48 @@
+//! DCQCN's notification point: tells the sender of marked packets (DCQCN §3.1, Fig. 6).
+
+use apus_units::{Span, Time};
+
+use apus_cc::{DataEvent, Receiver, ReceiverControl};
+
+/// The receiver half: the first marked packet is told at once; further ones within an interval are told
+/// together at its end.
+#[derive(Clone, Debug)]
+pub struct NotificationPoint {
+    interval: Span,
+    /// When the next notification may leave.
+    allowed_at: Time,
+    /// When the one that is due leaves; [`Time::MAX`] if none is.
+    due_at: Time,
+}
+
+impl NotificationPoint {
+    /// At most one notification per `interval`.
+    #[must_use]
+    pub fn new(interval: Span) -> Self {
+        Self { interval, allowed_at: Time::ZERO, due_at: Time::MAX }
+    }
+}
+
+impl Receiver for NotificationPoint {
+    #[inline]
+    fn on_data(&mut self, event: &DataEvent) -> bool {
+        if event.marked && self.due_at == Time::MAX {
+            self.due_at = self.allowed_at.max(event.now);
+        }
+        true
+    }
+
+    #[inline]
+    fn next_control(&self) -> Time {
+        self.due_at
+    }
+
+    fn poll_control(&mut self, now: Time) -> Option<ReceiverControl> {
+        if self.due_at > now {
+            return None;
+        }
+        self.due_at = Time::MAX;
+        self.allowed_at = now.saturating_add(self.interval);
+        Some(ReceiverControl::Notification)
+    }
+}

@@ -1,0 +1,162 @@
+//! The parameters of DCTCP, each with its source.
+
+use apus_units::Bytes;
+
+use crate::bounds;
+use crate::bounds::{MAX_CWND_RULE, MAX_CWND_SOURCE};
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{ParamDefault, ParamInfo, SettingError, Settings, number, require};
+use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
+
+/// DCTCP as its RFC has it.
+pub(super) const RFC8257: &str = "rfc8257";
+/// Google's variant that Swift was compared with.
+pub(super) const GCN: &str = "gcn";
+
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[RFC8257, GCN], value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    number(
+        "g",
+        "weight of the newest window of data in the estimate of the marked fraction",
+        &[
+            ParamDefault {
+                profiles: &[RFC8257],
+                value: "0.0625",
+                source: "RFC 8257 §4.2: 1/16 in the implementations it describes",
+            },
+            ParamDefault {
+                profiles: &[GCN],
+                value: "1",
+                source: "Swift §4.1: the current mark rate rather than an EWMA",
+            },
+        ],
+    ),
+    number(
+        "initial_alpha",
+        "estimate of the marked fraction before the first window of data has been acknowledged",
+        &[both("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1")],
+    ),
+    bounds::initial_cwnd(&[both("10", "RFC 6928 §2")]),
+    number(
+        "min_cwnd",
+        "smallest window in packets, also the one after a timeout",
+        &[both(
+            "1",
+            "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 lets a cut go there",
+        )],
+    ),
+    bounds::max_cwnd(&[both(
+        "256",
+        "deviation: an RFC window is bounded by the receiver; Swift's ceiling here, so that \
+             runs compare",
+    )]),
+    rtt::rto_gain(&[both(
+        "0.25",
+        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
+    )]),
+    rtt::rto_multiplier(&[both(
+        "2",
+        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
+    )]),
+    rtt::min_rto(&[both(
+        "1ms",
+        "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; with 1 ms and 3.4 MB of \
+         buffer the loss of Swift §5.3 (5.1 %) comes out for GCN",
+    )]),
+    rtt::initial_rto(&[both("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
+];
+
+/// The rules for the parameters that depend on the network. The marking threshold belongs to the
+/// switches: [`marking_threshold`].
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "max_cwnd",
+    profiles: &[RFC8257, GCN],
+    rule: MAX_CWND_RULE,
+    source: MAX_CWND_SOURCE,
+    value: bounds::derived_max_cwnd,
+}];
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::MarkingThreshold,
+    profiles: &[RFC8257, GCN],
+    range: "C * RTT / 7, at least 2 packets, to the larger of C * RTT and twice the rule's threshold",
+    source: "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: K is DCTCP's only parameter at \
+             switches; eq. 13 is its lower bound (deviation: no upper one is given; at C * RTT a queue \
+             doubles the RTT)",
+    bounds: |network| {
+        let bdp = network.path_rate.bytes_in(network.base_rtt).get();
+        let low = (bdp / BDP_PARTS).max(2 * network.packet.get());
+        let high = bdp.max(2 * marking_threshold(network).get()).max(low);
+        Range::Size(Bytes::new(low), Bytes::new(high))
+    },
+}];
+
+/// Marks begin at a seventh of the bandwidth-delay product. unverified: DCTCP eq. 13.
+const BDP_PARTS: u64 = 7;
+/// Wire bytes of the packets in which DCTCP's paper counts thresholds.
+const ETHERNET_PACKET: u64 = 1538;
+
+/// The rule of [`marking_threshold`] in words.
+pub const MARKING_RULE: &str =
+    "the larger of C * RTT / 7 and 65 packets of 1538 B, 20 up to 1 Gb/s";
+/// Its source.
+pub const MARKING_SOURCE: &str = "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4, eq. 13; for the bursts of hosts 20 packets at \
+     1 Gb/s and 65 at 10 Gb/s, as in Linux's documentation of DCTCP (deviation: 65 above 10 Gb/s too)";
+
+/// The queue length from which switches mark packets for DCTCP: enough to keep the slowest link of the
+/// longest path busy, and for the bursts of hosts.
+#[must_use]
+pub fn marking_threshold(network: &NetworkInfo) -> Bytes {
+    let bdp = network.path_rate.bytes_in(network.base_rtt).get();
+    let burst = if network.path_rate.as_bps() <= 1_000_000_000 { 20 } else { 65 };
+    Bytes::new((bdp / BDP_PARTS).max(burst * ETHERNET_PACKET))
+}
+
+/// The parameters of DCTCP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Weight of the newest window of data in the marked fraction, in (0, 1] (RFC 8257 §3.3).
+    pub g: f64,
+    /// First estimate of the marked fraction (RFC 8257 §3.3).
+    pub initial_alpha: f64,
+    /// First window in packets (RFC 6928 §2).
+    pub initial_cwnd: f64,
+    /// Smallest window in packets, at least 1: DCTCP does not pace.
+    pub min_cwnd: f64,
+    /// Largest window in packets.
+    pub max_cwnd: f64,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible.
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+        let params = Self {
+            g: settings.number("g"),
+            initial_alpha: settings.number("initial_alpha"),
+            initial_cwnd: settings.number("initial_cwnd"),
+            min_cwnd: settings.number("min_cwnd"),
+            max_cwnd: settings.number("max_cwnd"),
+            rto: RtoRule::from_settings(settings),
+        };
+        params.validate()?;
+        Ok(params)
+    }
+
+    fn validate(&self) -> Result<(), SettingError> {
+        require(self.g > 0.0 && self.g <= 1.0, "g", "above 0 and at most 1", self.g)?;
+        let alpha = self.initial_alpha;
+        require((0.0..=1.0).contains(&alpha), "initial_alpha", "between 0 and 1", alpha)?;
+        bounds::check_unpaced(self.initial_cwnd, self.min_cwnd, self.max_cwnd)?;
+        self.rto.validate()
+    }
+}

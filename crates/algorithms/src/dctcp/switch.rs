@@ -1,0 +1,78 @@
+//! DCTCP's switch half: mark above a threshold (RFC 8257 §3.1).
+
+use apus_units::Bytes;
+
+use apus_cc::{CongestionHeader, Ecn, Given, PortView, SwitchHalf, Telemetry, Verdict};
+
+/// When a packet is held against the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkAt {
+    /// As it joins the queue, by what is there before it (DCTCP §3.1: "upon its arrival").
+    Enqueue,
+    /// As it leaves the queue, by what is there behind it: what it says is not older than its way
+    /// from the switch ("modern switches mark ECN at packet-egress", Swift App. E).
+    Dequeue,
+}
+
+impl MarkAt {
+    /// As scenarios name them.
+    pub const WORDS: [(&str, Self); 2] = [("enqueue", Self::Enqueue), ("dequeue", Self::Dequeue)];
+}
+
+/// Marks packets of ECN-capable senders if the port has more than `threshold` bytes of their class
+/// besides them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcnMarker {
+    /// K of RFC 8257 §3.1, in wire bytes.
+    pub threshold: Bytes,
+    /// When it looks.
+    pub at: MarkAt,
+}
+
+impl EcnMarker {
+    /// Marks packets that arrive, as DCTCP has it.
+    #[must_use]
+    pub const fn new(threshold: Bytes) -> Self {
+        Self { threshold, at: MarkAt::Enqueue }
+    }
+
+    #[inline]
+    fn mark(&self, at: MarkAt, header: &mut CongestionHeader, view: &PortView<'_>) -> Verdict {
+        let looks = self.at == at && header.ecn == Ecn::Capable;
+        if looks && view.class_bytes > self.threshold {
+            header.ecn = Ecn::Congested;
+        }
+        Verdict::Forward
+    }
+}
+
+impl SwitchHalf for EcnMarker {
+    #[inline]
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        self.mark(MarkAt::Enqueue, header, view)
+    }
+
+    #[inline]
+    fn on_dequeue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Option<&mut Telemetry>,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        self.mark(MarkAt::Dequeue, header, view)
+    }
+
+    fn gives(&self) -> Given {
+        Given::Marks
+    }
+
+    fn acts_on_dequeue(&self) -> bool {
+        self.at == MarkAt::Dequeue
+    }
+}

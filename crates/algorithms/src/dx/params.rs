@@ -1,0 +1,121 @@
+//! The parameters of DX, each with its source.
+
+use apus_units::Span;
+
+use crate::bounds;
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{
+    ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
+};
+use apus_cc::{Range, Tunable, TunedSetting};
+
+/// DX as its paper has it.
+pub(super) const PAPER: &str = "paper";
+
+const fn default(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER], value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    number(
+        "ai",
+        "packets added to the window in an RTT without queueing",
+        &[default("1", "DX §4: the window grows by one")],
+    ),
+    ParamInfo {
+        name: "headroom",
+        kind: ParamKind::Time,
+        doc: "average queueing delay up to which no packet counts as queued",
+        defaults: &[default(
+            "1us",
+            "deviation: DX §3 measures to within 1 us; packets of other flows met by chance are no \
+             congestion either",
+        )],
+    },
+    ParamInfo {
+        name: "slow_start",
+        kind: ParamKind::Flag,
+        doc: "double the window per RTT until the first queueing delay or loss",
+        defaults: &[default("true", "unverified: DX runs in a TCP, which does (RFC 5681 §3.1)")],
+    },
+    bounds::initial_cwnd(&[default("10", "RFC 6928 §2")]),
+    number(
+        "min_cwnd",
+        "smallest window in packets",
+        &[default("1", "RFC 5681 §3.1: the loss window is 1 segment")],
+    ),
+    bounds::max_cwnd(&[default(
+        "65536",
+        "deviation: a TCP window is bounded by the receiver; large, so that delay bounds it",
+    )]),
+    rtt::rto_gain(&[default(
+        "0.25",
+        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
+    )]),
+    rtt::rto_multiplier(&[default(
+        "2",
+        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
+    )]),
+    rtt::min_rto(&[default(
+        "1ms",
+        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
+    )]),
+    rtt::initial_rto(&[default(
+        "1ms",
+        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
+    )]),
+];
+
+/// The smallest headroom: the error of DX's measurements (§3).
+const HEADROOM: Span = Span::from_us(1);
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("headroom"),
+    profiles: &[PAPER],
+    range: "1us to the larger of 10us and half the unloaded RTT of the longest path",
+    source: "deviation: DX has no parameter for the queue that it leaves; this is ours",
+    bounds: |network| Range::Time(HEADROOM, network.base_rtt.mul_f64(0.5).max(Span::from_us(10))),
+}];
+
+/// The parameters of DX.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Packets per RTT.
+    pub ai: f64,
+    /// Average queueing delay that counts as none.
+    pub headroom: Span,
+    /// Whether it starts as TCP does.
+    pub slow_start: bool,
+    /// First window in packets.
+    pub initial_cwnd: f64,
+    /// Smallest window in packets, at least 1: DX does not pace.
+    pub min_cwnd: f64,
+    /// Largest window in packets.
+    pub max_cwnd: f64,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible.
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+        let params = Self {
+            ai: settings.number("ai"),
+            headroom: settings.time("headroom"),
+            slow_start: settings.flag("slow_start"),
+            initial_cwnd: settings.number("initial_cwnd"),
+            min_cwnd: settings.number("min_cwnd"),
+            max_cwnd: settings.number("max_cwnd"),
+            rto: RtoRule::from_settings(settings),
+        };
+        require(params.ai > 0.0, "ai", "above 0", params.ai)?;
+        bounds::check_unpaced(params.initial_cwnd, params.min_cwnd, params.max_cwnd)?;
+        params.rto.validate()?;
+        Ok(params)
+    }
+}

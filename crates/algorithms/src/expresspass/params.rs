@@ -1,0 +1,278 @@
+//! The parameters of ExpressPass, each with its source.
+
+use alloc::format;
+
+use apus_units::Span;
+
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::{CreditLimit, Derivation, Range, Tunable, TunedSetting};
+
+/// The feedback control of the paper.
+pub(super) const PAPER: &str = "paper";
+/// That of the authors' simulator.
+pub(super) const CODE: &str = "code";
+
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER, CODE], value, source }
+}
+
+const fn only(
+    profile: &'static [&'static str],
+    value: &'static str,
+    source: &'static str,
+) -> ParamDefault {
+    ParamDefault { profiles: profile, value, source }
+}
+
+const AT_LAST_DATA: &str = "last-data";
+const AT_WASTED_CREDIT: &str = "wasted-credit";
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    row(
+        "feedback",
+        ParamKind::Flag,
+        "whether the credit rate follows credit loss; if not, credits leave at the line's rate",
+        &[both("true", "ExpressPass §1: \"(iii) credit feedback control\"")],
+    ),
+    row(
+        "alpha",
+        ParamKind::Number,
+        "first credit rate over the largest",
+        &[both(
+            "0.5",
+            "unverified: ExpressPass §6.1, 1/2 in its micro-benchmarks, 1/16 in workloads",
+        )],
+    ),
+    row(
+        "w_init",
+        ParamKind::Number,
+        "first aggressiveness factor",
+        &[both("0.5", "unverified: ExpressPass §6.1, as alpha")],
+    ),
+    row(
+        "w_min",
+        ParamKind::Number,
+        "smallest aggressiveness factor",
+        &[both("0.01", "unverified: ExpressPass Alg. 1; ns2-xpass")],
+    ),
+    row(
+        "w_max",
+        ParamKind::Number,
+        "largest aggressiveness factor",
+        &[both("0.5", "unverified: ExpressPass Alg. 1; ns2-xpass")],
+    ),
+    row(
+        "target_loss",
+        ParamKind::Number,
+        "credit loss that the rate is steered to; in `code` its largest value",
+        &[
+            only(&[PAPER], "0.1", "unverified: ExpressPass Alg. 1"),
+            only(&[CODE], "0.125", "ns2-xpass: falls to 0 as the rate comes near its largest"),
+        ],
+    ),
+    row(
+        "jitter",
+        ParamKind::Number,
+        "the gap between two credits varies by up to this fraction of it, either way",
+        &[both("0.1", "ns2-xpass; ExpressPass §1: \"(iv) random jitter\"")],
+    ),
+    row(
+        "random_sizes",
+        ParamKind::Flag,
+        "whether the sizes of credits vary, by 8 B either way of the nominal",
+        &[both("true", "ns2-xpass: 76 to 92 B on the wire, to break synchronisation")],
+    ),
+    row(
+        "credit_burst",
+        ParamKind::Count,
+        "credits that a port lets pass at once: the size of its token bucket",
+        &[both("2", "ns2-xpass")],
+    ),
+    row(
+        "credit_queue",
+        ParamKind::Count,
+        "credits that may wait in a port",
+        &[both("8", "unverified: ExpressPass §3.2; ns2-xpass")],
+    ),
+    row(
+        "stop",
+        ParamKind::Choice(&[AT_LAST_DATA, AT_WASTED_CREDIT]),
+        "when the sender says that it has no more data",
+        &[
+            only(
+                &[PAPER],
+                "wasted-credit",
+                "unverified: ExpressPass §4, when a credit finds no data",
+            ),
+            only(&[CODE], "last-data", "ns2-xpass: right behind the last packet"),
+        ],
+    ),
+    row(
+        "request_timeout",
+        ParamKind::Time,
+        "a sender that has data and gets no credit for this long asks again; one whose stop is not \
+         answered stops again",
+        &[both(
+            "10ms",
+            "deviation: the excerpt gives none; above the gap between the credits of one of 2048 \
+             flows over 10 Gb/s, 2.7 ms",
+        )],
+    ),
+    row(
+        "idle_timeout",
+        ParamKind::Time,
+        "a receiver whose credits bring no data for this long sends no more",
+        &[both(
+            "100ms",
+            "deviation: the excerpt gives none; limits the cost of a lost stop or a forged request",
+        )],
+    ),
+    rtt::rto_gain(&[both("0.25", "deviation: no paper; as Swift's, so that runs compare")]),
+    rtt::rto_multiplier(&[both("2", "deviation: no paper; as Swift's, so that runs compare")]),
+    rtt::min_rto(&[both(
+        "100ms",
+        "deviation: ExpressPass loses no data; above the gap between credits, which acknowledge it",
+    )]),
+    rtt::initial_rto(&[both("100ms", "deviation: as min_rto, for the same reason")]),
+];
+
+/// The default of `request_timeout`.
+const REQUEST_TIMEOUT: Span = Span::from_ms(10);
+/// The most flows whose credits one link is expected to pass in turn.
+const FLOWS: f64 = 2048.0;
+
+/// The rules for the parameters that depend on the network. All others are relative to the line's rate.
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "request_timeout",
+    profiles: &[PAPER, CODE],
+    rule: "the larger of 10ms and twice the time of 2048 full packets on the slowest link of the longest path",
+    source: "deviation: no rule is published; it must be above the gap between the credits of a flow",
+    value: |network, _| {
+        let gap = network.path_rate.serialization_time(network.packet).mul_f64(FLOWS);
+        format!("{}", gap.mul_f64(2.0).max(REQUEST_TIMEOUT))
+    },
+}];
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("alpha"),
+    profiles: &[PAPER, CODE],
+    range: "1/32 to 1",
+    source: "unverified: ExpressPass §6.1 trades the convergence time for wasted credits by it, from 1/2 to \
+             1/32",
+    bounds: |_| Range::Factor(1.0 / 32.0, 1.0),
+}];
+
+/// Which feedback control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The paper's.
+    Paper,
+    /// That of the authors' simulator.
+    Code,
+}
+
+/// When a sender stops the credits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Right behind its last packet.
+    AtLastData,
+    /// When a credit comes that finds nothing to send.
+    AtWastedCredit,
+}
+
+/// The parameters of ExpressPass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Which feedback control.
+    pub variant: Variant,
+    /// Whether there is feedback at all.
+    pub feedback: bool,
+    /// First credit rate over the largest.
+    pub alpha: f64,
+    /// First aggressiveness factor.
+    pub w_init: f64,
+    /// Smallest aggressiveness factor.
+    pub w_min: f64,
+    /// Largest aggressiveness factor.
+    pub w_max: f64,
+    /// Target of credit loss.
+    pub target_loss: f64,
+    /// Variation of the gap between credits, as a fraction either way.
+    pub jitter: f64,
+    /// Whether sizes of credits vary.
+    pub random_sizes: bool,
+    /// What ports do to credits.
+    pub limit: CreditLimit,
+    /// When the sender stops the credits.
+    pub stop: Stop,
+    /// When it asks or stops again.
+    pub request_timeout: Span,
+    /// When a receiver gives up.
+    pub idle_timeout: Span,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible or was set without effect.
+    pub fn from_settings(settings: &mut Settings) -> Result<Self, SettingError> {
+        let params = Self {
+            variant: if settings.profile() == PAPER { Variant::Paper } else { Variant::Code },
+            feedback: settings.flag("feedback"),
+            alpha: settings.number("alpha"),
+            w_init: settings.number("w_init"),
+            w_min: settings.number("w_min"),
+            w_max: settings.number("w_max"),
+            target_loss: settings.number("target_loss"),
+            jitter: settings.number("jitter"),
+            random_sizes: settings.flag("random_sizes"),
+            limit: CreditLimit {
+                burst: settings.count("credit_burst"),
+                queue: settings.count("credit_queue"),
+            },
+            stop: match settings.choice("stop") {
+                AT_LAST_DATA => Stop::AtLastData,
+                _ => Stop::AtWastedCredit,
+            },
+            request_timeout: settings.time("request_timeout"),
+            idle_timeout: settings.time("idle_timeout"),
+            rto: RtoRule::from_settings(settings),
+        };
+        params.validate()?;
+        if !params.feedback {
+            let unused = ["alpha", "w_init", "w_min", "w_max", "target_loss"];
+            settings.without_effect(&unused, "without `feedback`")?;
+        }
+        Ok(params)
+    }
+
+    fn validate(&self) -> Result<(), SettingError> {
+        let fraction = |name, value: f64| {
+            require(value > 0.0 && value <= 1.0, name, "above 0 and at most 1", value)
+        };
+        fraction("alpha", self.alpha)?;
+        fraction("w_max", self.w_max)?;
+        fraction("w_min", self.w_min)?;
+        require(self.w_min <= self.w_max, "w_min", "at most w_max", self.w_min)?;
+        let inside = (self.w_min..=self.w_max).contains(&self.w_init);
+        require(inside, "w_init", "between w_min and w_max", self.w_init)?;
+        let below_one = |name, value: f64| {
+            require((0.0..1.0).contains(&value), name, "at least 0 and below 1", value)
+        };
+        below_one("target_loss", self.target_loss)?;
+        below_one("jitter", self.jitter)?;
+        require(self.limit.burst > 0, "credit_burst", "at least 1", self.limit.burst)?;
+        require(self.limit.queue > 0, "credit_queue", "at least 1", self.limit.queue)?;
+        let timeout = self.request_timeout;
+        require(!timeout.is_zero(), "request_timeout", "longer than 0", timeout)?;
+        let idle = self.idle_timeout;
+        require(!idle.is_zero(), "idle_timeout", "longer than 0", idle)?;
+        self.rto.validate()
+    }
+}

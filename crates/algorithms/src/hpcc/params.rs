@@ -1,0 +1,153 @@
+//! The parameters of HPCC, each with its source.
+
+use alloc::format;
+use alloc::string::String;
+
+use apus_units::{Rate, Span};
+
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
+
+/// HPCC as its paper has it.
+pub(super) const PAPER: &str = "paper";
+/// As the authors of Bolt ran it.
+pub(super) const BOLT: &str = "bolt";
+
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER, BOLT], value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    ParamInfo {
+        name: "base_rtt",
+        kind: ParamKind::Time,
+        doc: "T: the largest base RTT of the network; the first window is T at the host's rate",
+        defaults: &[
+            ParamDefault { profiles: &[PAPER], value: "13us", source: "HPCC §5.1: FatTree" },
+            ParamDefault { profiles: &[BOLT], value: "8us", source: "Bolt §2.1.1: the dumbbell" },
+        ],
+    },
+    ParamInfo {
+        name: "eta",
+        kind: ParamKind::Number,
+        doc: "utilisation aimed at",
+        defaults: &[both("0.95", "HPCC §5.1; 0.95 in Bolt ns-3")],
+    },
+    ParamInfo {
+        name: "max_stage",
+        kind: ParamKind::Count,
+        doc: "RTTs of additive increase before a multiplicative one",
+        defaults: &[
+            ParamDefault { profiles: &[PAPER], value: "5", source: "HPCC §5.1" },
+            ParamDefault {
+                profiles: &[BOLT],
+                value: "0",
+                source: "Bolt ns-3: multiplicative every RTT",
+            },
+        ],
+    },
+    ParamInfo {
+        name: "additive_rate",
+        kind: ParamKind::Rate,
+        doc: "additive increase W_AI as a rate: W_AI is this rate times base_rtt",
+        defaults: &[
+            ParamDefault {
+                profiles: &[PAPER],
+                value: "50Mbps",
+                source: "deviation: HPCC §5.1 gives W_AI = 80 bytes at T = 13 us, which is this rate",
+            },
+            ParamDefault { profiles: &[BOLT], value: "50Mbps", source: "Bolt ns-3" },
+        ],
+    },
+    ParamInfo {
+        name: "min_rate",
+        kind: ParamKind::Rate,
+        doc: "minimum of the window, as a rate times base_rtt",
+        defaults: &[both("100Mbps", "deviation: HPCC gives none; 100 Mb/s in its simulator")],
+    },
+    rtt::rto_gain(&[both("0.25", "deviation: HPCC relies on PFC; as Swift's")]),
+    rtt::rto_multiplier(&[both("2", "deviation: HPCC relies on PFC; as Swift's")]),
+    rtt::min_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
+    rtt::initial_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
+];
+
+/// Flows that are expected to share a link, in the rule for W_AI.
+/// deviation: the paper leaves N open; its 80 B at T = 13 us, 100 Gb/s and eta = 0.95 are those of 100.
+const EXPECTED_FLOWS: f64 = 100.0;
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_rtt",
+        profiles: &[PAPER, BOLT],
+        rule: "the unloaded RTT of the longest path",
+        source: "unverified: HPCC §3.2, §5.1: T is the network's largest base RTT",
+        value: |network, _| format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "additive_rate",
+        profiles: &[PAPER],
+        rule: "line rate * (1 - eta) / 100",
+        source: "unverified: HPCC §3.3: W_AI = W_init * (1 - eta) / N (deviation: the paper does not give N; \
+                 the 80 B of its §5.1 follow from N = 100)",
+        value: additive_rate,
+    },
+];
+
+fn additive_rate(network: &NetworkInfo, settings: &Settings) -> String {
+    let spare = network.line_rate.as_bps() as f64 * (1.0 - settings.number("eta"));
+    format!("{}", Rate::from_bps((spare / EXPECTED_FLOWS + 0.5) as u64))
+}
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("eta"),
+    profiles: &[PAPER, BOLT],
+    range: "0.85 to 0.99",
+    source: "unverified: HPCC §3.2: eta is the utilisation to aim at, which leaves headroom (deviation: \
+             the paper uses 0.95 and varies it in no figure)",
+    bounds: |_| Range::Number(0.85, 0.99),
+}];
+
+/// The parameters of HPCC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// T (HPCC Alg. 1).
+    pub base_rtt: Span,
+    /// Target utilisation.
+    pub eta: f64,
+    /// RTTs of additive increase before a multiplicative one.
+    pub max_stage: u32,
+    /// W_AI over T.
+    pub additive_rate: Rate,
+    /// The smallest window over T.
+    pub min_rate: Rate,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible.
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+        let params = Self {
+            base_rtt: settings.time("base_rtt"),
+            eta: settings.number("eta"),
+            max_stage: settings.count("max_stage"),
+            additive_rate: settings.rate("additive_rate"),
+            min_rate: settings.rate("min_rate"),
+            rto: RtoRule::from_settings(settings),
+        };
+        require(!params.base_rtt.is_zero(), "base_rtt", "longer than 0", params.base_rtt)?;
+        let eta = params.eta > 0.0 && params.eta <= 1.0;
+        require(eta, "eta", "above 0 and at most 1", params.eta)?;
+        let moves = params.min_rate.as_bps() > 0;
+        require(moves, "min_rate", "above 0", params.min_rate)?;
+        params.rto.validate()?;
+        Ok(params)
+    }
+}

@@ -1,0 +1,57 @@
+//! HULL's switch half: the phantom queue (NSDI 2012 §3.1).
+
+use apus_units::{Bytes, Time};
+
+use super::params::PhantomParams;
+use apus_cc::{CongestionHeader, Ecn, Given, PortView, SwitchHalf, Verdict};
+
+/// "A simulated queue, associated with each switch egress port, that sets ECN marks based on link
+/// utilisation rather than queue occupancy": a counter that grows by each packet and is drained at a
+/// fraction of the link's rate.
+#[derive(Clone, Copy, Debug)]
+pub struct PhantomQueue {
+    params: PhantomParams,
+    /// Wire bytes that it holds.
+    bytes: f64,
+    /// It has been drained up to here.
+    drained_to: Time,
+}
+
+impl PhantomQueue {
+    /// An empty one.
+    #[must_use]
+    pub const fn new(params: PhantomParams) -> Self {
+        Self { params, bytes: 0.0, drained_to: Time::ZERO }
+    }
+
+    /// The wire bytes that it held when the last packet had come.
+    #[must_use]
+    pub fn bytes(&self) -> f64 {
+        self.bytes
+    }
+}
+
+impl SwitchHalf for PhantomQueue {
+    #[inline]
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        bytes: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        let link = view.link_rate.as_bps() as f64;
+        let seconds = view.now.since(self.drained_to).as_secs_f64();
+        let left = self.bytes - self.params.gamma * link / 8.0 * seconds;
+        self.drained_to = view.now;
+        self.bytes = if left > 0.0 { left } else { 0.0 } + bytes.get() as f64;
+        let threshold = self.params.threshold_per_gbps.get() as f64 * link / 1e9;
+        if self.bytes > threshold && header.ecn == Ecn::Capable {
+            header.ecn = Ecn::Congested;
+        }
+        Verdict::Forward
+    }
+
+    fn gives(&self) -> Given {
+        Given::Marks
+    }
+}

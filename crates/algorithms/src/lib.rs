@@ -1,0 +1,28 @@
+//! The congestion control algorithms of Apus: Swift, Bolt, ExpressPass, and those that they are
+//! compared with.
+//!
+//! Each algorithm is a folder with a sender half, its parameters, and the switch and receiver halves
+//! that it has. All implement the contract of crate `apus-cc`. [`registry`] builds them by name.
+#![no_std]
+
+extern crate alloc;
+
+pub mod bolt;
+mod bounds;
+pub mod constant;
+pub mod cubic;
+pub mod dcqcn;
+pub mod dctcp;
+pub mod dx;
+pub mod expresspass;
+pub mod hpcc;
+pub mod hull;
+pub mod notified;
+pub mod rcp;
+pub mod registry;
+mod set;
+pub mod swift;
+pub mod timely;
+
+pub use registry::{AlgorithmConfig, Registry, build};
+pub use set::{BuiltInReceiver, BuiltInSender, BuiltInSwitch};

@@ -1,0 +1,175 @@
+//! The parameters, each with its source.
+
+use alloc::format;
+use alloc::sync::Arc;
+
+use apus_units::Span;
+
+use crate::swift::{Config, Params as SwiftParams};
+use apus_cc::Derivation;
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+
+/// The one profile.
+pub(super) const STUDY: &str = "study";
+
+const fn default(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[STUDY], value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    row(
+        "base_rtt",
+        ParamKind::Time,
+        "RTT without queues: with the queue told of it is the RTT that the packet will observe",
+        &[default("8us", "Bolt §2.1.1, footnote 1: the dumbbell")],
+    ),
+    row(
+        "delay",
+        ParamKind::Time,
+        "from the signal's arrival to the reaction",
+        &[default("0us", "Bolt Fig. 2: varied")],
+    ),
+    row(
+        "point",
+        ParamKind::Choice(&["arrival", "departure"]),
+        "whether the delay counts from the packet's arrival at the queue or from when it has left it",
+        &[default("arrival", "Bolt Fig. 2: Ing and Egr")],
+    ),
+    row(
+        "reaction",
+        ParamKind::Choice(&["swift", "ideal"]),
+        "Swift's Algorithm 1, or division of the window by the load, once per RTT",
+        &[default("swift", "Bolt §2.1.1: Swift; ideal: Bolt §5.1.1, Fig. 10")],
+    ),
+    row(
+        "initial_cwnd",
+        ParamKind::Number,
+        "first window in packets",
+        &[default("66", "deviation: one BDP, as in Bolt ns-3: 8 us at 100 Gb/s in 1.5 kB packets")],
+    ),
+    row(
+        "base_target",
+        ParamKind::Time,
+        "Swift's base target",
+        &[default(
+            "6us",
+            "deviation: Bolt ns-3 has 2us and the sign of flow scaling's beta reversed; 6us with the correct sign has the same standing queue",
+        )],
+    ),
+    row(
+        "fs_range",
+        ParamKind::Time,
+        "most that Swift's flow scaling adds to the target",
+        &[default("100us", "Bolt ns-3")],
+    ),
+    row(
+        "fs_min_cwnd",
+        ParamKind::Number,
+        "window at which flow scaling adds all of its range",
+        &[default("0.1", "Bolt ns-3")],
+    ),
+    row(
+        "fs_max_cwnd",
+        ParamKind::Number,
+        "window from which on flow scaling adds nothing",
+        &[default("256", "Bolt ns-3")],
+    ),
+    rtt::rto_gain(&[default("0.25", "deviation: Bolt gives none for its study; as Swift's")]),
+    rtt::rto_multiplier(&[default("2", "deviation: Bolt gives none for its study; as Swift's")]),
+    rtt::min_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
+    rtt::initial_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
+];
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_rtt",
+        profiles: &[STUDY],
+        rule: "the unloaded RTT of the longest path",
+        source: "deviation: Bolt §2.1.1, footnote 1 gives the RTT of its network and no rule",
+        value: |network, _| format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "initial_cwnd",
+        profiles: &[STUDY],
+        rule: "1 BDP",
+        source: "Bolt ns-3: the first window is one BDP; Bolt §5.1.1 has flows start at line rate",
+        value: |network, _| format!("{}", network.bdp_packets().max(1.0)),
+    },
+];
+
+/// From when the delay counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The packet's arrival at the queue.
+    Arrival,
+    /// Its departure: after the time that the link takes for the queue.
+    Departure,
+}
+
+/// What is done with what was told.
+#[derive(Clone, Debug)]
+pub enum Reaction {
+    /// Swift's Algorithm 1, the RTT to be as its delay.
+    Swift(Arc<SwiftParams>),
+    /// The window divided by the load, once per RTT.
+    Ideal,
+}
+
+/// The parameters.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// RTT without queues.
+    pub base_rtt: Span,
+    /// Until the reaction.
+    pub delay: Span,
+    /// From when it counts.
+    pub point: Point,
+    /// What is done.
+    pub reaction: Reaction,
+    /// First window in packets.
+    pub initial_cwnd: f64,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible or has no effect.
+    pub fn from_settings(settings: &mut Settings) -> Result<Self, SettingError> {
+        let reaction = if settings.choice("reaction") == "ideal" {
+            const NAMES: [&str; 4] = ["base_target", "fs_range", "fs_min_cwnd", "fs_max_cwnd"];
+            settings.without_effect(&NAMES, "while `reaction` is ideal")?;
+            Reaction::Ideal
+        } else {
+            let mut config = Config::paper();
+            config.initial_cwnd = settings.number("initial_cwnd");
+            config.target.base_target = settings.time("base_target");
+            config.target.fs_range = settings.time("fs_range");
+            config.target.fs_min_cwnd = settings.number("fs_min_cwnd");
+            config.target.fs_max_cwnd = settings.number("fs_max_cwnd");
+            config.rto = RtoRule::from_settings(settings);
+            Reaction::Swift(Arc::new(SwiftParams::new(config)?))
+        };
+        let params = Self {
+            base_rtt: settings.time("base_rtt"),
+            delay: settings.time("delay"),
+            point: match settings.choice("point") {
+                "departure" => Point::Departure,
+                _ => Point::Arrival,
+            },
+            reaction,
+            initial_cwnd: settings.number("initial_cwnd"),
+            rto: RtoRule::from_settings(settings),
+        };
+        require(!params.base_rtt.is_zero(), "base_rtt", "longer than 0", params.base_rtt)?;
+        let window = params.initial_cwnd >= 1.0;
+        require(window, "initial_cwnd", "at least 1", params.initial_cwnd)?;
+        params.rto.validate()?;
+        Ok(params)
+    }
+}

@@ -1,0 +1,38 @@
+//! The switch half: tells of the queue, congested or not.
+
+use apus_units::Bytes;
+
+use crate::bolt::BoltFields;
+
+use apus_cc::{CongestionHeader, Given, PortView, Signal, SwitchHalf, Verdict};
+
+/// Tells the source of every data packet of the queue that the packet joins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueReport;
+
+impl SwitchHalf for QueueReport {
+    #[inline]
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        match BoltFields::of(&header.fields) {
+            Some(fields) => Verdict::Signal(Signal {
+                queue: view.class_waiting,
+                link_rate: view.link_rate,
+                sent: fields.sent(),
+            }),
+            None => Verdict::Forward,
+        }
+    }
+
+    fn gives(&self) -> Given {
+        Given::Fields
+    }
+
+    fn signals(&self) -> bool {
+        true
+    }
+}

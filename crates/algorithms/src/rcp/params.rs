@@ -1,0 +1,140 @@
+//! The parameters of RCP, each with its source.
+
+use alloc::format;
+
+use apus_units::Span;
+
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::{Derivation, Range, Tunable, TunedSetting};
+
+/// RCP as in its papers, with the constants of its authors' simulator.
+pub(super) const PAPER: &str = "paper";
+
+const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER], value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    row(
+        "alpha",
+        ParamKind::Number,
+        "gain of the capacity that is left over",
+        &[paper("0.4", "ns-2 rcp.cc (Zhang and Dukkipati); stable for all loads")],
+    ),
+    row(
+        "beta",
+        ParamKind::Number,
+        "gain of the queue",
+        &[paper("0.4", "ns-2 rcp.cc (Zhang and Dukkipati)")],
+    ),
+    row(
+        "initial_rate",
+        ParamKind::Number,
+        "a port's first rate over that of its link",
+        &[paper("0.05", "ns-2 rcp.cc: INIT_RATE_FACT")],
+    ),
+    row(
+        "rtt_gain",
+        ParamKind::Number,
+        "weight of a packet's RTT in a port's average of them",
+        &[paper(
+            "0.02",
+            "deviation: RTT_GAIN of ns-2 rcp.cc, which takes the mean of an interval, weighted by bytes, \
+             once per interval; a weight per packet needs no sums",
+        )],
+    ),
+    row(
+        "initial_rtt",
+        ParamKind::Time,
+        "a port's average RTT before any packet has told one",
+        &[paper("50us", "deviation: 200 ms in ns-2 rcp.cc, for the Internet")],
+    ),
+    rtt::rto_gain(&[paper("0.25", "deviation: RCP gives none; as Swift's, so that runs compare")]),
+    rtt::rto_multiplier(&[paper(
+        "2",
+        "deviation: RCP gives none; as Swift's, so that runs compare",
+    )]),
+    rtt::min_rto(&[paper("1ms", "deviation: RCP gives none; as DCTCP's, so that runs compare")]),
+    rtt::initial_rto(&[paper("1ms", "deviation: as min_rto, for the same reason")]),
+];
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[Derivation {
+    parameter: "initial_rtt",
+    profiles: &[PAPER],
+    rule: "the unloaded RTT of the longest path",
+    source: "deviation: no rule is published; d_0 is the average RTT of the flows (RCP's control equation), \
+             which without queues is at most this",
+    value: |network, _| format!("{}", network.base_rtt),
+}];
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("alpha"),
+    profiles: &[PAPER],
+    range: "0.1 to 1",
+    source: "deviation: RCP's papers choose alpha within the region of stability and give no range",
+    bounds: |_| Range::Number(0.1, 1.0),
+}];
+
+/// What a port needs to know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PortParams {
+    /// Gain of the spare capacity.
+    pub alpha: f64,
+    /// Gain of the queue.
+    pub beta: f64,
+    /// First rate over the link's, in (0, 1].
+    pub initial_rate: f64,
+    /// Weight of a packet's RTT in the average, in (0, 1].
+    pub rtt_gain: f64,
+    /// The average RTT at first.
+    pub initial_rtt: Span,
+}
+
+/// The parameters of RCP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Of the switches.
+    pub port: PortParams,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible.
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+        let port = PortParams {
+            alpha: settings.number("alpha"),
+            beta: settings.number("beta"),
+            initial_rate: settings.number("initial_rate"),
+            rtt_gain: settings.number("rtt_gain"),
+            initial_rtt: settings.time("initial_rtt"),
+        };
+        let params = Self { port, rto: RtoRule::from_settings(settings) };
+        params.validate()?;
+        Ok(params)
+    }
+
+    fn validate(&self) -> Result<(), SettingError> {
+        let port = &self.port;
+        let gain = |name, value: f64| {
+            require(value > 0.0 && value < 2.0, name, "above 0 and below 2", value)
+        };
+        gain("alpha", port.alpha)?;
+        gain("beta", port.beta)?;
+        let fraction = |name, value: f64| {
+            require(value > 0.0 && value <= 1.0, name, "above 0 and at most 1", value)
+        };
+        fraction("initial_rate", port.initial_rate)?;
+        fraction("rtt_gain", port.rtt_gain)?;
+        let rtt = port.initial_rtt;
+        require(!rtt.is_zero(), "initial_rtt", "longer than 0", rtt)?;
+        self.rto.validate()
+    }
+}

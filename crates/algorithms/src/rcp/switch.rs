@@ -1,0 +1,113 @@
+//! RCP's switch half: the one rate of a port (IWQoS 2005 §2, equation 1).
+
+use apus_units::{Bytes, Rate, Span, Time};
+
+use super::header::RcpFields;
+use super::params::PortParams;
+use apus_cc::{CongestionHeader, Given, PortView, SwitchHalf, Verdict};
+
+/// The smallest rate of a port: this many packets per average RTT. deviation: 0.01 in ns-2 rcp.cc, whose
+/// flows ask for a new rate by packets without data meanwhile; ours hear of it with their next packet,
+/// here after ten RTTs at most.
+const MIN_PACKETS_PER_RTT: f64 = 0.1;
+/// Empty intervals after which nothing changes any more: with alpha = 0.4 the rate grows by 1.4 in each,
+/// and 1.4^64 is far above the ratio of the largest rate to the smallest.
+const MAX_INTERVALS: u64 = 64;
+
+/// The rate of a port and what it follows from.
+///
+/// Once per average RTT `d` of the flows, so that the factor T/d of the equation is 1:
+///
+/// ```text
+/// R <- R * (1 + (alpha * (C - y) - beta * q / d) / C)
+/// ```
+///
+/// with the link's rate `C`, the rate `y` at which bytes came in the interval, those included for which
+/// there was no room (as in ns-2's rcp.cc), and the queue `q`.
+/// A port looks when packets come: intervals that have passed without one are made up for then.
+#[derive(Clone, Copy, Debug)]
+pub struct RcpPort {
+    params: PortParams,
+    /// Wire bytes of a full data packet.
+    packet: Bytes,
+    /// `R` in bit/s; 0 before the first packet, which tells the rate of the link.
+    rate: f64,
+    /// `d` in seconds.
+    rtt: f64,
+    /// Bytes that came in this interval.
+    arrived: u64,
+    began: Time,
+}
+
+impl RcpPort {
+    /// A port that no packet has come to.
+    #[must_use]
+    pub fn new(params: PortParams, packet: Bytes) -> Self {
+        let rtt = params.initial_rtt.as_secs_f64();
+        Self { params, packet, rate: 0.0, rtt, arrived: 0, began: Time::ZERO }
+    }
+
+    /// `R`, once a packet has come.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate as u64)
+    }
+
+    /// `d`, the average RTT of the packets that told one.
+    #[must_use]
+    pub fn rtt(&self) -> Span {
+        Span::from_ps_f64(self.rtt * 1e12)
+    }
+
+    /// Ends the interval if an average RTT has passed.
+    fn update(&mut self, view: &PortView<'_>) {
+        let elapsed = view.now.since(self.began).as_secs_f64();
+        if elapsed < self.rtt {
+            return;
+        }
+        let capacity = view.link_rate.as_bps() as f64;
+        let input = self.arrived as f64 * 8.0 / elapsed;
+        let queue = view.queue_bytes.get() as f64 * 8.0;
+        let (alpha, beta) = (self.params.alpha, self.params.beta);
+        let change = (alpha * (capacity - input) - beta * queue / self.rtt) / capacity;
+        let least = MIN_PACKETS_PER_RTT * self.packet.get() as f64 * 8.0 / self.rtt;
+        for _ in 0..((elapsed / self.rtt) as u64).min(MAX_INTERVALS) {
+            let rate = self.rate * (1.0 + change);
+            let rate = if rate > least { rate } else { least };
+            self.rate = if rate < capacity { rate } else { capacity };
+        }
+        (self.arrived, self.began) = (0, view.now);
+    }
+}
+
+impl SwitchHalf for RcpPort {
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        bytes: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        if self.rate == 0.0 {
+            self.rate = self.params.initial_rate * view.link_rate.as_bps() as f64;
+            self.began = view.now;
+        }
+        self.update(view);
+        self.arrived += bytes.get();
+        if let Some(mut fields) = RcpFields::of(&header.fields) {
+            if let Some(rtt) = fields.rtt() {
+                self.rtt += self.params.rtt_gain * (rtt.as_secs_f64() - self.rtt);
+            }
+            fields.limit(Rate::from_bps(self.rate as u64));
+            header.fields = fields.fields();
+        }
+        Verdict::Forward
+    }
+
+    fn on_refused(&mut self, bytes: Bytes) {
+        self.arrived += bytes.get();
+    }
+
+    fn gives(&self) -> Given {
+        Given::Fields
+    }
+}

@@ -1,0 +1,317 @@
+//! Algorithms by name.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use apus_cc::{
+    AlgorithmFactory, AlgorithmInfo, CreditLimit, Derivation, FieldLayout, FlowInfo,
+    ForeignAlgorithm, NetworkInfo, Origin, Parameter, SettingError, Settings, SwitchInfo, Tunable,
+};
+use apus_units::suggestion;
+
+use crate::set::{BuiltInReceiver, BuiltInSender, BuiltInSwitch, Params, TABLE};
+
+/// The algorithms that a program knows: those of this crate, and those that it adds.
+#[derive(Clone, Copy, Default)]
+pub struct Registry {
+    foreign: &'static [&'static dyn ForeignAlgorithm],
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.algorithms().map(|info| info.name)).finish()
+    }
+}
+
+/// What a registry knows of one algorithm.
+#[derive(Clone, Copy)]
+enum Entry {
+    BuiltIn(usize),
+    Foreign(&'static dyn ForeignAlgorithm),
+}
+
+impl Entry {
+    fn info(self) -> &'static AlgorithmInfo {
+        match self {
+            Self::BuiltIn(index) => TABLE[index].info,
+            Self::Foreign(foreign) => foreign.info(),
+        }
+    }
+
+    fn derived(self) -> &'static [Derivation] {
+        match self {
+            Self::BuiltIn(index) => TABLE[index].derived,
+            Self::Foreign(foreign) => foreign.derived(),
+        }
+    }
+
+    fn tuned(self) -> &'static [Tunable] {
+        match self {
+            Self::BuiltIn(index) => TABLE[index].tuned,
+            Self::Foreign(foreign) => foreign.tuned(),
+        }
+    }
+
+    fn fields(self) -> Option<FieldLayout> {
+        match self {
+            Self::BuiltIn(index) => TABLE[index].fields,
+            Self::Foreign(foreign) => foreign.fields(),
+        }
+    }
+
+    fn read(self, settings: &mut Settings) -> Result<Params, SettingError> {
+        match self {
+            Self::BuiltIn(index) => (TABLE[index].read)(settings),
+            Self::Foreign(foreign) => foreign.configure(settings).map(Params::Foreign),
+        }
+    }
+}
+
+impl Registry {
+    /// The algorithms of this crate.
+    pub const BUILT_IN: Self = Self { foreign: &[] };
+
+    /// The algorithms of this crate and `foreign` ones.
+    ///
+    /// # Errors
+    /// If two algorithms have one name or one identifier of fields, or if a layout of fields is invalid
+    /// ([`FieldLayout::is_valid`]).
+    pub fn with(foreign: &'static [&'static dyn ForeignAlgorithm]) -> Result<Self, SettingError> {
+        let registry = Self { foreign };
+        for (index, one) in foreign.iter().enumerate() {
+            let (name, layout) = (one.info().name, one.fields());
+            let before = || registry.entries().take(TABLE.len() + index);
+            if before().any(|other| other.info().name == name) {
+                let message = format!("two algorithms are named `{name}`; choose another name");
+                return Err(SettingError::of_name(message));
+            }
+            let Some(layout) = layout else { continue };
+            if !layout.is_valid() {
+                let message = format!(
+                    "`{name}`: invalid layout of fields {layout:?}; the identifier must be 1 to 125, \
+                     and at most {} bytes fit on a packet",
+                    apus_cc::MAX_FIELD_BYTES
+                );
+                return Err(SettingError::of_name(message));
+            }
+            let same = |other: &Entry| other.fields().is_some_and(|known| known.id == layout.id);
+            if let Some(other) = before().find(same) {
+                let (other, id) = (other.info().name, layout.id);
+                let message = format!(
+                    "`{name}`: the identifier {id} of its fields is that of `{other}`; choose one from \
+                     {} upwards",
+                    apus_cc::FIRST_FOREIGN_ID
+                );
+                return Err(SettingError::of_name(message));
+            }
+        }
+        Ok(registry)
+    }
+
+    fn entries(self) -> impl Iterator<Item = Entry> + Clone {
+        (0..TABLE.len())
+            .map(Entry::BuiltIn)
+            .chain(self.foreign.iter().map(|&foreign| Entry::Foreign(foreign)))
+    }
+
+    fn entry(self, name: &str) -> Option<Entry> {
+        self.entries().find(|entry| entry.info().name == name)
+    }
+
+    /// Every algorithm.
+    pub fn algorithms(self) -> impl Iterator<Item = &'static AlgorithmInfo> + Clone {
+        self.entries().map(Entry::info)
+    }
+
+    /// The rules by which an algorithm's parameters follow from the network; none if there is no such
+    /// algorithm.
+    #[must_use]
+    pub fn derivations(self, name: &str) -> &'static [Derivation] {
+        self.entry(name).map_or(&[], Entry::derived)
+    }
+
+    /// The settings of an algorithm that a search varies, by profile.
+    #[must_use]
+    pub fn tunables(self, name: &str) -> &'static [Tunable] {
+        self.entry(name).map_or(&[], Entry::tuned)
+    }
+
+    /// The setting of an algorithm that a search varies in a profile.
+    #[must_use]
+    pub fn tunable(self, name: &str, profile: &str) -> Option<&'static Tunable> {
+        self.tunables(name).iter().find(|tunable| tunable.profiles.contains(&profile))
+    }
+
+    /// Builds an algorithm by name: the defaults of `profile` (its first one if `None`) overlaid with
+    /// `settings`, pairs of parameter and value (`("base_target", "25us")`).
+    ///
+    /// # Errors
+    /// An unknown algorithm, profile or parameter, a value of the wrong kind, out of range or in
+    /// contradiction to another, or a setting that would have no effect.
+    pub fn build(
+        self,
+        name: &str,
+        profile: Option<&str>,
+        settings: &[(&str, &str)],
+    ) -> Result<AlgorithmConfig, SettingError> {
+        self.build_for(name, profile, settings, None)
+    }
+
+    /// Builds an algorithm for a network, as [`Registry::build`] does: parameters that depend on the
+    /// network and that `settings` does not set follow from the algorithm's rules
+    /// ([`Registry::derivations`]) instead of the profile's defaults.
+    ///
+    /// # Errors
+    /// As [`Registry::build`].
+    pub fn build_for(
+        self,
+        name: &str,
+        profile: Option<&str>,
+        settings: &[(&str, &str)],
+        network: Option<&NetworkInfo>,
+    ) -> Result<AlgorithmConfig, SettingError> {
+        let Some(entry) = self.entry(name) else {
+            let hint = suggestion(name, self.algorithms().map(|info| info.name));
+            let message = format!("there is no algorithm `{name}`{hint}");
+            return Err(SettingError::of_name(message));
+        };
+        let mut settings = Settings::read(entry.info(), profile, settings)?;
+        if let Some(network) = network {
+            settings.derive(entry.derived(), network)?;
+        }
+        let params = entry.read(&mut settings)?;
+        Ok(AlgorithmConfig(Arc::new(Shared {
+            params,
+            registry: self,
+            info: entry.info(),
+            profile: settings.profile(),
+            parameters: settings.parameters(),
+            network: network.copied(),
+        })))
+    }
+}
+
+/// Builds an algorithm of this crate by name ([`Registry::build`]).
+///
+/// # Errors
+/// As [`Registry::build`].
+pub fn build(
+    name: &str,
+    profile: Option<&str>,
+    settings: &[(&str, &str)],
+) -> Result<AlgorithmConfig, SettingError> {
+    Registry::BUILT_IN.build(name, profile, settings)
+}
+
+/// An algorithm of a registry with its parameters. Cheap to clone.
+#[derive(Clone)]
+pub struct AlgorithmConfig(Arc<Shared>);
+
+/// Shows the parameters without their origins: equal parameters behave alike wherever they come from.
+impl fmt::Debug for AlgorithmConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, profile) = (self.info().name, self.profile());
+        f.debug_tuple("AlgorithmConfig").field(&name).field(&profile).field(&self.0.params).finish()
+    }
+}
+
+/// Each of a million connections names its algorithm: in one word.
+struct Shared {
+    params: Params,
+    registry: Registry,
+    info: &'static AlgorithmInfo,
+    profile: &'static str,
+    parameters: Vec<Parameter>,
+    network: Option<NetworkInfo>,
+}
+
+impl AlgorithmConfig {
+    /// The algorithm's name, profiles and parameters.
+    #[must_use]
+    pub fn info(&self) -> &'static AlgorithmInfo {
+        self.0.info
+    }
+
+    /// The profile its defaults came from.
+    #[must_use]
+    pub fn profile(&self) -> &'static str {
+        self.0.profile
+    }
+
+    /// Every parameter in force with its value, in a form that [`Registry::build`] reads back.
+    #[must_use]
+    pub fn effective(&self) -> Vec<(&'static str, String)> {
+        self.parameters().iter().map(|one| (one.name, one.value.clone())).collect()
+    }
+
+    /// Every parameter in force, with its value and where that comes from.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.0.parameters
+    }
+
+    /// The network from which parameters were derived, if any was needed.
+    #[must_use]
+    pub fn network(&self) -> Option<&NetworkInfo> {
+        self.0.network.as_ref()
+    }
+
+    /// Returns this algorithm with `changes`. Other parameters that the user set stay, except those of
+    /// `dropped`; derived parameters are derived again.
+    ///
+    /// # Errors
+    /// As [`Registry::build`].
+    pub fn changed(
+        &self,
+        changes: &[(&str, &str)],
+        dropped: &[&str],
+    ) -> Result<Self, SettingError> {
+        let set = self.parameters().iter().filter(|one| matches!(one.origin, Origin::Set));
+        let kept = set.map(|one| (one.name, one.value.as_str())).filter(|(name, _)| {
+            !dropped.contains(name) && changes.iter().all(|(changed, _)| changed != name)
+        });
+        let settings: Vec<(&str, &str)> = kept.chain(changes.iter().copied()).collect();
+        self.0.registry.build_for(self.info().name, Some(self.profile()), &settings, self.network())
+    }
+}
+
+impl AlgorithmFactory for AlgorithmConfig {
+    type Sender = BuiltInSender;
+    type Receiver = BuiltInReceiver;
+    type Switch = BuiltInSwitch;
+
+    fn name(&self) -> &'static str {
+        self.info().name
+    }
+
+    fn sender(&self, flow: &FlowInfo) -> BuiltInSender {
+        self.0.params.sender(flow)
+    }
+
+    fn receiver(&self, flow: &FlowInfo) -> BuiltInReceiver {
+        self.0.params.receiver(flow)
+    }
+
+    fn switch(&self, port: &SwitchInfo) -> BuiltInSwitch {
+        self.0.params.switch(port)
+    }
+
+    fn fields(&self) -> Option<FieldLayout> {
+        self.0.params.fields()
+    }
+
+    fn fine_timers(&self) -> bool {
+        self.0.params.fine_timers()
+    }
+
+    fn credit_limit(&self) -> Option<CreditLimit> {
+        self.0.params.credit_limit()
+    }
+
+    fn reads_receiver_level(&self) -> bool {
+        self.0.params.reads_receiver_level()
+    }
+}

@@ -1,0 +1,305 @@
+//! The parameters of Swift: every default with its source, and what the paper leaves open.
+//!
+//! `Falcon` is falcon-transport/isekai v1.1, Google's published simulator of Falcon; `Bolt ns-3` is
+//! serhatarslan-hub/bolt_cc_ns3, the Swift of the authors of Bolt.
+//!
+//! Decided here once, for both profiles unless said otherwise:
+//! * The guard of decreases ("once per RTT", Alg. 1 l. 3) uses the latest raw RTT, not a smoothed
+//!   one; on an acknowledgement that is this acknowledgement's own. Retransmissions bring no RTT:
+//!   `paper` takes the latest raw one, `falcon` the smoothed one.
+//! * Pacing (Alg. 1 l. 30) uses the latest raw end-to-end RTT. Before any sample `base_target`
+//!   stands for the RTT.
+//! * The window and the transport: see [`Allowance::packets`](apus_cc::Allowance::packets).
+//! * Both windows start at `initial_cwnd`, and the first decrease is never blocked.
+//! * A fast recovery or a timeout moves both windows of the `paper` profile, for a loss does not
+//!   say where it happened; one counter of retransmissions serves both. `falcon` moves the fabric
+//!   window only.
+//! * An RTT sample of a packet that had been taken for lost acknowledges no new packet
+//!   (`acked_packets` is 0). It is a delay like any other: it feeds the RTT and the endpoint
+//!   average, resets the counter of retransmissions and may decrease a window, but `ai * 0`
+//!   packets is no increase, and Falcon's increase per ACK needs a packet acknowledged as well.
+//! * With `decompose = false` (Swift-v0, §5.4) topology and flow scaling still apply, to the one
+//!   target; settings of 0 turn them off.
+
+use alloc::format;
+use alloc::string::String;
+
+use apus_units::Span;
+
+use crate::bounds::{self, MAX_CWND_RULE, MAX_CWND_SOURCE};
+use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, ProfileInfo, row};
+use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting, rtt};
+
+/// The profile of Algorithm 1.
+pub(super) const PAPER: &str = "paper";
+/// The profile of the Falcon simulator.
+pub(super) const FALCON: &str = "falcon";
+
+/// The profiles; the first one is the default.
+pub(super) const PROFILES: &[ProfileInfo] = &[
+    ProfileInfo { name: PAPER, doc: "Algorithm 1 with a fabric and an endpoint window" },
+    ProfileInfo {
+        name: FALCON,
+        doc: "as in Google's Falcon simulator: buffer window, path change",
+    },
+];
+
+/// The word for pacing at every window (§3.4).
+pub(super) const PACE_ALWAYS: &str = "always";
+/// The word for pacing below one packet (Alg. 1 l. 29).
+const PACE_BELOW_ONE: &str = "below-one";
+
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER, FALCON], value, source }
+}
+
+const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER], value, source }
+}
+
+const fn falcon(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[FALCON], value, source }
+}
+
+const NUMBER: ParamKind = ParamKind::Number;
+const COUNT: ParamKind = ParamKind::Count;
+const TIME: ParamKind = ParamKind::Time;
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    row(
+        "ai",
+        NUMBER,
+        "additive increment in packets per RTT",
+        &[both("1", "deviation: Swift gives none; 1 in Falcon and Bolt ns-3")],
+    ),
+    row(
+        "beta",
+        NUMBER,
+        "multiplicative decrease constant",
+        &[both("0.8", "deviation: Swift gives none; 0.8 in Falcon and Bolt ns-3")],
+    ),
+    row(
+        "max_mdf",
+        NUMBER,
+        "largest fraction of the window that one decrease takes away",
+        &[both(
+            "0.5",
+            "deviation: Swift's text gives none, its talk says at most half; 0.5 in Falcon and \
+             Bolt ns-3",
+        )],
+    ),
+    row(
+        "base_target",
+        TIME,
+        "target of the fabric delay for one hop and few flows (of the end-to-end delay if not \
+         decomposed)",
+        &[both("25us", "Swift §5.2; 25us in Falcon")],
+    ),
+    row(
+        "hop_scale",
+        TIME,
+        "target added per switch on the forward path",
+        &[
+            paper("1us", "deviation: Swift §3.5 gives none; 1us in Bolt ns-3"),
+            falcon("1.05us", "Falcon default"),
+        ],
+    ),
+    row(
+        "fs_range",
+        TIME,
+        "most that flow scaling adds to the target; `0us` turns flow scaling off",
+        &[both("100us", "deviation: Swift §3.5 gives none; 100us in Falcon and Bolt ns-3")],
+    ),
+    row(
+        "fs_min_cwnd",
+        NUMBER,
+        "window in packets at which flow scaling adds all of fs_range",
+        &[
+            paper(
+                "0.01",
+                "deviation: Swift §3.5 gives none; with 0.1 the 5000 flows of Table 3 all sit on \
+                 the flat end of the curve and Jain's index is 0.61, not 0.91",
+            ),
+            falcon("0.1", "Falcon default"),
+        ],
+    ),
+    row(
+        "fs_max_cwnd",
+        NUMBER,
+        "window in packets from which on flow scaling adds nothing",
+        &[
+            paper("100", "deviation: Swift §3.5 gives none; the value at which Table 3 comes out"),
+            falcon("256", "Falcon default"),
+        ],
+    ),
+    row(
+        "min_cwnd",
+        NUMBER,
+        "smallest window in packets",
+        &[paper("0.001", "Swift §3.4"), falcon("0.01", "Falcon default")],
+    ),
+    row(
+        "max_cwnd",
+        NUMBER,
+        "largest window in packets, of each window: guards the one that is not the bottleneck",
+        &[both("256", "deviation: Swift §3.3 footnote 3 gives no ceiling; 256 in Falcon")],
+    ),
+    row(
+        "initial_cwnd",
+        NUMBER,
+        "first window in packets",
+        &[both(
+            "1",
+            "deviation: Swift §3.2 says it has little effect and gives none; the last window that \
+             is not paced",
+        )],
+    ),
+    row(
+        "decompose",
+        ParamKind::Flag,
+        "two windows for fabric and endpoint delay; `false` is Swift-v0, one window for the end- \
+         to-end delay",
+        &[paper("true", "Swift §3.3, and §5.4 for Swift-v0")],
+    ),
+    row(
+        "endpoint_target",
+        TIME,
+        "target of the endpoint delay",
+        &[paper("100us", "Swift §5.4, Table 4")],
+    ),
+    row(
+        "endpoint_min_cwnd",
+        NUMBER,
+        "smallest endpoint window in packets, if that is more than min_cwnd; 0 for min_cwnd",
+        &[paper("0", "Swift §3.4 has one minimum for both windows")],
+    ),
+    row(
+        "endpoint_gain",
+        NUMBER,
+        "weight of a new sample in the average of the endpoint delay",
+        &[paper(
+            "0.5",
+            "deviation: Swift §3.3 says EWMA and gives no gain; 0.5 fits Table 4, and 0.125 alike",
+        )],
+    ),
+    row(
+        "buffer_target",
+        COUNT,
+        "target of the receiver's buffer level in 32nds",
+        &[falcon("15", "Falcon default")],
+    ),
+    row(
+        "buffer_increase",
+        NUMBER,
+        "packets added to the receiver-buffer window per ACK below the target",
+        &[falcon("1", "Falcon default")],
+    ),
+    row(
+        "pacing",
+        ParamKind::Choice(&[PACE_BELOW_ONE, PACE_ALWAYS]),
+        "when packets leave RTT/cwnd apart: at windows below one packet or always",
+        &[both("below-one", "Swift §3.4, Alg. 1 l. 29-32")],
+    ),
+    row(
+        "retx_reset_threshold",
+        COUNT,
+        "timeouts in a row from which on the window falls to its minimum",
+        &[both("3", "deviation: Swift Alg. 1 l. 17 names it and gives no value; 3 in Falcon")],
+    ),
+    row(
+        "max_decrease_on_loss",
+        ParamKind::Flag,
+        "whether a loss seen by SACK cuts the window by max_mdf",
+        &[paper("true", "Swift Alg. 1 l. 21-24"), falcon("false", "Falcon default")],
+    ),
+    row(
+        "plb_delay_factor",
+        NUMBER,
+        "a packet counts as delayed above this multiple of the target",
+        &[falcon("1.01", "Falcon default")],
+    ),
+    row(
+        "plb_delayed_fraction",
+        NUMBER,
+        "a round counts as delayed from this fraction of delayed packets on",
+        &[falcon("0.5", "Falcon default")],
+    ),
+    row(
+        "plb_rounds",
+        COUNT,
+        "delayed rounds in a row after which the flow asks for another path",
+        &[falcon("5", "Falcon default")],
+    ),
+    rtt::rto_gain(&[
+        paper("0.25", "deviation: Swift §3.6 says EWMA and gives no gain; 1/4 in Falcon"),
+        falcon("0.25", "Falcon default: 3/4 of the old value are kept"),
+    ]),
+    rtt::rto_multiplier(&[
+        paper("2", "deviation: Swift §3.6 gives none; 2 in Falcon"),
+        falcon("2", "Falcon default"),
+    ]),
+    rtt::min_rto(&[
+        paper(
+            "1ms",
+            "deviation: Swift §3.6 gives none; with it GCN in the same stack loses the 5.1 % of \
+             Swift §5.3",
+        ),
+        falcon("250us", "Falcon default"),
+    ]),
+    rtt::initial_rto(&[
+        paper("1ms", "deviation: Swift §3.6 gives none; as min_rto"),
+        falcon(
+            "250us",
+            "deviation: Falcon states none; its rule at an RTT not yet known, as min_rto",
+        ),
+    ]),
+];
+
+/// The default of `base_target` (§5.2).
+const BASE_TARGET: Span = Span::from_us(25);
+/// The name of the rule for `base_target`, for those who use Swift's target.
+pub(crate) const BASE_TARGET_RULE: &str =
+    "the larger of 25us and the unloaded RTT of the longest path without its share of hop scaling";
+/// Its source.
+pub(crate) const BASE_TARGET_SOURCE: &str = "deviation: Swift §3.5 has it cover propagation and serialization delay and gives no formula; 25us \
+     is §5.2's value, and a target below the unloaded RTT idles the link (Fig. 17)";
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_target",
+        profiles: &[PAPER, FALCON],
+        rule: BASE_TARGET_RULE,
+        source: BASE_TARGET_SOURCE,
+        value: |network, settings| {
+            // Swift-v0 compares the target with the end-to-end delay (§5.4).
+            let decomposed = settings.profile() == FALCON || settings.flag("decompose");
+            let rtt = if decomposed { network.fabric_rtt } else { network.base_rtt };
+            base_target(network, rtt, settings.time("hop_scale"))
+        },
+    },
+    Derivation {
+        parameter: "max_cwnd",
+        profiles: &[PAPER, FALCON],
+        rule: MAX_CWND_RULE,
+        source: MAX_CWND_SOURCE,
+        value: bounds::derived_max_cwnd,
+    },
+];
+
+/// The base target for paths with an unloaded RTT of `rtt` and `hop_scale` per switch.
+pub(crate) fn base_target(network: &NetworkInfo, rtt: Span, hop_scale: Span) -> String {
+    let scaled = hop_scale.mul_f64(f64::from(network.hops));
+    format!("{}", rtt.saturating_sub(scaled).max(BASE_TARGET))
+}
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("base_target"),
+    profiles: &[PAPER, FALCON],
+    range: "1 to 5.4 unloaded RTTs of the longest path",
+    source: "Swift §5.1: the target sets the tradeoff of throughput and latency; Fig. 17 varies it from \
+             15 to 70 us (deviation: at a base RTT of about 13 us, which the paper does not give)",
+    bounds: |network| Range::Time(network.fabric_rtt, network.fabric_rtt.mul_f64(5.4)),
+}];

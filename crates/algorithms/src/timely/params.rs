@@ -1,0 +1,259 @@
+//! The parameters of TIMELY, each with its source.
+
+use alloc::format;
+
+use apus_units::{Bytes, Rate, Span};
+
+use apus_cc::rtt::{self, RtoRule};
+use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::{Derivation, Range, Tunable, TunedSetting};
+
+/// TIMELY as its paper has it.
+pub(super) const PAPER: &str = "paper";
+/// Patched TIMELY.
+pub(super) const PATCHED: &str = "patched";
+
+const fn both(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &[PAPER, PATCHED], value, source }
+}
+
+const fn one(
+    profiles: &'static [&'static str],
+    value: &'static str,
+    source: &'static str,
+) -> ParamDefault {
+    ParamDefault { profiles, value, source }
+}
+
+/// Every parameter.
+pub(super) const TABLE: &[ParamInfo] = &[
+    row(
+        "t_low",
+        ParamKind::Time,
+        "below this RTT the rate grows whatever the gradient",
+        &[both("50us", "ECN or Delay §4: as TIMELY's authors recommend")],
+    ),
+    row(
+        "t_high",
+        ParamKind::Time,
+        "above this RTT the rate falls whatever the gradient",
+        &[both("500us", "ECN or Delay §4: as TIMELY's authors recommend")],
+    ),
+    row(
+        "t_ref",
+        ParamKind::Time,
+        "RTT that the patched decrease is measured from",
+        &[one(&[PATCHED], "50us", "ECN or Delay Alg. 2, §4.3: q' is C * T_low")],
+    ),
+    row(
+        "min_rtt",
+        ParamKind::Time,
+        "D_minRTT: divisor of the gradient, and minimum time between two changes of the rate",
+        &[both("20us", "ECN or Delay §4")],
+    ),
+    row(
+        "delta",
+        ParamKind::Rate,
+        "additive increase of the rate",
+        &[both("10Mbps", "TIMELY §4.3; ECN or Delay §4")],
+    ),
+    row(
+        "alpha",
+        ParamKind::Number,
+        "weight of a new difference of RTTs in their average",
+        &[both("0.875", "ECN or Delay §4")],
+    ),
+    row(
+        "beta",
+        ParamKind::Number,
+        "multiplicative decrease",
+        &[
+            one(&[PAPER], "0.8", "TIMELY §4.3"),
+            one(&[PATCHED], "0.008", "ECN or Delay §4.3: for its stability"),
+        ],
+    ),
+    row(
+        "hai_thresh",
+        ParamKind::Count,
+        "changes of rate without a positive gradient after which the increase is five times as large",
+        &[one(
+            &[PAPER],
+            "5",
+            "TIMELY §4.3, Alg. 1: N = 5 if gradient <= 0 for five completion events",
+        )],
+    ),
+    row(
+        "segment",
+        ParamKind::Size,
+        "payload bytes whose acknowledgement is a completion event",
+        &[both("16KiB", "ECN or Delay §4; TIMELY §5 uses 16 to 64 KB")],
+    ),
+    row(
+        "initial_share",
+        ParamKind::Number,
+        "first rate as a fraction of the host's line",
+        &[both(
+            "0.1",
+            "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, which a flow does not know; this is the value for N = 9",
+        )],
+    ),
+    row(
+        "min_rate",
+        ParamKind::Rate,
+        "smallest rate",
+        &[both("10Mbps", "deviation: TIMELY gives none; one additive step")],
+    ),
+    rtt::rto_gain(&[both("0.25", "deviation: TIMELY runs on a lossless network; as Swift's")]),
+    rtt::rto_multiplier(&[both("2", "deviation: TIMELY runs on a lossless network; as Swift's")]),
+    rtt::min_rto(&[both("1ms", "deviation: TIMELY runs on a lossless network; as Swift's")]),
+    rtt::initial_rto(&[both("1ms", "deviation: TIMELY runs on a lossless network; as Swift's")]),
+];
+
+/// `T_low` over `D_minRTT` in ECN or Delay §4: 50 us over 20 us.
+const LOW: f64 = 2.5;
+/// `T_high` over `D_minRTT` there: 500 us over 20 us.
+const HIGH: f64 = 25.0;
+
+/// The rules for the parameters that depend on the network, each after those that it uses.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "min_rtt",
+        profiles: &[PAPER, PATCHED],
+        rule: "the unloaded RTT of the longest path",
+        source: "unverified: TIMELY §4.3: the gradient is normalised by the minimum RTT of the network",
+        value: |network, _| format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "t_low",
+        profiles: &[PAPER, PATCHED],
+        rule: "2.5 min_rtt, at most t_high",
+        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (50us, 20us; \
+                 unverified)",
+        value: |_, settings| {
+            let low = settings.time("min_rtt").mul_f64(LOW);
+            let set = settings.is_set("t_high");
+            format!("{}", if set { low.min(settings.time("t_high")) } else { low })
+        },
+    },
+    Derivation {
+        parameter: "t_high",
+        profiles: &[PAPER, PATCHED],
+        rule: "25 min_rtt, at least t_low",
+        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (500us, 20us; \
+                 unverified)",
+        value: |_, settings| {
+            let high = settings.time("min_rtt").mul_f64(HIGH);
+            format!("{}", high.max(settings.time("t_low")))
+        },
+    },
+    Derivation {
+        parameter: "t_ref",
+        profiles: &[PATCHED],
+        rule: "t_low",
+        source: "unverified: ECN or Delay Alg. 2, §4.3: q' is C * T_low",
+        value: |_, settings| format!("{}", settings.time("t_low")),
+    },
+];
+
+/// Settings that a search for the best operating point varies.
+pub(super) const TUNED: &[Tunable] = &[Tunable {
+    setting: TunedSetting::Parameter("t_low"),
+    profiles: &[PAPER, PATCHED],
+    range: "1 to 10 unloaded RTTs of the longest path",
+    source: "unverified: TIMELY §4.3: below T_low the rate grows whatever the gradient (deviation: no range \
+             is given; four times the ratio of T_low to min_rtt of ECN or Delay §4)",
+    bounds: |network| Range::Time(network.base_rtt, network.base_rtt.mul_f64(10.0)),
+}];
+
+/// The parameters of TIMELY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// `T_low`.
+    pub t_low: Span,
+    /// `T_high`, not below `T_low`.
+    pub t_high: Span,
+    /// What is particular to the variant.
+    pub variant: Variant,
+    /// `D_minRTT`.
+    pub min_rtt: Span,
+    /// Additive increase.
+    pub delta: Rate,
+    /// Weight of a new difference of RTTs, in (0, 1].
+    pub alpha: f64,
+    /// Multiplicative decrease, in (0, 1].
+    pub beta: f64,
+    /// Payload bytes of a completion event.
+    pub segment: Bytes,
+    /// First rate over the line's, in (0, 1].
+    pub initial_share: f64,
+    /// Smallest rate.
+    pub min_rate: Rate,
+    /// The retransmission timeout.
+    pub rto: RtoRule,
+}
+
+/// How the rate answers the gradient between the thresholds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Variant {
+    /// TIMELY §4.3.
+    Paper {
+        /// Changes of rate without a positive gradient until hyperactive increase.
+        hai_thresh: u32,
+    },
+    /// ECN or Delay Alg. 2.
+    Patched {
+        /// `RTT_ref`.
+        t_ref: Span,
+    },
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible.
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+        let variant = if settings.profile() == PATCHED {
+            Variant::Patched { t_ref: settings.time("t_ref") }
+        } else {
+            Variant::Paper { hai_thresh: settings.count("hai_thresh") }
+        };
+        let params = Self {
+            t_low: settings.time("t_low"),
+            t_high: settings.time("t_high"),
+            variant,
+            min_rtt: settings.time("min_rtt"),
+            delta: settings.rate("delta"),
+            alpha: settings.number("alpha"),
+            beta: settings.number("beta"),
+            segment: settings.size("segment"),
+            initial_share: settings.number("initial_share"),
+            min_rate: settings.rate("min_rate"),
+            rto: RtoRule::from_settings(settings),
+        };
+        params.validate()?;
+        Ok(params)
+    }
+
+    fn validate(&self) -> Result<(), SettingError> {
+        require(self.t_high >= self.t_low, "t_high", "at least t_low", self.t_high)?;
+        require(!self.min_rtt.is_zero(), "min_rtt", "longer than 0", self.min_rtt)?;
+        match self.variant {
+            Variant::Paper { hai_thresh } => {
+                require(hai_thresh >= 1, "hai_thresh", "at least 1", hai_thresh)?;
+            }
+            Variant::Patched { t_ref } => {
+                require(!t_ref.is_zero(), "t_ref", "longer than 0", t_ref)?;
+            }
+        }
+        let in_unit = |x: f64| x > 0.0 && x <= 1.0;
+        let must = "above 0 and at most 1";
+        require(self.delta.as_bps() > 0, "delta", "above 0", self.delta)?;
+        require(in_unit(self.alpha), "alpha", must, self.alpha)?;
+        require(in_unit(self.beta), "beta", must, self.beta)?;
+        require(self.segment > Bytes::ZERO, "segment", "above 0", self.segment)?;
+        require(in_unit(self.initial_share), "initial_share", must, self.initial_share)?;
+        require(self.min_rate.as_bps() > 0, "min_rate", "above 0", self.min_rate)?;
+        self.rto.validate()
+    }
+}

@@ -1,0 +1,142 @@
+//! The command `apus` as a library, so that programs can add algorithms of their own to it.
+//!
+//! ```no_run
+//! # use apus::foreign;
+//! # type Mine = apus_algorithms::constant::Constant;
+//! fn main() -> std::process::ExitCode {
+//!     apus::main_with([foreign::<Mine>()])
+//! }
+//! ```
+//!
+//! The program then has every command of `apus`, and knows `Mine` wherever an algorithm is named.
+
+// Results go to standard output and messages to standard error: that is what a command is for.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+pub use apus_cc::{ForeignAlgorithm, foreign};
+
+mod batch;
+mod bench;
+mod chart;
+mod compare;
+mod emulate;
+mod explain;
+mod failure;
+mod input;
+mod interrupt;
+mod key;
+mod library;
+mod list;
+mod memory;
+mod output;
+mod progress;
+mod real;
+mod replay;
+mod report;
+mod reproduce;
+mod results;
+mod run;
+mod schema;
+mod store;
+mod svg;
+mod sweep;
+mod tables;
+mod text;
+mod tune;
+mod written;
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use apus_algorithms::Registry;
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use mimalloc::MiMalloc;
+
+/// It asks the kernel for huge pages, which the C library's does not: flows, packets and ports of a large
+/// network are touched in no order that the processor's table of pages could hold (docs/dev/performance-notes.md).
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Datacenter congestion control that one can simulate and ship.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Run),
+    Reproduce(reproduce::Reproduce),
+    Sweep(sweep::Sweep),
+    Tune(tune::Tune),
+    Compare(compare::Compare),
+    Replay(replay::Replay),
+    List(list::List),
+    Explain(explain::Explain),
+    Schema(schema::Schema),
+    Bench(bench::Bench),
+    Serve(real::serve::Serve),
+    Ping(real::ping::Ping),
+    Perf(real::perf::Perf),
+    Key(key::Key),
+    Emulate(emulate::Emulate),
+    #[command(hide = true)]
+    EmulateInside(emulate::inside::Inside),
+    #[command(hide = true)]
+    EmulateHost(emulate::host::Agent),
+}
+
+impl Command {
+    fn execute(&self) -> Result<(), Failure> {
+        match self {
+            Self::Run(command) => command.execute(),
+            Self::Reproduce(command) => command.execute(),
+            Self::Sweep(command) => command.execute(),
+            Self::Tune(command) => command.execute(),
+            Self::Compare(command) => command.execute(),
+            Self::Replay(command) => command.execute(),
+            Self::List(command) => command.execute(),
+            Self::Explain(command) => command.execute(),
+            Self::Schema(command) => command.execute(),
+            Self::Bench(command) => command.execute(),
+            Self::Serve(command) => command.execute(),
+            Self::Ping(command) => command.execute(),
+            Self::Perf(command) => command.execute(),
+            Self::Key(command) => command.execute(),
+            Self::Emulate(command) => command.execute(),
+            Self::EmulateInside(command) => command.execute(),
+            Self::EmulateHost(command) => command.execute(),
+        }
+    }
+}
+
+/// The algorithms that this process knows.
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+pub(crate) fn registry() -> Registry {
+    REGISTRY.get().copied().unwrap_or_default()
+}
+
+/// Runs the command that the process was started with, with `algorithms` beside those of Apus.
+///
+/// Two algorithms of one name, or an invalid layout of fields ([`Registry::with`]), are reported as
+/// errors of the input.
+#[must_use]
+pub fn main_with(algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgorithm>) -> ExitCode {
+    // Once per process, which keeps them until it ends.
+    let algorithms: Vec<_> = algorithms.into_iter().collect();
+    let done = match Registry::with(algorithms.leak()) {
+        Ok(registry) => {
+            REGISTRY.get_or_init(|| registry);
+            Arguments::parse().command.execute()
+        }
+        Err(error) => Err(Failure::Input(error.to_string())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

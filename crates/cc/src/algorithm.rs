@@ -1,0 +1,157 @@
+//! An algorithm as a whole: its description, its parameters, and the three halves that they make.
+
+use alloc::sync::Arc;
+use core::fmt::Debug;
+
+use crate::{
+    AlgorithmInfo, CreditLimit, Derivation, FieldLayout, FlowInfo, Receiver, ReplaySender, Sender,
+    SettingError, Settings, SwitchHalf, SwitchInfo, Tunable,
+};
+
+/// An algorithm, named by its sender half.
+///
+/// The associated items describe it to users and to the layers that run it.
+pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'static {
+    /// Its parameters, checked and shared by all flows that use them.
+    type Params: Debug + Send + Sync + 'static;
+    /// Its receiver half; [`Acknowledging`](crate::Acknowledging) if it has none of its own.
+    type Receiver: Receiver + Clone + Debug + Send + Sync + 'static;
+    /// Its switch half; [`Plain`](crate::Plain) if it has none.
+    type Switch: SwitchHalf;
+    /// Its name, profiles and parameters.
+    const INFO: AlgorithmInfo;
+    /// Rules that set parameters from the network, in the order in which they apply.
+    const DERIVED: &'static [Derivation] = &[];
+    /// Settings that a search for the best operating point varies, at most one per profile.
+    const TUNED: &'static [Tunable] = &[];
+    /// Layout of its own fields on packets, if it has any.
+    const FIELDS: Option<FieldLayout> = None;
+    /// Whether flows depend on gaps between packets, or credits, as short as the time of one packet on
+    /// a fast link: a simulator then times them to some nanoseconds.
+    const FINE_TIMERS: bool = false;
+
+    /// Reads its parameters, and reports settings that have no effect.
+    ///
+    /// # Errors
+    /// If a value is impossible, contradicts another or was set without effect.
+    fn params(settings: &mut Settings) -> Result<Self::Params, SettingError>;
+
+    /// Returns the sender half of a new flow.
+    fn new(params: Arc<Self::Params>, flow: &FlowInfo) -> Self;
+
+    /// Returns the receiver half of a new flow.
+    fn receiver(params: &Arc<Self::Params>, flow: &FlowInfo) -> Self::Receiver;
+
+    /// Returns the switch half of one class of a port.
+    fn switch(params: &Arc<Self::Params>, port: &SwitchInfo) -> Self::Switch;
+
+    /// The limit that ports set to the algorithm's credits, if it is credit-based.
+    #[must_use]
+    fn credit_limit(_params: &Self::Params) -> Option<CreditLimit> {
+        None
+    }
+
+    /// Returns `true` if it reads the level of the receiver's buffer
+    /// ([`AckEvent::receiver_level`](crate::AckEvent)).
+    #[must_use]
+    fn reads_receiver_level(_params: &Self::Params) -> bool {
+        false
+    }
+}
+
+/// An algorithm with its parameters, from which the halves of flows and ports are made.
+///
+/// Transport, fabric and simulator are generic over this trait, so that every call to a half is
+/// resolved when they are compiled. [`Configured`] is one algorithm; a set of algorithms implements
+/// the trait with enumerations of their halves.
+pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
+    /// Sender half.
+    type Sender: Sender + Clone + Debug + Send + Sync + 'static;
+    /// Receiver half.
+    type Receiver: Receiver + Clone + Debug + Send + Sync + 'static;
+    /// Switch half; the default one takes no part.
+    type Switch: SwitchHalf + Default;
+
+    /// The algorithm's name ([`AlgorithmInfo::name`]).
+    fn name(&self) -> &'static str;
+    /// Returns the sender half of a new flow.
+    fn sender(&self, flow: &FlowInfo) -> Self::Sender;
+    /// Returns the receiver half of a new flow.
+    fn receiver(&self, flow: &FlowInfo) -> Self::Receiver;
+    /// Returns the switch half of one class of a port.
+    fn switch(&self, port: &SwitchInfo) -> Self::Switch;
+    /// The layout of the algorithm's own fields on packets, if it has any.
+    fn fields(&self) -> Option<FieldLayout>;
+    /// Whether gaps between packets must be timed to some nanoseconds
+    /// ([`Algorithm::FINE_TIMERS`]).
+    fn fine_timers(&self) -> bool;
+    /// The limit that ports set to the algorithm's credits, if it is credit-based.
+    fn credit_limit(&self) -> Option<CreditLimit>;
+    /// Returns `true` if it reads the level of the receiver's buffer.
+    fn reads_receiver_level(&self) -> bool;
+}
+
+/// One algorithm with its parameters.
+#[derive(Debug)]
+pub struct Configured<A: Algorithm>(Arc<A::Params>);
+
+impl<A: Algorithm> Configured<A> {
+    /// The algorithm with these parameters. Does not compile if [`Algorithm::FIELDS`] is invalid.
+    #[must_use]
+    pub fn new(params: A::Params) -> Self {
+        const {
+            assert!(
+                match A::FIELDS {
+                    Some(layout) => layout.is_valid(),
+                    None => true,
+                },
+                "FIELDS must have an identifier from 1 to 125 and at most MAX_FIELD_BYTES bytes"
+            );
+        }
+        Self(Arc::new(params))
+    }
+}
+
+impl<A: Algorithm> Clone for Configured<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<A: Algorithm> AlgorithmFactory for Configured<A> {
+    type Sender = A;
+    type Receiver = A::Receiver;
+    type Switch = Option<A::Switch>;
+
+    fn name(&self) -> &'static str {
+        A::INFO.name
+    }
+
+    fn sender(&self, flow: &FlowInfo) -> A {
+        A::new(Arc::clone(&self.0), flow)
+    }
+
+    fn receiver(&self, flow: &FlowInfo) -> A::Receiver {
+        A::receiver(&self.0, flow)
+    }
+
+    fn switch(&self, port: &SwitchInfo) -> Option<A::Switch> {
+        Some(A::switch(&self.0, port)).filter(|half| !half.is_plain())
+    }
+
+    fn fields(&self) -> Option<FieldLayout> {
+        A::FIELDS
+    }
+
+    fn fine_timers(&self) -> bool {
+        A::FINE_TIMERS
+    }
+
+    fn credit_limit(&self) -> Option<CreditLimit> {
+        A::credit_limit(&self.0)
+    }
+
+    fn reads_receiver_level(&self) -> bool {
+        A::reads_receiver_level(&self.0)
+    }
+}

@@ -1,0 +1,149 @@
+//! The command `apus` with one more algorithm, `peak`. Each port that a data packet passes
+//! writes the length of its queue into the packet, unless an earlier queue was longer. The receiver
+//! echoes the length. The sender keeps the longest queue of the path near a target.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use apus_cc::settings::{require, row};
+use apus_cc::{
+    AckEvent, Algorithm, AlgorithmInfo, Allowance, CongestionHeader, EchoNewest, FIRST_FOREIGN_ID,
+    FieldLayout, Fields, FlowInfo, Given, LossEvent, MAX_FIELD_BYTES, Pacing, PacketSizeEvent,
+    ParamDefault, ParamInfo, ParamKind, PortView, ProfileInfo, ReplaySender, SendInfo, Sender,
+    SettingError, Settings, Snapshot, SwitchHalf, SwitchInfo, TimeoutEvent, Verdict,
+};
+use apus_units::{Bytes, PacketNumber, Span};
+
+fn main() -> ExitCode {
+    apus::main_with([apus::foreign::<Peak>()])
+}
+
+const fn default(value: &'static str, source: &'static str) -> ParamDefault {
+    ParamDefault { profiles: &["example"], value, source }
+}
+
+const TARGET: &[ParamDefault] = &[default("100kB", "deviation: no source; 8 us at 100 Gb/s")];
+const BETA: &[ParamDefault] = &[default("0.8", "deviation: no source; as Swift's beta")];
+const PARAMETERS: &[ParamInfo] = &[
+    row("target", ParamKind::Size, "length of the longest queue to aim at", TARGET),
+    row("beta", ParamKind::Number, "multiplicative decrease constant", BETA),
+];
+
+/// Four bytes that switches may change, and that an acknowledgement echoes.
+const LAYOUT: FieldLayout =
+    FieldLayout { id: FIRST_FOREIGN_ID, writable: 4, authenticated: 0, echo: 4 };
+
+fn queue_in(&[a, b, c, d, ..]: &[u8; MAX_FIELD_BYTES]) -> u32 {
+    u32::from_be_bytes([a, b, c, d])
+}
+
+#[derive(Debug)]
+struct Params {
+    target: Bytes,
+    beta: f64,
+}
+
+/// The sender half of one flow.
+#[derive(Clone, Debug)]
+struct Peak {
+    params: Arc<Params>,
+    cwnd: f64,
+    /// Packets below this number left before the latest decrease: they cause no other one.
+    decreased_at: PacketNumber,
+    rtt: Span,
+}
+
+impl Algorithm for Peak {
+    type Params = Params;
+    type Receiver = EchoNewest;
+    type Switch = PeakPort;
+    const INFO: AlgorithmInfo = AlgorithmInfo {
+        name: "peak",
+        summary: "AIMD on the longest queue of the path against a target",
+        source: "none; the example of docs/adding-an-algorithm.md",
+        profiles: &[ProfileInfo { name: "example", doc: "the only one" }],
+        parameters: PARAMETERS,
+    };
+    const FIELDS: Option<FieldLayout> = Some(LAYOUT);
+    fn params(settings: &mut Settings) -> Result<Params, SettingError> {
+        let (target, beta) = (settings.size("target"), settings.number("beta"));
+        require(target > Bytes::ZERO, "target", "more than 0", target)?;
+        require(beta > 0.0 && beta < 1.0, "beta", "above 0 and below 1", beta)?;
+        Ok(Params { target, beta })
+    }
+    fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
+        // 10 packets: RFC 6928 §2.
+        Self { params, cwnd: 10.0, decreased_at: PacketNumber::default(), rtt: Span::ZERO }
+    }
+    fn receiver(_: &Arc<Params>, _: &FlowInfo) -> EchoNewest {
+        EchoNewest::new(LAYOUT)
+    }
+    fn switch(_: &Arc<Params>, _: &SwitchInfo) -> PeakPort {
+        PeakPort
+    }
+}
+
+impl Peak {
+    /// Decreases the window, once per round trip: packet `seq` met congestion, `next` leaves next.
+    fn decrease(&mut self, factor: f64, seq: PacketNumber, next: PacketNumber) {
+        if seq >= self.decreased_at {
+            (self.cwnd, self.decreased_at) = ((self.cwnd * factor).max(1.0), next);
+        }
+    }
+}
+
+impl Sender for Peak {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.rtt = event.rtt;
+        let queue = f64::from(event.fields.as_echo(LAYOUT.id).map_or(0, queue_in));
+        let target = self.params.target.get() as f64;
+        if queue < target {
+            self.cwnd += f64::from(event.acked_packets) / self.cwnd;
+        } else {
+            let factor = 1.0 - self.params.beta * (queue - target) / queue;
+            self.decrease(factor, event.acked_seq, event.next_seq);
+        }
+    }
+    fn on_loss(&mut self, event: &LossEvent) {
+        self.decrease(0.5, event.lost_seq, event.next_seq);
+    }
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        (self.cwnd, self.decreased_at) = (1.0, event.next_seq);
+    }
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.cwnd = event.scaled(self.cwnd);
+    }
+    fn on_transmit(&mut self, header: &mut CongestionHeader, _: &SendInfo) {
+        header.fields = Fields::data(LAYOUT.id, [0; MAX_FIELD_BYTES]);
+    }
+    fn allowance(&self) -> Allowance {
+        Allowance { window: self.cwnd, pacing: Pacing::AckClocked }
+    }
+    fn rto(&self) -> Span {
+        (self.rtt + self.rtt).max(Span::from_ms(10))
+    }
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { cwnd: self.cwnd, ..Snapshot::default() }
+    }
+}
+
+impl ReplaySender for Peak {}
+
+/// The switch half of one class of a port; it has no state.
+#[derive(Clone, Copy, Debug)]
+struct PeakPort;
+
+impl SwitchHalf for PeakPort {
+    fn on_enqueue(&mut self, header: &mut CongestionHeader, _: Bytes, port: &PortView) -> Verdict {
+        if let Some(field) = header.fields.as_data_mut(LAYOUT.id) {
+            let queue = u32::try_from(port.queue_bytes.get()).unwrap_or(u32::MAX);
+            let longest = queue.max(queue_in(field));
+            field[..4].copy_from_slice(&longest.to_be_bytes());
+        }
+        Verdict::Forward
+    }
+    /// `Signals`: senders obey losses where no switch writes the field.
+    fn gives(&self) -> Given {
+        Given::Signals
+    }
+}

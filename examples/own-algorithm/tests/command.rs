@@ -1,0 +1,293 @@
+//! The example's program, used as a user types it: its algorithm has every command of `apus`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use apus_wire::SwitchView;
+use serde_json::Value;
+
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/incast.toml");
+
+/// Two senders and packets of 4096 B of payload with at most 200 B of headers. Below the target each
+/// sender adds one packet per round trip, above it nobody adds any. A sender learns of a crossing one
+/// round trip late, so that the queue passes the target by at most two packets of each. The decrease
+/// is 0.8 times the relative excess, at most 0.8 * 16 / 116 of a window of target, excess and bandwidth-delay
+/// product (100 Gb/s times 5 us = 63 kB): 20 kB, and back to no less than 4 kB below the target.
+const BAND: f64 = 4.0 * 4296.0;
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_own-algorithm"));
+    command.args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    program(arguments).output().expect("process")
+}
+
+#[track_caller]
+fn stdout(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[track_caller]
+fn json(output: Output) -> Value {
+    serde_json::from_str(&stdout(output)).expect("JSON")
+}
+
+#[track_caller]
+fn assert_near(queue: f64, target: f64) {
+    assert!((queue - target).abs() < BAND, "a mean queue of {queue} B for a target of {target} B");
+}
+
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("own-algorithm-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("folder");
+    path
+}
+
+#[test]
+fn list_and_explain_show_the_algorithm_beside_the_others() {
+    let list = stdout(run(&["list", "algorithms"]));
+    for name in ["peak", "swift", "bolt"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{name} is not in\n{list}");
+    }
+    let explained = stdout(run(&["explain", "peak"]));
+    for part in ["target (size", "beta (number)", "100kB", "as Swift's"] {
+        assert!(explained.contains(part), "{part} is not in\n{explained}");
+    }
+}
+
+#[test]
+fn run_keeps_the_queue_at_the_target_and_follows_the_parameter() {
+    for (target, bytes) in [("100kB", 100e3), ("200kB", 200e3)] {
+        let set = format!("algorithm.target={target}");
+        let results = json(run(&["run", SCENARIO, "--set", &set, "--json"]));
+        let port = &results["runs"][0]["busiest_port"];
+        assert_near(port["mean_queue_bytes"].as_f64().expect("a queue"), bytes);
+        // The queue is never empty.
+        assert!(port["utilisation"].as_f64().expect("a share") > 0.99, "{port}");
+        assert_eq!(results["runs"][0]["loss_rate"].as_f64(), Some(0.0));
+    }
+}
+
+#[test]
+fn compare_runs_it_beside_swift() {
+    let algorithms = "peak,swift";
+    let compared =
+        json(run(&["compare", SCENARIO, "--algorithms", algorithms, "--seeds", "1", "--json"]));
+    let [own, swift] = compared["algorithms"].as_array().expect("a list").as_slice() else {
+        panic!("not two algorithms: {compared:#}")
+    };
+    let queue = |one: &Value| {
+        let median = &one["metrics"]["busiest_port.mean_queue_bytes"]["median"];
+        median.as_f64().expect("a queue")
+    };
+    assert_near(queue(own), 100e3);
+    // Swift's target of 25 us and more leaves a queue of some 20 us at 100 Gb/s.
+    assert!(queue(swift) > 200e3, "{compared:#}");
+}
+
+#[test]
+fn sweep_varies_its_parameter() {
+    let folder = folder("sweep");
+    let out = folder.join("out");
+    let metric = "busiest_port.mean_queue_bytes";
+    let mut command = program(&["sweep", SCENARIO, "--metric", metric, "--out"]);
+    command.arg(&out).args(["--vary", "algorithm.target=50kB,100kB,200kB"]);
+    stdout(command.output().expect("process"));
+    let table = fs::read_to_string(out.join("sweep.csv")).expect("a table");
+    let mut rows = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = rows.next().expect("a header");
+    let column = header.iter().position(|name| *name == metric).expect("a column");
+    let queues: Vec<f64> = rows.map(|row| row[column].parse().expect("a queue")).collect();
+    assert_eq!(queues.len(), 3, "{table}");
+    for (queue, target) in queues.into_iter().zip([50e3, 100e3, 200e3]) {
+        assert_near(queue, target);
+    }
+}
+
+#[test]
+fn replay_shows_its_reactions() {
+    let log = folder("replay").join("log.csv");
+    let header = "time_ps,event,rtt_ps,fabric_delay_ps,endpoint_delay_ps,hops,acked\n";
+    let events = "0,ack,20000000000,20000000000,0,0,1\n\
+                  1000,loss,,,,,\n\
+                  2000,loss,,,,,\n\
+                  3000,timeout,,,,,\n";
+    fs::write(&log, format!("{header}{events}")).expect("log");
+    let text = stdout(program(&["replay", "peak", "--trace"]).arg(&log).output().expect("process"));
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let cells = |index: usize| -> Vec<f64> {
+        rows.iter().map(|row| row[index].parse().expect("a number")).collect()
+    };
+    // 10 + 1/10; half of it; the second loss is of the same round trip; a timeout.
+    let expected = [10.1, 5.05, 5.05, 1.0];
+    for (window, expected) in cells(5).into_iter().zip(expected) {
+        assert!((window - expected).abs() < 1e-9, "{window} is not {expected}");
+    }
+    // Twice the RTT of 20 ms.
+    assert_eq!(cells(7), [40e9; 4]);
+}
+
+#[test]
+fn wrong_parameters_are_refused_by_name() {
+    for (set, words) in [
+        ("algorithm.beta=1.5", "`beta` must be above 0 and below 1, but it is 1.5"),
+        ("algorithm.target=0B", "`target` must be more than 0"),
+        ("algorithm.target=soon", "target"),
+        ("algorithm.tarjet=1kB", "did you mean `target`?"),
+    ] {
+        let output = run(&["run", SCENARIO, "--set", set]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{set}: {message}");
+        assert!(message.contains(words), "{set}: {message}");
+    }
+    let output =
+        run(&["ping", "127.0.0.1", "--insecure", "--algorithm", "peak", "--param", "beta=2"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("`beta` must be above 0 and below 1"), "{message}");
+}
+
+/// `serve` with the algorithm; ends with the test.
+struct Server(Child, SocketAddr);
+
+impl Server {
+    fn start() -> Self {
+        let serve = ["serve", "--bind", "127.0.0.1:0", "--insecure", "--algorithm", "peak"];
+        let mut child = program(&serve).stdout(Stdio::piped()).spawn().expect("serve");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("listening on ").expect(&line);
+        Self(child, address.parse().expect("an address"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A switch without keys between client and server, which writes a queue of this length into the
+/// client's data packets.
+struct Switch {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Switch {
+    fn start(server: SocketAddr, queue: u32) -> Self {
+        let bind = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+            socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+            Arc::new(socket)
+        };
+        let (front, back) = (bind(), bind());
+        back.connect(server).expect("the server");
+        let address = front.local_addr().expect("an address");
+        let stop = Arc::new(AtomicBool::new(false));
+        let forward =
+            |from: &Arc<UdpSocket>, mut each: Box<dyn FnMut(&mut [u8], SocketAddr) + Send>| {
+                let (from, stop) = (Arc::clone(from), Arc::clone(&stop));
+                thread::spawn(move || {
+                    let mut buffer = vec![0; 65_536];
+                    while !stop.load(Ordering::Relaxed) {
+                        if let Ok((length, peer)) = from.recv_from(&mut buffer) {
+                            each(&mut buffer[..length], peer);
+                        }
+                    }
+                })
+            };
+        let (client, from_client) = std::sync::mpsc::channel();
+        let (to_server, to_client) = (Arc::clone(&back), Arc::clone(&front));
+        let upwards = forward(
+            &front,
+            Box::new(move |datagram, peer| {
+                let _ = client.send(peer);
+                if let Some(mut packet) = SwitchView::new(datagram) {
+                    packet.writable().copy_from_slice(&queue.to_be_bytes());
+                }
+                let _ = to_server.send(datagram);
+            }),
+        );
+        let mut peer = None;
+        let downwards = forward(
+            &back,
+            Box::new(move |datagram, _| {
+                peer = from_client.try_iter().last().or(peer);
+                let _ = to_client.send_to(datagram, peer.expect("the client began"));
+            }),
+        );
+        Self { address, stop, threads: vec![upwards, downwards] }
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The windows of a `perf` through a switch with a queue of this length.
+fn windows(test: &str, queue: u32) -> Vec<f64> {
+    let server = Server::start();
+    let switch = Switch::start(server.1, queue);
+    let out = folder(test).join("out");
+    let address = switch.address.to_string();
+    let mut perf = program(&["perf", &address, "--insecure", "--algorithm", "peak"]);
+    perf.args(["--size", "20000", "--duration", "2s", "--interval", "10ms", "--json", "--out"]);
+    let results = json(perf.arg(&out).output().expect("process"));
+    assert!(results["goodput_gbps"].as_f64().expect("a rate") > 0.0, "{results}");
+    let table = fs::read_to_string(out.join("samples.csv")).expect("samples");
+    let mut rows = table.lines();
+    let header = rows.next().expect("a header");
+    let column = header.split(',').position(|name| name == "cwnd_packets").expect("a column");
+    let windows = rows.map(|row| row.split(',').nth(column).expect("a cell").parse());
+    let windows: Vec<f64> = windows.map(|window| window.expect("a window")).collect();
+    assert!(!windows.is_empty(), "{table}");
+    windows
+}
+
+/// Repeats `perf` until its windows meet the condition, for a minute at most: on a busy machine a run
+/// may have few round trips, or timeouts.
+fn windows_until(test: &str, queue: u32, condition: fn(&[f64]) -> bool) -> Vec<f64> {
+    let start = Instant::now();
+    loop {
+        let windows = windows(test, queue);
+        if condition(&windows) || start.elapsed() > Duration::from_secs(60) {
+            return windows;
+        }
+    }
+}
+
+/// A queue of twice the target takes 0.8 / 2 of the window in each round trip, down to one packet.
+#[test]
+fn over_udp_the_sender_obeys_the_field_that_a_switch_writes() {
+    let is_least = |windows: &[f64]| windows.last() == Some(&1.0);
+    let windows = windows_until("long-queue", 200_000, is_least);
+    assert!(is_least(&windows) && windows.iter().all(|window| *window <= 10.0), "{windows:?}");
+}
+
+/// Half of the target is no congestion: the window grows from its 10 packets.
+#[test]
+fn over_udp_the_window_grows_while_the_queue_is_below_the_target() {
+    let has_grown = |windows: &[f64]| windows.iter().any(|window| *window > 10.0);
+    let windows = windows_until("short-queue", 50_000, has_grown);
+    assert!(has_grown(&windows), "{windows:?}");
+}
