@@ -38,9 +38,7 @@ pub trait Receiver {
         Fields::NONE
     }
     /// Returns `true` if it sends control packets, so that the transport has to ask it for them.
-    fn sends_control(&self) -> bool {
-        false
-    }
+    fn sends_control(&self) -> bool;
     /// The sender asks for credits, because it has data to send.
     fn on_credit_request(&mut self, _now: Time) {}
     /// The sender has no more data: no more credits. An acknowledgement is then due.
@@ -96,6 +94,10 @@ impl Receiver for Acknowledging {
     fn on_data(&mut self, _: &DataEvent) -> bool {
         true
     }
+
+    fn sends_control(&self) -> bool {
+        false
+    }
 }
 
 /// A receiver half that returns the fields of the newest data packet with each acknowledgement.
@@ -132,6 +134,10 @@ impl Receiver for EchoNewest {
     fn echo(&self) -> Fields {
         self.newest
     }
+
+    fn sends_control(&self) -> bool {
+        false
+    }
 }
 
 /// A receiver half that returns the telemetry of the newest data packet with each acknowledgement.
@@ -150,5 +156,9 @@ impl Receiver for EchoTelemetry {
     #[inline]
     fn echo(&self) -> Fields {
         if self.has_any { Fields::TELEMETRY_ECHO } else { Fields::NONE }
+    }
+
+    fn sends_control(&self) -> bool {
+        false
     }
 }

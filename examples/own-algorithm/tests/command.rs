@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 use apus_wire::SwitchView;
 use serde_json::Value;
 
+/// Handles a received datagram and its source.
+type OnDatagram = Box<dyn FnMut(&mut [u8], SocketAddr) + Send>;
+
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/incast.toml");
 
 /// Two senders and packets of 4096 B of payload with at most 200 B of headers. Below the target each
@@ -199,18 +202,17 @@ impl Switch {
         back.connect(server).expect("the server");
         let address = front.local_addr().expect("an address");
         let stop = Arc::new(AtomicBool::new(false));
-        let forward =
-            |from: &Arc<UdpSocket>, mut each: Box<dyn FnMut(&mut [u8], SocketAddr) + Send>| {
-                let (from, stop) = (Arc::clone(from), Arc::clone(&stop));
-                thread::spawn(move || {
-                    let mut buffer = vec![0; 65_536];
-                    while !stop.load(Ordering::Relaxed) {
-                        if let Ok((length, peer)) = from.recv_from(&mut buffer) {
-                            each(&mut buffer[..length], peer);
-                        }
+        let forward = |from: &Arc<UdpSocket>, mut each: OnDatagram| {
+            let (from, stop) = (Arc::clone(from), Arc::clone(&stop));
+            thread::spawn(move || {
+                let mut buffer = vec![0; 65_536];
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok((length, peer)) = from.recv_from(&mut buffer) {
+                        each(&mut buffer[..length], peer);
                     }
-                })
-            };
+                }
+            })
+        };
         let (client, from_client) = std::sync::mpsc::channel();
         let (to_server, to_client) = (Arc::clone(&back), Arc::clone(&front));
         let upwards = forward(

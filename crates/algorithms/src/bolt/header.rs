@@ -125,6 +125,10 @@ impl Receiver for GrantCounter {
     fn echo(&self) -> Fields {
         self.granted.map_or(Fields::NONE, |granted| grants(u32::from_be_bytes(granted)))
     }
+
+    fn sends_control(&self) -> bool {
+        false
+    }
 }
 
 /// The fields of an acknowledgement with this count.

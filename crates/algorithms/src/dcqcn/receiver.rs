@@ -45,4 +45,8 @@ impl Receiver for NotificationPoint {
         self.allowed_at = now.saturating_add(self.interval);
         Some(ReceiverControl::Notification)
     }
+
+    fn sends_control(&self) -> bool {
+        true
+    }
 }

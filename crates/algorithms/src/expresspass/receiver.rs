@@ -99,4 +99,8 @@ impl Receiver for ExpressPassReceiver {
         self.next_number = self.next_number.wrapping_add(1);
         Some(ReceiverControl::Credit { padding })
     }
+
+    fn sends_control(&self) -> bool {
+        true
+    }
 }
