@@ -55,8 +55,7 @@ fn transmit(flow: &mut BuiltInSender, now: f64, pending: u64, in_flight: u32) ->
         event
     };
     flow.on_transmit(&mut header, &info);
-    let fields = BoltFields::of(&header.fields).expect("Bolt's fields");
-    fields
+    BoltFields::of(&header.fields).expect("Bolt's fields")
 }
 
 #[test]

@@ -51,7 +51,7 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 5] = ["replay", "list", "explain", "key", "help"];
+const INDEPENDENT: [&str; 6] = ["replay", "list", "explain", "schema", "key", "help"];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {

@@ -1,7 +1,7 @@
 //! Algorithms that are known only when the program starts: boxed halves behind one type.
 //!
 //! A set of algorithms has one variant for all of them. Each call then costs an indirect call and
-//! each half a memory allocation; docs/performance.md states what that amounts to.
+//! each half a memory allocation.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

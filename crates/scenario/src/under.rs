@@ -139,7 +139,7 @@ impl Setup {
     /// Returns this run with changed parameters of its only algorithm.
     ///
     /// # Errors
-    /// As [`build_for`].
+    /// As [`Registry::build_for`](apus_algorithms::Registry::build_for).
     pub fn with_changes(self, changes: &[(&str, &str)]) -> Result<Self, SettingError> {
         let label = self.algorithms[0].label.clone();
         self.with_parameters(&label, changes, &[])
