@@ -3,7 +3,8 @@
 use alloc::collections::VecDeque;
 
 use apus_cc::{
-    AlgorithmFactory, CreditEvent, DataEvent, Receiver, ReceiverControl, Sender, SenderControl,
+    AlgorithmFactory, CreditEvent, DataEvent, Fields, Receiver, ReceiverControl, Sender,
+    SenderControl,
 };
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Control, Credit, CreditEcho, Header};
@@ -46,13 +47,19 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// The receiver half hears of data: whether an acknowledgement is due.
     #[inline]
     pub(crate) fn on_data(&mut self, event: &DataEvent) -> bool {
-        self.receiver.on_data(event)
+        self.plain_receiver || self.receiver.on_data(event)
     }
 
-    /// When the receiver half wants to send something.
+    /// Returns the algorithm's fields of the next acknowledgement.
+    #[inline]
+    pub(crate) fn echo(&self) -> Fields {
+        if self.plain_receiver { Fields::NONE } else { self.receiver.echo() }
+    }
+
+    /// Returns the time at which the receiver half wants to send a control packet.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
-        self.receiver.next_control()
+        self.control.as_ref().map_or(Time::MAX, |_| self.receiver.next_control())
     }
 
     /// Whether a credit is there for the next data packet.
