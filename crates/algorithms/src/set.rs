@@ -328,13 +328,6 @@ macro_rules! algorithms {
                 }
             }
 
-            fn is_plain(&self) -> bool {
-                match self {
-                    $(Self::$variant(half) => half.is_plain(),)+
-                    Self::Foreign(half) => half.is_plain(),
-                }
-            }
-
             fn on_credit_request(&mut self, now: Time) {
                 match self {
                     $(Self::$variant(half) => half.on_credit_request(now),)+

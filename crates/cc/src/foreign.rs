@@ -340,10 +340,6 @@ impl Receiver for BoxedReceiver {
         self.0.sends_control()
     }
 
-    fn is_plain(&self) -> bool {
-        self.0.is_plain()
-    }
-
     fn on_credit_request(&mut self, now: Time) {
         self.0.on_credit_request(now);
     }

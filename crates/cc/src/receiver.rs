@@ -39,10 +39,6 @@ pub trait Receiver {
     }
     /// Returns `true` if it sends control packets, so that the transport has to ask it for them.
     fn sends_control(&self) -> bool;
-    /// Returns `true` if it only has all data acknowledged, so that the transport need not call it.
-    fn is_plain(&self) -> bool {
-        false
-    }
     /// The sender asks for credits, because it has data to send.
     fn on_credit_request(&mut self, _now: Time) {}
     /// The sender has no more data: no more credits. An acknowledgement is then due.
@@ -70,10 +66,6 @@ impl<R: Receiver> Receiver for Box<R> {
 
     fn sends_control(&self) -> bool {
         (**self).sends_control()
-    }
-
-    fn is_plain(&self) -> bool {
-        (**self).is_plain()
     }
 
     fn on_credit_request(&mut self, now: Time) {
@@ -105,10 +97,6 @@ impl Receiver for Acknowledging {
 
     fn sends_control(&self) -> bool {
         false
-    }
-
-    fn is_plain(&self) -> bool {
-        true
     }
 }
 

@@ -3,8 +3,7 @@
 use alloc::collections::VecDeque;
 
 use apus_cc::{
-    AlgorithmFactory, CreditEvent, DataEvent, Fields, Receiver, ReceiverControl, Sender,
-    SenderControl,
+    AlgorithmFactory, CreditEvent, DataEvent, Receiver, ReceiverControl, Sender, SenderControl,
 };
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Control, Credit, CreditEcho, Header};
@@ -47,19 +46,13 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// The receiver half hears of data: whether an acknowledgement is due.
     #[inline]
     pub(crate) fn on_data(&mut self, event: &DataEvent) -> bool {
-        self.plain_receiver || self.receiver.on_data(event)
+        self.receiver.on_data(event)
     }
 
-    /// Returns the algorithm's fields of the next acknowledgement.
-    #[inline]
-    pub(crate) fn echo(&self) -> Fields {
-        if self.plain_receiver { Fields::NONE } else { self.receiver.echo() }
-    }
-
-    /// Returns the time at which the receiver half wants to send a control packet.
+    /// When the receiver half wants to send something.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
-        self.control.as_ref().map_or(Time::MAX, |_| self.receiver.next_control())
+        self.receiver.next_control()
     }
 
     /// Whether a credit is there for the next data packet.

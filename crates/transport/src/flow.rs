@@ -108,8 +108,6 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     /// Data could go when the flow was last looked at: from then on it can, as time does not take that back
     /// and whatever else does looks at the flow again.
     pub(crate) can_send: bool,
-    /// The receiver half only has all data acknowledged ([`Receiver::is_plain`]).
-    pub(crate) plain_receiver: bool,
     /// The peer's count of marked packets at the newest acknowledgement.
     marked: u32,
     /// When the wheel will look at this flow, if it is in the wheel.
@@ -131,7 +129,6 @@ impl<F: AlgorithmFactory> Flow<F> {
             path_label: algorithm.path_label(),
             algorithm,
             control: receiver.sends_control().then(Box::default),
-            plain_receiver: receiver.is_plain(),
             receiver,
             send: SendSide::default(),
             receive: ReceiveSide::default(),

@@ -1,6 +1,6 @@
 //! What an endpoint has to send, and what has ended.
 
-use apus_cc::{AlgorithmFactory, CongestionHeader};
+use apus_cc::{AlgorithmFactory, CongestionHeader, Receiver};
 use apus_units::Time;
 use apus_wire::{Body, Header};
 
@@ -32,7 +32,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
                     congestion: CongestionHeader {
-                        fields: flow.echo(),
+                        fields: flow.receiver.echo(),
                         ..CongestionHeader::default()
                     },
                     path_label: flow.path_label,
