@@ -58,7 +58,7 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Datacenter congestion control that one can simulate and ship.
+/// Datacenter congestion control that you can simulate and deploy.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {

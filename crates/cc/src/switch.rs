@@ -74,7 +74,7 @@ pub enum Verdict {
 }
 
 /// The switch half: one copy of it per port and class takes each packet of the class that the port
-/// has room for, and is told of the others.
+/// has room for, and is informed of refused packets.
 pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
     /// A packet of `bytes` wire bytes is about to join the port's queue.
     fn on_enqueue(

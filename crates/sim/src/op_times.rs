@@ -299,8 +299,8 @@ impl OpTimes {
 }
 
 /// Connections whose ops are of one kind: of one workload, and with closed loops of one size. If none
-/// of a group's ops ends in the measured phase, none can be expected to soon. Traces are waited for all
-/// the same: they have a last op.
+/// of a group's ops ends in the measured phase, the drain does not wait for the group. It always waits for
+/// traces, because they have a last op.
 #[derive(Default)]
 pub(crate) struct Groups {
     /// By connection.

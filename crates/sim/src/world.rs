@@ -198,7 +198,7 @@ impl<F: AlgorithmFactory> World<F> {
     }
 
     /// Runs an event of the fabric.
-    #[inline]
+    #[inline(always)] // the event loop calls it for every packet-hop
     pub(crate) fn handle(&mut self, now: Time, event: FabricEvent) -> apus_fabric::Outcome {
         let (network, mut scheduler) = self.network();
         network.handle(now, event, &mut scheduler)

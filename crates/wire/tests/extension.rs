@@ -83,7 +83,7 @@ fn echo(id: u8, authenticated: &[u8]) -> Extension<'_> {
 const BOLT_READ: [u8; 5] = [1, 0x89, 0xab, 0xcd, 0xef];
 /// `t_data_tx` in [`BOLT_READ`].
 const BOLT_SENT: u32 = 0x89ab_cdef;
-/// The same in the authenticated part, after the type and the number of bytes.
+/// The authenticated part of Bolt's fields: type, number of bytes, flags and `t_data_tx`.
 const BOLT_FIELDS: [u8; 7] = [1, 5, 1, 0x89, 0xab, 0xcd, 0xef];
 
 /// Bolt's fields with INC.

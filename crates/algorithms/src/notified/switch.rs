@@ -1,4 +1,4 @@
-//! The switch half: tells of the queue, congested or not.
+//! The switch half: reports the queue length, with or without congestion.
 
 use apus_units::Bytes;
 
@@ -6,7 +6,7 @@ use crate::bolt::BoltFields;
 
 use apus_cc::{CongestionHeader, Given, PortView, Signal, SwitchHalf, Verdict};
 
-/// Tells the source of every data packet of the queue that the packet joins.
+/// Sends the length of the queue that a data packet joins to the packet's source, for every data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueReport;
 

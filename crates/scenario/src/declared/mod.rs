@@ -1,6 +1,6 @@
 //! The keys of scenarios, each declared once: its name, the kind of its value, its default and what it
 //! means. The reader refuses keys that are not declared here; the reference page and the JSON Schema
-//! are made from the declarations. A declaration stands beside the reader of its table.
+//! are made from the declarations. Each declaration is in the file that reads its table.
 
 mod kind;
 mod reference;
@@ -63,7 +63,7 @@ pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Ke
 }
 
 impl Key {
-    /// The same key with a default.
+    /// Returns the key with this default.
     pub(super) const fn or(self, default: &'static str) -> Self {
         Self { default, ..self }
     }

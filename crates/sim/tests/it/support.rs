@@ -32,7 +32,7 @@ pub fn connection(
     ConnectionPlan::closed(from, to, &algorithm, Bytes::new(size))
 }
 
-/// Lets a closed loop have so many ops under way.
+/// Sets the number of outstanding ops of a closed loop.
 pub fn set_outstanding(connection: &mut ConnectionPlan, ops: u32) {
     if let Load::Closed { outstanding, .. } = &mut connection.load {
         *outstanding = ops;

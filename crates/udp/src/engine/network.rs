@@ -28,7 +28,7 @@ pub(crate) trait Network {
     /// Receives a batch of datagrams. Returns whether there may be more.
     fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool>;
 
-    /// Sends as many bursts as there is room for now; returns how many.
+    /// Sends bursts until the kernel accepts no more. Returns the number of bursts sent.
     ///
     /// # Errors
     /// Why the first burst was not sent.
