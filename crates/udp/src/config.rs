@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, Registry, build};
-use apus_cc::{AlgorithmFactory, Given, SwitchHalf, SwitchInfo};
-use apus_units::{Bytes, Rate};
-use apus_wire::{Extension, MAX_HEADER_BYTES, MAX_OWN_BYTES, OwnFields};
+use apus_cc::{
+    AlgorithmFactory, CongestionHeader, Fields, FlowInfo, Given, MAX_FIELD_BYTES, SendInfo, Sender,
+    SwitchHalf, SwitchInfo,
+};
+use apus_transport::extension_of;
+use apus_units::{Bytes, PacketNumber, Rate, Time};
+use apus_wire::MAX_HEADER_BYTES;
 
 use crate::capture::Capture;
 use crate::error::StartError;
@@ -46,16 +50,14 @@ const IP_UDP_BYTES: u32 = 48;
 /// Returns the maximum number of bytes of a full packet that are not payload: headers, the algorithm's fields and the
 /// `guard` of the session.
 pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
-    let extension = algorithm.fields().map_or(0, |layout| {
-        let bytes = [0; MAX_OWN_BYTES];
-        Extension::Own(OwnFields {
-            id: layout.id,
-            is_echo: false,
-            writable: &bytes[..usize::from(layout.writable)],
-            authenticated: &bytes[..usize::from(layout.authenticated)],
-        })
-        .encoded_len()
-    });
+    let layout = algorithm.fields();
+    let own = layout.map_or(Fields::NONE, |layout| Fields::data(layout.id, [0; MAX_FIELD_BYTES]));
+    // Room for telemetry is no part of the layout: the sender half asks for it on each packet.
+    let mut first = CongestionHeader::default();
+    let info = SendInfo::new(Time::ZERO, PacketNumber::new(0));
+    algorithm.sender(&FlowInfo::default()).on_transmit(&mut first, &info);
+    let bytes_of = |fields| extension_of(fields, layout, None, &mut [0; _]).encoded_len();
+    let extension = bytes_of(own).max(bytes_of(first.fields));
     IP_UDP_BYTES + (MAX_HEADER_BYTES + extension + guard) as u32
 }
 
@@ -261,8 +263,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use apus_cc::{AckEvent, Allowance, FlowInfo, Pacing, Sender, TimeoutEvent};
-    use apus_units::{PacketNumber, Span, Time};
+    use apus_cc::{AckEvent, Allowance, Pacing, TimeoutEvent};
+    use apus_units::Span;
 
     use super::*;
 
@@ -280,25 +282,33 @@ mod tests {
             let until = now + descheduled;
             while now + flow.rto() < until {
                 now += flow.rto();
-                flow.on_timeout(&{
-                    let mut event = TimeoutEvent::new(now);
-                    event.next_seq = PacketNumber::new(i + 1);
-                    event
-                });
+                let mut event = TimeoutEvent::new(now);
+                event.next_seq = PacketNumber::new(i + 1);
+                flow.on_timeout(&event);
             }
             now = until;
-            flow.on_ack(&{
-                let mut event = AckEvent::new(now, descheduled);
-                event.fabric_delay = fabric;
-                event.endpoint_delay = descheduled - fabric;
-                event.acked_seq = PacketNumber::new(i);
-                event.next_seq = PacketNumber::new(i + 1);
-                event
-            });
+            let mut event = AckEvent::new(now, descheduled);
+            event.fabric_delay = fabric;
+            event.endpoint_delay = descheduled - fabric;
+            event.acked_seq = PacketNumber::new(i);
+            event.next_seq = PacketNumber::new(i + 1);
+            flow.on_ack(&event);
             let Allowance { window, pacing } = flow.allowance();
             assert!(window >= 1.0, "{window} packets after being descheduled {} times", i + 1);
             assert_eq!(pacing, Pacing::AckClocked);
         }
+    }
+
+    /// From the layout of the wire: Bolt has 1 writable byte, type, count and 5 bytes; telemetry has the type, 3 bytes
+    /// and 8 hops of 13 bytes.
+    #[test]
+    fn a_full_packet_has_room_for_the_fields_of_its_algorithm() {
+        let of = |name| header_bytes(&build(name, None, &[]).expect("an algorithm"), 20);
+        let none = of("swift");
+        assert_eq!(of("dctcp"), none);
+        assert_eq!(of("bolt"), none + 8);
+        assert_eq!(of("rcp"), none + 7);
+        assert_eq!(of("hpcc"), none + 108);
     }
 
     #[test]
