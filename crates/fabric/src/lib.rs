@@ -29,7 +29,7 @@
 //!   a service event besides for each packet behind which another waits, or for every packet if its
 //!   link can be stopped or its memory is shared.
 //!
-//! Where several apply they agree to the picosecond (`tests/differential.rs`).
+//! Where several apply they agree to the picosecond (`tests/it/differential.rs`).
 //!
 //! # Events
 //!

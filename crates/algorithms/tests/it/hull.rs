@@ -1,0 +1,137 @@
+//! HULL: the phantom queue, the pacer, and the reaction to marks.
+
+use crate::common::{ack, at, us};
+use apus_algorithms::build;
+use apus_algorithms::hull::{Hull, Pacer, PacerParams, Params, PhantomParams, PhantomQueue};
+use apus_cc::{
+    Algorithm, AlgorithmFactory, ClassView, CongestionHeader, Ecn, FlowInfo, Pacing, PortView,
+    Sender, Settings, SwitchHalf,
+};
+use apus_units::{Bytes, ClassId, Rate, Time};
+
+/// 10 Gb/s, threshold 10 kB.
+const PHANTOM: PhantomParams = PhantomParams { gamma: 0.95, threshold_per_gbps: Bytes::new(1000) };
+
+/// Which of `count` packets of 1250 B that come `gap_ns` apart are marked.
+fn marked(count: u64, gap_ns: u64) -> Vec<u64> {
+    static CLASSES: [ClassView; 1] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }];
+    let mut queue = PhantomQueue::new(PHANTOM);
+    let is_marked = |n: &u64| {
+        let view = PortView {
+            now: Time::from_ps(n * gap_ns * 1000),
+            link_rate: Rate::from_gbps(10),
+            class: ClassId::new(0),
+            class_bytes: Bytes::ZERO,
+            queue_bytes: Bytes::ZERO,
+            class_waiting: Bytes::ZERO,
+            sent: Bytes::ZERO,
+            classes: &CLASSES,
+        };
+        let mut header = CongestionHeader { ecn: Ecn::Capable, ..CongestionHeader::default() };
+        queue.on_enqueue(&mut header, Bytes::new(1250), &view);
+        header.ecn == Ecn::Congested
+    };
+    (0..count).filter(is_marked).collect()
+}
+
+/// At the link's rate, 1250 B per us, the phantom queue gains 5 % of each packet: after packet n it holds
+/// 1250 + n * 62.5 B, above 10 000 B from n = 141 on. The real queue is empty all the while.
+#[test]
+fn hull_3_1_the_phantom_queue_marks_before_the_link_is_full() {
+    assert_eq!(marked(200, 1000), (141..200).collect::<Vec<_>>());
+}
+
+/// At 94 % of the link it never holds more than a packet.
+#[test]
+fn hull_3_1_below_gamma_nothing_is_marked() {
+    assert!(marked(10_000, 1064).is_empty());
+}
+
+/// A burst is marked from where it exceeds the threshold: 8 packets are 10 000 B.
+#[test]
+fn hull_3_1_a_burst_is_marked_above_the_threshold() {
+    assert_eq!(marked(12, 0), [8, 9, 10, 11]);
+}
+
+const PACER: PacerParams = PacerParams {
+    probability: 1.0,
+    timeout: apus_units::Span::from_ms(10),
+    interval: apus_units::Span::from_us(64),
+    eta: 0.125,
+    beta: 16.0,
+};
+
+/// R <- (1 - eta) * R + eta * M / T + beta * Q every T_r, from the line's rate on.
+#[test]
+fn hull_4_3_the_pace_follows_what_comes() {
+    let mut pacer = Pacer::new(Rate::from_gbps(10), 1);
+    assert_eq!(pacer.rate(at(0.0)), None);
+    pacer.on_mark(&PACER, at(1.0));
+    assert_eq!(pacer.rate(at(1.0)), Some(Rate::from_gbps(10)));
+    // 8000 B in 64 us are 1 Gb/s: 0.875 * 10 + 0.125 * 1 = 8.875.
+    pacer.on_transmit(&PACER, at(20.0), 4000.0, 0.0);
+    pacer.on_transmit(&PACER, at(65.0), 4000.0, 0.0);
+    assert_eq!(pacer.rate(at(65.0)), Some(Rate::from_bps(8_875_000_000)));
+    // 8000 B leave and 8000 B wait: 2 Gb/s came; 8000 B at 16 kb/s each are 0.128 Gb/s more.
+    pacer.on_transmit(&PACER, at(129.0), 8000.0, 8000.0);
+    let by_hand = 0.875 * 8.875e9 + 0.125 * 2e9 + 0.128e9;
+    let rate = pacer.rate(at(129.0)).expect("paced").as_bps() as f64;
+    assert!((rate - by_hand).abs() < 2.0, "{rate} is not {by_hand}");
+    // 10 ms after its last mark it is no longer paced.
+    assert_eq!(pacer.rate(at(10_001.0)), None);
+}
+
+/// A window that is cut takes back what waited: nothing came, and with eta = 1 nothing is left of the rate but a
+/// packet per timeout, 1000 B in 10 ms.
+#[test]
+fn hull_4_3_the_pace_never_is_zero() {
+    let params = PacerParams { eta: 1.0, ..PACER };
+    let mut pacer = Pacer::new(Rate::from_gbps(10), 1);
+    pacer.on_mark(&params, at(1.0));
+    pacer.on_transmit(&params, at(65.0), 1000.0, 5000.0);
+    pacer.on_transmit(&params, at(129.0), 1000.0, 0.0);
+    assert_eq!(pacer.rate(at(129.0)), Some(Rate::from_bps(800_000)));
+}
+
+/// A mark has the flow paced with probability 1/8. Of 4000 flows with one mark each, 500 are, and the
+/// standard deviation is 21; five of them.
+#[test]
+fn hull_4_3_one_mark_in_eight_has_its_flow_paced() {
+    let params = PacerParams { probability: 0.125, ..PACER };
+    let paced = |seed: &u64| {
+        let mut pacer = Pacer::new(Rate::from_gbps(10), *seed);
+        pacer.on_mark(&params, at(1.0));
+        pacer.rate(at(1.0)).is_some()
+    };
+    let count = (0..4000).filter(paced).count();
+    assert!((395..=605).contains(&count), "{count}");
+}
+
+#[test]
+fn hull_reacts_to_marks_as_dctcp_does() {
+    let settings = [("pacing", "false")];
+    let mut hull = build("hull", None, &settings).unwrap().sender(&FlowInfo::default());
+    let mut dctcp = build("dctcp", None, &[]).unwrap().sender(&FlowInfo::default());
+    for n in 0..200 {
+        let mut event = ack(100.0 * f64::from(n), 50.0);
+        event.now = at(100.0 * f64::from(n));
+        event.rtt = us(50.0);
+        event.marked_packets = u32::from(n % 7 == 0);
+        hull.on_ack(&event);
+        dctcp.on_ack(&event);
+        assert_eq!(hull.allowance(), dctcp.allowance());
+    }
+    assert_eq!(hull.allowance().pacing, Pacing::AckClocked);
+}
+
+#[test]
+fn settings_without_effect_or_sense_are_refused_by_name() {
+    let refused = |settings: &[(&str, &str)]| {
+        let mut settings = Settings::read(&<Hull as Algorithm>::INFO, None, settings).unwrap();
+        Params::from_settings(&mut settings).unwrap_err().parameter
+    };
+    assert_eq!(refused(&[("gamma", "1.5")]).as_deref(), Some("gamma"));
+    assert_eq!(refused(&[("pacer_eta", "0")]).as_deref(), Some("pacer_eta"));
+    let unused = refused(&[("pacing", "false"), ("pacer_timeout", "1ms")]);
+    assert_eq!(unused.as_deref(), Some("pacer_timeout"));
+}

@@ -1,0 +1,332 @@
+//! `apus compare`: every algorithm gets the same traffic, and what it needs of the switches.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::support::command;
+use crate::support::command::apus;
+use serde_json::Value;
+
+const SCENARIO: &str = r#"
+duration = "3ms"
+warmup = "1ms"
+topology = { kind = "star", hosts = 5, rate = "10Gbps", delay = "1us", buffer = "1MB" }
+algorithm = { name = "swift" }
+[[workload]]
+name = "writes"
+kind = "incast"
+size = "64kB"
+"#;
+
+fn folder(test: &str) -> PathBuf {
+    let path = command::folder(test);
+    fs::write(path.join("mine.toml"), SCENARIO).expect("file");
+    path
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn the_numbers_are_those_of_a_run_by_itself() {
+    let folder = folder("numbers");
+    let compared = json(&apus(
+        &folder,
+        &["compare", "mine.toml", "--algorithms", "swift,dctcp:gcn", "--seeds", "1", "--json"],
+    ));
+    let runs = [
+        apus(&folder, &["run", "mine.toml", "--json"]),
+        apus(
+            &folder,
+            &[
+                "run",
+                "mine.toml",
+                "--json",
+                "--set",
+                "algorithm.name=dctcp",
+                "--set",
+                "algorithm.profile=gcn",
+                "--set",
+                // 65 packets of 1538 B: a seventh of 10 Gb/s times 8 us is less.
+                "topology.ecn.threshold=99970B",
+            ],
+        ),
+    ];
+    for (run, compared) in runs.iter().zip(compared["algorithms"].as_array().expect("list")) {
+        let run = &json(run)["runs"][0];
+        for (name, pointer) in [
+            ("goodput_gbps", "/goodput_gbps"),
+            ("fabric_rtt_us.p99", "/fabric_rtt_us/p99"),
+            ("busiest_port.max_queue_bytes", "/busiest_port/max_queue_bytes"),
+        ] {
+            let (a, b) = (&compared["metrics"][name]["median"], run.pointer(pointer));
+            assert_eq!(a.as_f64(), b.and_then(Value::as_f64), "{name}");
+        }
+    }
+    // Marks hold DCTCP's queue near the threshold; delay holds Swift's at its target of some 25 us.
+    let queue = |index: usize| {
+        let metrics = &compared["algorithms"][index]["metrics"];
+        metrics["busiest_port.mean_queue_bytes"]["median"].as_f64().expect("queue")
+    };
+    assert!(queue(0) < 50_000.0 && (50_000.0..120_000.0).contains(&queue(1)), "{compared:#}");
+}
+
+#[test]
+fn results_are_written_and_found_again() {
+    let folder = folder("written");
+    let arguments =
+        ["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "2", "--out", "out"];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    assert!(text.contains("dctcp: switches mark from 99.97kB on"), "{text}");
+    assert!(text.contains("workload writes size 10kB..100kB slowdown p99"), "{text}");
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).expect("file");
+    let (csv, page) = (read("compare.csv"), read("report.html"));
+    assert!(
+        csv.starts_with(
+            "metric,unit,algorithm,median,lower,upper,min,max\ngoodput_gbps,Gb/s,swift,"
+        )
+    );
+    assert!(page.contains("<table>") && page.contains("<svg") && !page.contains("http-equiv"));
+    let runs = || fs::read_dir(folder.join("out/runs")).expect("runs").count();
+    let before = runs();
+    assert_eq!(before, 4);
+    assert_eq!(String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8"), text);
+    assert_eq!(runs(), before);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = folder("refused");
+    for (algorithms, message) in [
+        ("swift,swfit", "there is no algorithm `swfit`; did you mean `swift`?"),
+        ("swift,swift", "is there twice"),
+        ("swift:fast", "fast"),
+    ] {
+        let output = apus(&folder, &["compare", "mine.toml", "--algorithms", algorithms]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(message), "{message} is not in {stderr}");
+    }
+    let metric = ["compare", "mine.toml", "--algorithms", "swift", "--metric", "jian"];
+    let stderr = String::from_utf8_lossy(&apus(&folder, &metric).stderr).into_owned();
+    assert!(stderr.contains("did you mean `jain`?"), "{stderr}");
+}
+
+/// Four links of 5 us at 100 Gb/s: an unloaded RTT of 20.679 04 us.
+const FABRIC: &str = r#"
+duration = "3ms"
+warmup = "1ms"
+topology = { kind = "star", hosts = 5, rate = "100Gbps", delay = "5us", buffer = "4MB" }
+algorithm = { name = "swift", base_target = "20us" }
+[[workload]]
+name = "writes"
+kind = "incast"
+size = "64kB"
+"#;
+
+/// The named entry of a list of JSON objects.
+#[track_caller]
+fn entry<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
+    let list = list.as_array().expect("list");
+    list.iter().find(|one| one[key] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn the_files_own_parameters_give_the_same_numbers_by_run_and_compare() {
+    let folder = folder("own");
+    fs::write(folder.join("mine.toml"), FABRIC).expect("file");
+    let compare = |set: &str| {
+        let arguments = [
+            "compare",
+            "mine.toml",
+            "--algorithms",
+            "swift",
+            "--seeds",
+            "1",
+            "--json",
+            "--set",
+            set,
+        ];
+        let json = json(&apus(&folder, &arguments));
+        json["algorithms"][0].clone()
+    };
+    let compared = compare("seed=1");
+    let run = json(&apus(&folder, &["run", "mine.toml", "--json"]))["runs"][0].clone();
+    for (name, pointer) in [
+        ("goodput_gbps", "/goodput_gbps"),
+        ("fabric_rtt_us.p99", "/fabric_rtt_us/p99"),
+        ("op_latency_us.p50", "/op_latency_us/p50"),
+        ("jain", "/jain"),
+    ] {
+        let (a, b) = (&compared["metrics"][name]["median"], run.pointer(pointer));
+        assert!(a.is_number(), "{name}");
+        assert_eq!(a.as_f64(), b.and_then(Value::as_f64), "{name}");
+    }
+    let target = entry(&compared["parameters"], "name", "base_target");
+    assert_eq!((&target["value"], &target["origin"]), (&"20us".into(), &"set".into()));
+    // A parameter of the file decides: with another one the numbers differ.
+    let other = compare("swift.base_target=60us");
+    assert_ne!(other["metrics"]["fabric_rtt_us.p50"], compared["metrics"]["fabric_rtt_us.p50"]);
+}
+
+#[test]
+fn parameters_follow_from_the_network_in_run_and_compare_alike() {
+    let folder = folder("derived");
+    fs::write(folder.join("mine.toml"), FABRIC).expect("file");
+    let arguments = [
+        "compare",
+        "mine.toml",
+        "--algorithms",
+        "swift,hpcc,dcqcn",
+        "--seeds",
+        "1",
+        "--set",
+        "dcqcn.k_min=7kB",
+    ];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    let line = |words: &[&str]| {
+        let found = text.lines().find(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found.is_some(), "{words:?} are not in {text}");
+    };
+    line(&["hpcc", "base_rtt", "20679.04ns", "derived: the unloaded RTT", "HPCC §"]);
+    line(&["swift", "base_target", "20us", "set by you"]);
+    // 200 kB at 40 Gb/s.
+    line(&["dcqcn", "k_max", "500kB", "derived:"]);
+    line(&["dcqcn", "k_min", "7kB", "set by you"]);
+    let run =
+        apus(&folder, &["run", "mine.toml", "--out", "out", "--set", "algorithm={name=\"hpcc\"}"]);
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let effective = fs::read_to_string(folder.join("out/effective.toml")).expect("file");
+    let line = effective.lines().find(|line| line.starts_with("base_rtt")).expect("base_rtt");
+    assert!(line.starts_with("base_rtt = \"20679.04ns\" # derived: the unloaded RTT"), "{line}");
+}
+
+#[test]
+fn several_of_one_name_are_chosen_by_label() {
+    let folder = folder("labels");
+    let text = FABRIC.replace(
+        "algorithm = { name = \"swift\", base_target = \"20us\" }",
+        "algorithm = { near = { name = \"swift\", base_target = \"20us\" }, \
+         far = { name = \"swift\", base_target = \"40us\" } }",
+    );
+    let workload = |label: &str| {
+        format!("algorithm = \"{label}\"\n[[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n")
+    };
+    let text = text + &workload("near") + "algorithm = \"far\"\n";
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let output = apus(&folder, &["compare", "mine.toml", "--algorithms", "swift"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("choose one by its label (far, near)"), "{stderr}");
+    let arguments = ["compare", "mine.toml", "--algorithms", "near,far", "--seeds", "1", "--json"];
+    let compared = json(&apus(&folder, &arguments));
+    for (index, value) in [(0, "20us"), (1, "40us")] {
+        let parameters = &compared["algorithms"][index]["parameters"];
+        assert_eq!(entry(parameters, "name", "base_target")["value"], value);
+    }
+}
+
+#[test]
+fn seeds_without_effect_are_run_twice_and_differences_have_intervals() {
+    let folder = folder("seeds");
+    // ExpressPass varies the gaps between credits by its seed; Swift on ideal hosts draws nothing.
+    let arguments = [
+        "compare",
+        "mine.toml",
+        "--algorithms",
+        "swift,expresspass",
+        "--seeds",
+        "4",
+        "--out",
+        "out",
+    ];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    let line = "seeds 1 and 2 give identical results for swift, which ran with no further seed";
+    assert!(text.contains(line) && text.contains("Student's t"), "{text}");
+    assert_eq!(fs::read_dir(folder.join("out/runs")).expect("runs").count(), 2 + 4);
+    let written = fs::read_to_string(folder.join("out/compare.json")).expect("file");
+    let compared: Value = serde_json::from_str(&written).expect("JSON");
+    let (swift, credits) = (&compared["algorithms"][0], &compared["algorithms"][1]);
+    assert_eq!((&swift["same_for_all_seeds"], &swift["complete_runs"]), (&true.into(), &2.into()));
+    assert_eq!(credits["same_for_all_seeds"], false);
+    let found = &credits["differences"]["goodput_gbps"];
+    let of = |key: &str| found[key].as_f64().expect("number");
+    assert_eq!(found["pairs"], 4);
+    assert!(of("low") < of("mean") && of("mean") < of("high"), "{found}");
+    // Of an algorithm with a constant result, the mean lies as the other's mean over the seeds does.
+    let median = |one: &Value, key: &str| one["metrics"]["goodput_gbps"][key].as_f64().expect("it");
+    let (low, high) = (median(credits, "min"), median(credits, "max"));
+    let reference = median(swift, "median");
+    assert!((low - reference..=high - reference).contains(&of("mean")), "{found}");
+}
+
+#[test]
+fn where_no_algorithm_depends_on_the_seed_the_comparison_says_so() {
+    let folder = folder("same");
+    let arguments = ["compare", "mine.toml", "--algorithms", "swift,hpcc", "--seeds", "9"];
+    let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
+    assert!(
+        text.contains("seeds 1 and 2 give identical results; no further seed was run"),
+        "{text}"
+    );
+    assert!(text.contains("(exact)"), "{text}");
+}
+
+#[test]
+fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
+    let folder = folder("tuned");
+    let arguments = [
+        "compare",
+        "mine.toml",
+        "--algorithms",
+        "swift,dctcp,hpcc",
+        "--seeds",
+        "1",
+        "--tune-each",
+        "--tune-values",
+        "4",
+        "--tune-seeds",
+        "2",
+        "--json",
+    ];
+    let compared = json(&apus(&folder, &arguments));
+    let objective = compared["objective"].as_str().expect("words");
+    assert!(objective.contains("4 values x 2 seeds (2 to 3)"), "{objective}");
+    let mut tuned_marking = false;
+    for one in compared["algorithms"].as_array().expect("list") {
+        let tuning = &one["tuning"];
+        assert_eq!(tuning["runs"], 8, "{one:#}");
+        assert!(tuning["range"].is_string() && tuning["source"].is_string(), "{one:#}");
+        let candidates = tuning["candidates"].as_array().expect("list");
+        let of = |one: &Value, key: &str| one[key].as_f64().expect("number");
+        let best = candidates.iter().map(|c| of(c, "goodput_gbps")).fold(0.0, f64::max);
+        let kept = candidates.iter().filter(|c| of(c, "goodput_gbps") >= 0.98 * best);
+        let least = kept.map(|c| of(c, "objective")).fold(f64::INFINITY, f64::min);
+        let chosen = entry_where(&tuning["candidates"], "chosen");
+        assert_eq!(of(chosen, "objective"), least, "{tuning:#}");
+        assert_eq!(chosen["value"], tuning["value"]);
+        // The comparison ran with the value that the search found.
+        if let Some(value) = tuning["value"].as_str() {
+            let name = tuning["parameter"].as_str().expect("a name");
+            let used = entry(&one["parameters"], "name", name);
+            assert_eq!((&used["value"], &used["origin"]), (&value.into(), &"tuned".into()));
+            if name == "topology.ecn.threshold" {
+                assert_eq!(one["changes"][0], format!("switches mark from {value} on"));
+                tuned_marking = true;
+            }
+        }
+    }
+    assert!(tuned_marking, "{compared:#}");
+}
+
+/// The one entry of a list for which `key` is true.
+#[track_caller]
+fn entry_where<'a>(list: &'a Value, key: &str) -> &'a Value {
+    let mut found = list.as_array().expect("list").iter().filter(|one| one[key] == true);
+    let one = found.next().expect("one");
+    assert!(found.next().is_none(), "{list:#}");
+    one
+}

@@ -1,0 +1,75 @@
+//! A flag that another flag or argument makes void is an error that names both, in every command.
+
+use std::fs;
+
+use crate::support::command;
+use crate::support::command::apus;
+use crate::support::help;
+
+/// An incast of two hosts to a third one.
+const SCENARIO: &str = include_str!("support/incast.toml");
+
+/// Command lines, and two words that the error must contain.
+const CASES: &[(&str, [&str; 2])] = &[
+    ("run mine.toml --topology no-such-file", ["--topology", "[FILE]"]),
+    ("run mine.toml --topology no-such-file --traffic t.csv", ["FILE]", "--t"]),
+    ("run mine.toml --traffic t.csv", ["--traffic", "[FILE]"]),
+    ("run --traffic t.csv", ["--topology", "--traffic"]),
+    ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
+    ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
+    (
+        "run mine.toml --set algorithm.base_target=20us --set algorithm={name=\"dctcp\"}",
+        ["--set algorithm.base_target", "`algorithm` replaces"],
+    ),
+    ("reproduce swift/fig17 --all", ["--all", "NAME"]),
+    (
+        "sweep mine.toml --out o --set duration=2ms --vary duration=1ms,2ms",
+        ["--set duration=2ms", "--vary"],
+    ),
+    ("sweep mine.toml --out o --vary seed=1,2 --vary seed=3", ["--vary seed", "twice"]),
+    (
+        "tune mine.toml --set algorithm.base_target=20us",
+        ["--set algorithm.base_target", "`apus tune`"],
+    ),
+    (
+        "compare mine.toml --algorithms dctcp --set algorithm.base_target=20us",
+        ["--set algorithm.base_target", "--algorithms dctcp"],
+    ),
+    ("compare mine.toml --algorithms swift --objective jain", ["--objective", "--tune-each"]),
+    ("serve --insecure --key-file k", ["--insecure", "--key-file"]),
+    ("ping localhost --insecure --cipher aegis-128x", ["--insecure", "--cipher"]),
+    ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
+    ("perf localhost --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
+    ("serve --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
+    ("bench udp --listen 127.0.0.1:1 --peer localhost:1", ["--listen", "--peer"]),
+    ("bench udp --listen 127.0.0.1:1 --json", ["--listen", "--json"]),
+    ("bench udp --listen 127.0.0.1:1 --round-trips 2000", ["--listen", "--round-trips"]),
+    ("bench udp --listen 127.0.0.1:1 --duration 1s", ["--listen", "--duration"]),
+];
+
+/// Commands whose flags are independent of each other.
+const INDEPENDENT: [&str; 6] = ["replay", "list", "explain", "schema", "key", "help"];
+
+#[test]
+fn void_flags_are_errors_that_name_both() {
+    let folder = command::folder("flags");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    fs::write(folder.join("t.csv"), "start_us,from,to,bytes\n0,0,1,1000\n").expect("file");
+    for (line, names) in CASES {
+        let output = apus(&folder, &line.split(' ').collect::<Vec<_>>());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        for name in names {
+            assert!(stderr.contains(name), "{line}: {name} is not in {stderr}");
+        }
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn every_command_is_in_the_table() {
+    for name in help::commands() {
+        let tested = CASES.iter().any(|(line, _)| line.split(' ').next() == Some(name.as_str()));
+        assert!(tested || INDEPENDENT.contains(&name.as_str()), "`{name}` has no case");
+    }
+}

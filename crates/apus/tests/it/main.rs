@@ -1,0 +1,24 @@
+//! The command line, its files and its documentation.
+
+mod adding_an_algorithm;
+mod algorithms;
+mod cli;
+mod compare;
+mod docs;
+mod emulate;
+mod ending;
+mod explain;
+mod flags;
+mod layers;
+mod memory;
+mod out_dir;
+mod real;
+mod reference;
+mod replay;
+mod report;
+mod reproduction;
+mod schema;
+mod support;
+mod sweep;
+mod tools;
+mod tune;

@@ -1,0 +1,157 @@
+//! `--out DIR` and `--report FILE` of every command: no file is overwritten that the program did not write.
+
+use crate::support::command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+const SCENARIO: &str = r#"
+duration = "1ms"
+topology = { kind = "star", hosts = 3, rate = "100Gbps", delay = "1us", buffer = "4MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+[[show]]
+name = "goodput"
+metric = "goodput_gbps"
+source = "a test"
+"#;
+
+/// Every command that takes `--out DIR`.
+const COMMANDS: &[&[&str]] = &[
+    &["run", "mine.toml"],
+    &["reproduce", "mine.toml", "--quick"],
+    &["sweep", "mine.toml", "--vary", "workload.size=4kB,8kB"],
+    &["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "1"],
+    &["tune", "mine.toml", "--seeds", "1"],
+    &["perf", "127.0.0.1:9", "--insecure"],
+];
+
+fn folder(test: &str) -> PathBuf {
+    let path = command::folder(test);
+    fs::write(path.join("mine.toml"), SCENARIO).expect("file");
+    path
+}
+
+fn apus(folder: &Path, arguments: &[&str], more: &[&str]) -> Output {
+    command::apus(folder, &[arguments, more].concat())
+}
+
+#[track_caller]
+fn refused(output: &Output, parts: &[&str]) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{part} is not in {stderr}");
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("folder");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("entry").file_name().into_string().expect("name"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The list of commands above is complete: the help of every other one has no `--out`.
+#[test]
+fn every_command_with_out_is_tested() {
+    let help = apus(Path::new("."), &["--help"], &[]);
+    let help = String::from_utf8(help.stdout).expect("UTF-8");
+    let commands = help.split("Commands:").nth(1).expect("commands").split("Options:").next();
+    let commands = commands.expect("commands").lines().filter(|line| line.starts_with("  "));
+    let mut count = 0;
+    for name in commands.filter_map(|line| line.split_whitespace().next()) {
+        let own = apus(Path::new("."), &[name, "--help"], &[]);
+        let takes_out = String::from_utf8_lossy(&own.stdout).contains("--out ");
+        assert_eq!(takes_out, COMMANDS.iter().any(|command| command[0] == name), "{name}");
+        count += usize::from(takes_out);
+    }
+    assert_eq!(count, COMMANDS.len());
+}
+
+#[test]
+fn a_directory_with_other_files_is_refused_and_left_alone() {
+    let folder = folder("foreign");
+    fs::create_dir(folder.join("taken")).expect("folder");
+    fs::write(folder.join("taken/summary.json"), "mine").expect("file");
+    for command in COMMANDS {
+        let output = apus(&folder, command, &["--out", "taken"]);
+        refused(
+            &output,
+            &["taken: the directory holds `summary.json`", "choose a new or an empty"],
+        );
+        assert!(output.stdout.is_empty());
+        assert_eq!(names(&folder.join("taken")), ["summary.json"], "{command:?}");
+        assert_eq!(fs::read_to_string(folder.join("taken/summary.json")).expect("file"), "mine");
+    }
+}
+
+#[test]
+fn results_are_replaced_unless_they_were_changed() {
+    let folder = folder("again");
+    for (command, result) in [
+        (COMMANDS[0], "effective.toml"),
+        (COMMANDS[1], "mine/summary.json"),
+        (COMMANDS[2], "sweep.csv"),
+        (COMMANDS[3], "report.html"),
+    ] {
+        let out = command[0];
+        // What a killed command leaves does not count.
+        fs::create_dir(folder.join(out)).expect("folder");
+        fs::write(folder.join(out).join(".x.partial"), "").expect("file");
+        for _ in 0..2 {
+            let output = apus(&folder, command, &["--out", out]);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        // Files that the user puts beside are no obstacle.
+        fs::write(folder.join(out).join("notes.txt"), "mine").expect("file");
+        assert!(apus(&folder, command, &["--out", out]).status.success(), "{command:?}");
+        let path = folder.join(out).join(result);
+        let changed = fs::read_to_string(&path).expect("a result") + "\n# mine\n";
+        fs::write(&path, &changed).expect("file");
+        refused(&apus(&folder, command, &["--out", out]), &[result, "changed since apus wrote it"]);
+        assert_eq!(fs::read_to_string(&path).expect("file"), changed);
+    }
+}
+
+#[test]
+fn a_result_is_not_put_over_a_file_of_that_name() {
+    let folder = folder("late");
+    let variants =
+        format!("{SCENARIO}[sweep]\nkey = \"workload.size\"\nvalues = [\"4kB\", \"8kB\"]\n");
+    fs::write(folder.join("two.toml"), variants).expect("file");
+    assert!(apus(&folder, COMMANDS[0], &["--out", "out"]).status.success());
+    fs::write(folder.join("out/effective-8kB.toml"), "mine").expect("file");
+    let output = apus(&folder, &["run", "two.toml"], &["--out", "out"]);
+    refused(&output, &["out/effective-8kB.toml", "apus did not write the one that is there"]);
+    assert_eq!(fs::read_to_string(folder.join("out/effective-8kB.toml")).expect("file"), "mine");
+}
+
+#[test]
+fn a_report_replaces_no_other_page() {
+    let folder = folder("report");
+    fs::write(folder.join("notes.md"), "# Notes\n").expect("file");
+    let output = apus(&folder, COMMANDS[1], &["--report", "notes.md"]);
+    refused(&output, &["--report notes.md", "not a page that `apus reproduce` wrote"]);
+    assert_eq!(fs::read_to_string(folder.join("notes.md")).expect("file"), "# Notes\n");
+    fs::create_dir(folder.join("figures")).expect("folder");
+    fs::write(folder.join("figures/mine.svg"), "<svg/>").expect("file");
+    let output = apus(&folder, COMMANDS[1], &["--report", "page.md"]);
+    refused(&output, &["figures/mine.svg is there, but not a figure of that page"]);
+    assert_eq!(names(&folder), ["figures", "mine.toml", "notes.md"]);
+}
+
+#[test]
+fn a_report_says_what_it_wrote_and_leaves_no_empty_folder() {
+    let folder = folder("wrote");
+    let output = apus(&folder, COMMANDS[1], &["--report", "pages/new/page.md"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("wrote pages/new/page.md: 1 experiment"), "{stdout}");
+    let figure = folder.join("pages/new/figures/mine.svg").is_file();
+    assert_eq!(figure, stdout.contains("1 figure in pages/new/figures"), "{stdout}");
+    assert_eq!(folder.join("pages/new/figures").exists(), figure, "no empty folder");
+}

@@ -1,0 +1,91 @@
+//! `docs/reproduction.md` has what the library has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const REMEDY: &str = "apus reproduce NAME --report docs/reproduction.md writes its part anew";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The names of the library's experiments, as `apus list experiments` prints them.
+fn experiments() -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_apus"))
+        .args(["list", "experiments"])
+        .output()
+        .expect("process");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let names = text.lines().filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
+/// The value of `key = "..."` in a line of a scenario.
+fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    line.strip_prefix(key)?.trim_start().strip_prefix("= \"")?.strip_suffix('"')
+}
+
+#[test]
+fn every_experiment_has_its_section_with_its_checks_and_its_figure() {
+    let page = fs::read_to_string(root().join("docs/reproduction.md")).expect("the page");
+    let sections: Vec<&str> = page.split("\n## ").skip(1).collect();
+    let experiments = experiments();
+    let names: Vec<&str> =
+        sections.iter().filter_map(|section| section.split([':', '\n']).next()).collect();
+    assert_eq!(names, experiments, "sections and experiments; {REMEDY}");
+    for (name, section) in experiments.iter().zip(sections) {
+        let scenario = root().join("scenarios").join(format!("{name}.toml"));
+        let scenario = fs::read_to_string(scenario).expect("scenario");
+        let title = scenario.lines().find_map(|line| value(line, "title")).expect("title");
+        assert!(section.starts_with(&format!("{name}: {title}\n")), "{name}: {title}; {REMEDY}");
+        for check in scenario.split("\n[[").filter(|table| table.starts_with("check]]")) {
+            let check = check.lines().find_map(|line| value(line, "name")).expect("name");
+            let cell = check.replace('|', "\\|");
+            assert!(section.contains(&format!("| {cell}")), "{name}: {check}; {REMEDY}");
+        }
+        assert!(section.contains(", seeds 1 to 5."), "{name} is of five seeds; {REMEDY}");
+        assert!(page.contains(&format!("\n| [{name}](#")), "{name} in the overview; {REMEDY}");
+    }
+    for link in page.split("](figures/").skip(1).filter_map(|rest| rest.split(')').next()) {
+        assert!(root().join("docs/figures").join(link).is_file(), "{link}; {REMEDY}");
+    }
+}
+
+#[test]
+fn the_readme_states_the_number_of_checks_that_pass() {
+    let page = fs::read_to_string(root().join("docs/reproduction.md")).expect("the page");
+    let sums = page.lines().find(|line| line.starts_with("| all |")).expect("sums");
+    let numbers: Vec<u32> = sums.split('|').filter_map(|cell| cell.trim().parse().ok()).collect();
+    let [all, pass, differ, fail] = numbers[..] else { panic!("{sums}") };
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    assert_eq!(fail, 0, "the README says that all others differ with a reason");
+    for text in [
+        format!("{pass} of {all} checks pass"),
+        format!("the other {differ} "),
+        format!("[{all} checks]"),
+    ] {
+        assert!(readme.contains(&text), "README.md lacks `{text}`");
+    }
+}
+
+/// A part is written anew, the others stay, and the page does not depend on the machine.
+#[test]
+fn a_page_is_written_part_by_part() {
+    let folder = crate::support::command::folder("reproduction");
+    let write = |name: &str| {
+        let arguments = ["reproduce", name, "--quick", "--report", "page.md"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+        let output = command.current_dir(&folder).args(arguments).output().expect("process");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::read_to_string(folder.join("page.md")).expect("page")
+    };
+    let first = write("swift/fig22");
+    assert!(first.contains("\n## swift/fig22: ") && first.contains("**not the full experiments**"));
+    assert!(folder.join("figures/swift-fig22.svg").is_file());
+    let both = write("swift/fig20");
+    assert!(both.find("\n## swift/fig20: ") < both.find("\n## swift/fig22: "), "in order");
+    let section = |page: &str| page.split("\n## swift/fig22: ").nth(1).map(str::to_owned);
+    assert_eq!(section(&first), section(&both));
+    assert_eq!(write("swift/fig22"), both);
+}

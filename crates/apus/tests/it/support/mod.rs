@@ -1,0 +1,28 @@
+//! What several tests of the command need.
+
+pub mod command;
+pub mod help;
+
+use std::fs;
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Ctrl-C for a process, once it listens for it: before, it would end without a word.
+pub fn interrupt(child: &Child) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !listens(child.id()) {
+        assert!(Instant::now() < until, "it never listens for Ctrl-C");
+        sleep(Duration::from_millis(20));
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+}
+
+/// Whether a process handles SIGINT, which is signal 2: the second bit of the mask of those caught.
+fn listens(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 2 != 0)
+}

@@ -1,0 +1,187 @@
+//! `apus sweep`: tables, chart, and what is kept from one call to the next.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::support;
+use serde_json::Value;
+
+const SCENARIO: &str = r#"
+duration = "2ms"
+topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "4MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+"#;
+
+fn folder(test: &str) -> PathBuf {
+    let path = support::command::folder(test);
+    fs::write(path.join("mine.toml"), SCENARIO).expect("file");
+    path
+}
+
+fn apus(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+const VARY: [&str; 8] = [
+    "sweep",
+    "mine.toml",
+    "--vary",
+    "algorithm.base_target=20us,40us",
+    "--vary",
+    "workload.size=4kB,64kB,1MB",
+    "--out",
+    "out",
+];
+
+#[track_caller]
+fn sweep(folder: &Path, more: &[&str]) -> String {
+    let output = apus(folder, &VARY).args(more).output().expect("process");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.lines().all(|line| line.starts_with("progress: ")), "{stderr}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[track_caller]
+fn refused(output: &Output, message: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(output.stdout.is_empty());
+    assert!(stderr.contains(message), "{message} is not in {stderr}");
+}
+
+#[test]
+fn the_product_of_all_values_is_run_and_shown() {
+    let folder = folder("product");
+    let text = sweep(&folder, &["--seeds", "2"]);
+    let header = text.lines().next().expect("header");
+    for part in ["algorithm.base_target", "workload.size", "goodput_gbps [Gb/s]", "p99 [us]"] {
+        assert!(header.contains(part), "{header}");
+    }
+    let firsts: Vec<_> = text.lines().skip(1).take(6).map(|line| &line[..4]).collect();
+    assert_eq!(firsts, ["20us", "20us", "20us", "40us", "40us", "40us"]);
+    assert!(text.contains("12 of 12 runs complete (0 reused)"), "{text}");
+
+    let csv = fs::read_to_string(folder.join("out/sweep.csv")).expect("table");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 13);
+    assert_eq!(lines[0][..4], ["algorithm.base_target", "workload.size", "variant", "seed"]);
+    assert_eq!(lines[2][..4], ["20us", "4kB", "", "2"]);
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+    // The column is the number of an `apus run` of the same settings.
+    let goodput = lines[0].iter().position(|name| *name == "goodput_gbps").expect("column");
+    let arguments = ["run", "mine.toml", "--json", "--seed", "2", "--set"];
+    let sets = ["algorithm.base_target=40us", "--set", "workload.size=1MB"];
+    let output = apus(&folder, &arguments).args(sets).output().expect("process");
+    let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let last = &lines[12];
+    assert_eq!(last[..4], ["40us", "1MB", "", "2"]);
+    assert_eq!(last[goodput].parse().ok(), run["runs"][0]["goodput_gbps"].as_f64());
+
+    let svg = fs::read_to_string(folder.join("out/sweep.svg")).expect("chart");
+    assert!(svg.starts_with("<svg xmlns") && svg.trim_end().ends_with("</svg>"));
+    // Seven metrics with a line for each of the three sizes.
+    assert_eq!(svg.matches("<polyline").count(), 21);
+    assert!(svg.contains("workload.size = 64kB") && svg.contains("fabric_rtt_us.p99 [us]"));
+}
+
+#[test]
+fn a_second_call_runs_only_what_is_missing() {
+    let folder = folder("resume");
+    let first = sweep(&folder, &["--json"]);
+    let again = sweep(&folder, &["--json"]);
+    // Not even what a run cost has changed: nothing was run.
+    assert!(first == again, "something was run again");
+    let kept =
+        || fs::read_dir(folder.join("out/runs")).expect("runs").flatten().collect::<Vec<_>>();
+    assert_eq!(kept().len(), 6);
+    fs::remove_file(kept()[0].path()).expect("remove");
+    // What is half written or of no use is run again.
+    fs::write(kept()[0].path(), "{").expect("write");
+    assert!(sweep(&folder, &[]).contains("6 of 6 runs complete (4 reused)"));
+    // More seeds, and other values, use what is there.
+    assert!(sweep(&folder, &["--seeds", "2"]).contains("12 of 12 runs complete (6 reused)"));
+}
+
+#[test]
+fn a_changed_scenario_is_noticed() {
+    let folder = folder("changed");
+    sweep(&folder, &[]);
+    fs::write(folder.join("mine.toml"), SCENARIO.replace("4MB", "2MB")).expect("file");
+    let text = sweep(&folder, &[]);
+    assert!(text.contains("6 of 6 runs complete (0 reused)"), "{text}");
+    assert!(text.contains("6 results in out/runs are of other settings"), "{text}");
+}
+
+#[test]
+fn variants_are_rows_of_their_own() {
+    let folder = folder("variants");
+    let more = "[[variant]]\nname = \"a\"\nset = { \"algorithm.ai\" = 1 }\n\
+                [[variant]]\nname = \"b\"\nset = { \"algorithm.ai\" = 0.5 }\n";
+    fs::write(folder.join("mine.toml"), format!("{SCENARIO}{more}")).expect("file");
+    let text = sweep(&folder, &["--metric", "jain"]);
+    assert!(text.lines().next().is_some_and(|line| line.ends_with("variant  jain")), "{text}");
+    assert!(text.contains("12 of 12 runs"), "{text}");
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_where_it_was() {
+    let folder = folder("interrupt");
+    let arguments =
+        ["sweep", "mine.toml", "--vary", "duration=1ms,30s", "--out", "out", "--threads", "1"];
+    let mut command = apus(&folder, &arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("process");
+    let until = Instant::now() + Duration::from_secs(60);
+    let kept = || fs::read_dir(folder.join("out/runs")).map_or(0, Iterator::count);
+    while kept() == 0 {
+        assert!(Instant::now() < until, "the first run is never kept");
+        sleep(Duration::from_millis(20));
+    }
+    support::interrupt(&child);
+    let output = child.wait_with_output().expect("process");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("1 of 2 runs are complete and kept"), "{stderr}");
+    // A run that was cut short is not kept as a result.
+    let shorter = arguments.map(|a| if a.contains("30s") { "duration=1ms,2ms" } else { a });
+    let output = apus(&folder, &shorter).output().expect("process");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("2 of 2 runs complete (1 reused)"), "{stdout}");
+}
+
+#[test]
+fn wrong_sweeps_are_refused() {
+    let folder = folder("wrong");
+    fs::write(folder.join("taken"), "").expect("file");
+    let vary = |axis, out| {
+        apus(&folder, &["sweep", "mine.toml", "--vary", axis, "--out", out]).output().expect("run")
+    };
+    let good = "workload.size=1kB,2kB";
+    for (output, message) in [
+        (vary("workload.size", "out"), "there is no `=`"),
+        (vary("workload.size=1kB,,2kB", "out"), "a value is empty"),
+        (vary("workload.size=1kB,1kB", "out"), "`1kB` is there twice"),
+        (vary("workload.sise=1kB,2kB", "out"), "did you mean `size`?"),
+        (vary("workload.size=1kB,2", "out"), "not the number 2"),
+        (vary(good, "taken"), "taken: this directory cannot be created"),
+        (vary(good, "/proc/no"), "/proc/no: this directory cannot be created"),
+    ] {
+        refused(&output, message);
+    }
+    let again = ["--vary", good, "--vary", good, "--out", "out"];
+    let output = apus(&folder, &["sweep", "mine.toml"]).args(again).output().expect("run");
+    refused(&output, "given twice");
+    let metric = ["--vary", good, "--out", "out", "--metric", "goodput"];
+    let output = apus(&folder, &["sweep", "mine.toml"]).args(metric).output().expect("run");
+    refused(&output, "there is no such metric");
+    assert!(!folder.join("out").exists(), "nothing is written");
+}

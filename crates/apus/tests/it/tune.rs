@@ -1,0 +1,126 @@
+//! `apus tune`: the answer moves with the network as physics says, and bad questions are refused.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::command::folder;
+use serde_json::Value;
+
+/// Four senders with one flow each into one port, over links of `delay`.
+fn scenario(folder: &Path, delay: &str, more: &str) {
+    let text = format!(
+        "duration = \"10ms\"\nwarmup = \"3ms\"\n\
+         topology = {{ kind = \"star\", hosts = 5, rate = \"100Gbps\", delay = \"{delay}\", \
+         buffer = \"4MB\" }}\n\
+         [[workload]]\nkind = \"incast\"\nsenders = 4\nreceiver = 4\noutstanding = 2\n\
+         size = \"1MB\"\n{more}"
+    );
+    fs::write(folder.join("mine.toml"), text).expect("file");
+}
+
+const SWIFT: &str = "[algorithm]\nname = \"swift\"\n";
+
+fn tune(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.current_dir(folder).args(["tune", "mine.toml"]).args(arguments);
+    command.output().expect("process")
+}
+
+#[track_caller]
+fn answer(folder: &Path, arguments: &[&str]) -> Value {
+    let output = tune(folder, &[arguments, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Four links of 5 us and the packets' own time: 4160 B twice and 84 B twice at 100 Gb/s, 0.68 us.
+#[test]
+fn the_target_lies_at_the_unloaded_rtt_and_follows_the_links() {
+    let folder = folder("links");
+    scenario(&folder, "5us", SWIFT);
+    let near = answer(&folder, &["--seeds", "1"]);
+    let base = |json: &Value| json["base_target_us"].as_f64().expect("a target");
+    let unloaded = near["unloaded_fabric_rtt_us"].as_f64().expect("an RTT");
+    assert!((20.0..=20.7).contains(&unloaded), "{unloaded}");
+    assert!((19.0..=22.0).contains(&base(&near)), "{near:#}");
+    scenario(&folder, "10us", SWIFT);
+    let far = answer(&folder, &["--seeds", "1"]);
+    // Four links of 5 us more each, read from a curve whose points lie 6 % apart.
+    let shift = base(&far) - base(&near);
+    assert!((18.0..=23.0).contains(&shift), "{shift}");
+    // With hop scaling (1 us) and flow scaling (at least 0) a target reaches the RTT from some 37 us
+    // on; far below it the link idles, above it nothing is lost.
+    for sample in far["base_target_curve"].as_array().expect("curve") {
+        let value = sample["value_us"].as_f64().expect("value");
+        if !(36.0..41.0).contains(&value) {
+            assert_eq!(sample["keeps"], value >= 41.0, "{sample:#}");
+        }
+    }
+}
+
+/// Nothing but flow scaling drives the windows of many flows together (Swift §3.5, Fig. 21): where they
+/// always have something to send, the range is what fairness needs.
+#[test]
+fn the_range_is_what_fairness_needs() {
+    let folder = folder("fair");
+    scenario(&folder, "1us", "flows_per_pair = 10\n[algorithm]\nname = \"swift\"\n");
+    let json = answer(&folder, &["--seeds", "1", "--set", "workload.size=64kB"]);
+    let range = json["fs_range_us"].as_f64().expect("a range");
+    let curve = json["fs_range_curve"].as_array().expect("curve");
+    let jain = |value: f64| {
+        let sample = curve.iter().find(|sample| sample["value_us"] == value).expect("tried");
+        sample["medians"]["jain"].as_f64().expect("an index")
+    };
+    let best = curve.iter().filter_map(|s| s["medians"]["jain"].as_f64()).fold(0.0, f64::max);
+    assert!(range > 0.0 && jain(0.0) < best - 0.05, "{json:#}");
+    assert!(jain(range) >= best - 0.05, "{json:#}");
+}
+
+#[test]
+fn the_answer_is_kept_and_found_again() {
+    let folder = folder("kept");
+    scenario(&folder, "5us", SWIFT);
+    let first = answer(&folder, &["--seeds", "1", "--out", "out"]);
+    let written = fs::read_to_string(folder.join("out/tune.json")).expect("tune.json");
+    assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), first);
+    assert!(fs::read_to_string(folder.join("out/tune.svg")).expect("chart").contains("<polyline"));
+    let runs = || fs::read_dir(folder.join("out/runs")).expect("runs").count();
+    let before = runs();
+    assert_eq!(answer(&folder, &["--seeds", "1", "--out", "out"]), first);
+    assert_eq!(runs(), before);
+}
+
+#[test]
+fn the_text_has_the_settings_and_a_reason() {
+    let folder = folder("text");
+    scenario(&folder, "5us", SWIFT);
+    let output = tune(&folder, &["--seeds", "1"]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for part in ["base_target = \"", "fs_range = \"", "Below it, at", "yes <-"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused() {
+    let folder = folder("refused");
+    let variants = "[[variant]]\nname = \"a\"\nset = { duration = \"9ms\" }\n\
+                    [[variant]]\nname = \"b\"\n[[show]]\nname = \"x\"\nmetric = \"jain\"\n\
+                    source = \"none\"\n";
+    let cases: [(&str, &[&str], &str); 5] = [
+        ("[algorithm]\nname = \"constant\"\n", &[], "none of its algorithms has a base target"),
+        (SWIFT, &["--keep", "100"], "above 0 and below 100"),
+        (SWIFT, &["--algorithm", "quick"], "has no algorithm `quick`; it has swift"),
+        (&format!("{SWIFT}{variants}"), &[], "choose one with --variant (a, b)"),
+        (SWIFT, &["--set", "duration=1"], "duration"),
+    ];
+    for (more, arguments, message) in cases {
+        scenario(&folder, "5us", more);
+        let output = tune(&folder, arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}: {stderr}");
+        assert!(stderr.contains(message), "{message} is not in {stderr}");
+        assert!(output.stdout.is_empty());
+    }
+}

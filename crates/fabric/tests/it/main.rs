@@ -1,0 +1,14 @@
+//! The fabric in virtual time: forwarding, queues, routing, topologies and signals.
+
+mod adding_a_topology;
+mod classes;
+mod conservation;
+mod differential;
+mod forwarding;
+mod pfc;
+mod refused;
+mod routing;
+mod shared_links;
+mod signals;
+mod support;
+mod topologies;

@@ -1,0 +1,118 @@
+//! Priority flow control: what a switch holds is bounded, and nothing is lost.
+
+use crate::support::Topology;
+use crate::support::{Sim, gbps, host_tier, ps};
+use apus_fabric::{DropReason, PfcConfig};
+use apus_units::{Bytes, ClassId, HostId, Span};
+
+const PACKET: u32 = 1_500;
+
+fn config(pause: u64, headroom: u64) -> PfcConfig {
+    PfcConfig {
+        pause: Bytes::new(pause),
+        resume: Bytes::new(pause / 2),
+        headroom: Bytes::new(headroom),
+        classes: vec![ClassId::new(0)],
+    }
+}
+
+/// Hosts that send `packets` each to the last one, all at once.
+fn incast(hosts: u32, packets: u32, pfc: Option<PfcConfig>) -> Sim {
+    let topology = Topology::star(hosts, &host_tier(gbps(100))).with_pausable_ports();
+    let mut sim = Sim::build(&topology);
+    if let Some(pfc) = pfc {
+        sim.net.enable_pfc(pfc).expect("pausable ports");
+    }
+    for host in 0..hosts - 1 {
+        let route = sim.route(host, hosts - 1);
+        for id in 0..packets {
+            sim.send_bytes(route, PACKET, id);
+        }
+    }
+    sim.run();
+    sim.net.counters().check(sim.net.held(), sim.net.held()).expect("conserved");
+    sim
+}
+
+#[test]
+fn enough_headroom_loses_nothing_and_bounds_what_a_switch_holds() {
+    // What comes while the pause is on its way and what was on the way, 1 us at 100 Gb/s each, with a
+    // packet begun at either end, and the pause frame itself.
+    let headroom = 2 * 12_500 + 2 * u64::from(PACKET) + PfcConfig::FRAME.get();
+    let pause = 20_000;
+    for hosts in [3, 5, 9, 17] {
+        let sim = incast(hosts, 500, Some(config(pause, headroom)));
+        let counters = sim.net.counters();
+        assert!(counters.pauses > 0);
+        assert_eq!(counters.dropped_total(), 0, "{hosts} hosts");
+        assert_eq!(sim.delivered.len() as u32, (hosts - 1) * 500);
+        let route = sim.net.host_port(HostId::new(hosts - 1));
+        let to_last = apus_fabric::opposite(route);
+        let most = sim.net.port_counters(to_last, sim.now()).max_queue.get();
+        assert!(most <= u64::from(hosts - 1) * (pause + headroom), "{most}");
+        // The bottleneck never idles if what is left at `resume` lasts until more comes: 2 us.
+        if u64::from(hosts - 1) * pause / 2 < 25_000 {
+            continue;
+        }
+        let sent = u64::from(hosts - 1) * 500;
+        let least = gbps(100).serialization_time(Bytes::new(u64::from(PACKET) * sent));
+        assert!(sim.now() < ps(0) + least + Span::from_us(4), "{}", sim.now());
+    }
+}
+
+#[test]
+fn without_pauses_the_same_queue_is_all_that_was_sent() {
+    let sim = incast(9, 500, None);
+    let to_last = apus_fabric::opposite(sim.net.host_port(HostId::new(8)));
+    let most = sim.net.port_counters(to_last, sim.now()).max_queue.get();
+    // 8 come while 1 goes.
+    assert!(most > 7 * 499 * u64::from(PACKET), "{most}");
+}
+
+#[test]
+fn too_little_headroom_drops_what_comes_before_the_pause_takes_hold() {
+    let sim = incast(9, 500, Some(config(20_000, 0)));
+    let counters = sim.net.counters();
+    assert!(counters.dropped[DropReason::Buffer as usize] > 0);
+    assert_eq!(counters.dropped_total(), counters.dropped[DropReason::Buffer as usize]);
+}
+
+#[test]
+fn first_pause_takes_hold_a_link_later() {
+    // Two senders at line rate: one packet of each comes per 120 ns, one leaves; after 14 of either
+    // link 20 kB of one of them are held, the queue growing by a packet per 120 ns.
+    let topology = Topology::star(3, &host_tier(gbps(100))).with_pausable_ports();
+    let mut sim = Sim::build(&topology);
+    sim.net.enable_pfc(config(3_000, 1_000_000)).expect("pausable");
+    let route = sim.route(0, 2);
+    // One packet is held while it is served; the second makes 3000 B.
+    let other = sim.route(1, 2);
+    sim.send_bytes(other, PACKET, 100);
+    for id in 0..40 {
+        sim.send_bytes(route, PACKET, id);
+    }
+    // Packets of host 0 come at 1120, 1240, 1360 ns; that of host 1 at 1120 ns is served first or
+    // second, so that host 0's first two are both held at 1240 ns. The pause frame takes
+    // 84 B = 6.72 ns and 1000 ns: at 2246.72 ns, while packet 18 is sent (2160 to 2280 ns).
+    sim.run_before(ps(2_246_720));
+    let nic = sim.net.host_port(HostId::new(0));
+    let sent = |sim: &Sim| sim.net.port_counters(nic, sim.now()).sent.packets;
+    assert_eq!(sent(&sim), 18);
+    sim.run_before(ps(2_400_000));
+    assert_eq!(sent(&sim), 19, "the packet in service finishes, no other begins");
+}
+
+#[test]
+fn impossible_thresholds_and_ports_are_refused() {
+    let star = Topology::star(3, &host_tier(gbps(100)));
+    let mut plain = Sim::build(&star);
+    let error = plain.net.enable_pfc(config(1_000, 0)).expect_err("FIFO ports");
+    assert!(error.to_string().contains("pausable"), "{error}");
+    let mut sim = Sim::build(&star.with_pausable_ports());
+    let backwards = PfcConfig { resume: Bytes::new(1_000), ..config(1_000, 0) };
+    let error = sim.net.enable_pfc(backwards).expect_err("resume at pause");
+    assert!(error.to_string().contains("below"), "{error}");
+    assert!(sim.net.enable_pfc(config(0, 0)).is_err());
+    let other = PfcConfig { classes: vec![ClassId::new(3)], ..config(1_000, 0) };
+    assert!(sim.net.enable_pfc(other).is_err());
+}

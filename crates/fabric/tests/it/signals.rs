@@ -1,0 +1,129 @@
+//! Signals of switches go back along the path that their packet took so far (Bolt §3.1).
+
+use crate::support::Sim;
+use crate::support::{ClassConfig, Tier, Topology};
+use apus_algorithms::bolt::BoltFields;
+use apus_algorithms::registry::build;
+use apus_cc::{AlgorithmFactory, Fields, SwitchInfo};
+use apus_fabric::{Node, PortKind, Sent, Signalling};
+use apus_units::{Bytes, ClassId, HostId, Rate, Span};
+
+/// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first. The
+/// ports of switches take part in `algorithm`, and those of hosts too if `nics` says so.
+fn dumbbell_with(algorithm: &str, nics: bool) -> Sim {
+    let rate = Rate::from_gbps(100);
+    let tier = Tier::hosts(rate, Span::from_us(1), Bytes::new(1_000_000));
+    let middle = Tier::switches(rate, Span::from_us(1), Bytes::new(1_000_000));
+    let half = build(algorithm, None, &[]).expect("algorithm");
+    let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false });
+    let data = ClassConfig { priority: 1, algorithm: half, ..ClassConfig::default() };
+    let classes = vec![ClassConfig::default(), data];
+    let mut topology = Topology::dumbbell(2, 2, &tier, &middle)
+        .with_switch_ports(|port| port.classes.clone_from(&classes));
+    for link in &mut topology.links {
+        for (node, port) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
+            if nics && matches!(node, Node::Host(_)) {
+                port.classes.clone_from(&classes);
+            }
+        }
+    }
+    let mut sim = Sim::build(&topology);
+    sim.net.answer_signals(Signalling {
+        payload: |id, signal| 1000 * id + signal.queue.get() as u32 / 1500,
+        class: Some(ClassId::new(0)),
+        wire_bytes: 84,
+        instant: false,
+    });
+    sim
+}
+
+fn dumbbell(algorithm: &str) -> Sim {
+    dumbbell_with(algorithm, false)
+}
+
+fn send(sim: &mut Sim, (from, to): (u32, u32), id: u32, fields: Fields) {
+    let route = sim.route(from, to);
+    let mut packet = sim.packet(route, 1500, id);
+    packet.class = ClassId::new(1);
+    packet.congestion.fields = fields;
+    assert_eq!(sim.send(packet), Sent::Accepted);
+}
+
+#[test]
+fn bolt_3_1_an_src_reaches_the_source_while_its_packet_still_waits() {
+    let mut sim = dumbbell("bolt");
+    let data = BoltFields::new(0, 0).fields();
+    // Hosts 0 and 1 send three packets each at once to host 2: they meet at the left switch.
+    for id in 1..=3 {
+        send(&mut sim, (0, 2), id, data);
+        send(&mut sim, (1, 2), 10 + id, data);
+    }
+    sim.run();
+    let signals: Vec<_> = sim.delivered.iter().filter(|d| d.packet.wire_bytes == 84).collect();
+    // Per link a packet takes 120 ns and 1 us. The pairs reach the switch after 1120, 1240 and
+    // 1360 ns; one of the first pair is sent at once. The other finds it in service, nothing
+    // waiting; of the second pair one leaves the queue for it, and so on: the queue is 1 MTU for the
+    // last of the second pair and for both of the third, of which the second finds 2.
+    assert_eq!(signals.len() as u64, sim.net.counters().signals);
+    assert_eq!(sim.net.counters().signal_bytes, 84 * signals.len() as u64);
+    let mut last = None;
+    for signal in &signals {
+        let (id, source) = (signal.packet.payload / 1000, signal.host);
+        assert_eq!(source, HostId::new(u32::from(id > 10)), "the SRC of packet {id}");
+        assert_eq!((signal.packet.src, signal.packet.class), (HostId::new(2), ClassId::new(0)));
+        last = Some((signal.at, signal.packet.payload));
+    }
+    // The last pair comes at 1360 ns; 84 bytes take 6.72 ns, so the first of its SRCs is back at
+    // 2366.72 ns, before the pair's last packet has crossed the middle link.
+    let (at, _) = last.expect("a queue of more than an MTU signals");
+    assert_eq!(at.as_ps(), 2_366_720);
+    let arrived = sim.delivered.iter().filter(|d| d.packet.wire_bytes == 1500);
+    assert!(arrived.map(|d| d.at).max() > Some(at));
+}
+
+#[test]
+fn a_signal_from_the_second_switch_takes_two_links_back() {
+    let mut sim = dumbbell("bolt");
+    let data = BoltFields::new(0, 0).fields();
+    // From both sides to host 3: the queue is at the right switch.
+    for id in 1..=20 {
+        send(&mut sim, (0, 3), id, data);
+        send(&mut sim, (2, 3), 30 + id, data);
+    }
+    sim.run();
+    let back: Vec<_> = sim.delivered.iter().filter(|d| d.packet.wire_bytes == 84).collect();
+    assert!(back.iter().any(|d| d.host == HostId::new(0)), "none came back over the middle link");
+    for signal in back {
+        let far = signal.packet.payload / 1000 < 30;
+        assert_eq!(signal.host, HostId::new(if far { 0 } else { 2 }));
+        assert!(signal.packet.reversed);
+    }
+    sim.net.check_conservation().expect("conserved");
+}
+
+#[test]
+fn ports_whose_half_sees_packets_leave_are_class_ports() {
+    let bolt = dumbbell("bolt");
+    let hpcc = dumbbell("hpcc");
+    let port = apus_fabric::opposite(hpcc.net.host_port(HostId::new(0)));
+    assert_eq!(hpcc.net.port_kind(port), PortKind::Class);
+    assert_eq!(bolt.net.port_kind(bolt.net.host_port(HostId::new(0))), PortKind::Fifo);
+}
+
+/// Bolt ns-3: a host's device is a port like any other. What it has to tell its own host needs no packet.
+#[test]
+fn a_hosts_own_port_tells_it_at_once() {
+    let mut sim = dumbbell_with("bolt", true);
+    let data = BoltFields::new(0, 0).fields();
+    let mut told = Vec::new();
+    for id in 1..=4 {
+        send(&mut sim, (0, 2), id, data);
+        told.extend(sim.net.take_own_signal());
+        assert_eq!(sim.net.take_own_signal(), None, "one at most of each packet");
+    }
+    // The first is sent at once, the second waits alone; the third finds one packet, the fourth two.
+    assert_eq!(told, [(HostId::new(2), 3001), (HostId::new(2), 4002)]);
+    sim.run();
+    assert_eq!(sim.net.counters().signals, 0, "nothing travels");
+    assert_eq!(sim.delivered.len(), 4);
+}

@@ -1,0 +1,284 @@
+//! What a broken, silent or hostile peer can and cannot do, and what a busy one must not.
+#![allow(non_snake_case)] // `function__situation`
+
+use crate::support::{Faults, Pair};
+use apus_algorithms::registry::{AlgorithmConfig, build};
+use apus_cc::FlowInfo;
+use apus_transport::{
+    Arrival, Endpoint, EndpointConfig, Handled, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError,
+};
+use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
+use apus_wire::{Body, Header, RegionKey, Segment, SegmentKind};
+
+const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 0 };
+const READ: OpKind = OpKind::Read { region: RegionKey::new(7), address: 0 };
+const REQUEST: SegmentKind = SegmentKind::ReadRequest { region: RegionKey::new(7), address: 0 };
+const FAR: Time = Time::from_ps(10_000_000_000_000);
+
+fn constant(window: &str) -> AlgorithmConfig {
+    build("constant", None, &[("window", window)]).expect("constant")
+}
+
+fn pair(window: &str, config: EndpointConfig) -> Pair {
+    Pair::new(&constant(window), config, 1)
+}
+
+fn endpoint() -> Endpoint<AlgorithmConfig> {
+    let mut endpoint = Endpoint::new(EndpointConfig::default());
+    endpoint.open(FlowId::new(0), &constant("1"), &FlowInfo::default());
+    endpoint
+}
+
+fn segment(kind: SegmentKind, op: u64, offset: u64, length: u32, op_length: u64) -> Segment {
+    Segment { op: OpId::new(op), kind, offset, length, op_length, credit: None }
+}
+
+fn deliver(endpoint: &mut Endpoint<AlgorithmConfig>, seq: u64, segment: Segment) -> Handled {
+    let arrival = Arrival {
+        now: Time::ZERO,
+        nic_received_at: Time::ZERO,
+        hops: 1,
+        marked: false,
+        receiver_level: 0,
+    };
+    let header =
+        Header { flow: FlowId::new(0), seq: PacketNumber::new(seq), body: Body::Data(segment) };
+    endpoint.handle_packet(&arrival, &header)
+}
+
+/// Requests pass the window, so they must not fill it either: a flow that keeps reading still
+/// writes.
+#[test]
+fn reads_do_not_keep_a_write_from_leaving() {
+    let mut pair = pair("1", EndpointConfig::default());
+    for _ in 0..4 {
+        pair.submit(0, READ, 64);
+    }
+    pair.submit(0, WRITE, 4096);
+    for _ in 0..200 {
+        pair.run_until(pair.now + Span::from_us(1));
+        let done = pair.sides[0].completions.len();
+        if pair.sides[0].completions.iter().any(|c| c.submitted.kind == WRITE) {
+            return;
+        }
+        // A closed loop of reads.
+        for _ in done..4 {
+            pair.submit(0, READ, 64);
+        }
+    }
+    panic!("the write is still waiting after 200 us");
+}
+
+#[test]
+fn read_requests_in_flight_are_bounded() {
+    let mut pair = pair("1", EndpointConfig::default());
+    for _ in 0..1000 {
+        pair.submit(0, READ, 64);
+    }
+    assert_eq!(pair.sides[0].data_sent, 64);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions.len(), 1000);
+}
+
+/// The answer proves that the request arrived: a lost acknowledgement of it is no congestion.
+#[test]
+fn a_lost_ack_of_a_request_is_no_timeout_once_the_answer_is_here() {
+    let mut pair = pair("1", EndpointConfig::default());
+    pair.submit(0, READ, 64);
+    let (at, to, request) = pair.take_from_wire().expect("request");
+    pair.now = at;
+    pair.deliver(to, &request);
+    pair.faults = Faults { loss: 1000, ..Faults::default() };
+    // The acknowledgement goes first and is lost, the answer follows unharmed.
+    let ack = pair.sides[1].endpoint.poll_ack(pair.now);
+    assert!(matches!(ack.map(|a| a.header.body), Some(Body::Ack(_))));
+    pair.faults = Faults::default();
+    pair.flush(1);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions.len(), 1);
+    assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(0));
+}
+
+/// A receiver without room for a message says again and again what it has. The packet that this echoes was
+/// acknowledged before: its age is no RTT, though its record is still held, behind a packet that is missing.
+#[test]
+fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default());
+    endpoint.open(FlowId::new(0), &constant("4"), &FlowInfo::default());
+    let op = Op { kind: WRITE, length: 64, user: 0 };
+    for _ in 0..2 {
+        endpoint.submit(Time::ZERO, FlowId::new(0), op).expect("submit");
+        endpoint.poll_data(Time::ZERO).expect("a packet");
+    }
+    let mut acknowledge = |us: u64| {
+        let now = Time::ZERO + Span::from_us(us);
+        let arrival =
+            Arrival { now, nic_received_at: now, hops: 1, marked: false, receiver_level: 0 };
+        let ack = apus_wire::Ack {
+            largest: PacketNumber::new(1),
+            bitmap: 1,
+            echo: PacketNumber::new(1),
+            remote_queuing: Span::ZERO,
+            hops: 1,
+            marked: 0,
+            receiver_level: 0,
+        };
+        let header =
+            Header { flow: FlowId::new(0), seq: PacketNumber::new(0), body: Body::Ack(ack) };
+        endpoint.handle_packet(&arrival, &header)
+    };
+    assert!(matches!(acknowledge(20), Handled::Ack(Some(_))), "the first tells the RTT");
+    assert_eq!(acknowledge(900), Handled::Ack(None));
+}
+
+#[test]
+fn unanswered_read_requests_are_refused_beyond_the_limit() {
+    let mut endpoint = endpoint();
+    let limit = u64::from(EndpointConfig::default().max_ops);
+    for op in 0..limit {
+        let handled = deliver(&mut endpoint, op, segment(REQUEST, op, 0, 0, 1 << 20));
+        assert_eq!(handled, Handled::Data { bytes: 0, finished: true });
+    }
+    let refused = deliver(&mut endpoint, limit, segment(REQUEST, limit, 0, 0, 1 << 20));
+    assert_eq!(refused, Handled::Refused);
+}
+
+#[test]
+fn endless_ops_are_refused() {
+    let mut endpoint = endpoint();
+    for (seq, kind) in [REQUEST, SegmentKind::Message].into_iter().enumerate() {
+        let huge = segment(kind, 0, 0, 0, MAX_OP_BYTES + 1);
+        assert_eq!(deliver(&mut endpoint, seq as u64, huge), Handled::Refused);
+    }
+    let op = Op { kind: WRITE, length: MAX_OP_BYTES + 1, user: 0 };
+    assert_eq!(endpoint.submit(Time::ZERO, FlowId::new(0), op), Err(SubmitError::TooLong));
+}
+
+/// Segments from the end of an op backwards, each a gap of its own: refused beyond a limit until
+/// the gaps fill, and what is refused is not acknowledged.
+#[test]
+fn gaps_within_an_op_are_bounded() {
+    let mut endpoint = endpoint();
+    let part = |index: u64| segment(SegmentKind::Message, 0, 2 * index + 1, 1, 1 << 20);
+    let taken = (0..10_000).filter(|&i| {
+        deliver(&mut endpoint, i, part(10_000 - i)) == Handled::Data { bytes: 1, finished: false }
+    });
+    assert_eq!(taken.count(), 1024);
+    let front = segment(SegmentKind::Message, 0, 0, 1, 1 << 20);
+    assert_eq!(
+        deliver(&mut endpoint, 10_001, front),
+        Handled::Data { bytes: 1, finished: false },
+        "the front still fits"
+    );
+}
+
+#[test]
+fn ops_beyond_the_window_are_refused() {
+    let mut endpoint = endpoint();
+    let far = segment(SegmentKind::Message, 1 << 40, 0, 1, 1);
+    assert_eq!(deliver(&mut endpoint, 0, far), Handled::Refused);
+}
+
+/// A request that was acknowledged and never answered ends as unknown, not never.
+#[test]
+fn give_up_after__ends_a_read_whose_answer_never_comes() {
+    let config =
+        EndpointConfig { give_up_after: Some(Span::from_ms(50)), ..EndpointConfig::default() };
+    let mut pair = pair("1", config);
+    pair.submit(0, READ, 64);
+    let (at, to, request) = pair.take_from_wire().expect("request");
+    pair.now = at;
+    pair.deliver(to, &request);
+    let ack = pair.sides[1].endpoint.poll_ack(pair.now).expect("ack");
+    let arrival = Arrival {
+        now: pair.now,
+        nic_received_at: pair.now,
+        hops: 1,
+        marked: false,
+        receiver_level: 0,
+    };
+    // The acknowledgement arrives; then the peer dies: its answer is never sent.
+    pair.sides[0].endpoint.handle_packet(&arrival, &ack.header);
+    while let Some(at) = pair.sides[0].endpoint.next_timeout() {
+        pair.now = pair.now.max(at);
+        pair.sides[0].endpoint.handle_timeout(pair.now);
+    }
+    let completion = pair.sides[0].endpoint.poll_completion().expect("an end");
+    assert_eq!(completion.outcome, Outcome::Unknown);
+    assert!(completion.completed_at < Time::ZERO + Span::from_ms(52));
+}
+
+/// Timeouts without end cost neither memory nor time that grows.
+#[test]
+fn a_silent_peer_costs_the_same_at_every_timeout() {
+    let mut pair = pair("4", EndpointConfig::default());
+    pair.faults = Faults { loss: 1000, ..Faults::default() };
+    pair.submit(0, WRITE, 4096 * 4);
+    pair.run_until(Time::ZERO + Span::from_secs(100));
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    // An RTO of 1 ms: 100,000 timeouts, which would take minutes if each walked all before it.
+    assert!(counters.timeouts > 90_000, "{}", counters.timeouts);
+    pair.faults = Faults::default();
+    pair.run_until(Time::ZERO + Span::from_secs(101));
+    assert_eq!(pair.sides[0].completions.len(), 1, "and it recovers when the peer is back");
+}
+
+/// A duplicate that the network made must not hide the timing of new packets from the sender, nor
+/// losses from its algorithm.
+#[test]
+fn a_duplicate_in_a_batch_does_not_hide_losses() {
+    let mut pair = pair("8", EndpointConfig::default());
+    pair.submit(0, WRITE, 4096 * 8);
+    let flights: Vec<_> = core::iter::from_fn(|| pair.take_from_wire()).collect();
+    let deliver = |pair: &mut Pair, index: usize| {
+        let (at, to, datagram) = &flights[index];
+        pair.now = *at;
+        pair.deliver(*to, datagram);
+    };
+    deliver(&mut pair, 0);
+    pair.flush(1);
+    pair.run_until(pair.now + Span::from_us(6));
+    for index in [2, 3, 4, 5, 0] {
+        deliver(&mut pair, index);
+    }
+    pair.flush(1);
+    pair.run_until(pair.now + Span::from_us(100));
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
+    assert!(counters.fast_losses >= 1);
+    assert!(pair.sides[0].samples.len() >= 2, "the batch gave an RTT sample");
+}
+
+/// Gaps in the answer to a read are bounded as those of a message are, and what is refused is not
+/// acknowledged, so that it comes again.
+#[test]
+fn gaps_within_an_answer_are_bounded_and_refused_ranges_are_not_acknowledged() {
+    let mut endpoint = endpoint();
+    let op = Op { kind: READ, length: 1 << 20, user: 0 };
+    endpoint.submit(Time::ZERO, FlowId::new(0), op).expect("submit");
+    let part = |index: u64| segment(SegmentKind::ReadResponse, 0, 2 * index + 1, 1, 1 << 20);
+    for index in 0..1024 {
+        let handled = deliver(&mut endpoint, index, part(index));
+        assert_eq!(handled, Handled::Data { bytes: 1, finished: false });
+    }
+    assert_eq!(deliver(&mut endpoint, 1024, part(5000)), Handled::Refused);
+    let acknowledged =
+        core::iter::from_fn(|| endpoint.poll_ack(Time::ZERO)).find_map(|t| match t.header.body {
+            Body::Ack(ack) => Some(ack.largest),
+            Body::Data(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => None,
+        });
+    assert_eq!(acknowledged, Some(PacketNumber::new(1023)));
+}
+
+/// Nothing wakes a flow that was aborted.
+#[test]
+fn an_aborted_flow_stays_silent() {
+    let mut pair = pair("1", EndpointConfig::default());
+    pair.submit(0, WRITE, 4096 * 3);
+    pair.submit(0, READ, 64);
+    pair.sides[0].endpoint.abort(pair.now, FlowId::new(0));
+    assert!(pair.sides[0].endpoint.poll_transmit(pair.now).is_none());
+    while let Some(at) = pair.sides[0].endpoint.next_timeout() {
+        pair.sides[0].endpoint.handle_timeout(at);
+        assert!(pair.sides[0].endpoint.poll_transmit(at).is_none());
+    }
+}

@@ -1,0 +1,13 @@
+//! The transport in virtual time: ops, loss recovery, timers and the wire.
+
+mod clock;
+mod control;
+mod extension;
+mod faults;
+mod hostile;
+mod pair;
+mod ranges;
+mod received;
+mod support;
+mod unsendable;
+mod wheel;

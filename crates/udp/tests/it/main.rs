@@ -1,0 +1,17 @@
+//! The transport over UDP: hosts, sessions, faults and what they report.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod arrival;
+mod batches;
+mod bolt;
+mod endings;
+mod failure;
+mod faults;
+mod futures;
+mod loopback;
+mod metrics;
+mod options;
+mod pcapng;
+mod restart;

@@ -1,0 +1,5 @@
+//! Packets as bytes.
+
+mod extension;
+mod golden;
+mod properties;
