@@ -68,7 +68,7 @@ fn the_example_joins_the_project_by_the_steps_of_the_page() {
     }
     let algorithms = copied.join("crates/algorithms");
     fs::create_dir_all(algorithms.join("tests")).expect("folder");
-    let tests = algorithms.join("tests/it/registry.rs");
+    let tests = algorithms.join("tests/registry.rs");
     fs::copy(root().join("crates/algorithms/tests/it/registry.rs"), &tests).expect("file");
     for file in ["Cargo.toml", "Cargo.lock"] {
         fs::copy(root().join(file), copied.join(file)).expect("file");
