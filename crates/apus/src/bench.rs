@@ -1,6 +1,6 @@
 //! `apus bench`: how fast the simulator is, and the transport over UDP.
 
-use apus_scenario::Simulation;
+use apus_scenario::experiment::run_plan;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
@@ -229,10 +229,7 @@ impl Bench {
         if let Some(ports) = self.class_ports {
             plan.least_ports = ports.kind();
         }
-        let simulation =
-            Simulation::of(plan, self.threads).map_err(|e| Failure::Run(e.to_string()))?;
-        let summary =
-            simulation.run(setup.name(), &mut |_| {}).map_err(|e| Failure::Run(e.to_string()))?;
+        let summary = run_plan(plan, setup.name(), self.threads).map_err(Failure::Run)?;
         Ok((cpu_seconds() - started, summary))
     }
 }

@@ -31,6 +31,8 @@ pub enum PlanError {
     Thread(io::Error),
     /// A port with a fault is not made for it.
     Fault(ControlError),
+    /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`].
+    EndsWithOps,
 }
 
 impl fmt::Display for PlanError {
@@ -39,6 +41,9 @@ impl fmt::Display for PlanError {
             Self::Topology(error) => error.fmt(f),
             Self::Route(error) => error.fmt(f),
             Self::Pfc(error) | Self::Fault(error) => error.fmt(f),
+            Self::EndsWithOps => f.write_str(
+                "ends_with_ops needs trace_ops, the number of ops after which the run ends",
+            ),
             Self::Thread(error) => {
                 write!(f, "the system starts no thread ({error}); fewer threads may do")
             }
@@ -52,6 +57,9 @@ impl std::error::Error for PlanError {}
 pub(crate) fn build_network<F: AlgorithmFactory>(
     plan: &Plan<F>,
 ) -> Result<Network<Header, F::Switch>, PlanError> {
+    if plan.ends_with_ops && plan.trace_ops.is_none() {
+        return Err(PlanError::EndsWithOps);
+    }
     let network = plan.topology.build_at_least(plan.seed, plan.least_ports);
     let mut network = network.map_err(PlanError::Topology)?;
     network.answer_signals(signalling(plan));

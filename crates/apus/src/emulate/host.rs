@@ -227,12 +227,14 @@ fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
         next_sample += interval;
     }
     work.measuring.store(false, Ordering::Relaxed);
+    let unfinished_us = work.unfinished_us(work.begin.elapsed());
     let mut result = HostResult {
         bytes: BTreeMap::new(),
         seconds: (work.begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
         losses: losses().saturating_sub(losses_before),
         failed: work.failure(),
         op_latency: work.latency.buckets().collect(),
+        unfinished_us,
         samples,
         ..HostResult::default()
     };

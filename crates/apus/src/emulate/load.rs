@@ -1,6 +1,6 @@
 //! The ops of an emulated host: closed loops, and open ones whose ops come at their times.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -33,9 +33,12 @@ pub struct Flow {
 
 #[derive(Default)]
 struct State {
-    under_way: u32,
+    /// When each submitted op that has not ended was to be submitted, by its number.
+    under_way: BTreeMap<u32, Duration>,
     /// Ops whose time has come and for which there was no room.
     waiting: VecDeque<TimedOp>,
+    /// Number of the next op of a closed loop.
+    next: u32,
 }
 
 /// An op and when it is to be submitted, after the start.
@@ -44,14 +47,14 @@ pub struct TimedOp {
     /// When.
     pub at: Duration,
     flow: usize,
-    /// Among the ops of an open loop.
-    number: usize,
+    /// Number of the op within its flow.
+    number: u32,
 }
 
 impl TimedOp {
-    /// Flow and number as one: there are fewer than 2^32 of each.
+    /// Flow and number as one: there are fewer than 2^32 flows.
     fn mark(self) -> u64 {
-        (self.flow as u64) << 32 | self.number as u64
+        (self.flow as u64) << 32 | u64::from(self.number)
     }
 }
 
@@ -60,7 +63,11 @@ impl Flow {
     pub fn new(spec: FlowSpec, connection: Connection, place: usize, region: RegionKey) -> Self {
         let sent = if spec.op == OpName::Read { 0 } else { spec.load.largest() };
         let payload = Bytes::from(vec![0x61; sent as usize]);
-        let (state, bytes) = (Mutex::default(), AtomicU64::new(0));
+        let next = match spec.load {
+            LoadSpec::Closed { outstanding, .. } => outstanding,
+            LoadSpec::Open(_) => 0,
+        };
+        let (state, bytes) = (Mutex::new(State { next, ..State::default() }), AtomicU64::new(0));
         Self { spec, connection, place, region, payload, state, bytes }
     }
 
@@ -69,14 +76,14 @@ impl Flow {
         Duration::from_nanos(self.spec.start_ns) <= by
     }
 
-    fn size(&self, number: usize) -> u64 {
+    fn size(&self, number: u32) -> u64 {
         match &self.spec.load {
             LoadSpec::Closed { size, .. } => *size,
-            LoadSpec::Open(ops) => ops[number].1,
+            LoadSpec::Open(ops) => ops[number as usize].1,
         }
     }
 
-    fn request(&self, number: usize) -> Request {
+    fn request(&self, number: u32) -> Request {
         let size = self.size(number) as usize;
         match self.spec.op {
             OpName::Write => Request::write(self.region, 0, self.payload.slice(..size)),
@@ -124,15 +131,14 @@ impl Work {
             match &spec.load {
                 LoadSpec::Closed { outstanding, .. } => {
                     let at = Duration::from_nanos(spec.start_ns);
-                    let op = TimedOp { at, flow, number: 0 };
-                    all.extend((0..*outstanding).map(|_| op));
+                    all.extend((0..*outstanding).map(|number| TimedOp { at, flow, number }));
                 }
                 LoadSpec::Open(ops) => {
                     let ops = ops.iter().take_while(|&&(at, _)| at < spec.stop_ns).enumerate();
                     all.extend(ops.map(|(number, &(at, _))| TimedOp {
                         at: Duration::from_nanos(at),
                         flow,
-                        number,
+                        number: number as u32,
                     }));
                 }
             }
@@ -153,11 +159,11 @@ impl Work {
             let request = flow.request(op.number);
             match flow.connection.submit_queued(flow.place, request, &self.queue, op.mark()) {
                 Ok(_) => {
-                    state.under_way += 1;
+                    state.under_way.insert(op.number, op.at);
                     state.waiting.pop_front();
                 }
                 // An op that ends makes room.
-                Err(SubmitError::Full) if state.under_way > 0 => return,
+                Err(SubmitError::Full) if !state.under_way.is_empty() => return,
                 Err(SubmitError::Full) => thread::sleep(RETRY),
                 Err(error) => {
                     state.waiting.clear();
@@ -170,21 +176,23 @@ impl Work {
     /// Takes the ends of ops until the queue is closed; those of closed loops are followed by the next.
     pub fn follow(&self, ends: &async_channel::Receiver<Completion>) {
         while let Ok(end) = ends.recv_blocking() {
-            let (index, number) = ((end.user >> 32) as usize, end.user as u32 as usize);
+            let (index, number) = ((end.user >> 32) as usize, end.user as u32);
             let flow = &self.flows[index];
             let mut state = flow.lock();
-            state.under_way -= 1;
+            state.under_way.remove(&number);
             match end.result {
                 Ok(done) => {
                     let now = self.begin.elapsed();
                     let (latency, next) = match &flow.spec.load {
                         LoadSpec::Closed { .. } => {
                             let goes_on = now < Duration::from_nanos(flow.spec.stop_ns);
-                            let next = TimedOp { at: now, flow: index, number: 0 };
+                            let next = TimedOp { at: now, flow: index, number: state.next };
+                            state.next = state.next.wrapping_add(1);
                             (done.latency, goes_on.then_some(next))
                         }
                         LoadSpec::Open(ops) => {
-                            let late = now.saturating_sub(Duration::from_nanos(ops[number].0));
+                            let late =
+                                now.saturating_sub(Duration::from_nanos(ops[number as usize].0));
                             let ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                             (apus_units::Span::from_ns(ns), None)
                         }
@@ -199,6 +207,21 @@ impl Work {
             }
             self.submit_waiting(flow, &mut state);
         }
+    }
+
+    /// Returns the ages at `end` after the start, in microseconds, of all ops that were to be submitted before and
+    /// have not ended.
+    pub fn unfinished_us(&self, end: Duration) -> Vec<f64> {
+        let mut ages = Vec::new();
+        for flow in &self.flows {
+            let state = flow.lock();
+            let begins = state.under_way.values().copied();
+            let begins = begins.chain(state.waiting.iter().map(|op| op.at));
+            ages.extend(
+                begins.filter_map(|at| end.checked_sub(at)).map(|age| age.as_secs_f64() * 1e6),
+            );
+        }
+        ages
     }
 
     fn fail(&self, why: &str) {

@@ -1,9 +1,10 @@
 //! Simulator and kernel side by side, as text, Markdown and JSON, and why they differ.
 
+use apus_sim::bounds::Bounds;
 use serde::Serialize;
 
 use super::side::Side;
-use crate::text::{columns, number};
+use crate::text::{bounds, columns, number};
 
 /// deviation: no source; a difference below this is not explained.
 const NOTICEABLE: f64 = 0.1;
@@ -31,27 +32,33 @@ pub struct Comparison {
     notes: Vec<String>,
 }
 
-/// One row: what it is, and its value on a side.
-type Row = (&'static str, fn(&Side) -> Option<f64>);
+/// One row: the quantity, and its value on a side.
+type Row = (&'static str, fn(&Side) -> Option<Bounds>);
 
 const ROWS: &[Row] = &[
-    ("goodput, Gb/s", |s| Some(s.goodput_gbps)),
-    ("utilisation of the busiest port", |s| Some(s.utilisation)),
-    ("packets dropped", |s| Some(s.drops as f64)),
-    ("packets taken for lost", |s| s.losses.map(|losses| losses as f64)),
-    ("Jain's index", |s| Some(s.jain)),
-    ("fabric RTT p50, us", |s| s.fabric_rtt_p50_us),
-    ("fabric RTT p99, us", |s| s.fabric_rtt_p99_us),
-    ("fabric target, mean, us", |s| s.target_us),
-    ("fabric RTT p50 / target", |s| s.fabric_rtt_over_target),
-    ("queue at the busiest port, mean, us", |s| s.queue_us),
-    ("fabric RTT p50 less that queue, us", beside_queue),
-    ("end-to-end RTT p50, us", |s| s.end_to_end_rtt_p50_us),
-    ("endpoint delay p50, us", |s| s.endpoint_delay_p50_us),
-    ("fabric window, mean, packets", |s| s.fabric_cwnd),
-    ("endpoint window, mean, packets", |s| s.endpoint_cwnd),
-    ("op latency p50, us", |s| s.op_latency_p50_us),
-    ("op latency p99, us", |s| s.op_latency_p99_us),
+    ("goodput, Gb/s", |s| Some(Bounds::exact(s.goodput_gbps))),
+    ("utilisation of the busiest port", |s| Some(Bounds::exact(s.utilisation))),
+    ("packets dropped", |s| Some(Bounds::exact(s.drops as f64))),
+    ("packets taken for lost", |s| s.losses.map(|losses| Bounds::exact(losses as f64))),
+    ("Jain's index", |s| Some(Bounds::exact(s.jain))),
+    ("fabric RTT p50, us", |s| s.fabric_rtt_p50_us.map(Bounds::exact)),
+    ("fabric RTT p99, us", |s| s.fabric_rtt_p99_us.map(Bounds::exact)),
+    ("fabric target, mean, us", |s| s.target_us.map(Bounds::exact)),
+    ("fabric RTT p50 / target", |s| s.fabric_rtt_over_target.map(Bounds::exact)),
+    ("queue at the busiest port, mean, us", |s| s.queue_us.map(Bounds::exact)),
+    ("fabric RTT p50 less that queue, us", |s| beside_queue(s).map(Bounds::exact)),
+    ("end-to-end RTT p50, us", |s| s.end_to_end_rtt_p50_us.map(Bounds::exact)),
+    ("endpoint delay p50, us", |s| s.endpoint_delay_p50_us.map(Bounds::exact)),
+    ("fabric window, mean, packets", |s| s.fabric_cwnd.map(Bounds::exact)),
+    ("endpoint window, mean, packets", |s| s.endpoint_cwnd.map(Bounds::exact)),
+    ("op latency p50, us", |s| s.op_latency.p50_us),
+    ("op latency p99, us", |s| s.op_latency.p99_us),
+    ("ops unfinished at the end", |s| {
+        s.op_latency.p50_us.map(|_| Bounds::exact(s.op_latency.unfinished as f64))
+    }),
+    ("age of the oldest of them, us", |s| {
+        (s.op_latency.unfinished > 0).then(|| Bounds::exact(s.op_latency.oldest_unfinished_us))
+    }),
 ];
 
 fn beside_queue(side: &Side) -> Option<f64> {
@@ -80,10 +87,10 @@ impl Comparison {
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+        let cell = |value: Option<Bounds>| value.map_or_else(|| "-".to_owned(), bounds);
         let rows = ROWS.iter().map(|(name, of)| {
             let (simulated, real) = (of(&self.simulated), of(&self.real));
-            let ratio = simulated.zip(real).filter(|(s, _)| *s != 0.0).map(|(s, r)| r / s);
+            let ratio = simulated.zip(real).filter(|(s, _)| s.lower > 0.0).map(|(s, r)| r.over(s));
             let mut row = vec![(*name).to_owned(), cell(simulated), cell(real), cell(ratio)];
             row.extend(self.tcp.as_ref().map(|tcp| cell(of(tcp))));
             row
@@ -217,7 +224,8 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
             number(s)
         ));
     }
-    let latencies = (simulated.op_latency_p50_us, real.op_latency_p50_us);
+    let p50 = |side: &Side| side.op_latency.p50_us.and_then(Bounds::value);
+    let latencies = (p50(simulated), p50(real));
     if let Some((s, r)) = differ(latencies.0, latencies.1, 0.0) {
         all.push(format!(
             "op latency: {} against {} us: in a closed loop it is the bytes under way over goodput, with \

@@ -1,9 +1,11 @@
 //! What is compared: the same numbers of the simulator, of our engine and of the kernel's TCP.
 
-use apus_sim::distribution::jain;
+use apus_sim::bounds::Bounds;
+use apus_sim::distribution::{DistributionSummary, jain};
 use apus_sim::record::{PortRecord, Quantity, Recording};
 use apus_sim::summary::Summary;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::spec::{Buckets, HostResult, Outcome, PortResult, Samples, Spec, Stack};
 
@@ -40,10 +42,84 @@ pub struct Side {
     pub fabric_cwnd: Option<f64>,
     /// Mean window that follows the endpoint delay, packets.
     pub endpoint_cwnd: Option<f64>,
-    /// Median latency of an op.
-    pub op_latency_p50_us: Option<f64>,
-    /// Its 99th percentile.
-    pub op_latency_p99_us: Option<f64>,
+    /// Latency of ops.
+    #[serde(flatten)]
+    pub op_latency: OpLatency,
+}
+
+/// Latency of ops with its bounds: unfinished ops may have ended with the run, or never end.
+#[derive(Clone, Debug, Default)]
+pub struct OpLatency {
+    /// Median.
+    pub p50_us: Option<Bounds>,
+    /// 99th percentile.
+    pub p99_us: Option<Bounds>,
+    /// Ops that had not ended with the measured time.
+    pub unfinished: u64,
+    /// Age of the oldest of them, microseconds.
+    pub oldest_unfinished_us: f64,
+}
+
+impl OpLatency {
+    fn of_simulation(latency: &DistributionSummary) -> Self {
+        let bounds =
+            |value: Option<f64>, of: fn(&DistributionSummary) -> Option<f64>| match &latency.open {
+                Some(open) if value.is_none() => {
+                    let upper = of(&open.upper).unwrap_or(f64::INFINITY);
+                    of(&open.lower).map(|lower| Bounds { lower, upper })
+                }
+                _ => value.map(Bounds::exact),
+            };
+        Self {
+            p50_us: bounds(latency.p50, |d| d.p50),
+            p99_us: bounds(latency.p99, |d| d.p99),
+            unfinished: latency.unfinished(),
+            oldest_unfinished_us: latency
+                .open
+                .as_ref()
+                .map_or(0.0, |open| open.oldest_unfinished_us),
+        }
+    }
+
+    /// From the latencies of the ops that ended, in order, and the ages of the others.
+    fn of_ops(ended: &[(f64, u64)], unfinished_us: &[f64]) -> Self {
+        let with = |value: fn(f64) -> f64| {
+            let mut all = ended.to_vec();
+            all.extend(unfinished_us.iter().map(|&age| (value(age), 1)));
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            all
+        };
+        let (lower, upper) = (with(|age| age), with(|_| f64::INFINITY));
+        let at = |share| {
+            let (lower, upper) = (quantile(&lower, share)?, quantile(&upper, share)?);
+            Some(Bounds { lower, upper })
+        };
+        Self {
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            unfinished: unfinished_us.len() as u64,
+            oldest_unfinished_us: unfinished_us.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+/// As in the results of simulations: a percentile is `null` if it is censored, and its bounds stand beside it.
+impl Serialize for OpLatency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, bounds) in [("op_latency_p50", self.p50_us), ("op_latency_p99", self.p99_us)] {
+            map.serialize_entry(&format!("{name}_us"), &bounds.and_then(Bounds::value))?;
+            let finite = |bound: f64| Some(bound).filter(|bound| bound.is_finite());
+            map.serialize_entry(&format!("{name}_lower_us"), &bounds.map(|b| b.lower))?;
+            map.serialize_entry(
+                &format!("{name}_upper_us"),
+                &bounds.and_then(|b| finite(b.upper)),
+            )?;
+        }
+        map.serialize_entry("ops_unfinished", &self.unfinished)?;
+        map.serialize_entry("oldest_unfinished_us", &self.oldest_unfinished_us)?;
+        map.end()
+    }
 }
 
 impl Side {
@@ -79,8 +155,7 @@ impl Side {
             endpoint_delay_p50_us: summary.endpoint_delay_us.p50,
             fabric_cwnd: band(Quantity::FabricCwnd),
             endpoint_cwnd: band(Quantity::EndpointCwnd),
-            op_latency_p50_us: summary.op_latency_us.p50,
-            op_latency_p99_us: summary.op_latency_us.p99,
+            op_latency: OpLatency::of_simulation(&summary.op_latency_us),
             ..Self::default()
         }
         .with_ratio()
@@ -110,6 +185,8 @@ impl Side {
         };
         let (end_to_end, endpoint) = (all(|h| &h.end_to_end_rtt), all(|h| &h.endpoint_delay));
         let latency = all(|host| &host.op_latency);
+        let unfinished: Vec<f64> =
+            outcome.hosts.iter().flat_map(|host| host.unfinished_us.iter().copied()).collect();
         let sampled = |of: fn(&Samples) -> f64| {
             let count: u64 = outcome.hosts.iter().map(|host| host.samples.count).sum();
             let sum: f64 = outcome.hosts.iter().map(|host| of(&host.samples)).sum();
@@ -136,8 +213,7 @@ impl Side {
             endpoint_delay_p50_us: quantile(&endpoint, 0.5),
             fabric_cwnd: sampled(|s| s.fabric_cwnd),
             endpoint_cwnd: sampled(|s| s.endpoint_cwnd),
-            op_latency_p50_us: quantile(&latency, 0.5),
-            op_latency_p99_us: quantile(&latency, 0.99),
+            op_latency: OpLatency::of_ops(&latency, &unfinished),
             ..Self::default()
         }
         .with_ratio()
@@ -190,6 +266,23 @@ mod tests {
         assert_eq!(quantile(&values, 0.75), Some(2.0));
         assert_eq!(quantile(&values, 0.99), Some(9.0));
         assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    /// 98 ops ended after 1 us and two are unfinished after 5 us and 7 us: the 98th op is known, the 99th is at least
+    /// 5 us.
+    #[test]
+    fn op_latency_has_bounds_if_ops_are_unfinished() {
+        let latency = OpLatency::of_ops(&[(1.0, 98)], &[7.0, 5.0]);
+        assert_eq!(latency.p50_us.and_then(Bounds::value), Some(1.0));
+        assert_eq!(latency.p99_us, Some(Bounds { lower: 5.0, upper: f64::INFINITY }));
+        assert_eq!((latency.unfinished, latency.oldest_unfinished_us), (2, 7.0));
+        let json = serde_json::to_value(&latency).expect("JSON");
+        assert_eq!(json["op_latency_p50_us"], 1.0);
+        assert!(json["op_latency_p99_us"].is_null() && json["op_latency_p99_upper_us"].is_null());
+        assert_eq!(
+            (&json["op_latency_p99_lower_us"], &json["ops_unfinished"]),
+            (&5.0.into(), &2.into())
+        );
     }
 
     #[test]

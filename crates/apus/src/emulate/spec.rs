@@ -201,6 +201,8 @@ pub struct HostResult {
     pub endpoint_delay: Buckets,
     /// Of ops, as the engine sees them.
     pub op_latency: Buckets,
+    /// Ages of the ops that had not ended with the measured time.
+    pub unfinished_us: Vec<f64>,
     /// Of all samples of all flows that send.
     pub samples: Samples,
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support;
 use crate::support::command::folder;
@@ -27,15 +28,19 @@ fn apus(folder: &Path, arguments: &[&str]) -> Command {
 /// Sends Ctrl-C once the process has had 0.3 s of processor time, so that its run has begun however busy
 /// the machine is. How far the run has come depends on the machine, so callers assert nothing about it;
 /// `interrupted_run_keeps_what_it_measured` of `apus-sim` tests the values at a fixed simulated time.
-fn interrupt(child: Child) -> Output {
+fn interrupt(mut child: Child) -> Output {
+    let stat = format!("/proc/{}/stat", child.id());
     let ticks = || {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        let stat = fs::read_to_string(&stat).unwrap_or_default();
         // "pid (name) state ...": user and system time are the 12th and 13th words after the name.
         let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
         words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum::<u64>()
     };
+    let until = Instant::now() + Duration::from_secs(300);
     while ticks() < 30 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        assert_eq!(child.try_wait().expect("process"), None, "it ended before it was interrupted");
+        assert!(Instant::now() < until, "it did not get 0.3 s of processor time in five minutes");
+        std::thread::sleep(Duration::from_millis(10));
     }
     support::interrupt(&child);
     child.wait_with_output().expect("process")

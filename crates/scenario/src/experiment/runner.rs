@@ -1,6 +1,6 @@
 //! Runs side by side on threads; none knows of the others.
 
-use crate::set::Simulation;
+use crate::set::{Plan, Simulation};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,6 +67,16 @@ pub fn run_each(
             });
         }
     });
+}
+
+/// Runs a plan that a [`Setup`] made, without a recording. The simulator is compiled for the algorithms of
+/// scenarios in this crate alone, so other crates call this function instead of `Simulation`.
+///
+/// # Errors
+/// The plan cannot run, or its run failed: the reason as text.
+pub fn run_plan(plan: Plan, name: &str, threads: u32) -> Result<Summary, String> {
+    let simulation = Simulation::of(plan, threads).map_err(|e| e.to_string())?;
+    simulation.run(name, &mut |_| {}).map_err(|e| e.to_string())
 }
 
 fn run_one(

@@ -1,6 +1,6 @@
 //! Plans from the builder.
 
-use crate::support::{ConnectionPlan, Plan, Topology};
+use crate::support::{ConnectionPlan, Plan, Simulation, Topology};
 use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_sim::plan::OpArrival;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
@@ -78,4 +78,14 @@ fn plans_that_cannot_run_are_refused() {
     }
     let late = star().connections([connect(0, 1)]).warmup(Span::from_ms(4));
     assert!(refused(late).starts_with("the warm-up is 4ms, but the run ends at 4ms"));
+}
+
+#[test]
+fn plan_that_ends_with_an_unknown_number_of_ops_is_refused() {
+    let swift = algorithm("swift", &[]);
+    let connection = ConnectionPlan::closed(host(0), host(1), &swift, Bytes::new(1));
+    let mut plan = star().connections([connection]).build().expect("a plan");
+    plan.ends_with_ops = true;
+    let error = Simulation::new(&plan).err().expect("refused");
+    assert!(error.to_string().contains("needs trace_ops"), "{error}");
 }
