@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
-.PHONY: demo test test-loaded lint docs bench fuzz compiler
+.PHONY: demo test test-loaded quinn lint docs bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -15,6 +15,11 @@ test:
 test-loaded:
 	tools/test-loaded busy
 	tools/test-loaded pinned
+
+# Formatting, lints and tests of crates/quinn, which is a workspace of its own because it needs quinn.
+quinn:
+	cd crates/quinn && cargo fmt --check && cargo clippy --all-targets --locked -- -D warnings && \
+		cargo test --locked
 
 # Formatting, lints and documentation only.
 lint:
