@@ -153,7 +153,7 @@ impl World {
             let cipher = Cipher::ALL[usize::from(mode >> (1 + side) & 1)];
             let few = mode >> (3 + side) & 1 == 1;
             let accept_ciphers =
-                if few { [Cipher::Aes256Gcm].into_iter().collect() } else { Ciphers::ALL };
+                if few { [Cipher::Aes256Gcm].into_iter().collect() } else { Ciphers::AVAILABLE };
             Config { cipher, accept_ciphers, ..CONFIG() }
         });
         let table = |side: usize| {

@@ -3,6 +3,12 @@
 //!
 //! Each algorithm is a folder with a sender half, its parameters, and the switch and receiver halves
 //! that it has. All implement the contract of crate `apus-cc`. [`registry`] builds them by name.
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/swift.rs")]
+//! ```
 #![no_std]
 
 extern crate alloc;

@@ -12,7 +12,7 @@ macro_rules! files {
         &[$((
             $name,
             concat!("scenarios/", $name, ".toml"),
-            include_str!(concat!("../../../scenarios/", $name, ".toml")),
+            include_str!(concat!("../scenarios/", $name, ".toml")),
         )),+]
     };
 }
@@ -251,7 +251,7 @@ mod tests {
     /// Every scenario file is listed here, and every listed file is one.
     #[test]
     fn every_scenario_file_is_listed() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
         let mut files = Vec::new();
         for paper in std::fs::read_dir(&folder).expect("scenarios") {
             let paper = paper.expect("entry").path();

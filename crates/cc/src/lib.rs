@@ -7,6 +7,12 @@
 //!
 //! The layers that run algorithms depend on this crate alone: they are generic over an
 //! [`AlgorithmFactory`]. The published algorithms are in crate `apus-algorithms`.
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/aimd.rs")]
+//! ```
 #![no_std]
 
 extern crate alloc;

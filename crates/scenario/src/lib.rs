@@ -14,6 +14,12 @@
 //! reports as many of them as possible at once.
 //!
 //! `apus schema` describes all keys to editors.
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/incast.rs")]
+//! ```
 
 mod algorithm;
 mod assignment;

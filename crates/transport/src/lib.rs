@@ -4,6 +4,12 @@
 //! congestion control algorithm. The core reads no clock, holds no payload and touches no socket:
 //! time is an argument, a packet is a header that names bytes of an op. The simulator and the UDP
 //! runtime drive the same [`Endpoint`].
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/write.rs")]
+//! ```
 #![no_std]
 
 extern crate alloc;

@@ -216,7 +216,7 @@ impl fmt::Display for ConnectError {
                 f,
                 "the peer does not accept the cipher {cipher}; use one of {}, or enable {cipher} on the \
                  peer",
-                Cipher::ALL.map(Cipher::name).join(", ")
+                Cipher::available().map(Cipher::name).collect::<Vec<_>>().join(", ")
             ),
             Self::NoKey => f.write_str("unknown key; choose one of the key file"),
             Self::Exists => f.write_str(

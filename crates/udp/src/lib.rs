@@ -6,6 +6,12 @@
 //! A [`Host`] has engines, and each engine a socket. Peers connect ([`Host::connect`],
 //! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes and reads of the other's
 //! [`Region`]s, two-sided messages) and wait for their ends, blocking or as futures of any runtime.
+//!
+//! # Example
+//!
+//! ```no_run
+#![doc = include_str!("../examples/serve.rs")]
+//! ```
 
 mod backlog;
 mod capture;
@@ -51,8 +57,3 @@ pub use ops::Op;
 pub use pending::{Completion, Done, OpResult};
 pub use region::{Access, Memory, Region};
 pub use stats::{Histogram, SessionStats, Stats};
-
-/// The manual, whose example is compiled by the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/udp.md")]
-pub struct Manual;

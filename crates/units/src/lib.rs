@@ -4,6 +4,12 @@
 //! Every public interface of the project speaks in these types; bare integers cross none of them.
 //! A quantity in a file or on the command line carries its unit (`25us`, `100Gbps`, `64KiB`), and
 //! parsing one without it is an error ([`ParseQuantityError`]).
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/link.rs")]
+//! ```
 #![no_std]
 
 extern crate alloc;

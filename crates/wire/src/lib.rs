@@ -137,6 +137,12 @@
 //!     47    1  padding: how many bytes follow, 0 to 16
 //!     48    .  zeros
 //! ```
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/datagram.rs")]
+//! ```
 #![no_std]
 
 mod bytes;

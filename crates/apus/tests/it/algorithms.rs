@@ -45,8 +45,8 @@ fn every_table_has_algorithms_that_exist_and_the_metrics() {
             let known = Registry::BUILT_IN.algorithms().any(|info| info.name == algorithm);
             assert!(known, "{name}: there is no algorithm {column}");
         }
-        let scenario = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(format!("../../scenarios/contest/{name}.toml"));
+        let scenario =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenarios/contest/{name}.toml"));
         assert!(scenario.is_file(), "{}", scenario.display());
         for metric in METRICS {
             assert!(table.contains(&format!("| `{metric}`")), "{name}: {metric} is missing");

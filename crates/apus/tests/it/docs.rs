@@ -11,13 +11,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "docs/tutorial.md",
     "docs/cookbook.md",
     "docs/adding-an-algorithm.md",
     "docs/adding-a-topology.md",
     "docs/adding-a-workload.md",
+    "docs/udp.md",
 ];
 
 fn root() -> PathBuf {
@@ -88,10 +89,21 @@ fn run(document: &str, folder: &Path, commands: &str) {
 
 #[test]
 fn every_example_of_the_documents_runs() {
-    for document in DOCUMENTS {
+    let readmes = readmes();
+    let readmes = readmes.iter().map(|path| {
+        path.strip_prefix(root()).expect("in the repository").to_str().expect("a plain path")
+    });
+    for document in DOCUMENTS.into_iter().chain(readmes) {
         let count = check(document);
         assert!(count > 0, "{document} has no example that runs");
     }
+}
+
+/// Returns the READMEs of crates.
+fn readmes() -> Vec<PathBuf> {
+    let crates = fs::read_dir(root().join("crates")).expect("crates");
+    let readmes = crates.map(|entry| entry.expect("entry").path().join("README.md"));
+    readmes.filter(|path| path.exists()).collect()
 }
 
 /// Returns the pages of the root and of `docs` with its folders.
@@ -167,7 +179,7 @@ fn links(text: &str) -> Vec<String> {
 #[test]
 fn every_internal_link_has_its_file_and_its_anchor() {
     let mut dead = Vec::new();
-    for path in documents() {
+    for path in documents().into_iter().chain(readmes()) {
         let text = fs::read_to_string(&path).expect("text");
         for link in links(&text).iter().filter(|link| !link.contains("://")) {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));

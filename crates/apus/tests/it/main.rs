@@ -12,6 +12,7 @@ mod flags;
 mod layers;
 mod memory;
 mod out_dir;
+mod publishing;
 mod real;
 mod reference;
 mod replay;

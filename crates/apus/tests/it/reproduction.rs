@@ -35,7 +35,7 @@ fn every_experiment_has_its_section_with_its_checks_and_its_figure() {
         sections.iter().filter_map(|section| section.split([':', '\n']).next()).collect();
     assert_eq!(names, experiments, "sections and experiments; {REMEDY}");
     for (name, section) in experiments.iter().zip(sections) {
-        let scenario = root().join("scenarios").join(format!("{name}.toml"));
+        let scenario = root().join("crates/apus/scenarios").join(format!("{name}.toml"));
         let scenario = fs::read_to_string(scenario).expect("scenario");
         let title = scenario.lines().find_map(|line| value(line, "title")).expect("title");
         assert!(section.starts_with(&format!("{name}: {title}\n")), "{name}: {title}; {REMEDY}");

@@ -37,7 +37,7 @@ fn scenarios(folder: &Path, into: &mut Vec<PathBuf>) {
 fn every_scenario_and_testbed_fits_the_schema() {
     let validator = validator();
     let mut files = Vec::new();
-    scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"), &mut files);
+    scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios"), &mut files);
     assert!(files.len() > 40, "only {} scenarios", files.len());
     let mut failures = String::new();
     for path in files {

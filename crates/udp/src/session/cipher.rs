@@ -16,8 +16,22 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// All ciphers, the default first.
+    /// All ciphers of the protocol, the default first.
     pub const ALL: [Self; 2] = [Self::Aes256Gcm, Self::Aegis128X];
+
+    /// Returns `true` if this build has the cipher: AEGIS-128X needs the feature `aegis`.
+    #[must_use]
+    pub const fn is_available(self) -> bool {
+        match self {
+            Self::Aes256Gcm => true,
+            Self::Aegis128X => cfg!(feature = "aegis"),
+        }
+    }
+
+    /// Returns the ciphers of this build, the default first.
+    pub fn available() -> impl Iterator<Item = Self> + Clone {
+        Self::ALL.into_iter().filter(|cipher| cipher.is_available())
+    }
 
     /// Returns its name in settings.
     #[must_use]
@@ -39,10 +53,17 @@ impl FromStr for Cipher {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|cipher| cipher.name() == text).ok_or_else(|| {
-            let hint = suggestion(text, Self::ALL.iter().map(|cipher| cipher.name()));
-            format!("there is no cipher `{text}`{hint}")
-        })
+        match Self::ALL.into_iter().find(|cipher| cipher.name() == text) {
+            Some(cipher) if cipher.is_available() => Ok(cipher),
+            Some(_) => Err(format!(
+                "this build lacks the cipher `{text}`; choose {}, or build with the feature `aegis`",
+                Self::Aes256Gcm
+            )),
+            None => {
+                let hint = suggestion(text, Self::available().map(Self::name));
+                Err(format!("there is no cipher `{text}`{hint}"))
+            }
+        }
     }
 }
 
@@ -51,8 +72,11 @@ impl FromStr for Cipher {
 pub struct Ciphers(u8);
 
 impl Ciphers {
-    /// All ciphers.
-    pub const ALL: Self = Self(Self::bit(Cipher::Aes256Gcm) | Self::bit(Cipher::Aegis128X));
+    /// The ciphers of this build.
+    pub const AVAILABLE: Self = {
+        let aegis = if Cipher::Aegis128X.is_available() { Self::bit(Cipher::Aegis128X) } else { 0 };
+        Self(Self::bit(Cipher::Aes256Gcm) | aegis)
+    };
 
     const fn bit(cipher: Cipher) -> u8 {
         match cipher {
@@ -65,6 +89,12 @@ impl Ciphers {
     #[must_use]
     pub const fn contains(self, cipher: Cipher) -> bool {
         self.0 & Self::bit(cipher) != 0
+    }
+
+    /// Returns `true` if this build has every cipher of the set.
+    #[must_use]
+    pub const fn is_available(self) -> bool {
+        self.0 & !Self::AVAILABLE.0 == 0
     }
 
     /// Returns `true` if the set is empty.
@@ -114,16 +144,39 @@ impl Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(not(feature = "aegis"))]
+    use crate::session::Config;
 
     #[test]
     fn ciphers_are_found_by_name() {
-        for cipher in Cipher::ALL {
+        for cipher in Cipher::available() {
             assert_eq!(cipher.to_string().parse(), Ok(cipher));
         }
+        let error = "des".parse::<Cipher>().unwrap_err();
+        assert!(Cipher::available().all(|cipher| error.contains(cipher.name())), "{error}");
+    }
+
+    #[cfg(feature = "aegis")]
+    #[test]
+    fn a_misspelt_cipher_is_an_error_with_a_suggestion() {
         let error = "aegis-128l".parse::<Cipher>().unwrap_err();
         assert_eq!(error, "there is no cipher `aegis-128l`; did you mean `aegis-128x`?");
-        let error = "des".parse::<Cipher>().unwrap_err();
-        assert!(error.contains("aes-256-gcm") && error.contains("aegis-128x"), "{error}");
+    }
+
+    #[cfg(not(feature = "aegis"))]
+    #[test]
+    fn aegis_in_a_build_without_it_is_an_error_with_the_remedy() {
+        let remedy = "choose aes-256-gcm, or build with the feature `aegis`";
+        let error = "aegis-128x".parse::<Cipher>().unwrap_err();
+        assert_eq!(error, format!("this build lacks the cipher `aegis-128x`; {remedy}"));
+
+        let config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        let error = Config { cipher: Cipher::Aegis128X, ..config }.check().unwrap_err();
+        assert!(error.starts_with("cipher ") && error.contains(remedy), "{error}");
+        let accept_ciphers = Cipher::ALL.into_iter().collect();
+        let error = Config { accept_ciphers, ..config }.check().unwrap_err();
+        assert!(error.starts_with("accept_ciphers ") && error.contains(remedy), "{error}");
     }
 
     #[test]
@@ -134,7 +187,9 @@ mod tests {
                 Cipher::ALL.map(|other| only.contains(other)),
                 Cipher::ALL.map(|c| c == cipher)
             );
-            assert!(Ciphers::ALL.contains(cipher) && !only.is_empty());
+            assert_eq!(Ciphers::AVAILABLE.contains(cipher), cipher.is_available());
+            assert_eq!(only.is_available(), cipher.is_available());
+            assert!(!only.is_empty());
         }
         assert!(Ciphers::from_iter([]).is_empty());
     }

@@ -34,7 +34,7 @@ pub struct Config {
     /// AES-256-GCM is the standard, has keys of 256 bits and is fast wherever the CPU has AES; docs/security.md
     /// compares both.
     pub cipher: Cipher,
-    /// Ciphers accepted for sessions that peers open. deviation: no source; all, since both are sound.
+    /// Ciphers accepted for sessions that peers open. deviation: no source; all of this build, since both are sound.
     pub accept_ciphers: Ciphers,
 }
 
@@ -50,7 +50,7 @@ impl Default for Config {
             suspect_timeout: Span::from_ms(500),
             key_life: Span::from_secs(120),
             cipher: Cipher::Aes256Gcm,
-            accept_ciphers: Ciphers::ALL,
+            accept_ciphers: Ciphers::AVAILABLE,
         }
     }
 }
@@ -84,6 +84,18 @@ impl Config {
         }
         if self.accept_ciphers.is_empty() {
             return Err("accept_ciphers must name at least one cipher");
+        }
+        if !self.cipher.is_available() {
+            return Err(
+                "cipher is aegis-128x, which this build lacks; choose aes-256-gcm, or build \
+                        with the feature `aegis`",
+            );
+        }
+        if !self.accept_ciphers.is_available() {
+            return Err(
+                "accept_ciphers has aegis-128x, which this build lacks; choose aes-256-gcm, \
+                        or build with the feature `aegis`",
+            );
         }
         Ok(())
     }

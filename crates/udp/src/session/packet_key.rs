@@ -1,21 +1,21 @@
 //! The key of one epoch and direction: packets sealed and opened where they lie.
 
-use aegis::aegis128l::Aegis128L;
-use aegis::aegis128x4::Aegis128X4;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
+
+#[cfg(feature = "aegis")]
+use self::aegis::Aegis128X;
+
+#[cfg(feature = "aegis")]
+mod aegis;
 
 /// Bytes of an AEAD's tag, whichever it is.
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// Payloads from this length on go under AEGIS-128X4, shorter ones under AEGIS-128L. deviation: no source;
-/// measured (docs/security.md): where both take the same time on a CPU with 512-bit VAES. The length is
-/// not secret, so both ends know which it is.
-const LONG_BYTES: usize = 256;
-
 /// The key of one epoch and direction.
 pub(crate) enum PacketKey {
     Aes256Gcm(Aes256Gcm),
+    #[cfg(feature = "aegis")]
     Aegis128X(Aegis128X),
 }
 
@@ -23,14 +23,6 @@ pub(crate) enum PacketKey {
 pub(crate) struct Aes256Gcm {
     key: LessSafeKey,
     iv: Zeroizing<[u8; NONCE_LEN]>,
-}
-
-/// AEGIS-128X of degree 1, which is AEGIS-128L, for short payloads and of degree 4 for long ones. Each has
-/// a key of its own, so that nothing depends on how the two are related.
-pub(crate) struct Aegis128X {
-    short: Zeroizing<[u8; 16]>,
-    long: Zeroizing<[u8; 16]>,
-    iv: Zeroizing<[u8; 16]>,
 }
 
 /// The initialisation vector with the packet's number mixed in (RFC 9001 §5.3): no nonce comes twice
@@ -50,6 +42,7 @@ impl PacketKey {
         Self::Aes256Gcm(Aes256Gcm { key: LessSafeKey::new(key), iv })
     }
 
+    #[cfg(feature = "aegis")]
     pub(crate) fn aegis_128x(
         short: Zeroizing<[u8; 16]>,
         long: Zeroizing<[u8; 16]>,
@@ -63,6 +56,7 @@ impl PacketKey {
     pub(crate) fn seal(&self, number: u64, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
         match self {
             Self::Aes256Gcm(key) => key.seal(number, readable, payload, tag),
+            #[cfg(feature = "aegis")]
             Self::Aegis128X(key) => key.seal(number, readable, payload, tag),
         }
     }
@@ -78,6 +72,7 @@ impl PacketKey {
     ) {
         match self {
             Self::Aes256Gcm(key) => key.seal_from(number, readable, payload, payload_and_tag),
+            #[cfg(feature = "aegis")]
             Self::Aegis128X(key) => {
                 // The library encrypts in place, or by a state that it wipes byte by byte afterwards,
                 // which takes longer than this copy (docs/security.md).
@@ -93,6 +88,7 @@ impl PacketKey {
     pub(crate) fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
         match self {
             Self::Aes256Gcm(key) => key.open(number, readable, payload_and_tag),
+            #[cfg(feature = "aegis")]
             Self::Aegis128X(key) => key.open(number, readable, payload_and_tag),
         }
     }
@@ -130,70 +126,6 @@ impl Aes256Gcm {
     #[inline]
     fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
         self.key.open_in_place(self.nonce(number), Aad::from(readable), payload_and_tag).is_ok()
-    }
-}
-
-/// Blocks of AES that AEGIS-128X works on side by side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Degree {
-    One,
-    Four,
-}
-
-impl Degree {
-    #[inline]
-    fn of(payload: &[u8]) -> Self {
-        if payload.len() < LONG_BYTES { Self::One } else { Self::Four }
-    }
-}
-
-impl Aegis128X {
-    #[inline]
-    fn seal(&self, number: u64, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
-        tag.copy_from_slice(&self.encrypt(Degree::of(payload), number, readable, payload));
-    }
-
-    #[inline]
-    fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
-        payload_and_tag
-            .split_last_chunk_mut()
-            .is_some_and(|(text, tag)| self.decrypt(Degree::of(text), number, readable, text, tag))
-    }
-
-    #[inline]
-    fn encrypt(
-        &self,
-        degree: Degree,
-        number: u64,
-        readable: &[u8],
-        payload: &mut [u8],
-    ) -> [u8; TAG_BYTES] {
-        let nonce = nonce(&self.iv, number);
-        match degree {
-            Degree::One => Aegis128L::new(&self.short, &nonce).encrypt_in_place(payload, readable),
-            Degree::Four => Aegis128X4::new(&self.long, &nonce).encrypt_in_place(payload, readable),
-        }
-    }
-
-    #[inline]
-    fn decrypt(
-        &self,
-        degree: Degree,
-        number: u64,
-        readable: &[u8],
-        text: &mut [u8],
-        tag: &[u8; TAG_BYTES],
-    ) -> bool {
-        let nonce = nonce(&self.iv, number);
-        let opened = match degree {
-            Degree::One => {
-                Aegis128L::new(&self.short, &nonce).decrypt_in_place(text, tag, readable)
-            }
-            Degree::Four => {
-                Aegis128X4::new(&self.long, &nonce).decrypt_in_place(text, tag, readable)
-            }
-        };
-        opened.is_ok()
     }
 }
 

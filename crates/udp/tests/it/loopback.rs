@@ -345,6 +345,7 @@ fn connect__to_nobody_or_with_another_key_fails() {
     assert_eq!(insecure.connect(client.local_addr()).err(), Some(ConnectError::OtherMode));
 }
 
+#[cfg(feature = "aegis")]
 #[test]
 fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
     for (cipher, other) in

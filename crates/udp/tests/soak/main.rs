@@ -281,7 +281,7 @@ fn soak(ring: &KeyRing, cipher: Cipher, seed: u64) {
 #[test]
 fn sealed_ops_end_once_whatever_the_link_and_the_processes_do() {
     let ring = KeyRing::new([SharedKey::new([5; 32])]).expect("one key");
-    for (seed, cipher) in [1, 3].into_iter().zip(Cipher::ALL) {
+    for (seed, cipher) in [1, 3].into_iter().zip(Cipher::available()) {
         soak(&ring, cipher, seed);
     }
 }

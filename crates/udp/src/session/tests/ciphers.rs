@@ -1,8 +1,6 @@
 //! What seals a session's packets: proposed, taken, refused, and not to be changed on the way.
 
-use super::cipher::Mode;
 use super::*;
-use crate::session::packet::{Handshake, Message};
 
 /// Host 0 proposes a cipher, host 1 takes some.
 fn world(proposed: Cipher, taken: &[Cipher]) -> World {
@@ -13,6 +11,7 @@ fn world(proposed: Cipher, taken: &[Cipher]) -> World {
     world
 }
 
+#[cfg(feature = "aegis")]
 #[test]
 fn what_is_proposed_is_taken_or_refused_by_name() {
     let [aes, aegis] = Cipher::ALL;
@@ -45,6 +44,7 @@ fn what_is_proposed_is_taken_or_refused_by_name() {
     }
 }
 
+#[cfg(feature = "aegis")]
 #[test]
 fn a_session_that_comes_in_is_sealed_as_its_initiator_proposed() {
     let [aes, aegis] = Cipher::ALL;
@@ -58,6 +58,7 @@ fn a_session_that_comes_in_is_sealed_as_its_initiator_proposed() {
 }
 
 /// Who is between them and has no key.
+#[cfg(feature = "aegis")]
 #[test]
 fn the_mode_byte_of_a_handshake_cannot_be_changed() {
     for at in 0..4 {
@@ -89,8 +90,12 @@ fn the_mode_byte_of_a_handshake_cannot_be_changed() {
 
 /// Who is between them and has the key, so that every proof can be made anew, still does not know what
 /// the Noise messages yield.
+#[cfg(feature = "aegis")]
 #[test]
 fn a_holder_of_the_key_in_between_cannot_change_the_cipher() {
+    use super::cipher::Mode;
+    use crate::session::packet::{Handshake, Message};
+
     let ring = ring();
     let credential = ring.get(ring.ids().next().unwrap()).unwrap();
     let forged = |datagram: &Datagram, cipher| {
@@ -124,8 +129,8 @@ fn a_holder_of_the_key_in_between_cannot_change_the_cipher() {
 
 #[test]
 fn keys_change_with_age_under_both() {
-    for cipher in Cipher::ALL {
-        let (mut world, ours, theirs) = world(cipher, &Cipher::ALL).join();
+    for cipher in Cipher::available() {
+        let (mut world, ours, theirs) = world(cipher, &[cipher]).join();
         let mut delivered = 0;
         for number in 0..6 {
             world.run(61_000);
