@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Arrival { now, nic_received_at: now, hops: 1, marked: false, receiver_level: 0 };
             for packet in packets {
                 hosts[1 - from].handle_packet(&arrival, &packet.header);
-                written += if from == 0 { packet.header.payload_len() } else { 0 };
+                written += packet.header.payload_len(); // 0 for acknowledgements
             }
         }
         if let Some(completion) = hosts[0].poll_completion() {
