@@ -107,9 +107,10 @@ fn every_published_library_has_an_example_in_its_documentation() {
         let documentation = source.lines().take_while(|line| {
             line.is_empty() || line.starts_with("//") || line.starts_with("#![doc")
         });
-        let examples =
-            documentation.filter(|line| matches!(*line, "//! ```" | "//! ```no_run")).count();
-        assert!(examples >= 2, "{}: no example in the crate's documentation", folder.display());
+        // Every second fence begins a block.
+        let mut fences = documentation.filter(|line| line.starts_with("//! ```")).step_by(2);
+        let example = fences.any(|fence| matches!(fence, "//! ```" | "//! ```no_run"));
+        assert!(example, "{}: no example in the crate's documentation", folder.display());
     }
 }
 
