@@ -4,17 +4,7 @@
 //! and defaults of the algorithm `swift` in Apus. `base_target` is required.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use apus_quinn::SwiftConfig;
-//! use quinn_proto::{AckFrequencyConfig, TransportConfig};
-//!
-//! let swift = SwiftConfig::new(&[("base_target", "400us"), ("max_cwnd", "1000")])?;
-//! // Peers that support this extension then acknowledge every packet at once, as Swift expects (§3.6).
-//! let mut acks = AckFrequencyConfig::default();
-//! acks.ack_eliciting_threshold(0u32.into());
-//! let mut transport = TransportConfig::default(); // quinn::TransportConfig is this type
-//! transport.congestion_controller_factory(Arc::new(swift)).ack_frequency_config(Some(acks));
-//! # Ok::<(), apus_quinn::SettingError>(())
+#![doc = include_str!("../examples/transport.rs")]
 //! ```
 //!
 //! # Differences from Swift in Apus
