@@ -1,4 +1,4 @@
-//! What bounds a window: the parameters that algorithms with one window in packets have in common.
+//! Bounds of windows: the parameters shared by all algorithms with one window in packets.
 
 use alloc::string::String;
 
@@ -16,8 +16,8 @@ pub(crate) const fn max_cwnd(defaults: &'static [ParamDefault]) -> ParamInfo {
     number("max_cwnd", "largest window in packets", defaults)
 }
 
-/// Whether the bounds are in order, and the first window within them. What the smallest may be is the
-/// algorithm's own rule: at least 1 for those that do not pace.
+/// Checks that the bounds are in order, and the first window within them. The lower limit of the
+/// smallest window is the algorithm's rule: at least 1 for those without pacing.
 ///
 /// # Errors
 /// If a value is impossible.
@@ -27,7 +27,7 @@ pub(crate) fn check(initial_cwnd: f64, min_cwnd: f64, max_cwnd: f64) -> Result<(
     require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", initial_cwnd)
 }
 
-/// The same for an algorithm that does not pace, whose window holds a packet.
+/// Checks the bounds of an algorithm without pacing, whose window must hold a packet.
 ///
 /// # Errors
 /// If a value is impossible.

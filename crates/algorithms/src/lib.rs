@@ -1,8 +1,8 @@
-//! The congestion control algorithms of Apus: Swift, Bolt, ExpressPass, and those that they are
-//! compared with.
+//! The congestion control algorithms of Apus: Swift, Bolt, ExpressPass, and algorithms to compare
+//! them with.
 //!
-//! Each algorithm is a folder with a sender half, its parameters, and the switch and receiver halves
-//! that it has. All implement the contract of crate `apus-cc`. [`registry`] builds them by name.
+//! Each algorithm is a folder with a sender half, parameters, and switch and receiver halves if
+//! needed. All implement the contract of crate `apus-cc`. [`registry`] builds them by name.
 //!
 //! # Example
 //!

@@ -14,7 +14,7 @@ use apus_units::suggestion;
 
 use crate::set::{BuiltInReceiver, BuiltInSender, BuiltInSwitch, Params, TABLE};
 
-/// The algorithms that a program knows: those of this crate, and those that it adds.
+/// The algorithms that a program can run: those of this crate, and those that the program adds.
 #[derive(Clone, Copy, Default)]
 pub struct Registry {
     foreign: &'static [&'static dyn ForeignAlgorithm],
@@ -26,7 +26,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// What a registry knows of one algorithm.
+/// The registry's entry for one algorithm.
 #[derive(Clone, Copy)]
 enum Entry {
     BuiltIn(usize),
@@ -126,8 +126,8 @@ impl Registry {
         self.entries().map(Entry::info)
     }
 
-    /// The rules by which an algorithm's parameters follow from the network; none if there is no such
-    /// algorithm.
+    /// Returns the rules by which an algorithm's parameters follow from the network; none if the
+    /// algorithm is unknown.
     #[must_use]
     pub fn derivations(self, name: &str) -> &'static [Derivation] {
         self.entry(name).map_or(&[], Entry::derived)
@@ -165,7 +165,7 @@ impl Registry {
     /// ([`Registry::derivations`]) instead of the profile's defaults.
     ///
     /// # Errors
-    /// As [`Registry::build`].
+    /// See [`Registry::build`].
     pub fn build_for(
         self,
         name: &str,
@@ -175,7 +175,7 @@ impl Registry {
     ) -> Result<AlgorithmConfig, SettingError> {
         let Some(entry) = self.entry(name) else {
             let hint = suggestion(name, self.algorithms().map(|info| info.name));
-            let message = format!("there is no algorithm `{name}`{hint}");
+            let message = format!("unknown algorithm `{name}`{hint}");
             return Err(SettingError::of_name(message));
         };
         let mut settings = Settings::read(entry.info(), profile, settings)?;
@@ -197,7 +197,7 @@ impl Registry {
 /// Builds an algorithm of this crate by name ([`Registry::build`]).
 ///
 /// # Errors
-/// As [`Registry::build`].
+/// See [`Registry::build`].
 pub fn build(
     name: &str,
     profile: Option<&str>,
@@ -210,7 +210,7 @@ pub fn build(
 #[derive(Clone)]
 pub struct AlgorithmConfig(Arc<Shared>);
 
-/// Shows the parameters without their origins: equal parameters behave alike wherever they come from.
+/// Shows the parameters without their origins, since origins do not affect behaviour.
 impl fmt::Debug for AlgorithmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, profile) = (self.info().name, self.profile());
@@ -218,7 +218,7 @@ impl fmt::Debug for AlgorithmConfig {
     }
 }
 
-/// Each of a million connections names its algorithm: in one word.
+/// One word: each of a million connections has a reference.
 struct Shared {
     params: Params,
     registry: Registry,
@@ -263,7 +263,7 @@ impl AlgorithmConfig {
     /// `dropped`; derived parameters are derived again.
     ///
     /// # Errors
-    /// As [`Registry::build`].
+    /// See [`Registry::build`].
     pub fn changed(
         &self,
         changes: &[(&str, &str)],

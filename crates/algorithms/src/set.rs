@@ -8,17 +8,17 @@ use alloc::sync::Arc;
 use apus_cc::{
     AckEvent, Algorithm, AlgorithmInfo, Allowance, Backlog, BoxedReceiver, BoxedSender,
     BoxedSwitch, CongestionHeader, CreditEvent, CreditLimit, DataEvent, Departure, Derivation,
-    FieldLayout, Fields, FlowInfo, ForeignFactory, Given, LossEvent, PacketSizeEvent, PortView,
-    Receiver, ReceiverControl, ReplaySender, SendInfo, Sender, SenderControl, SettingError,
-    Settings, SignalEvent, Snapshot, StateError, StateOverride, SwitchHalf, SwitchInfo, Telemetry,
-    TimeoutEvent, Tunable, Verdict,
+    FieldLayout, Fields, FlowInfo, ForeignFactory, LossEvent, PacketSizeEvent, PortView, Receiver,
+    ReceiverControl, ReplaySender, SendInfo, Sender, SenderControl, SettingError, Settings,
+    SignalEvent, Snapshot, StateError, StateOverride, SwitchFeedback, SwitchHalf, SwitchInfo,
+    Telemetry, TimeoutEvent, Tunable, Verdict,
 };
 use apus_units::{Bytes, Span, Time};
 
 use crate::dcqcn::switch::RampMarker;
 use crate::dctcp::switch::EcnMarker;
 
-/// What the table states of one algorithm.
+/// A row of the table of algorithms.
 pub(crate) struct Row {
     pub(crate) info: &'static AlgorithmInfo,
     pub(crate) derived: &'static [Derivation],
@@ -52,9 +52,9 @@ macro_rules! algorithms {
             /// A switch that takes no part.
             #[default]
             Plain,
-            /// Marks above a threshold, whatever the algorithm is.
+            /// Marks above a threshold, for any algorithm.
             Ecn(EcnMarker),
-            /// Marks with a probability that grows with the queue, whatever the algorithm is.
+            /// Marks with a probability that grows with the queue, for any algorithm.
             Ramp(RampMarker),
             $($(#[$doc])* $variant(<$sender as Algorithm>::Switch),)+
             /// An algorithm from outside.
@@ -407,13 +407,13 @@ macro_rules! algorithms {
                 matches!(self, Self::Plain)
             }
 
-            fn gives(&self) -> Given {
+            fn feedback(&self) -> SwitchFeedback {
                 match self {
-                    Self::Plain => Given::Nothing,
-                    Self::Ecn(half) => half.gives(),
-                    Self::Ramp(half) => half.gives(),
-                    $(Self::$variant(half) => half.gives(),)+
-                    Self::Foreign(half) => half.gives(),
+                    Self::Plain => SwitchFeedback::Nothing,
+                    Self::Ecn(half) => half.feedback(),
+                    Self::Ramp(half) => half.feedback(),
+                    $(Self::$variant(half) => half.feedback(),)+
+                    Self::Foreign(half) => half.feedback(),
                 }
             }
 
@@ -473,7 +473,7 @@ algorithms! {
     Rcp(crate::rcp::Rcp);
     /// HULL: phantom queues.
     Hull(crate::hull::Hull);
-    /// What the delay of notifications costs.
+    /// The cost of notification delay.
     Notified(crate::notified::Notified);
     /// A constant window or rate.
     Constant(crate::constant::Constant);

@@ -17,7 +17,7 @@ pub struct apus_config {
     parameters: Vec<(String, String)>,
 }
 
-/// What [`apus_config_set`] knows.
+/// Names that [`apus_config_set`] accepts.
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
                      max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
                      max_sessions, handshake_timeout, keepalive, idle_timeout, cipher, \
@@ -27,7 +27,7 @@ const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, ma
 impl apus_config {
     fn new(bind: &str, keys: KeyRing) -> Result<Self, Failure> {
         let bind = bind.parse().map_err(|_| {
-            Failure::invalid(format!("`{bind}` is no address; give one like 0.0.0.0:48700"))
+            Failure::invalid(format!("`{bind}` is not an address; use one like 0.0.0.0:48700"))
         })?;
         let config = Config::new(bind, keys)?;
         Ok(Self { config, algorithm: None, parameters: Vec::new() })
@@ -109,7 +109,7 @@ impl apus_config {
                     })? = number(name, value)?;
                 }
                 _ => {
-                    let what = format!("there is no setting `{name}`; there are {NAMES}");
+                    let what = format!("unknown setting `{name}`; the settings are {NAMES}");
                     return Err(Failure::invalid(what));
                 }
             },
@@ -117,7 +117,7 @@ impl apus_config {
         Ok(())
     }
 
-    /// A setting of what seals packets has no effect where nothing does.
+    /// Rejects a cipher setting without encryption, where it would have no effect.
     fn sealed_only(&self, name: &str) -> Result<(), Failure> {
         if self.config.keys.is_insecure() {
             let what =
@@ -139,7 +139,7 @@ impl apus_config {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_key_create(path: *const c_char) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a text.
+        // SAFETY: the header requires a text.
         let path = unsafe { text(path, "path") }?;
         let made = keyfile::create(Path::new(path));
         made.map(drop).map_err(|error| Failure::new(Status::System, error.to_string()))
@@ -154,12 +154,12 @@ unsafe extern "C" fn apus_config_create(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for texts.
+            // SAFETY: the header requires texts.
             let (bind, path) = unsafe { (text(bind, "bind")?, text(key_file, "key_file")?) };
             let keys = keyfile::read(Path::new(path));
             apus_config::new(bind, keys.map_err(|error| Failure::invalid(error.to_string()))?)
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(config, "config", make) }
     })
 }
@@ -170,9 +170,9 @@ unsafe extern "C" fn apus_config_create_insecure(
     config: *mut *mut apus_config,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a text.
+        // SAFETY: the header requires a text.
         let make = || apus_config::new(unsafe { text(bind, "bind") }?, KeyRing::insecure());
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(config, "config", make) }
     })
 }
@@ -184,7 +184,7 @@ unsafe extern "C" fn apus_config_set(
     value: *const c_char,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle and two texts.
+        // SAFETY: the header requires a handle and two texts.
         let (config, name, value) =
             unsafe { (get_mut(config, "config")?, text(name, "name")?, text(value, "value")?) };
         config.set(name, value)
@@ -193,7 +193,7 @@ unsafe extern "C" fn apus_config_set(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_config_free(config: *mut apus_config) {
-    // SAFETY: the header asks for a handle or NULL.
+    // SAFETY: the header requires a handle or NULL.
     unsafe { take_back(config) };
 }
 

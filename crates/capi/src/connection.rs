@@ -19,7 +19,7 @@ pub struct apus_connection {
     /// Messages that did not fit into a caller's buffer. A channel, so that a call that waits already receives them.
     kept: (async_channel::Sender<Message>, async_channel::Receiver<Message>),
     peer: CString,
-    /// Keeps the engines alive.
+    /// A reference that keeps the engines running.
     _host: Arc<Shared>,
 }
 
@@ -43,8 +43,8 @@ impl apus_connection {
         Self { connection, kept: async_channel::unbounded(), peer, _host: Arc::clone(host) }
     }
 
-    /// Returns the next message, those that did not fit first. Nothing is locked, so that other calls go on
-    /// and keep to their own timeouts.
+    /// Returns the next message; messages that did not fit into a buffer come first. No lock is
+    /// held, so that concurrent calls continue and observe their own timeouts.
     async fn next(&self) -> Result<Message, End> {
         let mut kept = pin!(self.kept.1.recv());
         let mut fresh = pin!(self.connection.receive_async());
@@ -62,20 +62,20 @@ impl apus_connection {
         if (flow as usize) < flows {
             return Ok(flow as usize);
         }
-        Err(Failure::invalid(format!("there is no flow {flow}: the connection has {flows}")))
+        Err(Failure::invalid(format!("unknown flow {flow}: the connection has {flows}")))
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_connection_peer(connection: *const apus_connection) -> *const c_char {
-    // SAFETY: the header asks for a handle; the text lives as long as it.
+    // SAFETY: the header requires a handle; the text lives as long as it.
     let connection = unsafe { get(connection, "connection") };
     connection.map_or(c"".as_ptr(), |connection| connection.peer.as_ptr())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_connection_max_message(connection: *const apus_connection) -> u64 {
-    // SAFETY: the header asks for a handle.
+    // SAFETY: the header requires a handle.
     unsafe { get(connection, "connection") }.map_or(0, |c| c.connection.max_message())
 }
 
@@ -86,7 +86,7 @@ unsafe extern "C" fn apus_connection_state(
     state: *mut apus_flow_state,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let connection = unsafe { get(connection, "connection") }?;
         let flow = connection.check_flow(flow)?;
         let (snapshot, counters) = connection.connection.flow_state(flow)?;
@@ -100,7 +100,7 @@ unsafe extern "C" fn apus_connection_state(
             smoothed_rtt_ns: ns(snapshot.smoothed_rtt),
             packets_lost: counters.fast_losses + counters.timeout_losses,
         };
-        // SAFETY: the header asks for room for the structure.
+        // SAFETY: the header requires room for the structure.
         unsafe { put(state, read, "state") }
     })
 }
@@ -115,21 +115,21 @@ unsafe extern "C" fn apus_receive(
     flow: *mut u32,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let connection = unsafe { get(connection, "connection") }?;
         if length.is_null() || (buffer.is_null() && capacity > 0) {
             return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
         }
         let message = wait(connection.next(), timeout_ns).ok_or_else(Failure::timeout)??;
         let bytes = message.bytes.len();
-        // SAFETY: `length` is not NULL, and the header asks for room for a number.
+        // SAFETY: `length` is not NULL, and the header requires room for a number.
         unsafe { put(length, bytes, "length") }?;
         if !flow.is_null() {
             // SAFETY: as above.
             unsafe { put(flow, message.flow as u32, "flow") }?;
         }
         if bytes > capacity {
-            // An unbounded channel that nobody closes takes it.
+            // An unbounded channel that is never closed accepts it.
             let _ = connection.kept.0.try_send(message);
             let what = format!("the message has {bytes} bytes, the buffer {capacity}");
             return Err(Failure::new(Status::TooSmall, what));
@@ -143,7 +143,7 @@ unsafe extern "C" fn apus_receive(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_close(connection: *const apus_connection) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         unsafe { get(connection, "connection") }?.connection.close();
         Ok(())
     })
@@ -151,6 +151,6 @@ unsafe extern "C" fn apus_close(connection: *const apus_connection) -> i32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_connection_free(connection: *mut apus_connection) {
-    // SAFETY: the header asks for a handle or NULL.
+    // SAFETY: the header requires a handle or NULL.
     unsafe { take_back(connection) };
 }

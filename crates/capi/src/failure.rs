@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 
 use apus_udp::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};
 
-/// `apus_status`: the numbers are those of the header.
+/// `apus_status`, with the numbers of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Status {

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Status, call};
 use crate::pointer::{Foreign, get, hand_out, put, take_back, text};
 use crate::wait::wait;
 
-/// A host. Handles created from it keep it alive.
+/// A host. Handles created from it keep it running.
 pub struct apus_host {
     pub(crate) shared: Arc<Shared>,
 }
@@ -47,21 +47,21 @@ pub struct apus_stats {
 unsafe extern "C" fn apus_host_start(config: *const apus_config, host: *mut *mut apus_host) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for a handle.
+            // SAFETY: the header requires a handle.
             let config = unsafe { settings(config) }?;
             let inline = config.mode == Mode::Inline;
             let host = Host::start(config)?;
             let address = CString::new(host.local_addr().to_string()).unwrap_or_default();
             Ok(apus_host { shared: Arc::new(Shared { host, inline, address }) })
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(host, "host", make) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_host_address(host: *const apus_host) -> *const c_char {
-    // SAFETY: the header asks for a handle; the text lives as long as it.
+    // SAFETY: the header requires a handle; the text lives as long as it.
     let host = unsafe { get(host, "host") };
     host.map_or(c"".as_ptr(), |host| host.shared.address.as_ptr())
 }
@@ -69,7 +69,7 @@ unsafe extern "C" fn apus_host_address(host: *const apus_host) -> *const c_char 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_host_set_keys(host: *const apus_host, key_file: *const c_char) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle and a text.
+        // SAFETY: the header requires a handle and a text.
         let (host, path) = unsafe { (get(host, "host")?, text(key_file, "key_file")?) };
         let keys = keyfile::read(Path::new(path));
         let keys = keys.map_err(|error| Failure::invalid(error.to_string()))?;
@@ -80,7 +80,7 @@ unsafe extern "C" fn apus_host_set_keys(host: *const apus_host, key_file: *const
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_host_drive(host: *const apus_host) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         unsafe { get(host, "host") }?.shared.host.drive();
         Ok(())
     })
@@ -89,7 +89,7 @@ unsafe extern "C" fn apus_host_drive(host: *const apus_host) -> i32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_host_stats(host: *const apus_host, stats: *mut apus_stats) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let host = unsafe { get(host, "host") }?;
         let mut sums = apus_stats::default();
         let mut busiest: Option<&Stats> = None;
@@ -112,7 +112,7 @@ unsafe extern "C" fn apus_host_stats(host: *const apus_host, stats: *mut apus_st
             sums.endpoint_delay_p50_us = quantile(&engine.endpoint_delay, 0.5);
             sums.endpoint_delay_p99_us = quantile(&engine.endpoint_delay, 0.99);
         }
-        // SAFETY: the header asks for room for the structure.
+        // SAFETY: the header requires room for the structure.
         unsafe { put(stats, sums, "stats") }
     })
 }
@@ -127,12 +127,12 @@ unsafe extern "C" fn apus_connect(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for a handle and a text.
+            // SAFETY: the header requires a handle and a text.
             let (host, peer) = unsafe { (get(host, "host")?, address(peer)?) };
             let connecting = host.shared.host.connect_async(peer, flows, None);
             host.connected(connecting, timeout_ns)
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(connection, "connection", make) }
     })
 }
@@ -148,7 +148,7 @@ unsafe extern "C" fn apus_connect_classes(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for a handle, a text and as many classes as flows.
+            // SAFETY: the header requires a handle, a text and as many classes as flows.
             let (host, peer, classes) = unsafe {
                 let classes = Foreign::new(classes.cast(), flows as usize, "classes")?;
                 (get(host, "host")?, address(peer)?, classes)
@@ -156,7 +156,7 @@ unsafe extern "C" fn apus_connect_classes(
             let connecting = host.shared.host.connect_classes_async(peer, classes.as_ref(), None);
             host.connected(connecting, timeout_ns)
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(connection, "connection", make) }
     })
 }
@@ -169,7 +169,7 @@ unsafe fn address(peer: *const c_char) -> Result<SocketAddr, Failure> {
     // SAFETY: as the caller promises.
     let peer = unsafe { text(peer, "peer") }?;
     peer.parse().map_err(|_| {
-        Failure::invalid(format!("`{peer}` is no address; give one like 10.0.0.1:48700"))
+        Failure::invalid(format!("`{peer}` is not an address; use one like 10.0.0.1:48700"))
     })
 }
 
@@ -192,7 +192,7 @@ unsafe extern "C" fn apus_accept(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for a handle.
+            // SAFETY: the header requires a handle.
             let host = unsafe { get(host, "host") }?;
             let accepted = wait(host.shared.host.accept_async(), timeout_ns);
             let accepted = accepted.ok_or_else(Failure::timeout)?;
@@ -200,13 +200,13 @@ unsafe extern "C" fn apus_accept(
                 accepted.map_err(|error| Failure::new(Status::Stopped, error.to_string()))?;
             Ok(apus_connection::new(accepted, &host.shared))
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(connection, "connection", make) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_host_free(host: *mut apus_host) {
-    // SAFETY: the header asks for a handle or NULL.
+    // SAFETY: the header requires a handle or NULL.
     unsafe { take_back(host) };
 }

@@ -1,9 +1,9 @@
-//! Apus for C: what `include/apus.h` declares. Everything is documented there.
+//! Apus for C: the functions that `include/apus.h` declares and documents.
 //!
-//! This crate turns pointers into values and back and does nothing else: hosts, connections and ops
-//! are `apus_udp`'s, Swift is `apus_cc`'s. Functions are private to Rust; C knows them by name. What a
-//! pointer must be is said in the header, once for all: valid for its type and size, NULL only where
-//! that is allowed, a handle only between its making and its freeing.
+//! This crate only converts between pointers and values: hosts, connections and ops are those of
+//! `apus_udp`, Swift is that of `apus_algorithms`. Functions are private to Rust; C calls them by
+//! name. The header states the requirements on pointers, once for all: valid for their type and
+//! size, NULL only where that is allowed, a handle only between its creation and its release.
 #![expect(unsafe_code, reason = "C hands over pointers")]
 #![allow(non_camel_case_types)] // as the header names them
 

@@ -63,11 +63,11 @@ unsafe extern "C" fn apus_write(
 ) -> i32 {
     call(|| {
         let request = || {
-            // SAFETY: the header asks for memory that is left alone until the completion.
+            // SAFETY: the header requires memory that is left alone until the completion.
             let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
             Ok(Request::write(RegionKey::new(region), address, Bytes::from_owner(bytes)))
         };
-        // SAFETY: the header asks for what `submit` does.
+        // SAFETY: the header requires everything that `submit` requires.
         unsafe { submit(connection, op, ticket, request) }
     })
 }
@@ -84,11 +84,11 @@ unsafe extern "C" fn apus_read(
 ) -> i32 {
     call(|| {
         let request = || {
-            // SAFETY: the header asks for memory that is left alone until the completion.
+            // SAFETY: the header requires memory that is left alone until the completion.
             let target = unsafe { Foreign::new(buffer, length, "buffer") }?;
             Ok(Request::read_into(RegionKey::new(region), address, Box::new(target)))
         };
-        // SAFETY: the header asks for what `submit` does.
+        // SAFETY: the header requires everything that `submit` requires.
         unsafe { submit(connection, op, ticket, request) }
     })
 }
@@ -103,11 +103,11 @@ unsafe extern "C" fn apus_send(
 ) -> i32 {
     call(|| {
         let request = || {
-            // SAFETY: the header asks for memory that is left alone until the completion.
+            // SAFETY: the header requires memory that is left alone until the completion.
             let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
             Ok(Request::message(Bytes::from_owner(bytes)))
         };
-        // SAFETY: the header asks for what `submit` does.
+        // SAFETY: the header requires everything that `submit` requires.
         unsafe { submit(connection, op, ticket, request) }
     })
 }
@@ -115,7 +115,7 @@ unsafe extern "C" fn apus_send(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_cancel(connection: *const apus_connection, ticket: u64) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         unsafe { get(connection, "connection") }?.connection.cancel(ticket);
         Ok(())
     })

@@ -9,7 +9,7 @@ fn null(name: &str) -> Failure {
     Failure::invalid(format!("`{name}` is NULL"))
 }
 
-/// What a handle or a structure points to.
+/// Returns a reference to the target of a handle or a structure.
 ///
 /// # Safety
 /// NULL, or valid for reads as a `T` for as long as the caller uses the result.
@@ -18,10 +18,10 @@ pub(crate) unsafe fn get<'a, T>(pointer: *const T, name: &str) -> Result<&'a T, 
     unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
 }
 
-/// The same, to be changed.
+/// Returns a mutable reference to the target of a handle or a structure.
 ///
 /// # Safety
-/// NULL, or valid for reads and writes as a `T`, used by nobody else meanwhile.
+/// NULL, or valid for reads and writes as a `T`, without any other use meanwhile.
 pub(crate) unsafe fn get_mut<'a, T>(pointer: *mut T, name: &str) -> Result<&'a mut T, Failure> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_mut() }.ok_or_else(|| null(name))
@@ -35,7 +35,7 @@ pub(crate) unsafe fn put<T>(pointer: *mut T, value: T, name: &str) -> Result<(),
     if pointer.is_null() {
         return Err(null(name));
     }
-    // SAFETY: as the caller promises; what was there has no destructor that C relied on.
+    // SAFETY: as the caller promises; the overwritten value has no destructor that C relied on.
     unsafe { pointer.write(value) };
     Ok(())
 }
@@ -79,17 +79,17 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
     }
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(pointer) };
-    text.to_str().map_err(|_| Failure::invalid(format!("`{name}` is no UTF-8")))
+    text.to_str().map_err(|_| Failure::invalid(format!("`{name}` is not UTF-8")))
 }
 
-/// Memory of the caller's. It implements what the transport wants of memory that it owns for a while:
-/// the caller leaves it alone for as long, which the header asks for.
+/// Memory of the caller. Implements the traits that the transport requires of memory that it owns
+/// temporarily: the header requires that the caller does not access it during that time.
 pub(crate) struct Foreign {
     pointer: *mut u8,
     length: usize,
 }
 
-// SAFETY: the memory is the caller's, who leaves it to the transport whatever its threads.
+// SAFETY: the caller leaves the memory to the transport, on all of its threads.
 unsafe impl Send for Foreign {}
 // SAFETY: shared references only read.
 unsafe impl Sync for Foreign {}
@@ -128,7 +128,7 @@ impl apus_udp::Memory for Foreign {
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `as_ref`, and nobody else has a reference.
+        // SAFETY: as in `as_ref`, and no other reference exists.
         unsafe { slice::from_raw_parts_mut(self.pointer, self.length) }
     }
 }

@@ -12,7 +12,7 @@ use crate::host::{Shared, apus_host};
 use crate::pointer::{get, hand_out, put, take_back};
 use crate::wait::wait;
 
-/// A queue of completions with room for as many ops as may be under way with it.
+/// A queue of completions with room for the maximum number of its outstanding ops.
 pub struct apus_queue {
     pub(crate) sender: async_channel::Sender<Completion>,
     receiver: async_channel::Receiver<Completion>,
@@ -39,7 +39,7 @@ impl apus_queue {
         }
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         let what = format!(
-            "{} ops are under way with this queue, as many as it has room for; poll it first",
+            "{} ops are outstanding with this queue, which is its capacity; poll it first",
             self.capacity
         );
         Err(Failure::new(Status::Full, what))
@@ -71,7 +71,7 @@ unsafe extern "C" fn apus_queue_create(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for a handle.
+            // SAFETY: the header requires a handle.
             let host = unsafe { get(host, "host") }?;
             if !(1..=1 << 20).contains(&capacity) {
                 return Err(Failure::invalid(format!(
@@ -82,7 +82,7 @@ unsafe extern "C" fn apus_queue_create(
             let host = Arc::clone(&host.shared);
             Ok(apus_queue { sender, receiver, under_way: AtomicUsize::new(0), capacity, host })
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(queue, "queue", make) }
     })
 }
@@ -96,12 +96,12 @@ unsafe extern "C" fn apus_poll(
     count: *mut usize,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let queue = unsafe { get(queue, "queue") }?;
         if completions.is_null() || most == 0 {
             return Err(Failure::invalid("`completions` is NULL or `most` is 0"));
         }
-        // SAFETY: the header asks for room for a number.
+        // SAFETY: the header requires room for a number.
         unsafe { put(count, 0, "count") }?;
         let mut receive = pin!(queue.receiver.recv());
         let first = wait(
@@ -118,7 +118,7 @@ unsafe extern "C" fn apus_poll(
         let mut taken = 0;
         while let Some(completion) = next {
             queue.release();
-            // SAFETY: the header asks for room for `most` completions, and `taken` is below.
+            // SAFETY: the header requires room for `most` completions, and `taken` is below.
             unsafe { completions.add(taken).write(apus_queue::convert(&completion)) };
             taken += 1;
             next = if taken < most { queue.receiver.try_recv().ok() } else { None };
@@ -130,6 +130,6 @@ unsafe extern "C" fn apus_poll(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_queue_free(queue: *mut apus_queue) {
-    // SAFETY: the header asks for a handle or NULL.
+    // SAFETY: the header requires a handle or NULL.
     unsafe { take_back(queue) };
 }

@@ -15,8 +15,8 @@ use crate::pointer::{Foreign, get, hand_out, take_back};
 /// round trips of a datacenter, so that only a peer that no longer acknowledges loses its answers, and short enough for
 /// a caller that waits. The speed of this machine does not matter: the answers wait for the peer.
 const GRACE: Duration = Duration::from_secs(1);
-/// Between two looks at whether a region is free.
-const LOOK: Duration = Duration::from_micros(100);
+/// Interval between two checks whether a region is free.
+const CHECK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// A region.
 pub struct apus_region {
@@ -35,7 +35,7 @@ impl Drop for apus_region {
                 self.region.revoke();
             }
             self.host.host.look();
-            sleep(LOOK);
+            sleep(CHECK_INTERVAL);
         }
     }
 }
@@ -50,7 +50,7 @@ unsafe extern "C" fn apus_region_register(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header asks for a handle, and for memory that is left alone until the
+            // SAFETY: the header requires a handle, and for memory that is left alone until the
             // region is freed.
             let (host, memory) =
                 unsafe { (get(host, "host")?, Foreign::new(memory, length, "memory")?) };
@@ -69,19 +69,19 @@ unsafe extern "C" fn apus_region_register(
                 registered.map_err(|error| Failure::new(Status::System, error.to_string()))?;
             Ok(apus_region { region, host: Arc::clone(&host.shared) })
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(region, "region", make) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_region_key(region: *const apus_region) -> u64 {
-    // SAFETY: the header asks for a handle.
+    // SAFETY: the header requires a handle.
     unsafe { get(region, "region") }.map_or(0, |region| region.region.key().get())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_region_free(region: *mut apus_region) {
-    // SAFETY: the header asks for a handle or NULL.
+    // SAFETY: the header requires a handle or NULL.
     unsafe { take_back(region) };
 }

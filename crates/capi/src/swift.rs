@@ -58,14 +58,14 @@ unsafe extern "C" fn apus_swift_create(
             let settings = if settings.is_null() {
                 ""
             } else {
-                // SAFETY: the header asks for a text.
+                // SAFETY: the header requires a text.
                 unsafe { text(settings, "settings") }?
             };
             let mut pairs = Vec::new();
             for word in settings.split_whitespace() {
                 let pair = word.split_once('=').ok_or_else(|| {
                     Failure::invalid(format!(
-                        "`{word}` is no setting; write name=value, as in base_target=25us"
+                        "`{word}` is not a setting; write name=value, as in base_target=25us"
                     ))
                 })?;
                 pairs.push(pair);
@@ -74,7 +74,7 @@ unsafe extern "C" fn apus_swift_create(
             let config = built.map_err(|error| Failure::invalid(error.to_string()))?;
             Ok(apus_swift { sender: config.sender(&FlowInfo::default()) })
         };
-        // SAFETY: the header asks for room for a pointer.
+        // SAFETY: the header requires room for a pointer.
         unsafe { hand_out(swift, "swift", make) }
     })
 }
@@ -82,7 +82,7 @@ unsafe extern "C" fn apus_swift_create(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_swift_on_ack(swift: *mut apus_swift, ack: *const apus_ack) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle and an acknowledgement.
+        // SAFETY: the header requires a handle and an acknowledgement.
         let (swift, ack) = unsafe { (get_mut(swift, "swift")?, get(ack, "ack")?) };
         if ack.endpoint_delay_ns > ack.rtt_ns {
             return Err(Failure::invalid("endpoint_delay_ns must be at most rtt_ns"));
@@ -100,7 +100,7 @@ unsafe extern "C" fn apus_swift_on_ack(swift: *mut apus_swift, ack: *const apus_
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_swift_on_loss(swift: *mut apus_swift, now_ns: u64) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let swift = unsafe { get_mut(swift, "swift") }?;
         let event = LossEvent::new(time(now_ns)?, 1);
         swift.sender.on_loss(&event);
@@ -111,7 +111,7 @@ unsafe extern "C" fn apus_swift_on_loss(swift: *mut apus_swift, now_ns: u64) -> 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_swift_on_timeout(swift: *mut apus_swift, now_ns: u64) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let swift = unsafe { get_mut(swift, "swift") }?;
         let event = TimeoutEvent::new(time(now_ns)?);
         swift.sender.on_timeout(&event);
@@ -125,7 +125,7 @@ unsafe extern "C" fn apus_swift_allowance(
     allowance: *mut apus_allowance,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header asks for a handle.
+        // SAFETY: the header requires a handle.
         let swift = unsafe { get(swift, "swift") }?;
         let allowed = swift.sender.allowance();
         let state = swift.sender.snapshot();
@@ -141,13 +141,13 @@ unsafe extern "C" fn apus_swift_allowance(
             endpoint_cwnd: state.endpoint_cwnd.unwrap_or(0.0),
             target_ns: state.target_delay.map_or(0, |target| target.as_ps() / 1_000),
         };
-        // SAFETY: the header asks for room for the structure.
+        // SAFETY: the header requires room for the structure.
         unsafe { put(allowance, result, "allowance") }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_swift_free(swift: *mut apus_swift) {
-    // SAFETY: the header asks for a handle or NULL.
+    // SAFETY: the header requires a handle or NULL.
     unsafe { take_back(swift) };
 }

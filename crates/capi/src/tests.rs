@@ -137,7 +137,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A pointer that another thread uses.
 struct Shared<T>(*mut T);
 
-// SAFETY: all functions but those that free may be called from any thread.
+// SAFETY: all functions except those that free may be called from any thread.
 unsafe impl<T> Send for Shared<T> {}
 
 impl<T> Clone for Shared<T> {
@@ -159,7 +159,7 @@ fn ok(status: i32) {
 /// A host with settings.
 fn host(settings: &[(&CStr, &CStr)]) -> *mut apus_host {
     let (mut config, mut host) = (null_mut(), null_mut());
-    // SAFETY: texts, and room for what is made.
+    // SAFETY: texts, and room for results.
     unsafe {
         ok(apus_config_create_insecure(c"127.0.0.1:0".as_ptr(), &raw mut config));
         for (name, value) in settings {
@@ -173,7 +173,7 @@ fn host(settings: &[(&CStr, &CStr)]) -> *mut apus_host {
 
 fn connect(client: *mut apus_host, server: *mut apus_host) -> [*mut apus_connection; 2] {
     let (mut here, mut there) = (null_mut(), null_mut());
-    // SAFETY: handles, and room for what is made.
+    // SAFETY: handles, and room for results.
     unsafe {
         let address = apus_host_address(server);
         ok(apus_connect(client, address, 1, FOREVER, &raw mut here));
@@ -182,11 +182,11 @@ fn connect(client: *mut apus_host, server: *mut apus_host) -> [*mut apus_connect
     [here, there]
 }
 
-/// Runs in a thread of its own what must not wait for ever.
+/// Runs a call that must return within `PATIENCE`, in a separate thread.
 fn ends<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || tell.send(run()));
-    told.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it does not end: {what}"))
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("the call does not return: {what}"))
 }
 
 fn receive(connection: *mut apus_connection, capacity: usize, timeout_ns: u64) -> (i32, usize) {
@@ -202,7 +202,7 @@ fn receive(connection: *mut apus_connection, capacity: usize, timeout_ns: u64) -
 /// Sends a message and waits for its end.
 fn send(host: *mut apus_host, connection: *mut apus_connection, bytes: &[u8]) {
     let mut queue = null_mut();
-    // SAFETY: handles, an op, bytes that outlive it, and room for what is made.
+    // SAFETY: handles, an op, bytes that outlive it, and room for results.
     unsafe {
         ok(apus_queue_create(host, 1, &raw mut queue));
         let op = Op::to(queue);
@@ -232,7 +232,7 @@ fn a_call_that_receives_does_not_wait_for_another_one() {
     let (tell, told) = mpsc::channel();
     let waiting = shared.clone();
     thread::spawn(move || {
-        begin.send(()).expect("somebody listens");
+        begin.send(()).expect("the main thread receives");
         tell.send(receive(waiting.get(), 100, FOREVER))
     });
     begun.recv().expect("it begins");
@@ -269,12 +269,12 @@ fn an_address_beyond_2_to_the_64_is_invalid() {
     let [here, there] = connect(client, server);
     let mut queue = null_mut();
     let mut buffer = [0u8; 10];
-    // SAFETY: handles, an op, memory that outlives it, and room for what is made.
+    // SAFETY: handles, an op, memory that outlives it, and room for results.
     unsafe {
         ok(apus_queue_create(client, 1, &raw mut queue));
         let op = Op::to(queue);
         let bytes = buffer.as_mut_ptr().cast();
-        // More often than the queue has room: what is refused gives its place back.
+        // More often than the queue has room: refused ops release their slots.
         for _ in 0..3 {
             let status = [
                 apus_write(here, &raw const op, 1, u64::MAX - 8, bytes, 10, null_mut()),
@@ -296,7 +296,7 @@ fn freeing_a_region_ends_though_a_peer_takes_no_answers() {
     let mut memory = vec![7u8; 8 << 20];
     let mut target = vec![0u8; 8 << 20];
     let (mut region, mut queue) = (null_mut(), null_mut());
-    // SAFETY: handles, memory that outlives what uses it, and room for what is made.
+    // SAFETY: handles, memory that outlives its uses, and room for results.
     unsafe {
         let bytes = memory.as_mut_ptr().cast();
         ok(apus_region_register(server, bytes, memory.len(), 1, &raw mut region));
@@ -312,7 +312,7 @@ fn freeing_a_region_ends_though_a_peer_takes_no_answers() {
         while sent() == 0 {
             ok(apus_host_drive(client));
         }
-        // Nobody drives the client any more: it acknowledges nothing.
+        // The client is no longer driven: it sends no acknowledgements.
         let region = Shared(region);
         ends("the free", move || apus_region_free(region.get()));
         memory.fill(0);

@@ -18,7 +18,7 @@ impl Wake for Unpark {
     }
 }
 
-/// What the future yields, or nothing if it takes longer than this.
+/// Returns the output of the future, or `None` after this timeout.
 pub(crate) fn wait<F: Future>(future: F, timeout_ns: u64) -> Option<F::Output> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

@@ -19,7 +19,7 @@ fn compiler() -> Option<String> {
     if Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success()) {
         return Some(name);
     }
-    // What a test that passes prints by `eprintln` is not seen.
+    // Output of a passing test by `eprintln` is hidden.
     let _ = writeln!(std::io::stderr(), "skipped: no C compiler `{name}`");
     None
 }
@@ -84,7 +84,7 @@ fn ping_pong_and_bulk_between_two_processes_in_c() {
     assert!(said.contains("pings 200, p50 "), "{said}");
     assert!(said.contains("bulk 16777216 bytes each way"), "{said}");
     assert!(said.contains("status 18: the op reaches beyond the region's end"), "{said}");
-    assert!(said.contains("status 1: there is no flow 7: the connection has 1"), "{said}");
+    assert!(said.contains("status 1: unknown flow 7: the connection has 1"), "{said}");
     assert!(said.contains("status 1: `key_file` is NULL"), "{said}");
     assert!(said.contains("status 1: cipher: nothing is sealed without keys"), "{said}");
     assert!(said.contains("status 1: accept_ciphers: there is no cipher `aegis-128`"), "{said}");
@@ -113,7 +113,7 @@ fn swift_by_itself_holds_its_target_in_another_stack() {
     assert!(said.contains("status 1: "), "{said}");
 }
 
-/// The names that C sees are those that the header declares.
+/// The header declares exactly the functions of the library.
 #[test]
 fn header_and_library_have_the_same_functions() {
     let header = fs::read_to_string(folder().join("include/apus.h")).expect("the header");

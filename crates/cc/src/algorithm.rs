@@ -12,25 +12,26 @@ use crate::{
 ///
 /// The associated items describe it to users and to the layers that run it.
 pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'static {
-    /// Its parameters, checked and shared by all flows that use them.
+    /// The parameters, checked and shared by all flows that use them.
     type Params: Debug + Send + Sync + 'static;
-    /// Its receiver half; [`Acknowledging`](crate::Acknowledging) if it has none of its own.
+    /// The receiver half; [`Acknowledging`](crate::Acknowledging) if the algorithm needs no special
+    /// one.
     type Receiver: Receiver + Clone + Debug + Send + Sync + 'static;
-    /// Its switch half; [`Plain`](crate::Plain) if it has none.
+    /// The switch half; [`Plain`](crate::Plain) if switches take no part.
     type Switch: SwitchHalf;
-    /// Its name, profiles and parameters.
+    /// Name, profiles and parameters.
     const INFO: AlgorithmInfo;
     /// Rules that set parameters from the network, in the order in which they apply.
     const DERIVED: &'static [Derivation] = &[];
     /// Settings that a search for the best operating point varies, at most one per profile.
     const TUNED: &'static [Tunable] = &[];
-    /// Layout of its own fields on packets, if it has any.
+    /// Layout of the algorithm's fields on packets, if it has any.
     const FIELDS: Option<FieldLayout> = None;
     /// Whether flows depend on gaps between packets, or credits, as short as the time of one packet on
     /// a fast link: a simulator then times them to some nanoseconds.
     const FINE_TIMERS: bool = false;
 
-    /// Reads its parameters, and reports settings that have no effect.
+    /// Reads the parameters, and reports settings that have no effect.
     ///
     /// # Errors
     /// If a value is impossible, contradicts another or was set without effect.
@@ -51,7 +52,7 @@ pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'stati
         None
     }
 
-    /// Returns `true` if it reads the level of the receiver's buffer
+    /// Returns `true` if the algorithm reads the level of the receiver's buffer
     /// ([`AckEvent::receiver_level`](crate::AckEvent)).
     #[must_use]
     fn reads_receiver_level(_params: &Self::Params) -> bool {
@@ -80,18 +81,18 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     fn receiver(&self, flow: &FlowInfo) -> Self::Receiver;
     /// Returns the switch half of one class of a port.
     fn switch(&self, port: &SwitchInfo) -> Self::Switch;
-    /// The layout of the algorithm's own fields on packets, if it has any.
+    /// The layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
     /// Whether gaps between packets must be timed to some nanoseconds
     /// ([`Algorithm::FINE_TIMERS`]).
     fn fine_timers(&self) -> bool;
     /// The limit that ports set to the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;
-    /// Returns `true` if it reads the level of the receiver's buffer.
+    /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
 }
 
-/// One algorithm with its parameters.
+/// An algorithm with its parameters.
 #[derive(Debug)]
 pub struct Configured<A: Algorithm>(Arc<A::Params>);
 

@@ -5,6 +5,6 @@
 pub struct CreditLimit {
     /// Number of credits that pass at once.
     pub burst: u32,
-    /// Maximum number of credits that wait in a port.
+    /// Maximum number of credits queued in a port.
     pub queue: u32,
 }

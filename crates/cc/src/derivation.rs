@@ -1,5 +1,5 @@
-//! Parameters that depend on the network: the facts of the network that an algorithm may know, and the
-//! rules of its own publication that set the parameters.
+//! Parameters that depend on the network: the properties of the network that an algorithm may use,
+//! and the rules of its publication that set the parameters.
 
 use alloc::format;
 use alloc::string::String;
@@ -53,8 +53,8 @@ pub struct Derivation {
     pub rule: &'static str,
     /// Where the rule comes from (`HPCC §5.1`), or `deviation:` and why.
     pub source: &'static str,
-    /// The value as a user would write it. The settings hold the user's values, those that earlier rules
-    /// of the table derived, and defaults for the rest.
+    /// Computes the value, written as a user would write it. The settings hold the user's values,
+    /// the values that earlier rules of the table derived, and the defaults.
     pub value: fn(&NetworkInfo, &Settings) -> String,
 }
 
@@ -70,7 +70,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// One word for it: `default`, `derived` or `set`.
+    /// Returns `default`, `derived` or `set`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

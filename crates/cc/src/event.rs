@@ -1,11 +1,11 @@
-//! What the transport tells a sender half.
+//! Events that the transport reports to a sender half.
 
 use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use crate::{Fields, Telemetry};
 
-/// One acknowledgement arrived and acknowledged at least one packet for the first time, or gave an
-/// RTT sample of a packet that had been taken for lost (`acked_packets` is 0 then).
+/// An acknowledgement arrived. It acknowledged at least one packet for the first time, or gave an
+/// RTT sample of a packet that had been declared lost (`acked_packets` is 0 then).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AckEvent<'a> {
@@ -33,13 +33,14 @@ pub struct AckEvent<'a> {
     pub in_flight: u32,
     /// The algorithm's fields as the receiver echoes them.
     pub fields: Fields,
-    /// What switches noted on the data packet that this echoes, if they did.
+    /// Telemetry that switches appended to the data packet that this acknowledgement echoes, if
+    /// any.
     pub telemetry: Option<&'a Telemetry>,
 }
 
 impl AckEvent<'_> {
-    /// An acknowledgement of one packet with this RTT, all of it fabric delay. The other fields are 0 or empty;
-    /// set those that the algorithm reads.
+    /// Creates an acknowledgement of one packet with this RTT, all of it fabric delay. The other
+    /// fields are 0 or empty; set those that the algorithm reads.
     #[inline]
     #[must_use]
     pub const fn new(now: Time, rtt: Span) -> Self {
@@ -61,7 +62,7 @@ impl AckEvent<'_> {
     }
 }
 
-/// A flow's full packets have another size from now on: what the path takes was found out, or has changed.
+/// The size of a flow's full packets has changed: the path MTU was discovered or is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSizeEvent {
     /// Payload bytes of a full data packet until now.
@@ -73,9 +74,10 @@ pub struct PacketSizeEvent {
 }
 
 impl PacketSizeEvent {
-    /// A window in packets, as many bytes as before: longer packets must not make it larger (RFC 8899 §3,
-    /// probing and congestion control). One that admits a packet goes on admitting one: a flow that has just
-    /// begun with one packet does not begin with a pause.
+    /// Scales a window in packets so that it does not exceed the previous number of bytes: longer
+    /// packets must not make it larger (RFC 8899 §3, probing and congestion control). A window that
+    /// admits one packet still admits one: a flow that has just started with one packet must not
+    /// start with a pause.
     #[must_use]
     pub fn scaled(&self, window: f64) -> f64 {
         let same_bytes =
@@ -83,15 +85,15 @@ impl PacketSizeEvent {
         same_bytes.max(if window >= 1.0 { 1.0 } else { 0.0 })
     }
 
-    /// A slow-start threshold; one that is still `high`, which it begins with, stays so (RFC 5681 §3.1: it
-    /// begins "arbitrarily high").
+    /// Scales a slow-start threshold. A threshold that still has its initial value `high` keeps it
+    /// (RFC 5681 §3.1: the initial value is "arbitrarily high").
     #[must_use]
     pub fn scaled_threshold(&self, threshold: f64, high: f64) -> f64 {
         if threshold < high { self.scaled(threshold).min(high) } else { high }
     }
 }
 
-/// A switch told the source of a packet of its congestion ([`Signal`](crate::Signal)).
+/// A congestion signal from a switch to the source of a packet ([`Signal`](crate::Signal)).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SignalEvent {
@@ -110,7 +112,8 @@ pub struct SignalEvent {
 }
 
 impl SignalEvent {
-    /// A signal about this packet. The other fields are 0; set those that the algorithm reads.
+    /// Creates a signal about this packet. The other fields are 0; set those that the algorithm
+    /// reads.
     #[inline]
     #[must_use]
     pub const fn new(now: Time, rtt: Span, seq: PacketNumber) -> Self {
@@ -135,7 +138,8 @@ pub struct LossEvent {
 }
 
 impl LossEvent {
-    /// A loss of this number of packets. The other fields are 0; set those that the algorithm reads.
+    /// Creates a loss of this number of packets. The other fields are 0; set those that the
+    /// algorithm reads.
     #[inline]
     #[must_use]
     pub const fn new(now: Time, lost_packets: u32) -> Self {
@@ -160,7 +164,7 @@ pub struct TimeoutEvent {
 }
 
 impl TimeoutEvent {
-    /// A timeout at this time; `next_seq` is 0.
+    /// Creates a timeout at this time; `next_seq` is 0.
     #[inline]
     #[must_use]
     pub const fn new(now: Time) -> Self {
@@ -209,11 +213,11 @@ pub struct CreditEvent {
     pub now: Time,
     /// Whether there was a packet to send for it; if not, the credit is wasted.
     pub used: bool,
-    /// What is left to send, that packet excluded.
+    /// Data that remains to be sent after that packet.
     pub backlog: Backlog,
 }
 
-/// What a flow has to send.
+/// Data that a flow has to send or has in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Data packets that have not left or must leave again.
@@ -222,7 +226,7 @@ pub struct Backlog {
     pub in_flight: u32,
 }
 
-/// What a sender half may look at when it stamps an outgoing data packet.
+/// State that a sender half may read when it stamps an outgoing data packet.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SendInfo {

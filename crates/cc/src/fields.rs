@@ -24,12 +24,13 @@ pub const MAX_FIELD_BYTES: usize = 6;
 /// Identifiers of fields from this one upwards, to 125, are free for algorithms outside this project.
 pub const FIRST_FOREIGN_ID: u8 = 64;
 
-/// Bit of the identifier that distinguishes the fields of an acknowledgement from those of data.
+/// Bit of the identifier that distinguishes the fields of an acknowledgement from those of a data
+/// packet.
 const ECHO: u8 = 0x80;
 /// Identifier of [`Fields::TELEMETRY`].
 const TELEMETRY: u8 = 126;
 
-/// How many bytes of an algorithm's fields are sent, and who may write them.
+/// How many bytes of an algorithm's fields are sent, and which of them switches may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLayout {
     /// Identifier on the wire, 1 to 125 ([`FIRST_FOREIGN_ID`]).
@@ -55,10 +56,10 @@ impl FieldLayout {
 
 /// The fields that the algorithm of a packet's flow put on it.
 ///
-/// The bytes beyond those of the [`FieldLayout`] are 0.
+/// Bytes beyond the length in the [`FieldLayout`] are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    /// 0 without fields.
+    /// 0 if the packet has no fields.
     id: u8,
     bytes: [u8; MAX_FIELD_BYTES],
 }
@@ -85,7 +86,7 @@ impl Fields {
         Self { id: id | ECHO, bytes }
     }
 
-    /// Returns `true` if there are no fields.
+    /// Returns `true` if the packet has no fields.
     #[inline]
     #[must_use]
     pub const fn is_none(&self) -> bool {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_and_echo_of_one_identifier_are_told_apart() {
+    fn data_and_echo_of_one_identifier_are_distinguished() {
         let data = Fields::data(5, [1, 2, 3, 4, 5, 6]);
         let echo = Fields::echo(5, [1, 2, 3, 4, 5, 6]);
         assert_eq!(data.as_data(5), Some(&[1, 2, 3, 4, 5, 6]));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_beyond_the_room_or_the_identifiers_are_invalid() {
+    fn layouts_beyond_the_size_or_identifier_range_are_invalid() {
         let valid = FieldLayout { id: 64, writable: 2, authenticated: 4, echo: 6 };
         assert!(valid.is_valid());
         assert!(!FieldLayout { id: 0, ..valid }.is_valid());

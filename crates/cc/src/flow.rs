@@ -1,8 +1,8 @@
-//! What a flow knows of its host.
+//! Properties of its host that a flow uses.
 
 use apus_units::{Bytes, Rate};
 
-/// What a flow knows of its host and of its packets, beyond the algorithm's parameters.
+/// Properties of its host and of its packets that a flow uses, beyond the algorithm's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowInfo {
     /// Rate of the host's link.
@@ -13,7 +13,7 @@ pub struct FlowInfo {
     pub packet: Bytes,
     /// Wire bytes of a control packet: an acknowledgement, a credit, a request.
     pub control: Bytes,
-    /// Of the flow's own stream of random numbers. An algorithm draws from nothing else.
+    /// Seed of the flow's stream of random numbers. An algorithm draws from no other stream.
     pub seed: u64,
 }
 

@@ -13,22 +13,23 @@ use apus_units::{Bytes, Span, Time};
 use crate::{
     AckEvent, Algorithm, AlgorithmFactory, AlgorithmInfo, Allowance, Backlog, Configured,
     CongestionHeader, CreditEvent, CreditLimit, DataEvent, Departure, Derivation, FieldLayout,
-    Fields, FlowInfo, Given, LossEvent, PacketSizeEvent, PortView, Receiver, ReceiverControl,
+    Fields, FlowInfo, LossEvent, PacketSizeEvent, PortView, Receiver, ReceiverControl,
     ReplaySender, SendInfo, Sender, SenderControl, SettingError, Settings, SignalEvent, Snapshot,
-    StateError, StateOverride, SwitchHalf, SwitchInfo, Telemetry, TimeoutEvent, Tunable, Verdict,
+    StateError, StateOverride, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, TimeoutEvent,
+    Tunable, Verdict,
 };
 
 /// An algorithm that is not part of the set that runs it.
 pub trait ForeignAlgorithm: Send + Sync {
-    /// Its name, profiles and parameters.
+    /// Name, profiles and parameters.
     fn info(&self) -> &'static AlgorithmInfo;
     /// Rules that set parameters from the network ([`Algorithm::DERIVED`]).
     fn derived(&self) -> &'static [Derivation];
     /// Settings that a search varies ([`Algorithm::TUNED`]).
     fn tuned(&self) -> &'static [Tunable];
-    /// Layout of its own fields on packets, if it has any.
+    /// Layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
-    /// Reads its parameters ([`Algorithm::params`]).
+    /// Reads the parameters ([`Algorithm::params`]).
     ///
     /// # Errors
     /// If a value is impossible, contradicts another or was set without effect.
@@ -43,13 +44,13 @@ pub trait ForeignFactory: Debug + Send + Sync {
     fn receiver(&self, flow: &FlowInfo) -> BoxedReceiver;
     /// Returns the switch half of one class of a port; `None` if it takes no part.
     fn switch(&self, port: &SwitchInfo) -> Option<BoxedSwitch>;
-    /// Layout of its own fields on packets, if it has any.
+    /// Layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
     /// Whether gaps between packets must be timed to some nanoseconds.
     fn fine_timers(&self) -> bool;
     /// The limit that ports set to the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;
-    /// Returns `true` if it reads the level of the receiver's buffer.
+    /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
 }
 
@@ -150,7 +151,7 @@ trait DynSwitch: Debug + Send + Sync {
         bytes: Bytes,
         view: &PortView<'_>,
     ) -> Verdict;
-    fn gives(&self) -> Given;
+    fn feedback(&self) -> SwitchFeedback;
     fn signals(&self) -> bool;
     fn acts_on_dequeue(&self) -> bool;
     fn reseed(&mut self, seed: u64);
@@ -184,8 +185,8 @@ impl<T: SwitchHalf> DynSwitch for T {
         SwitchHalf::on_dequeue(self, header, telemetry, bytes, view)
     }
 
-    fn gives(&self) -> Given {
-        SwitchHalf::gives(self)
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchHalf::feedback(self)
     }
 
     fn signals(&self) -> bool {
@@ -381,8 +382,8 @@ impl SwitchHalf for BoxedSwitch {
         self.0.on_dequeue(header, telemetry, bytes, view)
     }
 
-    fn gives(&self) -> Given {
-        self.0.gives()
+    fn feedback(&self) -> SwitchFeedback {
+        self.0.feedback()
     }
 
     fn signals(&self) -> bool {

@@ -54,6 +54,8 @@ pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
 };
 pub use state::{StateError, StateField, StateOverride};
-pub use switch::{ClassView, Given, Plain, PortView, Signal, SwitchHalf, SwitchInfo, Verdict};
+pub use switch::{
+    ClassView, Plain, PortView, Signal, SwitchFeedback, SwitchHalf, SwitchInfo, Verdict,
+};
 pub use telemetry::{HopTelemetry, MAX_TELEMETRY_HOPS, Telemetry};
 pub use tunable::{Range, Tunable, TunedSetting};

@@ -9,8 +9,8 @@ use crate::{DataEvent, FieldLayout, Fields};
 /// A control packet that a receiver half sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverControl {
-    /// One credit: the sender may send one data packet for it, which echoes the credit's number and
-    /// the time at which it left. The transport numbers credits.
+    /// One credit: permission to send one data packet, which echoes the number and the departure
+    /// time of the credit. The transport numbers credits.
     Credit {
         /// Number of bytes by which it is longer than the shortest credit, at most
         /// [`MAX_CREDIT_PADDING`].
@@ -24,11 +24,11 @@ pub enum ReceiverControl {
 /// wire.
 pub const MAX_CREDIT_PADDING: u8 = 16;
 
-/// The receiver half: takes the arrival of data, and decides what returns to the sender besides the
-/// transport's own acknowledgements.
+/// The receiver half: processes arriving data and decides what returns to the sender in addition to
+/// the transport's acknowledgements.
 ///
-/// Reliability is part of an algorithm's contract: each data packet is acknowledged only if
-/// [`Receiver::on_data`] asks for it.
+/// Reliability is part of an algorithm's contract: a data packet is acknowledged only if
+/// [`Receiver::on_data`] requests it.
 pub trait Receiver {
     /// A data packet arrived. Returns `true` if an acknowledgement is due.
     fn on_data(&mut self, event: &DataEvent) -> bool;
@@ -37,11 +37,13 @@ pub trait Receiver {
     fn echo(&self) -> Fields {
         Fields::NONE
     }
-    /// Returns `true` if it sends control packets, so that the transport has to ask it for them.
+    /// Returns `true` if the half sends control packets, so that the transport must poll it for
+    /// them.
     fn sends_control(&self) -> bool;
-    /// The sender asks for credits, because it has data to send.
+    /// The sender requests credits because it has data to send.
     fn on_credit_request(&mut self, _now: Time) {}
-    /// The sender has no more data: no more credits. An acknowledgement is then due.
+    /// The sender has no more data, and the half sends no more credits. An acknowledgement is then
+    /// due.
     fn on_credit_stop(&mut self, _now: Time) {}
     /// The time at which [`Receiver::poll_control`] will have something to send; [`Time::MAX`] if
     /// nothing is due unless something arrives.

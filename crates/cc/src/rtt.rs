@@ -5,8 +5,8 @@ use apus_units::Span;
 use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
 use crate::{StateError, StateField, StateOverride};
 
-/// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`,
-/// with the end-to-end RTT smoothed by an EWMA (Swift §3.6). There is no variance term, as in the
+/// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`, with
+/// the end-to-end RTT smoothed by an EWMA (Swift §3.6). A variance term is absent, as in the
 /// published Falcon simulator and unlike RFC 6298 §2: the paper names only the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RtoRule {
@@ -33,7 +33,7 @@ impl RtoRule {
         }
     }
 
-    /// Checks that the rule can be obeyed.
+    /// Checks that every value is in its range.
     ///
     /// # Errors
     /// If a value is out of its range; the error names the parameter.
@@ -94,7 +94,8 @@ impl Default for RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a sample: `smoothed += gain * (sample - smoothed)`, the first one as it is.
+    /// Updates the average: `smoothed += gain * (sample - smoothed)`; the first sample becomes the
+    /// average.
     #[inline]
     pub fn update(&mut self, rule: &RtoRule, sample: Span) {
         self.smoothed = ewma(self.smoothed, rule.gain, sample.as_ps_f64());
@@ -121,8 +122,8 @@ impl RttEstimator {
         (!self.smoothed.is_nan()).then(|| Span::from_ps_f64(self.smoothed))
     }
 
-    /// The retransmission timeout: `max(minimum, multiplier * smoothed + gap)`, where `gap` is what
-    /// the algorithm adds for its own pacing; `initial + gap` before the first sample.
+    /// Returns the retransmission timeout: `max(minimum, multiplier * smoothed + gap)`, or `initial
+    /// + gap` before the first sample. `gap` is the time that the algorithm adds for its pacing.
     #[inline]
     #[must_use]
     pub fn rto(&self, rule: &RtoRule, gap: Span) -> Span {
@@ -133,17 +134,18 @@ impl RttEstimator {
     }
 }
 
-/// Doublings of the timeout since an acknowledgement came (RFC 6298 §5.5 and §5.7). Algorithms with a window need
-/// none: theirs falls to its minimum. One without keeps sending at its rate, and a timeout shorter than the
-/// RTT would expire again and again before anything can be acknowledged.
+/// Number of doublings of the timeout since the last acknowledgement (RFC 6298 §5.5 and §5.7).
+/// Algorithms with a window need none, because their window falls to its minimum. An algorithm
+/// without a window keeps sending at its rate, and a timeout shorter than the RTT would expire
+/// repeatedly before anything can be acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
     doublings: u8,
 }
 
 impl Backoff {
-    /// The most doublings. deviation: RFC 6298 §5.5 lets a maximum be 60 s or more; 64 times a timeout of
-    /// 1 ms or more is beyond any datacenter's RTT.
+    /// Maximum number of doublings. deviation: RFC 6298 §5.5 lets a maximum be 60 s or more; 64
+    /// times a timeout of 1 ms or more is beyond any datacenter's RTT.
     const MOST: u8 = 6;
 
     /// A timeout expired.
@@ -165,7 +167,7 @@ impl Backoff {
     }
 }
 
-/// One step of an exponentially weighted moving average; a NaN average takes the sample as it is.
+/// One step of an exponentially weighted moving average; a NaN average becomes the sample.
 #[inline]
 pub fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
     if average.is_nan() { sample } else { average + gain * (sample - average) }

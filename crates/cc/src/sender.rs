@@ -19,9 +19,9 @@ pub struct Allowance {
 impl Allowance {
     /// Packets that may be in flight: `max(1, floor(window))`.
     ///
-    /// The paper leaves open what a window of 1.5 admits; here it admits 1. A window below 1 admits
-    /// 1 as well, and the pace spreads them (Swift §3.4). When a window shrinks below the packets
-    /// already in flight, none is recalled: sending waits until enough of them are acknowledged.
+    /// The paper does not say how many packets a window of 1.5 admits; here it admits 1. A window
+    /// below 1 also admits 1, and pacing spaces the packets (Swift §3.4). If a window shrinks below
+    /// the number of packets in flight, sending stops until enough of them are acknowledged.
     #[inline]
     #[must_use]
     pub fn packets(&self) -> u32 {
@@ -29,7 +29,8 @@ impl Allowance {
         (self.window as u32).max(1)
     }
 
-    /// Whether another packet may leave with so many in flight: fewer than [`Allowance::packets`].
+    /// Returns `true` if another packet may leave while `in_flight` packets are in flight: fewer
+    /// than [`Allowance::packets`].
     #[inline]
     #[must_use]
     pub fn admits(&self, in_flight: u32) -> bool {
@@ -46,12 +47,12 @@ pub enum Pacing {
     Delay(Span),
     /// The sender half decides when each packet leaves ([`Sender::departure`]).
     Own {
-        /// Distance of successive packets that it aims at, for display.
+        /// Intended gap between successive packets, for display.
         gap: Span,
     },
     /// Packets leave at this rate of wire bytes.
     Rate(Rate),
-    /// Each packet needs a credit of the receiver.
+    /// Each packet needs a credit from the receiver.
     Credits,
 }
 
@@ -60,7 +61,7 @@ pub enum Pacing {
 pub enum Departure {
     /// The packet may leave now.
     Now,
-    /// The packet may leave at this time, unless the transport asks again before.
+    /// The packet may leave at this time, unless the transport polls again earlier.
     At(Time),
     /// No packet may leave until the next event.
     Blocked,
@@ -69,16 +70,16 @@ pub enum Departure {
 /// A control packet that the sender half of a credit-based algorithm sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderControl {
-    /// There is data to send: credits, please.
+    /// The sender has data and needs credits.
     CreditRequest,
-    /// There is none any more.
+    /// The sender has no more data.
     CreditStop,
 }
 
-/// The sender half: takes events, answers with an [`Allowance`].
+/// The sender half: processes events and returns an [`Allowance`].
 ///
-/// The transport asks for the allowance after every event and before every transmission; the
-/// answer must depend on the events alone.
+/// The transport reads the allowance after every event and before every transmission; its value
+/// must depend on the events alone.
 pub trait Sender {
     /// An acknowledgement arrived.
     fn on_ack(&mut self, event: &AckEvent<'_>);
@@ -103,39 +104,39 @@ pub trait Sender {
     fn rto(&self) -> Span;
     /// A credit arrived; the transport sends a packet for it if it has one.
     fn on_credit(&mut self, _event: &CreditEvent) {}
-    /// A switch told of its congestion (Bolt's SRC).
+    /// A switch reported its congestion (Bolt's SRC).
     fn on_signal(&mut self, _event: &SignalEvent) {}
     /// The receiver saw marked packets (DCQCN's congestion notification packet).
     fn on_notification(&mut self, _now: Time) {}
-    /// Full packets have another size from now on. A window in packets stays what it is in bytes
+    /// The size of full packets has changed. A window in packets keeps its size in bytes
     /// ([`PacketSizeEvent::scaled`]), within its bounds.
     fn on_packet_size(&mut self, _event: &PacketSizeEvent) {}
-    /// The control packet to send at `now`, given what there is to send. Asked of algorithms that are
-    /// paced by [`Pacing::Credits`], after every event of the flow.
+    /// Returns the control packet to send at `now`, given the data to send. Called for algorithms
+    /// that are paced by [`Pacing::Credits`], after every event of the flow.
     fn poll_control(&mut self, _now: Time, _backlog: &Backlog) -> Option<SenderControl> {
         None
     }
-    /// When [`Sender::on_timer`] is due, if the algorithm keeps a timer of its own.
+    /// Returns the time at which [`Sender::on_timer`] is due, if the algorithm has its own timer.
     fn next_timer(&self) -> Option<Time> {
         None
     }
     /// The algorithm's own timer expired.
     fn on_timer(&mut self, _now: Time) {}
-    /// Label of the path the flow should take; a change asks for a new one (Falcon's PLB). Transmissions
-    /// do not change it.
+    /// Returns the label of the path that the flow should take; a change selects another path
+    /// (Falcon's PLB). Transmissions do not change the label.
     fn path_label(&self) -> u32 {
         0
     }
-    /// Its state, for samples, traces and `apus replay`.
+    /// Returns the state, for samples, traces and `apus replay`.
     fn snapshot(&self) -> Snapshot;
 }
 
-/// A sender half whose state a replay can set.
+/// A sender half whose state can be set by a replay.
 ///
 /// Not for senders of packets: a replay puts an algorithm into a recorded state and observes its
 /// reaction to one event.
 pub trait ReplaySender: Sender {
-    /// Overwrites parts of its state.
+    /// Overwrites parts of the state.
     ///
     /// # Errors
     /// A part that the algorithm does not have, or a value that it cannot have; then nothing has
@@ -153,7 +154,7 @@ pub trait ReplaySender: Sender {
     }
 }
 
-/// What an algorithm shows of its state; a field it does not have is `None`.
+/// The visible state of an algorithm; a field that the algorithm does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// The window in force, in packets.

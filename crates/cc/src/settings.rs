@@ -1,4 +1,5 @@
-//! Parameters as text: what an algorithm offers, what a user set, and what is wrong with it.
+//! Parameters as text: the parameters of an algorithm, the values that a user set, and errors in
+//! them.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -13,18 +14,18 @@ use crate::rtt;
 
 use crate::{Derivation, NetworkInfo, Origin, Parameter};
 
-/// What an algorithm is and which parameters it takes.
+/// The description of an algorithm and of its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct AlgorithmInfo {
-    /// Its name in files and on the command line.
+    /// Name in files and on the command line.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Summary in one line.
     pub summary: &'static str,
     /// The publication that defines it.
     pub source: &'static str,
-    /// Its named sets of defaults; the first one applies if none is named.
+    /// Named sets of defaults; the first one applies if none is named.
     pub profiles: &'static [ProfileInfo],
-    /// Its parameters.
+    /// Parameters of the algorithm.
     pub parameters: &'static [ParamInfo],
 }
 
@@ -33,24 +34,24 @@ pub struct AlgorithmInfo {
 pub struct ProfileInfo {
     /// Its name.
     pub name: &'static str,
-    /// What it stands for, in one line.
+    /// Meaning of the profile, in one line.
     pub doc: &'static str,
 }
 
-/// One parameter of an algorithm.
+/// A parameter of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamInfo {
-    /// Its name, as the paper writes it.
+    /// Name, as in the paper.
     pub name: &'static str,
     /// How its value is written.
     pub kind: ParamKind,
-    /// What it means, with its unit if it is a bare number.
+    /// Meaning, with the unit if the value is a bare number.
     pub doc: &'static str,
-    /// Its defaults; a profile that none of them names does not have this parameter.
+    /// Defaults. A profile that is in none of them does not have this parameter.
     pub defaults: &'static [ParamDefault],
 }
 
-/// One row of a table of parameters.
+/// Builds a row of a table of parameters.
 #[must_use]
 pub const fn row(
     name: &'static str,
@@ -61,7 +62,7 @@ pub const fn row(
     ParamInfo { name, kind, doc, defaults }
 }
 
-/// A row whose value is a bare number.
+/// Builds a row whose value is a bare number.
 #[must_use]
 pub const fn number(
     name: &'static str,
@@ -97,7 +98,7 @@ pub enum ParamKind {
     Rate,
     /// `true` or `false`.
     Flag,
-    /// One of these words.
+    /// One of the listed words.
     Choice(&'static [&'static str]),
 }
 
@@ -140,13 +141,13 @@ enum Value {
     Choice(&'static str),
 }
 
-/// A setting that cannot be used: says which one, what is wrong with it and what would be right.
+/// An invalid setting: names the parameter, the mistake and a valid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
     /// The parameter at fault, as the user wrote it, for pointing at its line; `None` if the name
     /// of the algorithm or of the profile is at fault.
     pub parameter: Option<String>,
-    /// What is wrong, in a sentence that names the parameter.
+    /// The mistake, in a sentence that names the parameter.
     pub message: String,
 }
 
@@ -172,7 +173,8 @@ impl fmt::Display for SettingError {
 
 impl Error for SettingError {}
 
-/// `Ok` if `holds`, otherwise an error at `parameter` saying what it must be and what it is.
+/// Returns `Ok` if `holds`, otherwise an error at `parameter` with the requirement and the value
+/// found.
 pub fn require(
     holds: bool,
     parameter: &str,
@@ -256,7 +258,7 @@ impl ParamInfo {
     }
 }
 
-/// The parameters of one algorithm in one profile: defaults overlaid with what the user set.
+/// The parameters of one algorithm in one profile: defaults, overwritten by the user's values.
 ///
 /// Reading a parameter by a name or kind that the algorithm's table does not have is a mistake in
 /// the algorithm's code and panics; building each profile once in a test finds it.
@@ -361,7 +363,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether the user set a parameter.
+    /// Returns `true` if the user set the parameter.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name && entry.is_set())
@@ -386,7 +388,7 @@ impl Settings {
         self.profile
     }
 
-    /// Every parameter that has an effect, with its value and where that comes from.
+    /// Every parameter that has an effect, with its value and the value's origin.
     #[must_use]
     pub fn parameters(&self) -> Vec<Parameter> {
         let parameter = |entry: &Entry| Parameter {

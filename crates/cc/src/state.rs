@@ -7,8 +7,8 @@ use apus_units::Time;
 
 /// Values that replace parts of an algorithm's state; `None` leaves a part as it is.
 ///
-/// Not for senders of packets: it lets a replay put an algorithm into a known state and see what one
-/// event makes of it.
+/// Not for senders of packets: a replay puts an algorithm into a known state and observes its
+/// reaction to one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StateOverride {
     /// Swift §3.3 `fcwnd`, packets.
@@ -43,7 +43,7 @@ pub enum StateField {
 pub struct StateError {
     /// The part at fault.
     pub field: StateField,
-    /// What is wrong with it, as the end of a sentence that begins with the part.
+    /// The mistake, as the end of a sentence that begins with the part.
     pub reason: &'static str,
 }
 
@@ -63,13 +63,14 @@ impl fmt::Display for StateError {
 impl Error for StateError {}
 
 impl StateOverride {
-    /// Whether nothing is overwritten.
+    /// Returns `true` if nothing is overwritten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Checks that an algorithm has all that would be overwritten, and that the values can be.
+    /// Checks that the algorithm has every part that would be overwritten, and that the values are
+    /// valid.
     ///
     /// # Errors
     /// A part that is not one of `parts`, or a value that no algorithm can have.
@@ -83,7 +84,7 @@ impl StateOverride {
         ];
         for (field, given) in given {
             if given && !parts.contains(&field) {
-                let reason = "is no part of this algorithm's state";
+                let reason = "is not part of this algorithm's state";
                 return Err(StateError { field, reason });
             }
         }

@@ -6,18 +6,19 @@ use apus_units::{Bytes, ClassId, Rate, Time};
 
 use crate::{CongestionHeader, Telemetry};
 
-/// What a switch half knows of its port from the start.
+/// Properties of its port that a switch half knows from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchInfo {
     /// Wire bytes of a full data packet.
     pub packet: Bytes,
-    /// Of the port and class's own stream of random numbers. A half draws from nothing else.
+    /// Seed of the stream of random numbers of this port and class. A half draws from no other
+    /// stream.
     pub seed: u64,
     /// Whether the port is a host's NIC, which only packets of that host pass, and not a switch's.
     pub nic: bool,
 }
 
-/// One class of a port as a switch half sees it.
+/// State of one class of a port that a switch half can read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassView {
     /// Bytes of the class in the port, the packet in service included.
@@ -28,7 +29,7 @@ pub struct ClassView {
     pub priority: u8,
 }
 
-/// What a switch half may look at: the egress port of the packet.
+/// State that a switch half may read: the egress port of the packet.
 #[derive(Clone, Copy, Debug)]
 pub struct PortView<'a> {
     /// Now.
@@ -41,7 +42,7 @@ pub struct PortView<'a> {
     pub class_bytes: Bytes,
     /// Bytes of all classes in the port, the packet in service included, this one excluded.
     pub queue_bytes: Bytes,
-    /// Of the class's bytes, those that wait for service.
+    /// Bytes of the class that are queued and not yet in service.
     pub class_waiting: Bytes,
     /// Wire bytes that have left the port since the start, the packet in service excluded.
     pub sent: Bytes,
@@ -57,8 +58,8 @@ pub struct Signal {
     pub queue: Bytes,
     /// Rate of the link behind it.
     pub link_rate: Rate,
-    /// Departure time of the data packet as its fields state it (Bolt `t_data_tx`), nanoseconds modulo
-    /// 2^32. Over UDP the sender checks it, because an attacker would have to know it.
+    /// Departure time of the data packet as its fields state it (Bolt `t_data_tx`), nanoseconds
+    /// modulo 2^32. Over UDP the sender checks it: a forged signal must contain the right value.
     pub sent: u32,
 }
 
@@ -87,11 +88,11 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
     /// A packet of `bytes` wire bytes came for which the port or the class has no room: it is dropped.
     fn on_refused(&mut self, _bytes: Bytes) {}
 
-    /// A packet of `bytes` wire bytes is about to leave: it is neither in the queue nor in service
-    /// any more as far as `view` tells. `telemetry` is the packet's own, if it has any.
+    /// A packet of `bytes` wire bytes is about to leave; `view` counts it neither in the queue nor
+    /// in service. `telemetry` is the packet's own, if it has any.
     ///
-    /// Called only if [`SwitchHalf::acts_on_dequeue`]. Only a signal of the verdict counts: a
-    /// packet that has come so far is not dropped.
+    /// Called only if [`SwitchHalf::acts_on_dequeue`]. Of the verdict only a signal takes effect: a
+    /// packet that is about to leave is not dropped.
     fn on_dequeue(
         &mut self,
         _header: &mut CongestionHeader,
@@ -108,8 +109,8 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
         false
     }
 
-    /// What it gives to senders.
-    fn gives(&self) -> Given;
+    /// Returns the feedback that the half gives to senders.
+    fn feedback(&self) -> SwitchFeedback;
 
     /// Returns `true` if it may answer a packet with a signal to its source.
     fn signals(&self) -> bool {
@@ -126,9 +127,9 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
     fn reseed(&mut self, _seed: u64) {}
 }
 
-/// What a switch half gives to the senders of its algorithm.
+/// The feedback that a switch half gives to the senders of its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum SwitchFeedback {
     /// Nothing.
     Nothing,
     /// ECN marks, which other switches give too.
@@ -154,8 +155,8 @@ impl SwitchHalf for Plain {
         true
     }
 
-    fn gives(&self) -> Given {
-        Given::Nothing
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Nothing
     }
 }
 
@@ -199,8 +200,8 @@ impl<W: SwitchHalf> SwitchHalf for Option<W> {
         self.as_ref().is_none_or(SwitchHalf::is_plain)
     }
 
-    fn gives(&self) -> Given {
-        self.as_ref().map_or(Given::Nothing, SwitchHalf::gives)
+    fn feedback(&self) -> SwitchFeedback {
+        self.as_ref().map_or(SwitchFeedback::Nothing, SwitchHalf::feedback)
     }
 
     fn signals(&self) -> bool {

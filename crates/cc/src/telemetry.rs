@@ -1,4 +1,4 @@
-//! In-network telemetry: what switches note on a packet for its sender (HPCC §3.1, Fig. 7).
+//! In-network telemetry: data that switches append to a packet for its sender (HPCC §3.1, Fig. 7).
 
 use apus_units::{Bytes, Rate, Span, Time};
 
@@ -6,7 +6,7 @@ use apus_units::{Bytes, Rate, Span, Time};
 /// room for 5, the switches between two hosts of a three-tier fat tree.
 pub const MAX_TELEMETRY_HOPS: usize = 8;
 
-/// What one egress port notes when the packet begins to leave it.
+/// The data that one egress port appends when the packet begins to leave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopTelemetry {
     /// When (HPCC `ts`).

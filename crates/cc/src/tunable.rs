@@ -99,8 +99,8 @@ fn rounded(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Steps of equal difference from 0.9 to 0.99, of equal ratio from 10 us to 40 us, and whole
-    /// packets without repetitions, all by hand.
+    /// Steps of equal difference from 0.9 to 0.99, steps of equal ratio from 10 us to 40 us, and
+    /// whole packets without repetitions. All expected values are calculated by hand.
     #[test]
     fn values_cover_the_range_with_its_ends() {
         assert_eq!(

@@ -20,7 +20,7 @@ const RATE: Rate = Rate::from_gbps(100);
 const KINDS: [(&str, PortKind); 3] =
     [("fifo", PortKind::Fifo), ("strict", PortKind::Strict), ("class", PortKind::Class)];
 
-/// The event due next of one link; a class port has a service pending beside the arrival.
+/// The next events of one link: an arrival and, for a class port, a service.
 #[derive(Default)]
 struct Two {
     arrival: Option<Time>,
@@ -126,7 +126,7 @@ impl Heap {
     }
 }
 
-/// Every host keeps 16 packets on the way to its counterpart four pods on: 6 hops each.
+/// Every host keeps 16 packets in flight to the host four pods further on: 6 hops each.
 fn fat_tree(c: &mut Criterion) {
     const DELIVERIES: u64 = 10_000;
     let mut group = c.benchmark_group("fat tree k=8, packet-hops");
@@ -152,7 +152,7 @@ fn fat_tree(c: &mut Criterion) {
             b.iter(|| {
                 let mut delivered = 0;
                 while delivered < DELIVERIES {
-                    let (now, event) = heap.pop().expect("packets are on the way");
+                    let (now, event) = heap.pop().expect("packets are in flight");
                     if let Outcome::Delivered { packet: p, .. } = net.handle(now, event, &mut heap)
                     {
                         let src = net.take(p).src;

@@ -14,10 +14,10 @@ pub enum Buffer {
     /// The port's own: a packet is dropped if the occupancy with it would exceed this.
     /// [`Bytes::MAX`] is "unlimited".
     Own(Bytes),
-    /// The pool of the switch ([`SwitchSpec::shared_buffer`]), with dynamic thresholds (Choudhury and
-    /// Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM ToN 6(2),
-    /// 1998): a packet is dropped if with it the queue of its class at this port would exceed
-    /// `alpha` times what is free in the pool, or if the pool has no room for it.
+    /// The pool of the switch ([`SwitchSpec::shared_buffer`]), with dynamic thresholds (Choudhury
+    /// and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM ToN
+    /// 6(2), 1998). A packet is dropped if the queue of its class at this port, with the packet,
+    /// would exceed `alpha` times the free space of the pool, or if the pool is full.
     ///
     /// [`SwitchSpec::shared_buffer`]: crate::SwitchSpec::shared_buffer
     Shared {
@@ -32,15 +32,16 @@ pub struct RateLimit {
     /// Tokens per time, in wire bytes: the long-run rate of the class.
     pub rate: Rate,
     /// Size of the bucket, full at the start. A packet is served when the bucket holds tokens for
-    /// all of it; one larger than the bucket when the bucket is full, leaving it in debt.
+    /// all of it. A packet larger than the bucket is served when the bucket is full, and leaves a
+    /// negative number of tokens.
     pub burst: Bytes,
 }
 
-/// One traffic class of an egress port.
+/// A traffic class of an egress port.
 #[derive(Clone, Debug)]
 pub struct ClassConfig<W> {
-    /// Strict priority level: level 0 is served first. Classes of the same level share what the
-    /// level gets by weight.
+    /// Strict priority level: level 0 is served first. Classes of the same level share its
+    /// bandwidth by weight.
     pub priority: u8,
     /// Share within the level, above 0: start-time fair queueing (Goyal, Vin and Cheng, "Start-time
     /// Fair Queuing", SIGCOMM 1996), which stays fair when the rate varies.
@@ -69,7 +70,7 @@ impl<W: Default> Default for ClassConfig<W> {
     }
 }
 
-/// One egress port.
+/// An egress port.
 #[derive(Clone, Debug)]
 pub struct PortConfig<W> {
     /// Rate of the link behind it.
@@ -89,12 +90,12 @@ pub struct PortConfig<W> {
 /// The kinds of port, the simplest first; they agree to the picosecond where several apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
-    /// One class. One event per hop.
+    /// One class, and one event per hop.
     Fifo,
     /// Classes in strict priority. One event per hop.
     Strict,
-    /// All that can be configured. A service event besides for each packet behind which another waits,
-    /// or for every packet if the link can be stopped or the memory is shared.
+    /// Every option of a port. Needs a service event for each packet behind which another is
+    /// queued, or for every packet if the link can be stopped or the memory is shared.
     Class,
 }
 
@@ -117,7 +118,7 @@ impl<W: SwitchHalf> PortConfig<W> {
         }
     }
 
-    /// The same with this switch half in every class.
+    /// Sets this switch half in every class.
     #[must_use]
     pub fn with_algorithm(mut self, algorithm: &W) -> Self {
         for class in &mut self.classes {
@@ -153,7 +154,7 @@ impl<W: SwitchHalf> PortConfig<W> {
             && !self.variable
     }
 
-    /// Says what is wrong with it, if anything.
+    /// Checks the configuration.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.rate.as_bps() == 0 {
             return Err("its rate is 0; a link needs a rate above 0".into());

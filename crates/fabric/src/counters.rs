@@ -1,4 +1,4 @@
-//! What ports and the network count.
+//! Counters of ports and of the network.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +14,7 @@ pub enum DropReason {
     Buffer,
     /// Its TTL reached 0 at a switch.
     Ttl,
-    /// The switch half of an algorithm asked for it.
+    /// A switch half dropped the packet.
     SwitchHalf,
     /// The link behind the egress port was down.
     LinkDown,
@@ -76,20 +76,21 @@ impl Count {
     }
 }
 
-/// What one egress port has counted up to some instant.
+/// Counters of an egress port up to some instant.
 ///
 /// `offered = dropped + sent + queued` at any instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Packets that were to go out through the port.
     pub offered: Count,
-    /// Those dropped at the port, for whatever reason.
+    /// Packets dropped at the port, for any reason.
     pub dropped: Count,
-    /// Those whose last bit has left.
+    /// Packets whose last bit has left.
     pub sent: Count,
-    /// Those in the port, the packet in service included.
+    /// Packets in the port, the packet in service included.
     pub queued: Count,
-    /// Packets accepted whose ECN codepoint this port's switch half changed to `Congested`.
+    /// Accepted packets whose ECN codepoint was changed to `Congested` by the switch half of this
+    /// port.
     pub marked: u64,
     /// The largest occupancy so far, the arriving packet included.
     pub max_queue: Bytes,
@@ -101,18 +102,18 @@ pub struct PortCounters {
     pub packet_time: u128,
 }
 
-/// What one class of an egress port has counted up to some instant.
+/// Counters of one class of an egress port up to some instant.
 ///
 /// `offered = dropped + sent + queued` at any instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
     /// Packets of the class that were to go out through the port.
     pub offered: Count,
-    /// Those dropped at the port, for whatever reason.
+    /// Packets dropped at the port.
     pub dropped: Count,
-    /// Those whose last bit has left.
+    /// Packets of the class whose last bit has left.
     pub sent: Count,
-    /// Those in the port, a packet in service included.
+    /// Packets of the class in the port, a packet in service included.
     pub queued: Count,
 }
 
@@ -126,8 +127,8 @@ impl ClassCounters {
     }
 }
 
-/// What a port keeps; the rest of [`PortCounters`] follows from its state. What every packet changes
-/// comes first.
+/// Counters that a port stores; the rest of [`PortCounters`] follows from its state. Fields that
+/// every packet changes come first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tally {
@@ -181,13 +182,13 @@ impl DropLog {
     }
 }
 
-/// What the network as a whole has counted, in packets.
+/// Counters of the network as a whole, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that hosts handed to [`Network::send`](crate::Network::send), accepted or not, and
-    /// those that switches made.
+    /// packets made by switches.
     pub sent: u64,
-    /// Of these, the signals of switches to sources.
+    /// Signals of switches to sources, included in `sent`.
     pub signals: u64,
     /// Wire bytes of the signals.
     pub signal_bytes: u64,
@@ -216,7 +217,7 @@ impl Counters {
         self.dropped[reason as usize] += 1;
     }
 
-    /// Adds what another part of the network has counted.
+    /// Adds the counters of another part of the network.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.signals += other.signals;

@@ -1,18 +1,18 @@
-//! What the fabric asks of the engine that drives it.
+//! Events that the fabric requests from the simulator.
 
 use apus_units::{PortId, Time};
 
-/// Something that a port waits for.
+/// An event that a port has requested.
 ///
-/// For each port and kind at most one event is pending at any time; once asked for, it is neither
-/// moved nor cancelled. A class port that is paused, or whose link fails, lets the pending event
-/// pass: the packet in service finishes (or is lost) at the time that was announced, and only the
-/// choice of the next one obeys the new state.
+/// For each port and kind at most one event is pending at any time; a requested event is neither
+/// moved nor cancelled. A class port that is paused, or whose link fails, leaves the pending event
+/// as it is: the packet in service finishes (or is lost) at the announced time, and only the choice
+/// of the next packet depends on the new state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FabricEvent {
     /// The oldest packet on the link behind this port is handled by the peer. Pending if and only
-    /// if the port knows when a packet will arrive that goes on in this network and not in another part
-    /// of it: one event per link, not per packet.
+    /// if the port knows the arrival time of a packet that continues in this part of the network:
+    /// one event per link, not per packet.
     Arrival(PortId),
     /// The last bit of the packet in service leaves this class port, which then chooses the next.
     /// FIFO and strict ports never ask for it, nor do class ports in which nothing else waits, if nothing can

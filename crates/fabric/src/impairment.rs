@@ -5,22 +5,23 @@ use apus_units::random::SplitMix64;
 
 use crate::counters::DropReason;
 
-/// What a link does to packets. Each departure takes one number of the stream, so the fate of a
-/// packet depends on the stream and its place among the port's departures alone.
+/// Random drops and delays of packets on a link. Each departure takes one number of the stream, so
+/// the treatment of a packet depends only on the stream and on its position among the port's
+/// departures.
 #[derive(Clone, Debug)]
 pub struct Impairment {
-    /// It befalls a packet whose 64-bit draw is below this.
+    /// Applies to packets whose 64-bit random draw is below this threshold.
     threshold: u64,
     fate: Fate,
     stream: SplitMix64,
 }
 
-/// What befalls a packet.
+/// The effect of an impairment on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is dropped.
+    /// The packet is dropped.
     Drop(DropReason),
-    /// It enters the link so much later, and others overtake it.
+    /// The packet enters the link later by this span; other packets may overtake it.
     Hold(Span),
 }
 
@@ -50,7 +51,7 @@ impl Impairment {
         Self { threshold, fate, stream: SplitMix64::new(seed) }
     }
 
-    /// What befalls the next packet, if anything.
+    /// Draws the effect on the next packet; `None` if it passes unchanged.
     pub(crate) fn draw(&mut self) -> Option<Fate> {
         (self.stream.bits() < self.threshold).then_some(self.fate)
     }

@@ -2,11 +2,11 @@
 //!
 //! The fabric does no I/O, reads no clock, draws no random number and holds no queue of events. Its
 //! user (the simulator, later a software switch) owns the clock: it hands packets in with
-//! [`Network::send`], keeps the events that the fabric asks for through [`Schedule`], and gives each
-//! back through [`Network::handle`] when its time has come. The payload `P` of a packet belongs to
-//! the user; the fabric never looks at it.
+//! [`Network::send`], stores the events that the fabric requests through [`Schedule`], and returns
+//! each through [`Network::handle`] at its time. The payload `P` of a packet belongs to the user;
+//! the fabric never reads it.
 //!
-//! # What a port does
+//! # Ports
 //!
 //! Every egress port has one link behind it, with a rate and a propagation delay. Ports store and
 //! forward: a packet accepted at `now` has its last bit on the link at
@@ -14,22 +14,24 @@
 //! the peer at departure + propagation delay, plus the pipeline latency of the peer if that is a
 //! switch (its *arrival*).
 //!
-//! The *occupancy* of a port is made of whole packets: every accepted packet whose departure lies
-//! after now, the packet in service included. A departure at exactly now counts as gone.
+//! The *occupancy* of a port consists of whole packets: every accepted packet whose departure is
+//! later than now, the packet in service included. A packet that departs at exactly now is not
+//! counted.
 //!
-//! There are three kinds of port, chosen from the [`PortConfig`] and never by hand ([`PortKind`]):
+//! The kind of a port follows from its [`PortConfig`] ([`PortKind`]):
 //!
-//! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it is
-//!   known. It computes the departure when the packet comes and needs one event per hop;
-//! * a strict port is the same with several classes, each of another priority. What departs depends on
-//!   what comes meanwhile, so it decides when it is touched next: when a packet comes, or reaches the
-//!   end of the link. It needs one event per hop too;
-//! * a class port has all that can be configured: classes that share a priority, pausing, a rate
-//!   limit, a shared buffer, switch halves that see packets leave, a variable rate or failures. It needs
-//!   a service event besides for each packet behind which another waits, or for every packet if its
-//!   link can be stopped or its memory is shared.
+//! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it
+//!   is known. It computes the departure when the packet arrives and needs one event per hop;
+//! * a strict port has several classes, each of another priority, and is otherwise like a FIFO
+//!   port. The order of departures depends on later arrivals, so the port chooses packets when it
+//!   is next used: when a packet arrives, or reaches the end of the link. It also needs one event
+//!   per hop;
+//! * a class port supports every option: classes that share a priority, pausing, a rate limit, a
+//!   shared buffer, switch halves that act on dequeue, a variable rate or failures. It needs an
+//!   additional service event for each packet behind which another is queued, or for every packet
+//!   if its link can be stopped or its memory is shared.
 //!
-//! Where several apply they agree to the picosecond (`tests/it/differential.rs`).
+//! Where several kinds are possible, they agree to the picosecond (`tests/it/differential.rs`).
 //!
 //! # Events
 //!
@@ -37,6 +39,8 @@
 //! time and never cancelled; see [`FabricEvent`].
 //!
 //! # Example
+//!
+//! One packet through a switch; the event queue is a sorted map:
 //!
 //! ```
 #![doc = include_str!("../examples/star.rs")]

@@ -30,16 +30,16 @@ pub use signals::Signalling;
 use signals::Signals;
 pub use windows::Arrived;
 
-/// What became of a packet that a host sent.
+/// The result of sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is in the host's egress port.
+    /// The packet is in the host's egress port.
     Accepted,
-    /// It is gone.
+    /// The packet was dropped.
     Dropped(DropReason),
 }
 
-/// What an event did.
+/// The result of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A packet reached its host, which must [`Network::take`] it.
@@ -119,8 +119,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.send_with(now, host, packet, None, schedule)
     }
 
-    /// The same with the telemetry that an acknowledgement brings back, if its fields say that it
-    /// brings any.
+    /// Sends a packet like [`Network::send`], with the telemetry that an acknowledgement returns if
+    /// its fields say so.
     #[inline(always)]
     pub fn send_with<S: Schedule>(
         &mut self,
@@ -156,10 +156,10 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Handles an event that the fabric asked for, at its time.
+    /// Handles a requested event at its time.
     ///
     /// # Panics
-    /// If the fabric did not ask for it.
+    /// If the fabric did not request the event.
     #[inline(always)]
     pub fn handle<S: Schedule>(
         &mut self,
@@ -245,8 +245,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Some((next, bytes))
     }
 
-    /// The same as [`Network::offer`] for a packet that came into a switch, which may have to hold it
-    /// for others.
+    /// Offers a packet that arrived at a switch like [`Network::offer`]; the switch may have to
+    /// delay it behind other packets.
     #[inline]
     fn offer_at_switch<S: Schedule>(
         &mut self,
@@ -300,7 +300,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.pool.take(packet);
     }
 
-    /// The class port with what it works on.
+    /// Returns the class port and its environment.
     fn class_port<'a, S: Schedule>(
         &'a mut self,
         port: PortId,
@@ -319,7 +319,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         match &mut self.ports[port.index()] {
             Port::Class(port) => (port, env),
             Port::Fifo(_) | Port::Strict(_) => {
-                panic!("{port} is no general class port: it asks for no such event")
+                panic!("{port} is not a class port and never requests this event")
             }
         }
     }
@@ -353,7 +353,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// `label` draws another path (which may turn out to be the same).
     ///
     /// # Errors
-    /// If there is no such path.
+    /// If no path exists.
     pub fn route(
         &mut self,
         src: HostId,
@@ -365,11 +365,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(self.routes.insert(&self.scratch))
     }
 
-    /// The same for a flow that changes its path while a simulation runs: equal paths are stored
-    /// once, so that the memory of routes is bounded.
+    /// Stores the path of a flow like [`Network::route`], for flows that change their path during a
+    /// simulation: equal paths are stored once, so that the memory of routes is bounded.
     ///
     /// # Errors
-    /// If there is no such path.
+    /// If no path exists.
     pub fn reroute(
         &mut self,
         src: HostId,

@@ -12,7 +12,7 @@ use crate::RouteId;
 pub struct Packet<P> {
     /// Everything that occupies the link, preamble and gap included, in bytes.
     pub wire_bytes: u32,
-    /// The egress ports on its way, from [`Network::route`](crate::Network::route).
+    /// The egress ports on the path, from [`Network::route`](crate::Network::route).
     pub route: RouteId,
     /// Host that sent it.
     pub src: HostId,
@@ -57,7 +57,7 @@ impl<P> Packet<P> {
 }
 
 impl<P> Packet<P> {
-    /// Whether switches note on it what they see, or it brings back what they noted.
+    /// Returns `true` if switches append telemetry to the packet, or if it returns telemetry.
     #[inline]
     #[must_use]
     pub const fn carries_telemetry(&self) -> bool {
@@ -70,11 +70,11 @@ impl<P> Packet<P> {
 pub struct PacketRef(u32);
 
 impl PacketRef {
-    /// No packet: what an empty place of a ring holds.
+    /// No packet: the content of an empty slot of a ring.
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// What ports and switches read and change of a packet: the fields of [`Packet`] but the payload.
+/// The fields of a [`Packet`] that ports and switches read and change: all except the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
     /// See [`Packet::wire_bytes`].
@@ -97,7 +97,7 @@ pub struct Fields {
     pub congestion: CongestionHeader,
 }
 
-/// A packet between the networks of two parts: what the arena keeps of it.
+/// A packet between the networks of two parts: its content in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transit<P> {
     /// All but the payload.
@@ -107,7 +107,7 @@ pub struct Transit<P> {
 }
 
 impl<P> Transit<P> {
-    /// Whether switches note on it what they see, or it brings back what they noted.
+    /// Returns `true` if switches append telemetry to the packet, or if it returns telemetry.
     #[inline]
     #[must_use]
     pub const fn carries_telemetry(&self) -> bool {
@@ -124,7 +124,7 @@ pub struct PacketPool<P> {
     fields: Vec<Fields>,
     /// `None`: the slot is free.
     payloads: Vec<Option<P>>,
-    /// What switches noted on the packet; empty until the first packet that asks for it.
+    /// Telemetry that switches appended to the packet; empty until the first packet that needs it.
     telemetry: Vec<Telemetry>,
     free: Vec<u32>,
 }
@@ -150,7 +150,7 @@ impl<P> PacketPool<P> {
         self.receive(Transit { fields, payload })
     }
 
-    /// Puts a packet in that comes from another arena.
+    /// Inserts a packet from another arena.
     ///
     /// # Panics
     /// As [`PacketPool::insert`].
@@ -181,7 +181,8 @@ impl<P> PacketPool<P> {
         &mut self.fields[packet.0 as usize]
     }
 
-    /// What switches noted on the packet, or what it brings back of that; `None` if it carries none.
+    /// Returns the telemetry that switches appended to the packet or that it returns; `None` if it
+    /// carries none.
     #[inline]
     #[must_use]
     pub fn telemetry(&self, packet: PacketRef) -> Option<&Telemetry> {
@@ -251,7 +252,7 @@ impl<P> PacketPool<P> {
         Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload }
     }
 
-    /// Frees the packet's slot; nobody wants what is in it any more.
+    /// Frees the packet's slot and discards its content.
     ///
     /// # Panics
     /// If it was taken out before.

@@ -1,8 +1,9 @@
 //! Priority flow control (IEEE 802.1Qbb): a switch pauses a class of the port that fills its memory.
 //!
-//! A switch counts what it holds by the link that it came over and by class. At `pause` bytes it
-//! pauses that class of the port at the link's other end, at `resume` bytes it lets it go on. What
-//! arrives until the pause takes hold goes into the headroom; beyond that, packets are dropped.
+//! A switch counts the bytes that it holds by class and by the link over which they arrived. At
+//! `pause` bytes it pauses that class of the port at the link's other end; at `resume` bytes it
+//! resumes it. Packets that arrive before the pause takes effect use the headroom; beyond the
+//! headroom they are dropped.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,9 +17,9 @@ use apus_units::{Bytes, ClassId, PortId};
 pub struct PfcConfig {
     /// The port at the other end is paused when this much is held.
     pub pause: Bytes,
-    /// It goes on when no more than this is held.
+    /// The port resumes when no more than this is held.
     pub resume: Bytes,
-    /// What may be held beyond `pause`.
+    /// Bytes that may be held beyond `pause`.
     pub headroom: Bytes,
     /// The classes that are paused; the others are not counted.
     pub classes: Vec<ClassId>,
@@ -28,7 +29,7 @@ impl PfcConfig {
     /// Wire bytes of a pause frame: 64 B of Ethernet, preamble and gap (IEEE 802.1Qbb).
     pub const FRAME: Bytes = Bytes::new(84);
 
-    /// Says what is wrong with it, if anything.
+    /// Checks the thresholds.
     ///
     /// # Errors
     /// If the thresholds contradict each other.
@@ -52,10 +53,10 @@ pub(crate) struct Pause {
     pub(crate) paused: bool,
 }
 
-/// What switches hold, by the link it came over and by class.
+/// Bytes that switches hold, by class and by the link over which they arrived.
 pub(crate) struct Pfc {
     config: PfcConfig,
-    /// Whether each class is paused at all.
+    /// Whether the class can be paused, by class.
     counted: Vec<bool>,
     /// By port at the far end of the link, times classes.
     held: Vec<u64>,
@@ -86,7 +87,7 @@ impl Pfc {
         self.cell(port, class).is_none_or(|cell| self.held[cell] + u64::from(bytes) <= limit)
     }
 
-    /// It is in the switch.
+    /// Counts a packet that has entered the switch.
     pub(crate) fn enter(&mut self, port: PortId, class: ClassId, bytes: u32) {
         let Some(cell) = self.cell(port, class) else { return };
         self.held[cell] += u64::from(bytes);
@@ -96,7 +97,7 @@ impl Pfc {
         }
     }
 
-    /// It has left the switch.
+    /// Removes the count of a packet that has left the switch.
     pub(crate) fn leave(&mut self, port: PortId, class: ClassId, bytes: u32) {
         let Some(cell) = self.cell(port, class) else { return };
         self.held[cell] -= u64::from(bytes);

@@ -93,7 +93,7 @@ fn read_one(
     let Some(info) = registry.algorithms().find(|info| info.name == name) else {
         let hint = suggestion(&name, registry.algorithms().map(|info| info.name));
         let place = section.node("name").unwrap_or(node).place;
-        problems.add(place, format!("there is no algorithm \"{name}\"{hint}"));
+        problems.add(place, format!("unknown algorithm \"{name}\"{hint}"));
         return None;
     };
     let profile: Option<String> = match section.node("profile") {

@@ -7,7 +7,7 @@ use apus_transport::wheel::TimingWheel;
 use apus_units::{Span, Time};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// SplitMix64: cheap enough not to be what is measured.
+/// SplitMix64: cheap enough not to affect the measurement.
 struct Random(u64);
 
 impl Random {
@@ -92,7 +92,7 @@ fn insert_and_expire(c: &mut Criterion) {
 }
 
 /// The hold model of event queues (Jones, CACM '86): remove the earliest, insert one later. Delays
-/// are those of a packet simulation: a serialization or propagation time, 0.1 to 10 us.
+/// are as in a packet simulation: a serialization or propagation time, 0.1 to 10 us.
 fn hold(c: &mut Criterion) {
     const EVENTS: u64 = 100_000;
     let mut group = c.benchmark_group("wheel_hold");

@@ -22,7 +22,7 @@ use apus_units::{Span, Time};
 /// `host = last_host + d + (ratio - 1) * d` with `d = nic - last_nic`, an integer. With clocks within
 /// 100 ppm of each other and readings at most an hour old, rounding costs less than 1 ps.
 ///
-/// What remains is the error of the readings. If each pair is off by at most e (the time between
+/// The remaining error is that of the readings. If each pair is off by at most e (the time between
 /// reading one clock and the other), readings are T apart, and x has passed since the last, the
 /// result is off by at most `e + 2 e x / T`: keep T long against the noise. A drift that changes
 /// the ratio by r per second adds at most `r (T/2 + x/2) x`, in seconds.
@@ -35,8 +35,8 @@ pub struct ClockConverter {
 }
 
 impl ClockConverter {
-    /// A converter after its first pair of readings, `nic` first, `host` right after it. With one
-    /// pair there is no ratio yet: the clocks are taken to run equally fast.
+    /// A converter after its first pair of readings, `nic` first, `host` right after it. One pair
+    /// gives no ratio yet: the clocks are assumed to run equally fast.
     #[must_use]
     pub const fn new(nic: Time, host: Time) -> Self {
         Self { last_nic: nic, last_host: host, excess: 0.0 }

@@ -15,7 +15,7 @@ use crate::receive::Arrival;
 use crate::received::{ReceivedPackets, Recorded};
 use crate::streams::Finished;
 
-/// What a flow keeps whose algorithm sends control packets.
+/// State of a flow whose algorithm sends control packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ControlState {
     /// Credits not yet used, the oldest first: at most one per packet that waits.
@@ -36,20 +36,20 @@ fn stamp(now: Time) -> u32 {
     (now.as_ps() / 1_000) as u32
 }
 
-/// The credit that a data packet echoes, as the receiver half hears of it: arrived at `now`.
+/// The credit that a data packet echoes, for the receiver half; the packet arrived at `now`.
 pub(crate) fn echoed(now: Time, echo: CreditEcho) -> apus_cc::CreditEcho {
     let rtt = stamp(now).wrapping_sub(echo.sent_at_ns);
     apus_cc::CreditEcho { number: echo.number, rtt: apus_units::Span::from_ns(u64::from(rtt)) }
 }
 
 impl<F: AlgorithmFactory> Flow<F> {
-    /// The receiver half hears of data: whether an acknowledgement is due.
+    /// Passes arrived data to the receiver half. Returns `true` if an acknowledgement is due.
     #[inline]
     pub(crate) fn on_data(&mut self, event: &DataEvent) -> bool {
         self.receiver.on_data(event)
     }
 
-    /// When the receiver half wants to send something.
+    /// Returns the time at which the receiver half has a control packet to send.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
         self.receiver.next_control()
@@ -65,7 +65,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.control.as_mut()?.held.pop_front()
     }
 
-    /// Lets the sender half say what it wants to send, and says whether a control packet is due.
+    /// Polls the sender half for a control packet. Returns `true` if a control packet is due.
     pub(crate) fn prepare_control(&mut self, now: Time) -> bool {
         let Some(control) = &mut self.control else { return false };
         if control.pending.is_none() {

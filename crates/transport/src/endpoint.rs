@@ -1,15 +1,15 @@
-//! One host's end of the transport: its flows, what they have to send, and when.
+//! One host's end of the transport: its flows, their packets to send, and their timers.
 //!
 //! The caller owns sockets, clocks and threads and drives the endpoint:
 //!
 //! 1. `submit` ops; `handle_packet` for each packet that arrives; `handle_timeout` at
-//!    `next_timeout`.
-//! 2. After any of these, call `poll_transmit` (or `poll_ack` and `poll_data` apart) until it
-//!    returns `None`, as far as the NIC takes packets; then `poll_completion` until `None`.
-//! 3. `next_timeout` then says when to call again if nothing else happens.
+//! `next_timeout`.
+//! 2. After any of these, call `poll_transmit` (or `poll_ack` and `poll_data` separately) until it
+//! returns `None`, as far as the NIC accepts packets; then `poll_completion` until `None`.
+//! 3. `next_timeout` then returns when to call again without another event.
 //!
-//! Several packets handled before the next poll yield one acknowledgement per flow (Swift §3.6);
-//! an acknowledgement never waits behind data.
+//! Several packets handled before the next poll yield one acknowledgement per flow (Swift §3.6); an
+//! acknowledgement is never queued behind data.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ pub struct Transmit {
     pub path_label: u32,
 }
 
-/// What an arrived packet was.
+/// The kind of an arrived packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
     /// Data with `bytes` new payload bytes; `finished` if they were the last of the op.
@@ -52,18 +52,19 @@ pub enum Handled {
     },
     /// Data that had arrived before: acknowledged, not stored.
     Duplicate,
-    /// Data behind a gap, dropped under go-back-N: `told` if the sender is told of the gap, once.
+    /// Data behind a gap, dropped under go-back-N; `told` if the sender must be informed of the
+    /// gap, which happens once.
     OutOfOrder {
         /// Whether an acknowledgement says so now.
         told: bool,
     },
-    /// The peer gave up an op that is not complete: what of it is kept can be dropped.
+    /// The peer cancelled an op that is not complete: its stored bytes can be dropped.
     Cancelled,
     /// The peer refused an op, which ends here with [`Outcome::Rejected`].
     Rejected,
     /// An acknowledgement; the delays of the packet it echoes, if they are known.
     Ack(Option<RttSample>),
-    /// A switch's word of its congestion.
+    /// A congestion signal from a switch.
     Signal,
     /// A credit; `used` if there is a packet to send for it.
     Credit {
@@ -72,8 +73,8 @@ pub enum Handled {
     },
     /// A control packet other than a credit.
     Control,
-    /// A packet for a flow that is not open, or beyond what a peer may have under way: no effect,
-    /// not even an acknowledgement.
+    /// A packet for a flow that is not open, or beyond the limits of a peer: no effect, not even an
+    /// acknowledgement.
     Refused,
 }
 
@@ -82,7 +83,7 @@ const WHEEL_LEVELS: u32 = 6;
 /// 64 slots per level: an endpoint's wheel stays within a few kilobytes.
 const WHEEL_LOG2_SLOTS: u32 = 6;
 
-/// One host's end of the transport.
+/// A host's end of the transport.
 #[derive(Debug)]
 pub struct Endpoint<F: AlgorithmFactory> {
     config: EndpointConfig,
@@ -91,7 +92,8 @@ pub struct Endpoint<F: AlgorithmFactory> {
     free: Vec<FlowId>,
     /// Refusals due.
     rejects: VecDeque<(FlowId, Reject)>,
-    /// Flows with an acknowledgement due, with read requests, and with data that may go: in turn.
+    /// Flows with an acknowledgement due, with read requests, and with data that may be sent,
+    /// served round-robin.
     acks: VecDeque<FlowId>,
     controls: VecDeque<FlowId>,
     requests: VecDeque<FlowId>,
@@ -126,20 +128,21 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Makes room for so many flows in all: exactly, as many flows are most of an endpoint's memory.
+    /// Reserves memory for exactly this total number of flows: flows are most of an endpoint's
+    /// memory.
     pub fn reserve(&mut self, flows: usize) {
         self.flows.reserve_exact(flows.saturating_sub(self.flows.len()));
         // 2^32 flows would need terabytes of memory first.
         self.wheel.reserve(flows as u32);
     }
 
-    /// Opens a flow to the peer that knows it as `peer`, with both halves of `algorithm`.
+    /// Opens a flow whose index at the peer is `peer`, with both halves of `algorithm`.
     pub fn open(&mut self, peer: FlowId, algorithm: &F, info: &FlowInfo) -> FlowId {
         let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
         let flow = Flow::new(peer, sender, receiver, self.config.max_payload);
         if let Some(id) = self.free.pop() {
             let place = &mut self.flows[id.index()];
-            // It may still stand in the queues.
+            // The released flow may still be in the queues.
             let queued = (place.in_ready, place.in_requests, place.in_acks, place.in_controls);
             *place = flow;
             (place.in_ready, place.in_requests, place.in_acks, place.in_controls) = queued;
@@ -151,11 +154,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         id
     }
 
-    /// Hands in an op. Poll for transmission afterwards.
+    /// Submits an op. Poll for transmission afterwards.
     ///
     /// # Errors
-    /// If the flow is not open or has too many ops under way, or no packet can express the op; then nothing
-    /// has changed.
+    /// If the flow is not open or has too many outstanding ops, or no packet can express the op;
+    /// then nothing has changed.
     pub fn submit(&mut self, now: Time, id: FlowId, op: Op) -> Result<OpId, SubmitError> {
         let flow = self.flows.get_mut(id.index()).filter(|f| f.open).ok_or(SubmitError::NoFlow)?;
         op.check()?;
@@ -167,7 +170,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         Ok(op)
     }
 
-    /// Runs what is due at `now`: pacing and retransmission timeouts.
+    /// Runs all timers due at `now`: pacing and retransmission timeouts.
     pub fn handle_timeout(&mut self, now: Time) {
         if now < self.next_timeout {
             return;
@@ -208,7 +211,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         match flow.timeout_at() {
             Some(at) if at <= now => flow.on_timeout(now, self.config.recovery),
             Some(_) => {}
-            // Acknowledgements leave the timer alone, so it tells that a flow has become idle.
+            // Acknowledgements do not move the timer, so its expiry shows that a flow has become
+            // idle.
             None => flow.send.rest(),
         }
         self.update(now, id);
@@ -222,7 +226,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         (self.next_timeout != Time::MAX).then_some(self.next_timeout)
     }
 
-    /// Ends a flow whose peer is gone: ops of which nothing was sent fail, the others are unknown.
+    /// Ends a flow whose peer is gone: unsent ops fail, the outcome of the others is unknown.
     pub fn abort(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
         flow.open = false;
@@ -235,8 +239,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.wheel.cancel(id.get());
     }
 
-    /// What an acknowledgement of a flow brings back of its peer's telemetry: asked for each whose
-    /// congestion fields say that it brings some.
+    /// Returns the telemetry that an acknowledgement of a flow returns to its peer. Called for each
+    /// acknowledgement whose congestion fields say that it returns telemetry.
     #[must_use]
     pub fn telemetry(&self, id: FlowId) -> Option<&Telemetry> {
         self.flows.get(id.index()).and_then(|flow| flow.receive.telemetry())
@@ -248,7 +252,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|f| f.algorithm.snapshot())
     }
 
-    /// What a flow has sent and lost.
+    /// Returns the counters of a flow's sent and lost packets.
     #[must_use]
     pub fn counters(&self, id: FlowId) -> Option<FlowCounters> {
         self.flows.get(id.index()).map(|f| f.send.counters())
@@ -260,14 +264,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|f| f.send.in_flight)
     }
 
-    /// What a flow with ops under way waits for, for reports of runs without progress; `None` if it
-    /// has none.
+    /// Returns the state of a flow with outstanding ops, for reports of runs without progress;
+    /// `None` without outstanding ops.
     #[must_use]
     pub fn waiting(&self, now: Time, id: FlowId) -> Option<Waiting> {
         self.flows.get(id.index()).and_then(|flow| flow.waiting(now))
     }
 
-    /// How long a flow with ops under way has heard nothing of its peer; `None` if it has none.
+    /// Returns how long a flow with outstanding ops has received nothing from its peer; `None`
+    /// without outstanding ops.
     #[must_use]
     pub fn silence(&self, id: FlowId) -> Option<Silence> {
         self.flows.get(id.index()).and_then(|flow| flow.silence())
@@ -285,7 +290,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|f| f.send.ops_under_way())
     }
 
-    /// Puts the flow where it belongs after a change: among those that can send, or in the wheel.
+    /// Moves the flow to its queue after a change: the flows that can send, or the wheel.
     fn update(&mut self, now: Time, id: FlowId) {
         let flow = &mut self.flows[id.index()];
         if !flow.open {
@@ -303,15 +308,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let readiness = self.note_readiness(now, id);
         let flow = &self.flows[id.index()];
         let (due, armed) = (flow.next_timer(readiness, &self.config), flow.timer);
-        // A timer that is due earlier than armed must move; one that is due later is left to
-        // expire and looks again, so that an acknowledgement costs no work in the wheel.
+        // A timer that is due earlier than armed must move. A timer that is due later expires as
+        // armed and is armed again then, so that an acknowledgement costs no work in the wheel.
         if due < armed {
             self.arm(id, due);
         }
     }
 
-    /// The same after a data packet of an open flow without control packets has left behind others: its
-    /// timeouts are as they were, and it has no more to send than before.
+    /// Updates an open flow without control packets after one of several data packets has left: its
+    /// timeouts are unchanged, and it has no more to send than before.
     #[inline]
     fn update_after_data(&mut self, now: Time, id: FlowId) {
         let readiness = self.note_readiness(now, id);
@@ -322,7 +327,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Puts the flow among those that can send data, if it can now.
+    /// Adds the flow to the flows that can send data, if it can now.
     #[inline]
     fn note_readiness(&mut self, now: Time, id: FlowId) -> Readiness {
         let flow = &mut self.flows[id.index()];
@@ -336,7 +341,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         readiness
     }
 
-    /// The wheel is to look at the flow at `due`.
+    /// Arms the wheel to update the flow at `due`.
     fn arm(&mut self, id: FlowId, due: Time) {
         self.flows[id.index()].timer = due;
         let at = self.round_up(due);

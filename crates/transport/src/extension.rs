@@ -1,7 +1,7 @@
 //! The algorithm's fields of a packet as its congestion extension, and back.
 //!
-//! The simulator hands fields and telemetry over as they are; between processes they travel as bytes.
-//! Both homes meet here, so that an algorithm sees the same in either: times in whole nanoseconds
+//! The simulator passes fields and telemetry as values; between processes they are sent as bytes.
+//! Both use the same precision, so that an algorithm gets equal values: times in whole nanoseconds
 //! modulo 2^32, bytes sent modulo 2^40.
 
 use apus_cc::{FieldLayout, Fields, HopTelemetry, MAX_FIELD_BYTES, Telemetry};
@@ -13,9 +13,9 @@ use apus_wire::{
 /// Room for the bytes of an extension until it is encoded.
 pub type ExtensionBuffer = [u8; MAX_HOPS * HOP_BYTES];
 
-/// Returns the extension that carries these fields, of an algorithm with this layout. `telemetry` is what
-/// an acknowledgement returns ([`Endpoint::telemetry`](crate::Endpoint::telemetry)). The extension
-/// refers to `buffer`.
+/// Returns the extension that carries these fields, of an algorithm with this layout. `telemetry`
+/// is the telemetry that an acknowledgement returns
+/// ([`Endpoint::telemetry`](crate::Endpoint::telemetry)). The extension refers to `buffer`.
 #[must_use]
 pub fn extension_of<'b>(
     fields: Fields,
@@ -95,7 +95,7 @@ pub fn written(hop: &HopTelemetry) -> Hop {
 
 fn read(hops: &Hops<'_>) -> Option<Telemetry> {
     let mut telemetry = Telemetry::default();
-    // The path as a whole stands for its ports, and goes in with the first of them.
+    // The path value covers all ports, and is added with the first of them.
     let mut path = hops.path();
     for hop in hops.iter() {
         let hop = HopTelemetry {

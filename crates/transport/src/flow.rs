@@ -1,4 +1,4 @@
-//! One flow: both directions between two endpoints, with one algorithm.
+//! A flow: both directions between two endpoints, with one algorithm.
 
 use alloc::boxed::Box;
 
@@ -15,19 +15,20 @@ use crate::receive::{Arrival, Observed, ReceiveSide};
 use crate::send::{AckOutcome, SendSide};
 use crate::streams::Finished;
 
-/// Nanoseconds that a packet may leave after its header was stamped: the UDP runtime notes the departure
-/// of a burst anew, and in the simulator both are one time. deviation: no source; 1 ms is far above what a
-/// burst takes, and a forged signal that names a packet in flight has one chance in 4000.
+/// Maximum nanoseconds between the timestamp in a packet's header and its recorded departure. The
+/// UDP runtime records the departure of a burst separately; in the simulator both times are equal.
+/// deviation: no source; 1 ms is far above the duration of a burst, and a forged signal that names
+/// a packet in flight has one chance in 4000.
 const MOST_AFTER_STAMP_NS: u32 = 1 << 20;
 
-/// What a flow is waiting for before it can send data.
+/// When a flow can send data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// It can send now.
+    /// The flow can send now.
     Ready,
-    /// It can send at this time (pacing).
+    /// The flow can send at this time (pacing).
     At(Time),
-    /// It has no data, or its window is full.
+    /// The flow has no data, or its window is full.
     Waiting,
 }
 
@@ -49,13 +50,13 @@ pub struct FlowCounters {
     pub packets_sent: u64,
     /// Data packets found lost by the SACK bitmap.
     pub fast_losses: u64,
-    /// Data packets taken for lost by a timeout.
+    /// Data packets declared lost by a timeout.
     pub timeout_losses: u64,
     /// Timeouts.
     pub timeouts: u64,
 }
 
-/// What a flow with ops under way waits for.
+/// State of a flow with outstanding ops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waiting {
     /// Ops that the flow has not finished.
@@ -68,11 +69,11 @@ pub struct Waiting {
     pub next_packet: Option<Time>,
     /// When its retransmission timeout expires.
     pub timeout: Option<Time>,
-    /// It has data to send and no credit for it.
+    /// The flow has data to send and no credit for it.
     pub needs_credit: bool,
 }
 
-/// How long a flow with ops under way has heard nothing of its peer.
+/// Time during which a flow with outstanding ops has received nothing from its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// Since when: the last acknowledgement, or the first packet or op after it that waits for one.
@@ -85,8 +86,8 @@ pub struct Silence {
     pub gap: Span,
 }
 
-/// One flow of an endpoint: seven cache lines. The order is that in which packets need the parts: data
-/// the first half, acknowledgements the second.
+/// A flow of an endpoint: seven cache lines, in the order in which packets need the fields: data
+/// packets the first half, acknowledgements the second.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Flow<F: AlgorithmFactory> {
@@ -105,12 +106,12 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     pub(crate) in_requests: bool,
     pub(crate) in_acks: bool,
     pub(crate) in_controls: bool,
-    /// Data could go when the flow was last looked at: from then on it can, as time does not take that back
-    /// and whatever else does looks at the flow again.
+    /// Data could be sent when the flow was last evaluated. Time does not change this to `false`,
+    /// and every other change evaluates the flow again.
     pub(crate) can_send: bool,
     /// The peer's count of marked packets at the newest acknowledgement.
     marked: u32,
-    /// When the wheel will look at this flow, if it is in the wheel.
+    /// When the wheel will update this flow, if the flow is in the wheel.
     pub(crate) timer: Time,
     pub(crate) send: SendSide,
     pub(crate) algorithm: F::Sender,
@@ -144,7 +145,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Brings near what a data packet needs, or an acknowledgement, a credit, a signal.
+    /// Prefetches the fields that a data packet needs, or an acknowledgement, a credit or a signal.
     #[inline]
     pub(crate) fn prefetch(&self, data: bool) {
         prefetch_start(&self.timer);
@@ -214,7 +215,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             .then(|| self.send.progress_at.saturating_add(self.algorithm.rto()))
     }
 
-    /// What it waits for, if it has ops under way.
+    /// Returns the state of the flow, if it has outstanding ops.
     pub(crate) fn waiting(&self, now: Time) -> Option<Waiting> {
         let ops = self.send.ops_under_way();
         let readiness = match self.allowed(now) {
@@ -239,25 +240,25 @@ impl<F: AlgorithmFactory> Flow<F> {
         })
     }
 
-    /// How long it has heard nothing of its peer, if it has ops under way.
+    /// Returns how long the flow has received nothing from its peer, if it has outstanding ops.
     pub(crate) fn silence(&self) -> Option<Silence> {
         let (since, timeouts_in_a_row) = self.send.silence()?;
         let gap = self.algorithm.snapshot().pacing_delay.unwrap_or(Span::ZERO);
         Some(Silence { since, timeouts_in_a_row, rto: self.algorithm.rto(), gap })
     }
 
-    /// The earliest time at which the flow, in this state of readiness, wants to be looked at.
+    /// Returns the earliest time at which the flow, in this state of readiness, needs an update.
     #[inline]
     pub(crate) fn next_timer(&self, readiness: Readiness, config: &EndpointConfig) -> Time {
         let timeout = self.timeout_at().unwrap_or(Time::MAX);
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
-        // What is due already waits to be polled.
+        // A due control packet is already queued for a poll.
         let control = if self.in_controls { Time::MAX } else { self.next_control() };
         self.next_timer_of_pace(readiness).min(timeout).min(give_up).min(control)
     }
 
-    /// The same of what a data packet's departure may change: when the next one may go, and the
-    /// algorithm's own timer.
+    /// Returns the part of [`Flow::next_timer`] that the departure of a data packet may change: the
+    /// time of the next packet and the algorithm's timer.
     #[inline]
     pub(crate) fn next_timer_of_pace(&self, readiness: Readiness) -> Time {
         let paced = match readiness {
@@ -267,14 +268,15 @@ impl<F: AlgorithmFactory> Flow<F> {
         paced.min(self.algorithm.next_timer().unwrap_or(Time::MAX))
     }
 
-    /// When a peer that owes us something counts as gone.
+    /// Returns the time at which the flow is given up if the peer sends none of the packets due.
     #[inline]
     pub(crate) fn give_up_at(&self, config: &EndpointConfig) -> Option<Time> {
         let after = config.give_up_after?;
         Some(self.send.waiting_since()?.saturating_add(after))
     }
 
-    /// Takes in an acknowledgement and tells the algorithm; `finish` gets each op that ends.
+    /// Processes an acknowledgement and passes it to the algorithm; `finish` gets each op that
+    /// ends.
     pub(crate) fn on_ack(
         &mut self,
         (arrival, observed): (&Arrival, &Observed<'_>),
@@ -304,7 +306,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.algorithm.on_loss(&event);
     }
 
-    /// Tells the algorithm of an acknowledgement whose echoed packet was sent at `sent_at` (t1).
+    /// Passes an acknowledgement to the algorithm; its echoed packet was sent at `sent_at` (t1).
     fn on_sample(
         &mut self,
         (arrival, observed): (&Arrival, &Observed<'_>),
@@ -341,8 +343,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay }
     }
 
-    /// A switch told of the congestion that packet `seq` met. False if the packet is not in flight,
-    /// left at another time, or was signalled about before: then it has no effect.
+    /// Handles a switch's signal of the congestion that packet `seq` met. Returns `false`, without
+    /// effect, if the packet is not in flight, left at another time, or has already been signalled.
     pub(crate) fn on_signal(
         &mut self,
         arrival: &Arrival,
@@ -353,7 +355,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         let left = (sent_at.since(Time::ZERO).as_ps() / 1_000) as u32; // modulo 2^32 by intent
         let Some(link_rate) = rate_of_code(signal.link_rate) else { return false };
         if left.wrapping_sub(signal.sent) > MOST_AFTER_STAMP_NS {
-            return false; // a forger would have to know when the packet left
+            return false; // a forged signal has to name the departure time
         }
         self.send.note_signal(seq);
         let mut event = SignalEvent::new(arrival.now, arrival.nic_received_at.since(sent_at), seq);
@@ -404,7 +406,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(self.stamp(info, segment))
     }
 
-    /// What the algorithm may know of a packet; `in_flight` is without it.
+    /// The properties of a packet for the algorithm; `in_flight` excludes the packet.
     fn send_info(
         &self,
         now: Time,
@@ -446,7 +448,7 @@ impl From<Departure> for Readiness {
 mod tests {
     use super::*;
 
-    /// A million connections are two million flows: what one takes decides what fits into memory.
+    /// A million connections are two million flows: the size of a flow limits their number.
     #[test]
     fn a_flow_fits_into_448_bytes() {
         let bytes = size_of::<Flow<apus_algorithms::AlgorithmConfig>>();

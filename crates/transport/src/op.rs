@@ -1,4 +1,4 @@
-//! Ops and completions: what an application asks of a flow, and what it hears back.
+//! Ops and completions: the requests of an application to a flow, and their results.
 //!
 //! As in Pony Express (Swift §3, Fig. 1): applications submit ops and poll completions.
 
@@ -10,17 +10,17 @@ use core::fmt;
 /// The longest op: 256 TiB. It keeps sums over all ops of a flow far from overflow.
 pub const MAX_OP_BYTES: u64 = 1 << 48;
 
-/// What an op does.
+/// Type of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
-    /// One-sided: store bytes in a region of the peer.
+    /// One-sided write: store bytes in a region of the peer.
     Write {
         /// The peer's region.
         region: RegionKey,
         /// First byte within the region.
         address: u64,
     },
-    /// One-sided: fetch bytes from a region of the peer.
+    /// One-sided read: fetch bytes from a region of the peer.
     Read {
         /// The peer's region.
         region: RegionKey,
@@ -34,7 +34,7 @@ pub enum OpKind {
 /// An op as submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What it does.
+    /// Type of the op.
     pub kind: OpKind,
     /// Payload bytes that it moves.
     pub length: u64,
@@ -43,7 +43,8 @@ pub struct Op {
 }
 
 impl Op {
-    /// Checks what a packet can express: the length, and for a read or write the last address.
+    /// Checks that a packet can express the op: the length, and for a read or write the last
+    /// address.
     ///
     /// # Errors
     /// [`SubmitError::TooLong`] or [`SubmitError::AddressOverflow`].
@@ -67,7 +68,7 @@ impl Op {
 pub enum Outcome {
     /// All of it arrived: the peer acknowledged every byte, or the read's bytes are here.
     Done,
-    /// It was not applied: nothing of it was ever sent.
+    /// The op was not applied: none of its packets was ever sent.
     Failed,
     /// The peer refused it and applied nothing of it, unless the reason is `Withdrawn`.
     Rejected(RejectReason),
@@ -97,12 +98,12 @@ pub struct Completion {
 pub enum SubmitError {
     /// No such flow, or it was aborted.
     NoFlow,
-    /// The flow's ops under way span as many numbers as its configuration allows: the oldest must
+    /// The flow's outstanding ops already span the configured range of numbers: the oldest must
     /// complete first.
     TooManyOps,
-    /// It is longer than [`MAX_OP_BYTES`].
+    /// The op is longer than [`MAX_OP_BYTES`].
     TooLong,
-    /// A read or write whose address plus length is 2^64 or more, which no packet can express.
+    /// The address plus length of a read or write is 2^64 or more, which no packet can express.
     AddressOverflow,
 }
 

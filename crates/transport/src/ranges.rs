@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A set of byte ranges that mostly grows from the front: what arrives in order costs one
+/// A set of byte ranges that mostly grows from the front: bytes that arrive in order cost one
 /// comparison and no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
@@ -17,8 +17,8 @@ pub struct RangeSet {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rest(Vec<(u64, u64)>);
 
-/// Ranges apart from the first that a set holds at most: what arrives out of order beyond that is
-/// refused until the gaps fill, so that a peer cannot make a set costly.
+/// Maximum number of ranges in a set in addition to the first: further ranges out of order are
+/// refused until the gaps fill, so that a peer cannot make a set expensive.
 const MAX_RANGES: usize = 1024;
 
 impl RangeSet {

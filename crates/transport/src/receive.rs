@@ -19,7 +19,7 @@ struct Inbound {
     done: bool,
 }
 
-/// What an arrived segment was.
+/// The kind of an arrived segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// New bytes of an op, `finished` if these were the last ones missing.
@@ -45,27 +45,28 @@ pub struct Arrival {
     pub receiver_level: u8,
 }
 
-/// What switches left on a packet for the algorithm of its flow.
+/// Fields that switches wrote to a packet for the algorithm of its flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed<'a> {
-    /// Its congestion fields but ECN.
+    /// The packet's congestion fields except ECN.
     pub fields: Fields,
-    /// What switches noted on it, or on the data packet that this acknowledgement echoes.
+    /// Telemetry that switches appended to the packet, or to the data packet that this
+    /// acknowledgement echoes.
     pub telemetry: Option<&'a Telemetry>,
 }
 
-/// What the next acknowledgement is to say.
+/// Content of the next acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Owed {
     #[default]
     Nothing,
     /// The newest packet is new since the last acknowledgement.
     News,
-    /// Go-back-N: the same, and after it, by an acknowledgement without news, that there is a gap.
+    /// Go-back-N: as `News`; afterwards a second acknowledgement, without news, reports the gap.
     NewsAndGap,
-    /// Go-back-N: that what arrives lies behind a gap.
+    /// Go-back-N: data arrived behind a gap.
     Gap,
-    /// Go-back-N: the sender has been told of the gap, which happens once per gap.
+    /// Go-back-N: the gap has been reported to the sender, which happens once per gap.
     Told,
 }
 
@@ -90,8 +91,8 @@ pub(crate) struct ReceiveSide {
 }
 
 impl ReceiveSide {
-    /// Notes transmission `seq` for the next acknowledgement. False if it was seen before or lies
-    /// too far back to tell; then its payload must not be used.
+    /// Records transmission `seq` for the next acknowledgement. Returns `false` if it is a
+    /// duplicate or too old to decide; then its payload must not be used.
     pub(crate) fn record(
         &mut self,
         seq: PacketNumber,
@@ -106,7 +107,8 @@ impl ReceiveSide {
                 self.owed = Owed::News;
                 self.observe(observed);
             }
-            // Its timing may be long known to the sender: it counts only if there is no better.
+            // The sender may already have the timing of a duplicate, so it is used only if no newer
+            // packet is to be echoed.
             Recorded::Duplicate if !matches!(self.owed, Owed::News | Owed::NewsAndGap) => {
                 self.note(seq, arrival)
             }
@@ -115,14 +117,14 @@ impl ReceiveSide {
         recorded == Recorded::New
     }
 
-    /// Takes packet `seq` for the newest.
+    /// Sets packet `seq` as the newest.
     #[inline]
     fn note(&mut self, seq: PacketNumber, arrival: &Arrival) {
         (self.newest, self.newest_received_at) = (seq, arrival.nic_received_at);
         (self.hops, self.receiver_level) = (arrival.hops, arrival.receiver_level);
     }
 
-    /// Notes what switches left on a packet, to be told back.
+    /// Stores the telemetry of a packet, to be returned.
     #[inline]
     fn observe(&mut self, observed: &Observed<'_>) {
         if let Some(telemetry) = observed.telemetry {
@@ -133,7 +135,7 @@ impl ReceiveSide {
         }
     }
 
-    /// Brings near the op that arrives.
+    /// Prefetches the op that arrives.
     #[inline]
     pub(crate) fn prefetch(&self) {
         if let Some(op) = self.inbound.front() {
@@ -146,7 +148,7 @@ impl ReceiveSide {
         self.telemetry.as_deref()
     }
 
-    /// Whether `segment` is one that the peer may send, given `max_ops` under way at a time.
+    /// Returns `true` if the peer may send `segment`, given at most `max_ops` outstanding ops.
     pub(crate) fn admits(&self, segment: &Segment, max_ops: u32) -> bool {
         let op = segment.op.get();
         if op < self.first_op {
@@ -177,7 +179,8 @@ impl ReceiveSide {
         index > 0 || segment.offset > here
     }
 
-    /// Go-back-N: a packet came behind a gap and is dropped. Whether the sender is to be told now.
+    /// Go-back-N: handles a packet behind a gap, which is dropped. Returns `true` if the sender
+    /// must be informed now.
     pub(crate) fn note_gap(&mut self) -> bool {
         self.owed = match self.owed {
             Owed::Nothing => Owed::Gap,
@@ -187,7 +190,8 @@ impl ReceiveSide {
         true
     }
 
-    /// Whether the sender is yet to be told of a gap, by an acknowledgement without news.
+    /// Returns `true` if the sender must still be informed of a gap, by an acknowledgement without
+    /// news.
     pub(crate) fn owes_gap(&self) -> bool {
         self.owed == Owed::Gap
     }
@@ -254,7 +258,7 @@ impl ReceiveSide {
         seq
     }
 
-    /// What has arrived, as credits say it; `None` if nothing has.
+    /// Returns the received data packets for credits; `None` if none was received.
     pub(crate) fn received(&self) -> Option<Received> {
         let largest = self.packets.largest()?;
         Some(Received { largest, bitmap: self.packets.bitmap() })

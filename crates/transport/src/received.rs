@@ -9,8 +9,7 @@ use apus_units::PacketNumber;
 /// Packet numbers that one bitmap covers: the largest and the 127 before it.
 const WINDOW: u64 = u128::BITS as u64;
 
-/// 128 bits that lie at any 8 bytes: a `u128` would make every flow longer by what it leaves unused
-/// before it.
+/// 128 bits, aligned to 8 bytes: the alignment of a `u128` would waste space in every flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bits([u64; 2]);
 
@@ -26,7 +25,7 @@ impl Bits {
     }
 }
 
-/// What a receiver has seen of a flow's packet numbers.
+/// The packet numbers of a flow that a receiver has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedPackets {
     /// Meaningless while `bitmap` is zero.
@@ -35,15 +34,16 @@ pub struct ReceivedPackets {
     bitmap: Bits,
 }
 
-/// What a packet number was to [`ReceivedPackets::record`].
+/// The result of [`ReceivedPackets::record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// Not seen before.
     New,
     /// Seen before: a duplicate made by the network, or a replay.
     Duplicate,
-    /// More than 127 before the largest, so that nobody knows. Must be treated like a duplicate; no
-    /// ACK can report it any more, and the sender will send its range under a fresh number.
+    /// More than 127 before the largest, so that the receiver cannot decide whether it is new. Must
+    /// be treated like a duplicate; no ACK can report it any more, and the sender will send its
+    /// range under a fresh number.
     TooOld,
 }
 
@@ -99,12 +99,12 @@ impl ReceivedPackets {
     }
 }
 
-/// What a sender knows to be acknowledged.
+/// Packet numbers that a sender has seen acknowledged.
 ///
-/// It remembers 256 packet numbers, twice the window of an ACK, so an ACK that was overtaken by
-/// others still counts in full while the largest it reports is at most 128 behind. What such an ACK
-/// says of still older packets is ignored, at worst for a spurious retransmission: no number is
-/// ever yielded twice.
+/// The last 256 packet numbers are stored, twice the window of an ACK, so an ACK that was overtaken
+/// by others still counts in full while the largest it reports is at most 128 behind. Reports of
+/// still older packets are ignored, at worst for a spurious retransmission: no number is ever
+/// yielded twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckedPackets {
     /// Meaningless while `recent` is zero.
@@ -129,11 +129,11 @@ impl AckedPackets {
         (self.recent.get() != 0).then_some(self.largest)
     }
 
-    /// Takes what an ACK says (bit i of `bitmap`: `largest - i` was received) and yields the packet
+    /// Processes an ACK (bit i of `bitmap`: `largest - i` was received) and yields the packet
     /// numbers that no earlier ACK has reported, oldest first. They count as acknowledged even if
     /// the iterator is dropped.
     ///
-    /// Whether `largest` was ever sent is for the caller to check before.
+    /// The caller must check before that `largest` was sent.
     #[inline]
     pub fn on_ack(&mut self, largest: PacketNumber, bitmap: u128) -> NewlyAcked {
         let mut bitmap = bitmap;
@@ -165,7 +165,7 @@ impl AckedPackets {
                 1..WINDOW => older << (WINDOW - behind),
                 _ => older.checked_shr(shift(behind - WINDOW)).unwrap_or(0),
             };
-        // Of what lies beyond our memory nothing is known: it does not count as new.
+        // Packets older than the stored numbers do not count as new.
         let remembered = u128::MAX.checked_shr(shift(behind.saturating_sub(WINDOW))).unwrap_or(0);
         let bits = bitmap & !known & remembered;
 
@@ -223,7 +223,7 @@ fn shift(by: u64) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub struct NewlyAcked {
     largest: PacketNumber,
-    /// Bit i stands for `largest - i`.
+    /// Bit i represents `largest - i`.
     bits: u128,
 }
 

@@ -2,9 +2,9 @@
 //! acknowledged or lost.
 //!
 //! Every transmission has a fresh packet number, so an acknowledgement is never ambiguous. A range
-//! of an op is carried by exactly one live transmission at a time: the latest. An acknowledgement
-//! of an earlier one, taken for lost in the meantime, still gives an RTT sample, and settles the
-//! range if its retransmission has not left yet.
+//! of an op is carried by exactly one current transmission at a time: the latest. An
+//! acknowledgement of an earlier one, declared lost in the meantime, still gives an RTT sample, and
+//! settles the range if its retransmission has not left yet.
 
 use alloc::boxed::Box;
 use core::mem::size_of;
@@ -27,12 +27,13 @@ mod parts;
 pub(crate) use acked::AckOutcome;
 use parts::{Fate, Range, Rare, Sent};
 
-/// Read requests that a flow may have in flight. They wait for neither window nor pace, as ACKs
-/// do not (Swift §3.6), so this bounds what a flow can send unasked, and send again at a timeout.
-/// deviation: the papers give none; 64 small packets are 1.3 packets of data.
+/// Maximum number of read requests of a flow in flight. Requests are limited neither by the window
+/// nor by pacing, as ACKs are (Swift §3.6), so this bounds the requests that a flow can send, and
+/// retransmit at a timeout. deviation: the papers give none; 64 small packets are 1.3 packets of
+/// data.
 const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
 
-/// The sending side of a flow. Flows are many and most of them idle: what they hold is kept short.
+/// The sending side of a flow. Most of many flows are idle, so it is small.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendSide {
     /// Ops, which are numbered as their streams are.
@@ -50,7 +51,7 @@ pub(crate) struct SendSide {
     heard_at: Time,
     /// Payload bytes submitted and not yet handed to a packet.
     pub(crate) pending: u64,
-    /// So many transmissions from `first_pn` on are acknowledged or were taken for lost.
+    /// Number of transmissions from `first_pn` on that are acknowledged or declared lost.
     settled: u32,
     /// Packets in flight, read requests included.
     pub(crate) in_flight: u32,
@@ -68,7 +69,7 @@ impl SendSide {
         PacketNumber::new(self.first_pn + self.sent.len() as u64)
     }
 
-    /// Gives back the memory of what is empty, once nothing is under way.
+    /// Frees the memory of empty queues, once nothing is outstanding.
     pub(crate) fn rest(&mut self) {
         if self.in_flight == 0 && self.ops.queue.is_empty() {
             self.ops.queue.release();
@@ -76,7 +77,8 @@ impl SendSide {
         }
     }
 
-    /// Brings near what an acknowledgement of `seq` needs: its transmission and the oldest op.
+    /// Prefetches the data that an acknowledgement of `seq` needs: its transmission and the oldest
+    /// op.
     #[inline]
     pub(crate) fn prefetch(&self, seq: PacketNumber) {
         let index = seq.get().saturating_sub(self.first_pn);
@@ -88,7 +90,7 @@ impl SendSide {
         }
     }
 
-    /// The same for what the next data packet needs: the op that it is of, and the place of its record.
+    /// Prefetches the data that the next data packet needs: its op and the slot of its record.
     #[inline]
     pub(crate) fn prefetch_next(&self) {
         if let Some(op) = self.ops.get(self.ops.cursor) {
@@ -103,7 +105,7 @@ impl SendSide {
         (self.last_sent_bytes > 0).then_some(self.last_sent_at)
     }
 
-    /// What the flow has sent and lost.
+    /// Returns the counters of sent and lost packets.
     pub(crate) fn counters(&self) -> FlowCounters {
         let packets_sent = self.next_seq().get();
         let Some(rare) = &self.rare else {
@@ -167,12 +169,12 @@ impl SendSide {
         self.pending += length;
     }
 
-    /// A read of the peer's waits for the caller's answer.
+    /// Records a read of the peer that awaits the caller's answer.
     pub(crate) fn ask(&mut self) {
         self.rare().reads_asked += 1;
     }
 
-    /// One of those will be answered now; false if there is none.
+    /// Takes one of the reads that await the caller's answer; `false` if there are none.
     pub(crate) fn take_asked(&mut self) -> bool {
         let Some(rare) = &mut self.rare else { return false };
         let asked = rare.reads_asked > 0;
@@ -180,7 +182,7 @@ impl SendSide {
         asked
     }
 
-    /// The peer's reads whose answers are not yet acknowledged.
+    /// Returns the number of the peer's reads whose answers are not yet acknowledged.
     pub(crate) fn responses_under_way(&self) -> usize {
         let under_way = |rare: &Rare| rare.responses.queue.len() + rare.reads_asked as usize;
         self.rare.as_deref().map_or(0, under_way)
@@ -199,7 +201,7 @@ impl SendSide {
         self.in_flight - self.rare.as_ref().map_or(0, |rare| rare.requests_in_flight)
     }
 
-    /// What there is to send, in packets of up to `max_payload`.
+    /// Returns the data to send, in packets of up to `max_payload`.
     pub(crate) fn backlog(&self, max_payload: u32) -> Backlog {
         let new = self.pending.div_ceil(u64::from(max_payload));
         // An op without bytes takes a packet too.
@@ -259,7 +261,7 @@ impl SendSide {
         Range { length: max_payload, ..range }
     }
 
-    /// The next range of an op or an answer, the two lanes in turn.
+    /// Returns the next range of an op or an answer, alternating between the two lanes.
     fn next_range(&mut self, max_payload: u32) -> Option<Range> {
         let answers = self.rare.as_ref().is_some_and(|rare| rare.responses.has_unsent());
         let answer = answers && (self.answer_next || !self.ops.has_unsent());
@@ -311,7 +313,8 @@ impl SendSide {
         Some((seq, segment))
     }
 
-    /// Something new leaves: the peer's silence counts from here, unless it is owed an answer.
+    /// Restarts the time without packets from the peer when a packet leaves, unless the peer
+    /// already has to answer another.
     fn await_answer(&mut self, now: Time) {
         if self.in_flight == 0 && self.reads_waiting() == 0 && self.retransmits() == 0 {
             self.heard_at = now;

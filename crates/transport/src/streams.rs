@@ -5,10 +5,10 @@ use apus_units::{FlowId, OpId, Ring, Time};
 use crate::op::{Completion, Op, OpKind, Outcome};
 use crate::ranges::RangeSet;
 
-/// Who asked for the bytes of a stream.
+/// The origin of a stream's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// The local application, by an op of its own.
+    /// Ops of the local application.
     Ops,
     /// The peer, by a read.
     Responses,
@@ -17,7 +17,7 @@ pub(crate) enum Lane {
 /// The bytes of one op, or of the answer to a peer's read, on their way out.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    /// The op as submitted; for an answer, the read that the peer asked for.
+    /// The op as submitted; for an answer, the peer's read.
     pub(crate) op: Op,
     /// The number on the wire: ours for an op, the peer's for an answer.
     pub(crate) id: OpId,
@@ -26,9 +26,9 @@ pub(crate) struct Stream {
     pub(crate) next_offset: u64,
     /// Bytes acknowledged.
     pub(crate) settled: u64,
-    /// For a read: what of the answer is here.
+    /// For a read: the received ranges of the answer.
     pub(crate) answer: RangeSet,
-    /// Whether a packet has left; tells a zero-length stream that is still to be sent.
+    /// Whether a packet has left; identifies a zero-length stream that is still to be sent.
     pub(crate) started: bool,
     pub(crate) done: bool,
     /// Given up before its end: nothing of it is sent any more, and its completion was reported. It
@@ -37,7 +37,7 @@ pub(crate) struct Stream {
 }
 
 impl Default for Stream {
-    /// What an empty place of a ring holds.
+    /// The content of an empty slot of a ring.
     fn default() -> Self {
         let op = Op { kind: OpKind::Message, length: 0, user: 0 };
         Self::new(Time::ZERO, op, OpId::default())
@@ -90,7 +90,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Its end, as the application hears of it.
+    /// Returns the completion for the application.
     pub(crate) fn completion(self, flow: FlowId, now: Time) -> Completion {
         Completion {
             flow,

@@ -1,10 +1,10 @@
 //! A hierarchical timing wheel.
 //!
 //! Timers of a flow (pacing, retransmission) are set and cancelled far more often than they fire,
-//! and a packet-level simulation does little else than insert and remove events: both need a
-//! schedule whose operations cost the same whatever is pending. The structure is scheme 7 of
-//! Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP '87); pacing millions of flows
-//! with one such wheel is Carousel's idea (Saeed et al., SIGCOMM '17).
+//! and a packet-level simulation does little else than insert and remove events. Both need a
+//! schedule whose operations have constant cost, independent of the number of entries. The
+//! structure is scheme 7 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP '87);
+//! pacing millions of flows with one such wheel is Carousel's idea (Saeed et al., SIGCOMM '17).
 //!
 //! # How it is laid out
 //!
@@ -19,7 +19,7 @@
 //! far list  x x x             deadlines that differ above the top level
 //! ```
 //!
-//! From this follow the three facts that the code lives on:
+//! Three properties follow, on which the code relies:
 //!
 //! * every entry of a level is earlier than every entry of the levels above, so the earliest slot
 //!   is the first occupied one of the lowest occupied level, found in bitmaps without wrapping;
@@ -39,8 +39,8 @@ const NIL: u32 = u32::MAX;
 /// In `Node::prev`: the key is not pending.
 const IDLE: u32 = u32::MAX - 1;
 
-/// How many slots ahead lists are brought near, a step of each at a time: by then one of twice so many
-/// entries is.
+/// Number of slots ahead of the current one whose lists are prefetched, one step each at a time:
+/// this suffices for lists of twice as many entries.
 const AHEAD: usize = 7;
 /// Entries from which on it pays: with fewer, nodes stay in the second-level cache by themselves.
 const MANY: usize = 1 << 17;
@@ -131,13 +131,13 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// as a whole each time the position passes that bit: choose `levels` so that this is rare.
     ///
     /// # Panics
-    /// If there is no level, or if the top level would lie beyond the 64 bits of a time.
+    /// If `levels` is 0, or if the top level would be beyond the 64 bits of a time.
     #[must_use]
     pub fn new(granularity_log2_ps: u32, levels: u32) -> Self {
         assert!(levels >= 1, "a wheel needs at least one level");
         assert!(
             granularity_log2_ps + (levels - 1) * LOG2_SLOTS < u64::BITS,
-            "the top level lies beyond the 64 bits of a time"
+            "the top level is beyond the 64 bits of a time"
         );
         let slots = (levels * Self::SLOTS) as usize;
         Self {
@@ -235,7 +235,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.earliest().map(|(_, start)| Time::from_ps(start))
     }
 
-    /// A key of the slot that [`TimingWheel::next_at`] tells of.
+    /// Returns a key of the slot of [`TimingWheel::next_at`].
     #[inline]
     #[must_use]
     pub fn next_key(&self) -> Option<u32> {
@@ -244,14 +244,14 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
 
     /// Pops the earliest occupied level-0 slot that starts at or before `limit`: moves the position
     /// to its start, appends its entries to `out` in no particular order, with their exact
-    /// deadlines, and returns true. Their deadlines may lie after `limit`, but in its slot at most.
+    /// deadlines, and returns `true`. Deadlines in the slot of `limit` may be later than `limit`.
     ///
-    /// Returns false if there is no such slot. If entries remain, the position has then moved to
-    /// the slot of `limit`, so that what is inserted next lands on a low level; if none remain, it
-    /// stays, so that a `limit` of "forever" does no harm.
+    /// Returns `false` if no such slot exists. If entries remain, the position has then moved to
+    /// the slot of `limit`, so that later insertions go to a low level; if none remain, it stays,
+    /// so that a `limit` of "forever" has no effect.
     ///
-    /// Whoever must not be early inserts deadlines rounded up to the start of a slot. Whoever pops in
-    /// a loop must not insert at or before `limit` what it has just popped: the loop would not end.
+    /// To avoid early expiry, round deadlines up to the start of a slot. A caller that pops in a
+    /// loop must not insert popped entries at or before `limit` again: the loop would not end.
     pub fn pop_slot(&mut self, limit: Time, out: &mut Vec<(Time, u32)>) -> bool {
         if self.len >= MANY {
             self.look_ahead();
@@ -277,9 +277,9 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         false
     }
 
-    /// Brings near what the slots of level 0 after the current one hold, one entry more from either end of each
-    /// list: a list is a chain of loads, and the processor goes no further than the end of this slot's,
-    /// which it cannot guess.
+    /// Prefetches the entries of the slots of level 0 after the current one, one more entry from
+    /// either end of each list. A list is a chain of loads, and the processor cannot load beyond
+    /// the end of the current slot's list, which it does not know.
     #[cold]
     fn look_ahead(&mut self) {
         let index = (self.position >> self.granularity) as usize;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, Registry, build};
 use apus_cc::{
-    AlgorithmFactory, CongestionHeader, Fields, FlowInfo, Given, MAX_FIELD_BYTES, SendInfo, Sender,
-    SwitchHalf, SwitchInfo,
+    AlgorithmFactory, CongestionHeader, Fields, FlowInfo, MAX_FIELD_BYTES, SendInfo, Sender,
+    SwitchFeedback, SwitchHalf, SwitchInfo,
 };
 use apus_transport::extension_of;
 use apus_units::{Bytes, PacketNumber, Rate, Time};
@@ -238,7 +238,7 @@ impl Config {
             return wrong("dscp must be 0 to 63 for every traffic class");
         }
         let name = self.algorithm.info().name;
-        if switch_half(&self.algorithm).gives() == Given::Fields {
+        if switch_half(&self.algorithm).feedback() == SwitchFeedback::Fields {
             return Err(StartError::Setting(format!(
                 "{name} needs feedback that every switch writes into packets; without it the sender never \
                  slows down; choose an algorithm that uses delay, ECN marks or losses, such as swift"

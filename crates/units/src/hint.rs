@@ -1,10 +1,10 @@
-//! A hint to the processor: what will be needed soon.
+//! Prefetch: a hint to the processor that data will be needed soon.
 
 /// Bytes of a cache line on the processors that matter here.
 const LINE: usize = 64;
 
-/// Asks the processor to bring all cache lines of `value` near. Changes nothing that a program can
-/// observe but its speed; a simulator that knows its next events can hide most of the latency of a
+/// Prefetches all cache lines of `value`. A prefetch changes nothing that a program can observe
+/// except its speed. A simulator that knows its next events can hide most of the latency of a
 /// memory that does not fit into the cache.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
@@ -15,7 +15,7 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
-/// The same for its first `lines` cache lines, as far as it has so many.
+/// Prefetches the first `lines` cache lines of `value`, at most as many as it has.
 #[inline(always)]
 pub fn prefetch_first<T>(value: &T, lines: usize) {
     let mut offset = 0;
@@ -25,7 +25,7 @@ pub fn prefetch_first<T>(value: &T, lines: usize) {
     }
 }
 
-/// The same for the cache line in which `value` starts alone.
+/// Prefetches the cache line in which `value` starts.
 #[inline(always)]
 pub fn prefetch_start<T>(value: &T) {
     prefetch_line(value, 0);
@@ -37,8 +37,8 @@ pub fn prefetch_start<T>(value: &T) {
 fn prefetch_line<T>(value: &T, offset: usize) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     let start = core::ptr::from_ref(value).cast::<i8>();
-    // SAFETY: a prefetch accesses no memory as far as the program can tell, whatever the address;
-    // `wrapping_add` makes no promise about it either.
+    // SAFETY: a prefetch has no effect on memory that the program can observe, for any address;
+    // `wrapping_add` is defined for any offset.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset)) }
 }
 

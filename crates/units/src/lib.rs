@@ -1,7 +1,7 @@
-//! Units of Apus: instants, spans, sizes, rates and typed identifiers; and what every crate needs: random numbers from a
-//! seed, a queue, prefetches, suggestions for misspelt names.
+//! Units of Apus: instants, spans, sizes, rates and typed identifiers; and utilities of all crates:
+//! random numbers from a seed, a queue, prefetches, suggestions for misspelt names.
 //!
-//! Every public interface of the project speaks in these types; bare integers cross none of them.
+//! Every public interface of the project uses these types instead of bare integers.
 //! A quantity in a file or on the command line carries its unit (`25us`, `100Gbps`, `64KiB`), and
 //! parsing one without it is an error ([`ParseQuantityError`]).
 //!

@@ -5,13 +5,13 @@ use alloc::string::{String, ToString};
 use core::error::Error;
 use core::fmt::{self, Write as _};
 
-/// One unit of a quantity and its factor to the base unit (picosecond, byte, bit per second).
+/// A unit of a quantity and its factor to the base unit (picosecond, byte, bit per second).
 pub(crate) struct Scale {
     pub(crate) unit: &'static str,
     pub(crate) factor: u64,
 }
 
-/// A quantity that could not be read: says what stood there, what is wrong and what would be right.
+/// A quantity that could not be read: quotes the text and names the mistake and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError(String);
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_would_be_right() {
+    fn errors_name_a_valid_form() {
         let error = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert!(error("100gbps").contains("did you mean `Gbps`"));
         assert!(error("100Gb").contains("unknown unit `Gb`"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_quantities_read_back() {
         for ps in [0, 1, 999, 1_000, 25_000_000, 25_034_752, 1_500_000_000, u64::MAX] {
             let span = Span::from_ps(ps);
             assert_eq!(span.to_string().parse(), Ok(span), "{span}");

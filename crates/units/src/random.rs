@@ -1,9 +1,9 @@
-//! SplitMix64: what draws random numbers from a seed, and what mixes words into a hash.
+//! SplitMix64: generates random numbers from a seed, and mixes words into a hash.
 //!
 //! Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. It is
-//! neither secret nor meant to be.
+//! The generator is not cryptographically secure.
 
-/// What each number adds to the state: the golden ratio as an odd fraction of 2^64.
+/// Increment of the state per number: the golden ratio as an odd fraction of 2^64.
 pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The finaliser: every bit of `z` changes every bit of the result with a probability close to one
@@ -24,7 +24,7 @@ pub const fn uniform(bits: u64) -> f64 {
 }
 
 /// A uniform number in 0..`n`, `n` at least 1, of 64 random bits; the bias of n / 2^64 is far below
-/// what any run can see.
+/// anything that a run can detect.
 #[inline]
 #[must_use]
 pub const fn below(bits: u64, n: u64) -> u64 {
@@ -68,7 +68,7 @@ mod tests {
     use super::{SplitMix64, below, uniform};
 
     #[test]
-    fn numbers_are_those_of_the_published_generator() {
+    fn numbers_equal_those_of_the_published_generator() {
         // The output of Vigna's splitmix64.c (https://prng.di.unimi.it/splitmix64.c) for this seed.
         let mut stream = SplitMix64::new(1_234_567);
         let expected: [u64; 5] = [

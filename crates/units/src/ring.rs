@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 
 use crate::prefetch;
 
-/// A queue that grows as needed. Compared with a `VecDeque`, an index takes one mask, which saves a fifth of the
-/// instructions of a simulated hop, and an empty queue takes 24 bytes and no memory of its own: every flow has several
-/// queues, and most flows of a large run are idle.
+/// A queue that grows as needed. Compared with a `VecDeque`, an index takes one mask, which saves a
+/// fifth of the instructions of a simulated hop, and an empty queue takes 24 bytes and no heap
+/// memory: every flow has several queues, and most flows of a large run are idle.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     /// A power of two of them, or none.
@@ -37,7 +37,7 @@ impl<T: Default> Ring<T> {
         self.len as usize
     }
 
-    /// Returns `true` if there is no value.
+    /// Returns `true` if the queue is empty.
     #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -82,8 +82,8 @@ impl<T: Default> Ring<T> {
         (index..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Returns the oldest value that `wanted` accepts.
-    pub fn find_mut(&mut self, wanted: impl Fn(&T) -> bool) -> Option<&mut T> {
+    /// Returns the oldest value for which `is_match` returns `true`.
+    pub fn find_mut(&mut self, is_match: impl Fn(&T) -> bool) -> Option<&mut T> {
         let index = self.iter().position(wanted)?;
         self.get_mut(index)
     }

@@ -14,9 +14,9 @@ const MIN_CONTAINED: usize = 3;
 
 /// Returns the end of a message about a word that is not one of `names`.
 ///
-/// That is `; did you mean ...?` with the names nearest to the word, or with names that contain it,
-/// at most five. If no name is similar, it is the list of all names if that is short, and otherwise the
-/// five nearest with the number of all.
+/// The end is `; did you mean ...?` with at most five names: the names nearest to the word, or
+/// names that contain it. If no name is similar, it lists all names if that list is short, and
+/// otherwise the five nearest with the total number.
 #[must_use]
 pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     if let Some(meant) = similar(word, names.clone()) {
@@ -39,8 +39,8 @@ pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) 
 
 /// Returns the names that a word may have been meant to be, quoted and joined by "or".
 ///
-/// These are the nearest names, if they are near. Otherwise they are the names that contain the word,
-/// the shortest first. At most five are returned.
+/// Returns the nearest names if they are near enough, otherwise the names that contain the word,
+/// the shortest first; at most five.
 #[must_use]
 pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     let mut near: Vec<(usize, &str)> = names
@@ -72,7 +72,7 @@ fn alternatives<'a>(ranked: impl Iterator<Item = &'a (usize, &'a str)>) -> Optio
     })
 }
 
-/// Returns `true` if `word` is part of `name`, whatever the case of ASCII letters.
+/// Returns `true` if `word` is part of `name`, ignoring the case of ASCII letters.
 fn contains(name: &str, word: &str) -> bool {
     name.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }

@@ -64,7 +64,7 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
     /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
@@ -134,7 +134,7 @@ impl Span {
         self.0 as f64 * 1e-12
     }
 
-    /// Whether this is no time at all.
+    /// Returns `true` if the span is zero.
     #[inline]
     #[must_use]
     pub const fn is_zero(self) -> bool {

@@ -1,6 +1,6 @@
 //! Bytes of a packet, written and read one field after another.
 
-/// Fills a buffer whose length the caller has checked.
+/// Writes to a buffer whose length the caller has checked.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut [u8]);
 
 impl Writer<'_> {
@@ -19,7 +19,7 @@ impl Writer<'_> {
     }
 }
 
-/// Consumes bytes whose number the caller has checked.
+/// Reads bytes whose number the caller has checked.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -12,8 +12,9 @@ use crate::header::{
 use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
 
-/// Where the authenticated part of a packet begins, in bytes: behind what switches may write, which the
-/// first byte counts. May lie beyond the end of what is no packet.
+/// Returns the offset of the authenticated part of a packet, in bytes: it follows the bytes that
+/// switches may write, whose number is in the first byte. The offset of an invalid packet may
+/// exceed its length.
 #[inline]
 #[must_use]
 pub fn authenticated_from(packet: &[u8]) -> usize {
@@ -29,10 +30,10 @@ pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
     encode_extended(header, &Extension::None, out)
 }
 
-/// The same with a congestion extension.
+/// Encodes a header with a congestion extension.
 ///
 /// # Errors
-/// As [`encode`], and if the extension does not belong to the header's body.
+/// See [`encode`]; also if the extension does not belong to the header's body.
 #[inline]
 pub fn encode_extended(
     header: &Header,
@@ -67,7 +68,7 @@ pub fn encode_extended(
         Body::Signal(signal) => write_signal(&mut writer, signal),
         Body::Control(control) => control.write(&mut writer),
     }
-    debug_assert!(writer.0.is_empty(), "encoded_len says what is written");
+    debug_assert!(writer.0.is_empty(), "encoded_len equals the bytes written");
     Ok(needed)
 }
 
@@ -129,7 +130,7 @@ fn nanoseconds(span: Span) -> u32 {
     u32::try_from(ns).unwrap_or(u32::MAX)
 }
 
-/// What [`decode_extended`] reads.
+/// The result of [`decode_extended`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded<'a> {
     /// The header.
@@ -150,10 +151,10 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
     decode_extended(bytes).map(|decoded| (decoded.header, decoded.length))
 }
 
-/// The same with the congestion extension.
+/// Decodes a header with the congestion extension.
 ///
 /// # Errors
-/// As [`decode`].
+/// See [`decode`].
 #[inline]
 pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     let available = bytes.len();
@@ -203,7 +204,7 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
         }
         _ => Body::Data(read_segment(&mut reader, kind, seq)?),
     };
-    debug_assert!(reader.0.is_empty(), "header_bytes says what is read");
+    debug_assert!(reader.0.is_empty(), "header_bytes equals the bytes read");
     extension.check(&body)?;
     Ok(Decoded { header: Header { flow, seq, body }, extension, length })
 }

@@ -1,4 +1,4 @@
-//! Control packets: credits and what belongs to them, and notifications of marks.
+//! Control packets: credits, requests and stops of credits, and notifications of marks.
 
 use apus_units::PacketNumber;
 
@@ -8,7 +8,8 @@ use crate::error::Illegal;
 /// The most bytes of padding in a credit.
 pub const MAX_PADDING: u8 = 16;
 
-/// A packet of the control lane. None is acknowledged: whoever sends one copes with its loss.
+/// A packet of the control lane. Control packets are not acknowledged; senders must tolerate their
+/// loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The sender has data and asks the receiver for credits.
@@ -28,8 +29,8 @@ pub struct Credit {
     pub number: u32,
     /// When it left, in nanoseconds of the receiver's clock modulo 2^32: only the receiver reads it.
     pub sent_at_ns: u32,
-    /// What has arrived of the data, as flows with credits have no other acknowledgement; `None` if
-    /// nothing has.
+    /// Data packets received: flows with credits have no other acknowledgement; `None` if none was
+    /// received.
     pub received: Option<Received>,
     /// Bytes that this credit is longer than the shortest, at most [`MAX_PADDING`]: sizes vary so
     /// that credits of several flows do not fall into step (ExpressPass).
@@ -45,7 +46,7 @@ pub struct Received {
     pub bitmap: u128,
 }
 
-/// What a data packet says of the credit that it was sent for.
+/// The echo of a data packet's credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditEcho {
     /// [`Credit::number`].

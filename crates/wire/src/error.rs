@@ -1,4 +1,4 @@
-//! What can be wrong with a packet.
+//! Errors of packets.
 
 use core::error::Error;
 use core::fmt;
@@ -147,7 +147,7 @@ pub enum DecodeError {
     },
     /// A congestion extension this version does not know.
     Extension(u8),
-    /// Not the version this library speaks.
+    /// The version is not supported.
     Version(u8),
     /// Not a kind of packet.
     Kind(u8),
@@ -160,7 +160,7 @@ pub enum DecodeError {
         /// Bytes there.
         available: usize,
     },
-    /// The checksum does not match: the packet was damaged on the way.
+    /// The checksum does not match: the packet was damaged in transit.
     Checksum {
         /// As carried by the packet.
         carried: u32,
@@ -182,7 +182,11 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::Version(version) => {
-                write!(f, "version {version}; this library speaks {}", VERSION)
+                write!(
+                    f,
+                    "version {version} is not supported; this library uses version {}",
+                    VERSION
+                )
             }
             Self::Kind(kind) => {
                 write!(

@@ -1,7 +1,7 @@
 //! The congestion extension: the fields of a packet that belong to its flow's algorithm.
 //!
-//! What switches may write stands before the authenticated part of the packet, what they only read
-//! within it; the crate's documentation draws both.
+//! Bytes that switches may write precede the authenticated part of the packet; bytes that they only
+//! read are in it. The crate's documentation shows the layout.
 
 use crate::bytes::Writer;
 use crate::error::{DecodeError, Illegal};
@@ -16,7 +16,7 @@ pub const MAX_EXTENSION_BYTES: usize = 2 + HOPS_HEAD_BYTES + MAX_HOPS * HOP_BYTE
 /// Bytes before the hops: how many ports were passed, and which path they make up.
 const HOPS_HEAD_BYTES: usize = 3;
 
-/// Maximum number of bytes of an algorithm's own fields that switches may write, and of those that are
+/// Maximum number of bytes of an algorithm's fields that switches may write, and of those that are
 /// authenticated.
 pub const MAX_OWN_BYTES: usize = 16;
 
@@ -39,7 +39,7 @@ pub enum Extension<'a> {
     TelemetryEcho(Hops<'a>),
 }
 
-/// Fields whose meaning only their algorithm knows.
+/// Fields whose meaning is private to their algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnFields<'a> {
     /// Identifier, 1 to 125.
@@ -52,11 +52,11 @@ pub struct OwnFields<'a> {
     pub authenticated: &'a [u8],
 }
 
-/// What one switch notes (HPCC Fig. 7).
+/// The telemetry of one switch (HPCC Fig. 7).
 ///
-/// HPCC packs a hop into 8 bytes by counting time to 2^24 ns, bytes sent in steps of 128 to 2^20 and the
-/// queue in steps of 80; here each is a whole number of nanoseconds or bytes, so that a sender computes
-/// with what the switch saw.
+/// HPCC packs a hop into 8 bytes by counting time to 2^24 ns, bytes sent in steps of 128 to 2^20
+/// and the queue in steps of 80; here each is a whole number of nanoseconds or bytes, so that a
+/// sender computes with the switch's exact values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hop {
     /// Code of the link's rate (HPCC `B`), as in a [`Signal`](crate::Signal).
@@ -238,8 +238,8 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Reads the extension whose type byte is the first of `authenticated`; returns it with the bytes
-    /// that it takes there.
+    /// Reads the extension whose type byte is the first of `authenticated`; returns it with the
+    /// number of authenticated bytes that it occupies.
     #[inline]
     pub(crate) fn read(
         writable: &'a [u8],

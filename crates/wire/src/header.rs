@@ -1,11 +1,11 @@
-//! What a packet says, as values.
+//! The content of a packet, as values.
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
 use crate::control::{Control, CreditEcho, Received};
 use crate::error::Illegal;
 
-/// The most payload bytes that one packet carries: what its two bytes of length can say.
+/// Maximum payload bytes of a packet: the largest value of its two-byte length.
 pub const MAX_PAYLOAD: u32 = u16::MAX as u32;
 
 /// The largest [`Ack::receiver_level`]: it has 5 bits.
@@ -17,21 +17,21 @@ pub struct Header {
     /// The flow, as its index in the table of the endpoint that *receives* this packet.
     pub flow: FlowId,
     /// The number of this transmission, fresh for each. Data packets, ACKs and control packets of a
-    /// flow's direction are three lanes with a sequence of their own.
+    /// flow's direction are three lanes with separate sequences.
     pub seq: PacketNumber,
-    /// What it is.
+    /// Type and content.
     pub body: Body,
 }
 
-/// The lanes of a flow: data, what answers it, and control packets.
+/// The lanes of a flow: data, acknowledgements, and control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A range of an op.
     Data(Segment),
     /// An acknowledgement of the other direction's data packets.
     Ack(Ack),
-    /// A switch's word to the source of a data packet. Made by switches alone, it is
-    /// unauthenticated; `flow` and `seq` are the data packet's, so that the receiver has to find its
+    /// A signal from a switch to the source of a data packet. Only switches make signals, without
+    /// authentication; `flow` and `seq` are the data packet's, so that the receiver must find its
     /// own flow by the peer and the peer's index.
     Signal(Signal),
     /// A refusal of an op of the other direction; counted in the lane of the ACKs. It is sent again
@@ -61,7 +61,7 @@ pub enum RejectReason {
     OutOfBounds,
     /// The message is longer than the receiver takes.
     TooLong,
-    /// The region was withdrawn while the op was under way: parts of it may have been applied.
+    /// The region was withdrawn before the op was complete: parts of it may have been applied.
     Withdrawn,
 }
 
@@ -70,15 +70,15 @@ pub enum RejectReason {
 pub struct Segment {
     /// The op, numbered by its initiator.
     pub op: OpId,
-    /// What the op is and where its bytes belong.
+    /// Type of the op and the place of its bytes.
     pub kind: SegmentKind,
     /// Where this range starts in the op's bytes, in bytes.
     pub offset: u64,
     /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request and a cancel.
     pub length: u32,
-    /// Bytes of the whole op; in a read request, how many are asked for.
+    /// Bytes of the whole op; in a read request, the number of requested bytes.
     pub op_length: u64,
-    /// The credit that it was sent for, if its flow lives on credits.
+    /// The credit that the packet was sent for, if the algorithm is credit-based.
     pub credit: Option<CreditEcho>,
 }
 
@@ -141,7 +141,7 @@ pub struct Signal {
 /// The largest [`Signal::queue`]: it has 24 bits.
 pub const MAX_SIGNAL_QUEUE: u32 = (1 << 24) - 1;
 
-/// What the receiver tells the sender (Swift §3.1, §3.6 and App. B).
+/// Feedback of the receiver to the sender (Swift §3.1, §3.6 and App. B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The largest data packet number received.

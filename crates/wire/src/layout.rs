@@ -11,7 +11,7 @@ pub const MAX_HEADER_BYTES: usize = 65;
 /// Count of writable bytes, version, kind, flow and packet number.
 pub(crate) const COMMON_BYTES: usize = 15;
 const SEGMENT_BYTES: usize = 26;
-/// The same of a packet that carries its op whole.
+/// Body bytes of a message or answer packet that carries its op whole.
 const WHOLE_BYTES: usize = DISTANCE_BYTES + 2;
 /// Bytes in which such a packet says its op.
 const DISTANCE_BYTES: usize = 6;
@@ -42,8 +42,8 @@ pub(crate) mod kind {
     pub(crate) const EXTENDED: u8 = 0x20;
 }
 
-/// How the short form of a data packet says its op: by how much the op's number lies below the packet's,
-/// modulo 2^64, in 48 bits and signed.
+/// The op in the short form of a data packet: the packet's number minus the op's number, modulo
+/// 2^64, in 48 bits and signed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distance(i64);
 
@@ -101,7 +101,8 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
     }
 }
 
-/// Bytes of a header of this kind, `None` if there is no such kind; a credit has its padding besides.
+/// Returns the bytes of a header of this kind, `None` if the kind is unknown; the padding of a
+/// credit is extra.
 pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
     let body = match kind & !kind::CREDITED {
         kind::WRITE | kind::READ_REQUEST => SEGMENT_BYTES + REGION_BYTES,

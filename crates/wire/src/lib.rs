@@ -1,8 +1,8 @@
 //! Apus packet headers to bytes and back, without I/O and without allocation.
 //!
-//! Bytes are parsed once, into a [`Header`] whose every value is legal ([`Illegal`] lists the rules);
-//! [`encode`] and [`decode`] do this for the header alone, [`seal`] and [`open`] for a whole
-//! plain-mode datagram with its checksum.
+//! Bytes are parsed once, into a [`Header`] whose every value is legal ([`Illegal`] lists the
+//! rules); [`encode`] and [`decode`] do this for the header alone, [`seal`] and [`open`] for a
+//! whole plain-mode datagram with its checksum.
 //!
 //! # Layout
 //!
@@ -29,12 +29,13 @@
 //!
 //! # Congestion extension
 //!
-//! The fields of the flow's algorithm. What switches write comes first and is outside the checksum, or
-//! the AEAD's associated data, which begins at [`authenticated_from`]; everything else (type, what
-//! switches only read, and all of an acknowledgement's) is inside, readable and authenticated, as the
-//! whole header is (Bolt §4.3: the crypt offset lies behind the transport header). The first byte needs
-//! no protection: another value moves the start of the authenticated part, so that nothing opens. What a
-//! forged writable field can do is the algorithm's to bound.
+//! The fields of the flow's algorithm. The bytes that switches write come first and are outside the
+//! checksum, or the AEAD's associated data, which begins at [`authenticated_from`]. Everything else
+//! (the type, fields that switches only read, and all fields of an acknowledgement) is inside,
+//! readable and authenticated, as the whole header is (Bolt §4.3: the crypt offset lies behind the
+//! transport header). The first byte needs no protection: another value moves the start of the
+//! authenticated part, so that authentication fails. The algorithm must bound the effect of a
+//! forged writable field.
 //!
 //! ```text
 //! type                w    writable by switches                authenticated, behind the type
@@ -60,7 +61,7 @@
 //!
 //! # Bodies
 //!
-//! Offsets are those of a packet without extension.
+//! Offsets apply to a packet without extension.
 //!
 //! The body of a data packet, 42 bytes (kinds 1 and 3) or 26 bytes (kinds 2, 4
 //! and 6):
@@ -114,11 +115,11 @@
 //!              5 region withdrawn under way
 //! ```
 //!
-//! The body of a Signal, 8 bytes: what a switch says to the source of a data packet, whose flow and
-//! packet number stand before it (Bolt, Listing 1 and §4.3: the switch swaps the addresses and trims
-//! the packet). Switches hold no keys, so it is a plain-mode datagram of its own in every mode, with the
-//! checksum (RoCEv2's invariant CRC in §4.3) and unauthenticated: the transport heeds it once per packet
-//! in flight, and only if it states when that packet left.
+//! The body of a Signal, 8 bytes, is the signal of a switch to the source of a data packet, whose
+//! flow and packet number precede it (Bolt, Listing 1 and §4.3: the switch swaps the addresses and
+//! trims the packet). Switches hold no keys, so a signal is a separate plain-mode datagram in every
+//! mode, with the checksum (RoCEv2's invariant CRC in §4.3) and unauthenticated. The transport
+//! accepts one per packet in flight, and only if it states the departure time of that packet.
 //!
 //! ```text
 //!     15    3  queue: bytes in the congested port

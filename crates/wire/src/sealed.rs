@@ -43,12 +43,12 @@ pub fn seal(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, En
     Ok(needed)
 }
 
-/// Reads a whole plain-mode datagram; returns its header and payload if its checksum matches. What switches
-/// may write is outside the checksum.
+/// Reads a whole plain-mode datagram; returns its header and payload if its checksum matches. Bytes
+/// that switches may write are outside the checksum.
 ///
 /// # Errors
-/// What [`decode`] refuses, a datagram of another length than its header states, and a checksum
-/// that does not match.
+/// See [`decode`]; also if the datagram's length differs from the one that its header states, and
+/// if the checksum does not match.
 pub fn open(datagram: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
     let (header, header_end) = decode(datagram)?;
     let payload_end = header_end + header.payload_len();

@@ -1,5 +1,5 @@
-//! What a switch does with a packet of whose session it holds no key: it reads the header, writes the
-//! fields that are its own, and makes packets to the source (Bolt §4.1, §4.3).
+//! The operations of a switch on a packet without the key of its session: it reads the header,
+//! writes the writable fields, and makes packets to the source (Bolt §4.1, §4.3).
 
 use crate::codec::{Decoded, decode_extended};
 use crate::extension::{Extension, HOP_BYTES, Hop};
@@ -48,8 +48,8 @@ impl<'a> SwitchView<'a> {
         &mut self.datagram[1..1 + length]
     }
 
-    /// HPCC: notes a hop behind those that are there, as the port with this number; one for which there is
-    /// no room is counted. Nothing if the extension is another.
+    /// HPCC: appends a hop, as the port with this number; a hop for which there is no room is only
+    /// counted. Has no effect on packets without telemetry.
     pub fn note_hop(&mut self, hop: &Hop, port: u16) {
         let Extension::Telemetry(hops) = self.extension() else { return };
         let (room, path) = (hops.capacity(), hops.path() ^ port);
@@ -62,10 +62,10 @@ impl<'a> SwitchView<'a> {
         self.datagram[1] = self.datagram[1].saturating_add(1);
     }
 
-    /// The SRC packet for its source (Bolt Alg. 1 l. 6-9), a datagram of its own: to be sent from the
-    /// packet's destination address and port to its source. It has no guard of the session, which the
-    /// switch could not make, but a checksum, as RoCEv2's invariant CRC (§4.3). `None` if a
-    /// value is out of range.
+    /// The SRC packet for its source (Bolt Alg. 1 l. 6-9), a separate datagram, to be sent from the
+    /// packet's destination address and port to its source. It is not authenticated by the session,
+    /// since the switch has no key, but has a checksum, as RoCEv2's invariant CRC (§4.3). `None` if
+    /// a value is out of range.
     ///
     /// `queue` is in bytes, at most [`MAX_SIGNAL_QUEUE`](crate::MAX_SIGNAL_QUEUE); `link_rate` is the code
     /// of the link's rate ([`link_rate_code`](crate::link_rate_code)); `sent` is the departure time of

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use apus_cc::settings::{require, row};
 use apus_cc::{
     AckEvent, Algorithm, AlgorithmInfo, Allowance, CongestionHeader, EchoNewest, FIRST_FOREIGN_ID,
-    FieldLayout, Fields, FlowInfo, Given, LossEvent, MAX_FIELD_BYTES, Pacing, PacketSizeEvent,
+    FieldLayout, Fields, FlowInfo, LossEvent, MAX_FIELD_BYTES, Pacing, PacketSizeEvent,
     ParamDefault, ParamInfo, ParamKind, PortView, ProfileInfo, ReplaySender, SendInfo, Sender,
-    SettingError, Settings, Snapshot, SwitchHalf, SwitchInfo, TimeoutEvent, Verdict,
+    SettingError, Settings, Snapshot, SwitchFeedback, SwitchHalf, SwitchInfo, TimeoutEvent,
+    Verdict,
 };
 use apus_units::{Bytes, PacketNumber, Span};
 
@@ -143,7 +144,7 @@ impl SwitchHalf for PeakPort {
         Verdict::Forward
     }
     /// `Signals`: senders obey losses where no switch writes the field.
-    fn gives(&self) -> Given {
-        Given::Signals
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Signals
     }
 }

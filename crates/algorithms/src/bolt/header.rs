@@ -16,7 +16,7 @@ pub(crate) const LAYOUT: FieldLayout =
 pub struct BoltFields {
     /// INC and DEC, which switches change.
     switch: u8,
-    /// The other flags.
+    /// All flags except DEC and INC.
     own: u8,
     sent: [u8; 4],
 }
@@ -26,12 +26,12 @@ impl BoltFields {
     pub const FIRST: u8 = 1;
     /// `last`: in the last window of the flow (§3.2).
     pub const LAST: u8 = 2;
-    /// `inc`: asks for a larger window, and, where it arrives, says that there is room (§3.2).
+    /// `inc`: requests a larger window; at the receiver, states that bandwidth is available (§3.2).
     pub const INC: u8 = 4;
     /// `dec`: a switch has sent an SRC about congestion (§3.1).
     pub const DEC: u8 = 8;
-    /// Listing 1's reserved bit: of high priority, so that switches may spare it SRCs (App. B.2). The
-    /// paper does not say how a switch knows.
+    /// Listing 1's reserved bit: high priority, so that switches may omit SRCs (App. B.2). The
+    /// paper does not say how a switch recognises such flows.
     pub const FAVOURED: u8 = 16;
     /// The flags that switches change.
     const SWITCH: u8 = Self::INC | Self::DEC;

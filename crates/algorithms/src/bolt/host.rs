@@ -124,7 +124,7 @@ impl Bolt {
         self.cwnd = (self.cwnd + packets).clamp(self.params.min_cwnd, self.params.max_cwnd);
     }
 
-    /// Alg. 2 l. 6. The paper does not say what is left of a window of one packet.
+    /// Alg. 2 l. 6. The paper does not say how a window of one packet decreases.
     fn decrease(&mut self) {
         if self.cwnd > 1.0 {
             let floor = if self.params.min_cwnd < 1.0 { 1.0 } else { self.params.min_cwnd };
@@ -140,7 +140,7 @@ impl Bolt {
         self.window() * f64::from(self.payload)
     }
 
-    /// The window in force: the smaller one where Swift runs beside (§6).
+    /// The window in force: the smaller one if Swift runs in parallel (§6).
     #[inline]
     fn window(&self) -> f64 {
         match &self.fallback {
@@ -331,9 +331,9 @@ impl Sender for Bolt {
         Allowance { window, pacing: Pacing::Delay(gap(rtt)) }
     }
 
-    /// A packet for which the window has room leaves at once. With room for a part of one the flow rests
-    /// for RTT / window, whatever arrives meanwhile, and then sends one (Bolt ns-3). Without an RTT that
-    /// one leaves at once too.
+    /// A packet for which the window has room leaves at once. With room for part of a packet, the
+    /// flow rests for RTT / window, regardless of acknowledgements meanwhile, and then sends one
+    /// (Bolt ns-3). Without an RTT sample that packet also leaves at once.
     #[inline]
     fn departure(&mut self, now: Time, in_flight: u32) -> Departure {
         if now < self.rests_until {

@@ -1,18 +1,20 @@
-//! The parameters of Bolt, and what the paper leaves open. `table.rs` has the defaults.
+//! The parameters of Bolt, and decisions on details that the paper leaves open. `table.rs` has the
+//! defaults.
 //!
 //! `Bolt ns-3` is the authors' simulator, serhatarslan-hub/bolt_cc_ns3.
 //!
 //! Decided here once:
-//! * The queue that a switch reports and compares with the threshold is what waits in the packet's
-//!   class at the egress port, without the arriving packet and the one in service, as in Bolt ns-3:
-//!   with the packet in service counted, a busy link without any queue would be congested.
+//! * The queue that a switch reports and compares with the threshold consists of the queued bytes
+//!   of the packet's class at the egress port, without the arriving packet and the one in service,
+//!   as in Bolt ns-3: with the packet in service counted, a busy link without any queue would be
+//!   congested.
 //! * `flow.rate` (Alg. 2 l. 3) is window over the latest RTT, at most the rate of the host's link;
-//!   before a sample the rate of the link. As in Bolt ns-3.
-//! * The window grows only while it is what limits the flow (as RFC 9002 §7.8 has it): behind a
-//!   host link as fast as the bottleneck, a lone flow's window would otherwise grow for ever.
-//! * Without supply matching a sender's own NIC clears no INC, as in Bolt ns-3: it collects no tokens
-//!   unless the sender is its own bottleneck, so that no INC would reach the ports that have PRU tokens.
-//!   The paper speaks of switches only (Alg. 1).
+//!   before a sample, the rate of the link. As in Bolt ns-3.
+//! * The window grows only while it limits the flow (RFC 9002 §7.8): behind a host link as fast as
+//!   the bottleneck, a lone flow's window would otherwise grow for ever.
+//! * Without supply matching a sender's own NIC clears no INC, as in Bolt ns-3: it collects no
+//!   tokens unless the sender is its own bottleneck, so that no INC would reach the ports that have
+//!   PRU tokens. The paper defines this for switches only (Alg. 1).
 //! * Losses and timeouts are handled as in Swift (§3.1), see `host.rs`.
 
 use alloc::sync::Arc;
@@ -25,21 +27,21 @@ use apus_cc::Algorithm;
 use apus_cc::rtt::RtoRule;
 use apus_cc::settings::{SettingError, Settings, require};
 
-/// What an SRC does to a window of one packet or less.
+/// Effect of an SRC on a window of one packet or less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BelowOne {
     /// Nothing.
     Hold,
-    /// It halves the window, whose packets are paced (Bolt ns-3).
+    /// The SRC halves the window, whose packets are paced (Bolt ns-3).
     Halve,
 }
 
-/// Which packets leave RTT/cwnd behind the one before.
+/// Which packets leave RTT/cwnd after the previous packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paced {
-    /// Those of windows below one packet (Swift §3.4).
+    /// Packets of windows below one packet (Swift §3.4).
     BelowOne,
-    /// Those for which the window has room for a part (Bolt ns-3).
+    /// Packets for which the window has only partial room (Bolt ns-3).
     Rest,
     /// All, after the first RTT.
     Always,
@@ -48,18 +50,18 @@ pub enum Paced {
 /// Which packets carry FIRST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstRule {
-    /// Those sent before a window of bytes had been (§4.2).
+    /// Packets sent before the flow has sent a window of bytes (§4.2).
     Bytes,
-    /// Those sent before the first acknowledgement (Bolt ns-3).
+    /// Packets sent before the first acknowledgement (Bolt ns-3).
     Unacknowledged,
 }
 
 /// Which packets carry LAST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastRule {
-    /// Those after which less than a window is left to send (§4.2).
+    /// Packets after which less than a window remains to be sent (§4.2).
     After,
-    /// Those with which at most a window is left to send (Bolt ns-3): one packet later.
+    /// Packets with which at most a window remains to be sent (Bolt ns-3): one packet later.
     With,
 }
 
@@ -68,7 +70,7 @@ pub enum LastRule {
 pub enum IncRule {
     /// All (§3.2).
     Every,
-    /// Those that are not FIRST and have more than a window of data behind them (Bolt ns-3).
+    /// Packets without FIRST that have more than a window of data behind them (Bolt ns-3).
     Continuing,
 }
 
@@ -81,9 +83,9 @@ pub struct Params {
     pub min_cwnd: f64,
     /// Largest window in packets.
     pub max_cwnd: f64,
-    /// What an SRC does to a window of one packet or less.
+    /// Effect of an SRC on a window of one packet or less.
     pub below_one: BelowOne,
-    /// Which packets leave RTT/cwnd behind the one before.
+    /// Which packets leave RTT/cwnd after the previous packet.
     pub paced: Paced,
     /// Packets added once per RTT (Alg. 2 l. 13).
     pub ai: f64,
@@ -99,7 +101,7 @@ pub struct Params {
     pub idle_reset: bool,
     /// `CC_THRESH` in full packets (Alg. 1 l. 4).
     pub cc_threshold: f64,
-    /// Of what waits in a port, full packets that are no part of the queue.
+    /// Full packets to subtract from the bytes queued in a port when measuring the queue.
     pub uncounted_packets: f64,
     /// PRU tokens are handed out (§3.2).
     pub pru: bool,
@@ -117,7 +119,7 @@ pub struct Params {
     pub src_probability: f64,
     /// Fraction of the window that a loss takes away.
     pub max_mdf: f64,
-    /// Swift beside (§6).
+    /// Swift in parallel (§6).
     pub fallback: Option<Arc<SwiftParams>>,
     /// The retransmission timeout.
     pub rto: RtoRule,
@@ -201,7 +203,8 @@ impl Params {
     }
 }
 
-/// The Swift that runs beside: the `paper` profile with the first window and the losses of Bolt.
+/// The Swift that runs in parallel: the `paper` profile with the first window and the loss reaction
+/// of Bolt.
 fn fallback(settings: &mut Settings) -> Result<Option<Arc<SwiftParams>>, SettingError> {
     if settings.choice("fallback") == "none" {
         const NAMES: [&str; 4] = [

@@ -4,7 +4,9 @@ use apus_units::{Bytes, Time};
 
 use super::header::BoltFields;
 use super::params::Params;
-use apus_cc::{CongestionHeader, Given, PortView, Signal, SwitchHalf, SwitchInfo, Verdict};
+use apus_cc::{
+    CongestionHeader, PortView, Signal, SwitchFeedback, SwitchHalf, SwitchInfo, Verdict,
+};
 use apus_units::random::SplitMix64;
 
 /// The state of one class of an egress port: Bolt keeps it per queue (§4.1, App. B).
@@ -12,7 +14,7 @@ use apus_units::random::SplitMix64;
 pub struct BoltPort {
     /// `CC_THRESH` (Alg. 1 l. 4).
     threshold: Bytes,
-    /// Of what waits in the port, not part of the queue.
+    /// Bytes to subtract from the bytes queued in the port when measuring the queue.
     uncounted: Bytes,
     /// Wire bytes of a full packet.
     mtu: f64,
@@ -20,7 +22,7 @@ pub struct BoltPort {
     sm: bool,
     sm_counts_all: bool,
     sm_weighted: bool,
-    /// A packet for which there is no token loses INC.
+    /// A packet loses INC if no token is left.
     clears_inc: bool,
     pru_cap: u32,
     src_probability: f64,
@@ -128,8 +130,8 @@ impl BoltPort {
     }
 }
 
-/// Alg. 4 l. 4-8: `w_i / w_effective`. A queue of strictly higher priority is not a weight: what it
-/// takes is demand that this class does not see, and its queue then tells.
+/// Alg. 4 l. 4-8: `w_i / w_effective`. A queue of strictly higher priority has no weight here: its
+/// share is demand that this class does not see, and it shows as queueing in this class.
 fn share(view: &PortView<'_>) -> f64 {
     let own = view.class.index();
     let Some(mine) = view.classes.get(own) else { return 1.0 };
@@ -163,8 +165,8 @@ impl SwitchHalf for BoltPort {
         verdict
     }
 
-    fn gives(&self) -> Given {
-        Given::Signals
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Signals
     }
 
     fn signals(&self) -> bool {

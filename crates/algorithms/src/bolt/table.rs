@@ -164,7 +164,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         "max_mdf",
         NUMBER,
         "fraction of the window that a loss takes away, once per RTT",
-        &[both("0.5", "Bolt §3.1: as in Swift, whose value this is")],
+        &[both("0.5", "Bolt §3.1: as in Swift, which gives the value")],
     ),
     row(
         "fallback",
@@ -202,7 +202,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::initial_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
 ];
 
-/// The fallback's target per switch, which is no parameter (Swift's `paper` profile).
+/// The fallback's target per switch, which cannot be set (Swift's `paper` profile).
 const FALLBACK_HOP_SCALE: Span = Span::from_us(1);
 
 /// The rules for the parameters that depend on the network.

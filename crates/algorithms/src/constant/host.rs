@@ -11,7 +11,7 @@ use apus_cc::{
     Settings, Snapshot, StateError, StateOverride, SwitchInfo, TimeoutEvent, Tunable,
 };
 
-/// A sender that keeps its window or rate whatever happens.
+/// A sender with a constant window or rate.
 #[derive(Clone, Debug)]
 pub struct Constant {
     params: Arc<Params>,
@@ -28,7 +28,7 @@ impl Algorithm for Constant {
         source: "none",
         profiles: &[
             ProfileInfo { name: params::CONSTANT, doc: "a window of packets, clocked by ACKs" },
-            ProfileInfo { name: params::RATE, doc: "a rate, whatever is in flight" },
+            ProfileInfo { name: params::RATE, doc: "a rate, independent of the packets in flight" },
         ],
         parameters: params::TABLE,
     };

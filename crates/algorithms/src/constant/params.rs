@@ -30,7 +30,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     ParamInfo {
         name: "rate",
         kind: ParamKind::Rate,
-        doc: "rate of wire bytes at which the flow is paced, whatever is in flight",
+        doc: "rate of wire bytes at which the flow is paced, independent of the packets in flight",
         defaults: &[ParamDefault {
             profiles: &[RATE],
             value: "1Gbps",
@@ -55,7 +55,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
 /// The parameters of a constant window or rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// What the flow may send at any time.
+    /// The constant allowance of the flow.
     pub allowance: Allowance,
     /// The retransmission timeout.
     pub rto: RtoRule,

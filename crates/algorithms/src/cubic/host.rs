@@ -17,7 +17,7 @@ use apus_cc::{
 const MIN_SSTHRESH: f64 = 2.0;
 /// The window after a timeout (RFC 5681 §3.1), and the smallest after a mark (RFC 9438 Fig. 5).
 const LOSS_WINDOW: f64 = 1.0;
-/// The window at most by what a window of data adds to it (RFC 9438 §4.2, `target`).
+/// Maximum growth factor of the window per window of data (RFC 9438 §4.2, `target`).
 const MAX_GROWTH: f64 = 1.5;
 
 /// The sender half of CUBIC. Segments of the RFC are packets here, and its sequence numbers are packet
@@ -50,9 +50,9 @@ enum Stage {
     /// Congestion avoidance.
     Avoidance {
         curve: Curve,
-        /// `t` in seconds: time since the stage began in which the window was what held the flow up.
+        /// `t` in seconds: time since the stage began during which the window limited the flow.
         t: f64,
-        /// `W_est`: the window that Reno would have.
+        /// `W_est`: the window of a Reno flow.
         w_est: f64,
     },
 }
@@ -151,7 +151,8 @@ impl Cubic {
             Stage::None => (Curve::new(params.c, self.w_max, self.cwnd), 0.0, self.cwnd),
             Stage::Avoidance { curve, t, w_est } => (curve, t + passed, w_est),
         };
-        // §4.3: alpha_cubic makes the average window Reno's, until the window is what it was.
+        // §4.3: alpha_cubic gives the average window of Reno, until the window has reached
+        // `cwnd_prior`.
         let slower = 3.0 * (1.0 - params.beta) / (1.0 + params.beta);
         let alpha = if w_est < self.cwnd_prior { slower } else { 1.0 };
         let w_est = w_est + alpha * acked / self.cwnd;
@@ -166,7 +167,7 @@ impl Cubic {
         self.stage = Stage::Avoidance { curve, t, w_est };
     }
 
-    /// The window grows on an acknowledgement, if it is what holds the flow up (RFC 9438 §5.8).
+    /// Increases the window on an acknowledgement, if the window limits the flow (RFC 9438 §5.8).
     fn grow(&mut self, event: &AckEvent<'_>, passed: Span) {
         let flight = f64::from(event.in_flight + event.acked_packets);
         let acked = f64::from(event.acked_packets);
@@ -198,7 +199,7 @@ impl Sender for Cubic {
 
     fn on_loss(&mut self, event: &LossEvent) {
         // RFC 9438 §4.6 with RFC 6675 §5: further losses of the same window of data belong to the
-        // fast recovery under way.
+        // current fast recovery.
         if event.lost_seq >= self.recover {
             self.reduce(MIN_SSTHRESH, event.next_seq);
         }

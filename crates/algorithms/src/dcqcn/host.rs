@@ -182,8 +182,8 @@ impl Sender for Dcqcn {
         }
     }
 
-    /// DCQCN eq. 1: the target is where the rate was, the rate falls by half of alpha, alpha rises;
-    /// counters and timers start anew.
+    /// DCQCN eq. 1: the target becomes the current rate, the rate falls by half of alpha, alpha
+    /// rises; counters and timers restart.
     fn on_notification(&mut self, now: Time) {
         self.decay_alpha(now);
         let params = &*self.params;
@@ -221,7 +221,7 @@ impl Sender for Dcqcn {
 
     #[inline]
     fn rto(&self) -> Span {
-        // A flow that sends seldom hears seldom.
+        // A slow flow gets acknowledgements rarely, so the gap between its packets is added.
         let packet = Bytes::new(u64::from(self.packet));
         let gap = Rate::from_bps(self.current as u64).serialization_time(packet);
         self.backoff.applied(self.rtt.rto(&self.params.rto, gap))

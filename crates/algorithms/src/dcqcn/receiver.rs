@@ -1,11 +1,11 @@
-//! DCQCN's notification point: tells the sender of marked packets (DCQCN §3.1, Fig. 6).
+//! DCQCN's notification point: notifies the sender of marked packets (DCQCN §3.1, Fig. 6).
 
 use apus_units::{Span, Time};
 
 use apus_cc::{DataEvent, Receiver, ReceiverControl};
 
-/// The receiver half: the first marked packet is told at once; further ones within an interval are told
-/// together at its end.
+/// The receiver half: the first marked packet is notified at once; further ones within an interval
+/// are notified together at its end.
 #[derive(Clone, Debug)]
 pub struct NotificationPoint {
     interval: Span,

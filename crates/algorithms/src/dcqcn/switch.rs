@@ -1,9 +1,9 @@
-//! Marks with a probability that grows with the queue: DCQCN's congestion point (DCQCN §3.1, Fig. 5), and
-//! what `topology.ecn` offers to every algorithm.
+//! Marks with a probability that grows with the queue: DCQCN's congestion point (DCQCN §3.1, Fig.
+//! 5), also available to every algorithm by `topology.ecn`.
 
 use apus_units::Bytes;
 
-use apus_cc::{CongestionHeader, Ecn, Given, PortView, SwitchHalf, Verdict};
+use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Verdict};
 use apus_units::random::SplitMix64;
 
 /// From no mark to every packet marked, as RED does on the queue of the moment.
@@ -34,7 +34,7 @@ impl Ramp {
     }
 }
 
-/// Marks packets of ECN-capable senders as they join the queue, by what is there before them.
+/// Marks packets of ECN-capable senders as they join the queue, depending on the queue before them.
 #[derive(Clone, Debug)]
 pub struct RampMarker {
     ramp: Ramp,
@@ -42,7 +42,7 @@ pub struct RampMarker {
 }
 
 impl RampMarker {
-    /// A marker whose random numbers follow from `seed`.
+    /// Creates a marker whose random numbers follow from `seed`.
     #[must_use]
     pub fn new(ramp: Ramp, seed: u64) -> Self {
         Self { ramp, random: SplitMix64::new(seed) }
@@ -66,8 +66,8 @@ impl SwitchHalf for RampMarker {
         Verdict::Forward
     }
 
-    fn gives(&self) -> Given {
-        Given::Marks
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Marks
     }
 
     fn reseed(&mut self, seed: u64) {

@@ -2,15 +2,17 @@
 
 use apus_units::Bytes;
 
-use apus_cc::{CongestionHeader, Ecn, Given, PortView, SwitchHalf, Telemetry, Verdict};
+use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Telemetry, Verdict};
 
 /// When a packet is held against the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkAt {
-    /// As it joins the queue, by what is there before it (DCTCP §3.1: "upon its arrival").
+    /// As the packet joins the queue, depending on the queue before it (DCTCP §3.1: "upon its
+    /// arrival").
     Enqueue,
-    /// As it leaves the queue, by what is there behind it: what it says is not older than its way
-    /// from the switch ("modern switches mark ECN at packet-egress", Swift App. E).
+    /// As the packet leaves the queue, depending on the queue behind it: the mark is then only as
+    /// old as the path from the switch to the receiver ("modern switches mark ECN at
+    /// packet-egress", Swift App. E).
     Dequeue,
 }
 
@@ -20,12 +22,12 @@ impl MarkAt {
 }
 
 /// Marks packets of ECN-capable senders if the port has more than `threshold` bytes of their class
-/// besides them.
+/// in addition to the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnMarker {
     /// K of RFC 8257 §3.1, in wire bytes.
     pub threshold: Bytes,
-    /// When it looks.
+    /// When the marker reads the queue.
     pub at: MarkAt,
 }
 
@@ -68,8 +70,8 @@ impl SwitchHalf for EcnMarker {
         self.mark(MarkAt::Dequeue, header, view)
     }
 
-    fn gives(&self) -> Given {
-        Given::Marks
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Marks
     }
 
     fn acts_on_dequeue(&self) -> bool {

@@ -12,11 +12,12 @@ use apus_cc::{
     Tunable,
 };
 
-/// The sender half of DX. DX measures the one-way delay between NICs against its smallest value; here
-/// it is the RTT between NICs, acknowledgements being small and served first where classes exist. Like the paper's
-/// it knows no sizes: the smallest delay is that of the flow's smallest packet, and what a full one takes longer
-/// on links that store and forward counts as queueing, once that is above `headroom`. Nor does it age: after a
-/// change to a longer path the difference counts as queueing too.
+/// The sender half of DX. DX measures the one-way delay between NICs relative to its minimum; here
+/// the RTT between NICs is used, since acknowledgements are small and served first if classes
+/// exist. As in the paper, packet sizes are ignored: the minimum delay is that of the flow's
+/// smallest packet, and the additional time of a full packet on store-and-forward links counts as
+/// queueing, once it exceeds `headroom`. The minimum does not age: after a change to a longer path
+/// the difference also counts as queueing.
 #[derive(Clone, Debug)]
 pub struct Dx {
     params: Arc<Params>,
@@ -101,10 +102,9 @@ impl Dx {
     }
 }
 
-/// `Q / V`, the part of the window that queueing delay `Q` takes away. With N flows alike,
-/// `N * W = C * (R + Q)`; what is to be left is `C * R`, so `V = N * W / C`. Before the last increase
-/// the flows filled the link without a queue, `N * (W - 1) = C * R`, which gives
-/// `V = R * W / (W - 1)` (DX §4).
+/// `Q / V`, the part of the window that queueing delay `Q` takes away. With N equal flows, `N * W =
+/// C * (R + Q)`; the goal is `C * R`, so `V = N * W / C`. Before the last increase the flows filled
+/// the link without a queue, `N * (W - 1) = C * R`, which gives `V = R * W / (W - 1)` (DX §4).
 fn decrease(queueing: f64, base: f64, cwnd: f64) -> f64 {
     let part = queueing * (cwnd - 1.0) / (base * cwnd);
     part.clamp(0.0, 1.0)

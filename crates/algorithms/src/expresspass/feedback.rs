@@ -11,12 +11,12 @@ const RTT_GAIN: f64 = 0.2;
 /// How much `w` grows in a period without congestion (ns2-xpass).
 const W_STEP: f64 = 0.05;
 
-/// The credit rate of one flow, in credits per second, and what it follows from: the fraction of
-/// credits lost, once per RTT.
+/// The credit rate of one flow, in credits per second, computed once per RTT from the fraction of
+/// credits lost.
 #[derive(Clone, Debug)]
 pub struct Feedback {
     rate: f64,
-    /// What the line lets pass.
+    /// The rate of credits at which the line is full.
     max_rate: f64,
     w: f64,
     /// The last period increased the rate.
@@ -24,7 +24,7 @@ pub struct Feedback {
     /// Picoseconds; NaN before the first sample.
     rtt: f64,
     period_began: Time,
-    /// Credits of this period whose fate is known, and those of them that were lost.
+    /// Credits of this period known to be used or lost; `lost` counts the lost ones.
     total: u32,
     lost: u32,
     /// The credit that the next echo names if none is lost.
@@ -32,7 +32,8 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// A flow whose line lets `max_rate` credits per second pass; `first` is its first credit.
+    /// A flow whose line carries `max_rate` credits per second; `first` is the number of its first
+    /// credit.
     #[must_use]
     pub fn new(params: &Params, max_rate: f64, now: Time, first: u32) -> Self {
         let rate = if params.feedback { params.alpha * max_rate } else { max_rate };

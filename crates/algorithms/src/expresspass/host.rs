@@ -1,4 +1,4 @@
-//! ExpressPass's sender half: asks for credits, stops them.
+//! ExpressPass's sender half: requests and stops credits.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,7 +14,7 @@ use apus_cc::{
     StateOverride, SwitchInfo, TimeoutEvent, Tunable,
 };
 
-/// Where a sender stands.
+/// The state of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing to send.
@@ -23,7 +23,7 @@ enum State {
     RequestSent,
     /// Credits come.
     Receiving,
-    /// Said that there is no more data; not all of it is acknowledged.
+    /// The sender has announced that it has no more data; not all data is acknowledged.
     StopSent,
 }
 

@@ -1,12 +1,13 @@
 //! ExpressPass: Cho, Jang and Han, "Credit-Scheduled Delay-Bounded Congestion Control for
 //! Datacenters", SIGCOMM 2017.
 //!
-//! A sender may send one data packet per credit. Receivers send credits at a rate that follows how
-//! many of them get lost; every port lets credits pass at the rate at which the data that they call
-//! for fits the link in the other direction, and drops the rest. Data is thus never lost.
+//! A sender may send one data packet per credit. Receivers send credits at a rate that depends on
+//! the fraction of lost credits. Every port limits credits to the rate at which their data fills
+//! the link in the other direction, and drops the rest. Data is thus never lost.
 //!
-//! What the published excerpt does not say comes from the authors' simulator (`kaist-ina/ns2-xpass`),
-//! or is marked `unverified`: from notes on the rest of the paper, without its text at hand.
+//! Details missing from the published excerpt come from the authors' simulator
+//! (`kaist-ina/ns2-xpass`), or are marked `unverified`: from notes on the rest of the paper,
+//! without its text.
 
 mod feedback;
 mod host;

@@ -10,7 +10,7 @@ use apus_cc::{CreditLimit, Derivation, Range, Tunable, TunedSetting};
 
 /// The feedback control of the paper.
 pub(super) const PAPER: &str = "paper";
-/// That of the authors' simulator.
+/// The authors' simulator.
 pub(super) const CODE: &str = "code";
 
 const fn both(value: &'static str, source: &'static str) -> ParamDefault {
@@ -123,7 +123,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "idle_timeout",
         ParamKind::Time,
-        "a receiver whose credits bring no data for this long sends no more",
+        "a receiver stops sending credits after this time without data",
         &[both(
             "100ms",
             "deviation: the excerpt gives none; limits the cost of a lost stop or a forged request",
@@ -140,7 +140,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
 
 /// The default of `request_timeout`.
 const REQUEST_TIMEOUT: Span = Span::from_ms(10);
-/// The most flows whose credits one link is expected to pass in turn.
+/// Maximum number of flows whose credits are expected to share one link.
 const FLOWS: f64 = 2048.0;
 
 /// The rules for the parameters that depend on the network. All others are relative to the line's rate.
@@ -170,7 +170,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
 pub enum Variant {
     /// The paper's.
     Paper,
-    /// That of the authors' simulator.
+    /// As in the authors' simulator.
     Code,
 }
 
@@ -188,7 +188,7 @@ pub enum Stop {
 pub struct Params {
     /// Which feedback control.
     pub variant: Variant,
-    /// Whether there is feedback at all.
+    /// Whether the credit rate is controlled by feedback.
     pub feedback: bool,
     /// First credit rate over the largest.
     pub alpha: f64,
@@ -204,7 +204,7 @@ pub struct Params {
     pub jitter: f64,
     /// Whether sizes of credits vary.
     pub random_sizes: bool,
-    /// What ports do to credits.
+    /// Limit of ports to credits.
     pub limit: CreditLimit,
     /// When the sender stops the credits.
     pub stop: Stop,

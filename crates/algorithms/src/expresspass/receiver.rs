@@ -16,7 +16,7 @@ pub struct ExpressPassReceiver {
     random: SplitMix64,
     /// Credits per second that the line lets pass: one and its data fill it.
     max_rate: f64,
-    /// What it keeps while it sends credits.
+    /// State while the receiver sends credits; `None` otherwise.
     sending: Option<Sending>,
     /// The next credit's number.
     next_number: u32,
@@ -54,7 +54,8 @@ impl ExpressPassReceiver {
 
 impl Receiver for ExpressPassReceiver {
     fn on_data(&mut self, event: &DataEvent) -> bool {
-        // What came without a credit (a read request), or after the stop, no credit will acknowledge.
+        // No credit acknowledges data that arrived without a credit (a read request) or after the
+        // stop.
         let (Some(echo), Some(sending)) = (&event.credit, &mut self.sending) else { return true };
         sending.heard_at = event.now;
         sending.feedback.on_echo(&self.params, event.now, echo);

@@ -90,7 +90,7 @@ impl Hpcc {
         let another_path = telemetry.path() != self.last.path();
         let (new, old) = (telemetry.hops(), self.last.hops());
         if new.is_empty() || new.len() != old.len() || another_path {
-            // The first acknowledgement, or another path: what was noted before is thrown away (§4.1).
+            // The first acknowledgement, or another path: earlier telemetry is discarded (§4.1).
             return None;
         }
         let mut busiest = 0.0;

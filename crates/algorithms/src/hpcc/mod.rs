@@ -1,8 +1,8 @@
 //! HPCC: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019.
 //!
-//! Switches note on each packet when it left, how much the port had sent, its queue and its rate;
-//! the sender computes from two notes of the same port how many bytes are in flight there, and sets
-//! its window to what would fill the busiest link to a fraction `eta` of its BDP.
+//! Switches append to each packet its departure time, the bytes sent by the port, its queue and its
+//! rate. From two records of the same port the sender computes how many bytes are in flight there,
+//! and sets its window to fill the busiest link to a fraction `eta` of its BDP.
 
 mod host;
 mod params;

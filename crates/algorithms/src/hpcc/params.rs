@@ -73,8 +73,8 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::initial_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
 ];
 
-/// Flows that are expected to share a link, in the rule for W_AI.
-/// deviation: the paper leaves N open; its 80 B at T = 13 us, 100 Gb/s and eta = 0.95 are those of 100.
+/// Number of flows that are expected to share a link, in the rule for W_AI. deviation: the paper
+/// leaves N open; its 80 B at T = 13 us, 100 Gb/s and eta = 0.95 correspond to 100.
 const EXPECTED_FLOWS: f64 = 100.0;
 
 /// The rules for the parameters that depend on the network.

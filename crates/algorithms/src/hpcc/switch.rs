@@ -3,18 +3,19 @@
 use apus_units::Bytes;
 
 use apus_cc::{
-    CongestionHeader, Fields, Given, HopTelemetry, PortView, SwitchHalf, SwitchInfo, Telemetry,
-    Verdict,
+    CongestionHeader, Fields, HopTelemetry, PortView, SwitchFeedback, SwitchHalf, SwitchInfo,
+    Telemetry, Verdict,
 };
 
-/// Notes the state of the port on every packet that asks for it, as it leaves.
+/// Appends the state of the port to every packet with telemetry, as the packet leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TelemetryStamp {
     port: u16,
 }
 
 impl TelemetryStamp {
-    /// With a number that tells the port from others: HPCC's switches have 12 bits (Fig. 7), here 16.
+    /// Creates a stamp with a number that identifies the port: HPCC's switches have 12 bits (Fig.
+    /// 7), here 16.
     #[must_use]
     pub fn new(info: &SwitchInfo) -> Self {
         Self { port: info.seed as u16 } // the seed is the port's own
@@ -49,8 +50,8 @@ impl SwitchHalf for TelemetryStamp {
         Verdict::Forward
     }
 
-    fn gives(&self) -> Given {
-        Given::Fields
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Fields
     }
 
     fn acts_on_dequeue(&self) -> bool {

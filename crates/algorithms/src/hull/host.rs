@@ -22,7 +22,7 @@ pub struct Hull {
     pacer: alloc::boxed::Box<Pacer>,
     /// Wire bytes of a full data packet.
     packet: f64,
-    /// The newest time that an event told.
+    /// The newest time stated by an event.
     now: Time,
 }
 
@@ -89,7 +89,8 @@ impl Sender for Hull {
         self.now = info.now;
         self.dctcp.on_transmit(header, info);
         if let Some(pacer) = &self.params.pacer {
-            // What the window would let go besides this packet, if there is as much.
+            // Bytes that the window would admit in addition to this packet, if the flow has as
+            // many.
             let room = self.dctcp.allowance().packets().saturating_sub(info.in_flight + 1);
             let (room, pending) = (f64::from(room) * self.packet, info.pending.get() as f64);
             let backlog = if room < pending { room } else { pending };

@@ -1,4 +1,4 @@
-//! HULL's pacer: a token bucket whose rate follows what comes (NSDI 2012 §4.3).
+//! HULL's pacer: a token bucket whose rate follows its input (NSDI 2012 §4.3).
 
 use apus_units::{Rate, Time};
 
@@ -8,20 +8,20 @@ use apus_units::random::SplitMix64;
 /// The pacer of one flow.
 ///
 /// deviation: a NIC of the paper has one token bucket for all its paced flows. Sender halves of
-/// several flows share nothing, so each has a bucket of its own.
+/// several flows share nothing, so each has a separate bucket.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     random: SplitMix64,
     /// `R_tb`, bit/s of wire bytes.
     rate: f64,
     line_rate: f64,
-    /// Paced until then; a flow that is not lives in the past.
+    /// End of pacing; in the past if the flow is not paced.
     until: Time,
     /// When `R_tb` was computed last.
     computed_at: Time,
-    /// `M_tb`: wire bytes that came since.
+    /// `M_tb`: wire bytes sent since then.
     arrived: f64,
-    /// `Q_tb`: wire bytes that the window let go and the pace held back, then.
+    /// `Q_tb`: wire bytes that the window admitted and the pacer delayed, at that time.
     backlog: f64,
 }
 
@@ -47,14 +47,14 @@ impl Pacer {
         (now < self.until).then(|| Rate::from_bps(self.rate as u64))
     }
 
-    /// An acknowledgement told of marks: with a small probability the flow is paced from here on,
-    /// "so that only flows that see many marks are", the large ones.
+    /// Handles an acknowledgement with marks: with a small probability the flow is paced from now
+    /// on, "so that only flows that see many marks are", the large ones.
     pub fn on_mark(&mut self, params: &PacerParams, now: Time) {
         if self.random.uniform() >= params.probability {
             return;
         }
         if now >= self.until {
-            // The first rate is the line's: what it really needs is found within some intervals.
+            // The first rate is that of the line; some intervals later it has adapted to the input.
             self.rate = self.line_rate;
             (self.computed_at, self.arrived, self.backlog) = (now, 0.0, 0.0);
         }
@@ -73,13 +73,13 @@ impl Pacer {
         if elapsed < params.interval {
             return;
         }
-        // What came is what left and what the backlog grew by.
+        // The input is the bytes sent plus the growth of the backlog.
         let came = self.arrived + backlog - self.backlog;
         let input = if came > 0.0 { came * 8.0 / elapsed.as_secs_f64() } else { 0.0 };
         let eta = params.eta;
         let rate = (1.0 - eta) * self.rate + eta * input + params.beta * 1e3 * backlog;
-        // deviation: the paper names no least rate. A packet per `timeout`, for which pacing lasts, is as
-        // good as none, and no packet leaves at a rate of 0.
+        // deviation: the paper names no minimum rate. At a rate of 0 no packet would leave. A
+        // packet per `timeout`, which is also the duration of pacing, is practically zero.
         let least = bytes * 8.0 / params.timeout.as_secs_f64();
         let rate = if rate > least { rate } else { least };
         self.rate = if rate < self.line_rate { rate } else { self.line_rate };

@@ -110,7 +110,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     bounds: |_| Range::Number(0.8, 0.99),
 }];
 
-/// What a phantom queue needs to know.
+/// Parameters of a phantom queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PhantomParams {
     /// Drained at this fraction of the link's rate, in (0, 1].
@@ -119,7 +119,7 @@ pub struct PhantomParams {
     pub threshold_per_gbps: Bytes,
 }
 
-/// What a pacer needs to know.
+/// Parameters of a pacer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacerParams {
     /// Probability that a mark has its flow paced, in [0, 1].

@@ -3,7 +3,7 @@
 use apus_units::{Bytes, Time};
 
 use super::params::PhantomParams;
-use apus_cc::{CongestionHeader, Ecn, Given, PortView, SwitchHalf, Verdict};
+use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Verdict};
 
 /// "A simulated queue, associated with each switch egress port, that sets ECN marks based on link
 /// utilisation rather than queue occupancy": a counter that grows by each packet and is drained at a
@@ -13,7 +13,7 @@ pub struct PhantomQueue {
     params: PhantomParams,
     /// Wire bytes that it holds.
     bytes: f64,
-    /// It has been drained up to here.
+    /// Time up to which the phantom queue has been drained.
     drained_to: Time,
 }
 
@@ -51,7 +51,7 @@ impl SwitchHalf for PhantomQueue {
         Verdict::Forward
     }
 
-    fn gives(&self) -> Given {
-        Given::Marks
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Marks
     }
 }

@@ -21,10 +21,10 @@ use apus_cc::{
 /// neighbours is 0 or 2.
 const OBSERVED: u32 = 8;
 
-/// Loads up to here are those of a link that is full: two packets of those observed may come early.
+/// Largest load that counts as a full link: two of the observed packets may arrive early.
 const FULL: f64 = 1.25;
 
-/// A sender that reacts to what switches tell of their queues.
+/// A sender that reacts to queue lengths reported by switches.
 #[derive(Clone, Debug)]
 pub struct Notified(Box<State>);
 
@@ -32,7 +32,7 @@ pub struct Notified(Box<State>);
 struct State {
     params: Arc<Params>,
     control: Control,
-    /// What was told and is not due yet, in order.
+    /// Reports that are not yet due, in order.
     told: VecDeque<Told>,
     /// The packet after the one sent last.
     next: PacketNumber,
@@ -41,7 +41,7 @@ struct State {
     rtt: RttEstimator,
 }
 
-/// One packet's queue, as it is known from `at` on.
+/// The queue that one packet met; the sender reacts to it at `at`.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     at: Time,
@@ -58,14 +58,14 @@ enum Control {
     Ideal(Ideal),
 }
 
-/// Knows of one packet how the queue has grown since an earlier one, and so the load.
+/// Computes the load from the growth of the queue between two packets.
 #[derive(Clone, Debug)]
 struct Ideal {
     cwnd: f64,
     since: Option<(Time, Bytes)>,
     observed: u32,
     /// The next packet at the latest cut: those before were sent with a larger window.
-    blind_until: PacketNumber,
+    ignored_before: PacketNumber,
 }
 
 impl Algorithm for Notified {
@@ -93,7 +93,7 @@ impl Algorithm for Notified {
                 cwnd: params.initial_cwnd,
                 since: None,
                 observed: 0,
-                blind_until: PacketNumber::new(0),
+                ignored_before: PacketNumber::new(0),
             }),
         };
         Self(Box::new(State {
@@ -116,12 +116,13 @@ impl Algorithm for Notified {
 }
 
 impl Ideal {
-    /// Between two packets the queue grew by what came beyond what the link took: the load is 1 plus
-    /// that over the link's rate. A window divided by it is the flow's part of the link; it empties the
-    /// queue within an RTT, since nothing is sent until no more than that is in flight. What is told of
-    /// packets that left before says nothing new then.
+    /// Between two packets the queue grew by the arrivals that exceeded the capacity of the link:
+    /// the load is 1 plus this growth over the capacity. The window divided by the load is the
+    /// flow's share of the link. It empties the queue within an RTT, since nothing is sent until
+    /// the packets in flight fit into it. Reports about packets that left before the cut are
+    /// ignored.
     fn react(&mut self, told: &Told, newest: PacketNumber) {
-        if told.seq < self.blind_until {
+        if told.seq < self.ignored_before {
             return;
         }
         let Some((at, queue)) = self.since else {
@@ -140,7 +141,7 @@ impl Ideal {
         if load > FULL {
             let cwnd = self.cwnd / load;
             self.cwnd = if cwnd > 1.0 { cwnd } else { 1.0 };
-            self.blind_until = newest;
+            self.ignored_before = newest;
             self.since = None;
         }
     }
@@ -177,7 +178,7 @@ impl Sender for Notified {
             Point::Departure => event.link_rate.serialization_time(event.queue),
         };
         let at = event.now.saturating_add(queueing.saturating_add(state.params.delay));
-        // A packet that came later also leaves later; what is known is not forgotten.
+        // A packet that arrived later also leaves later; pending reports are kept.
         let at = state.told.back().map_or(at, |last| at.max(last.at));
         let told = Told {
             at,

@@ -1,9 +1,9 @@
-//! A study of notification delay (Bolt §2.1.1, Fig. 2; Fig. 10's ideal): switches tell the source of
-//! every packet how long their queue is, and the source reacts to that after a set delay instead of to
-//! acknowledgements.
+//! A study of notification delay (Bolt §2.1.1, Fig. 2; Fig. 10's ideal): switches report their
+//! queue length to the source of every packet, and the source reacts to the report after a set
+//! delay instead of to acknowledgements.
 //!
-//! Real signals take the way back; where a delay shall be shorter, a scenario lets them be with the
-//! source at once.
+//! Real signals take the return path; for shorter delays, a scenario can deliver them to the source
+//! at once.
 
 mod host;
 mod params;

@@ -22,7 +22,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "base_rtt",
         ParamKind::Time,
-        "RTT without queues: with the queue told of it is the RTT that the packet will observe",
+        "RTT without queues; with the reported queue it is the RTT that the packet will observe",
         &[default("8us", "Bolt §2.1.1, footnote 1: the dumbbell")],
     ),
     row(
@@ -109,7 +109,7 @@ pub enum Point {
     Departure,
 }
 
-/// What is done with what was told.
+/// Reaction to a report.
 #[derive(Clone, Debug)]
 pub enum Reaction {
     /// Swift's Algorithm 1, the RTT to be as its delay.
@@ -127,7 +127,7 @@ pub struct Params {
     pub delay: Span,
     /// From when it counts.
     pub point: Point,
-    /// What is done.
+    /// Reaction to each report.
     pub reaction: Reaction,
     /// First window in packets.
     pub initial_cwnd: f64,

@@ -4,7 +4,7 @@ use apus_units::Bytes;
 
 use crate::bolt::BoltFields;
 
-use apus_cc::{CongestionHeader, Given, PortView, Signal, SwitchHalf, Verdict};
+use apus_cc::{CongestionHeader, PortView, Signal, SwitchFeedback, SwitchHalf, Verdict};
 
 /// Sends the length of the queue that a data packet joins to the packet's source, for every data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ impl SwitchHalf for QueueReport {
         }
     }
 
-    fn gives(&self) -> Given {
-        Given::Fields
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Fields
     }
 
     fn signals(&self) -> bool {

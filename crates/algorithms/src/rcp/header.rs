@@ -11,9 +11,9 @@ const ID: u8 = 2;
 pub(crate) const LAYOUT: FieldLayout =
     FieldLayout { id: ID, writable: 3, authenticated: 2, echo: 3 };
 
-/// What one step of a rate in a header stands for, bit/s: 24 bits reach to 1.68 Tb/s.
+/// Step of a rate in a header, bit/s: 24 bits reach to 1.68 Tb/s.
 const RATE_STEP: u64 = 100_000;
-/// What one step of an RTT in a header stands for, picoseconds: 16 bits reach to 16 ms.
+/// Step of an RTT in a header, picoseconds: 16 bits reach to 16 ms.
 const RTT_STEP: u64 = 250_000;
 /// The largest rate of a header.
 const ANY_RATE: u32 = (1 << 24) - 1;
@@ -46,7 +46,7 @@ impl Steps {
     }
 }
 
-/// What a data packet carries.
+/// The fields of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcpFields {
     /// `R_p`: the smallest rate of the ports so far.
@@ -71,7 +71,7 @@ impl RcpFields {
         self.rate.rate()
     }
 
-    /// The sender's RTT to 250 ns, if it knows it; 16 ms if it is longer.
+    /// The sender's RTT to 250 ns, if it has a sample; 16 ms if the RTT is longer.
     #[inline]
     #[must_use]
     pub fn rtt(self) -> Option<Span> {
@@ -79,7 +79,7 @@ impl RcpFields {
         (steps > 0).then(|| Span::from_ps(steps * RTT_STEP))
     }
 
-    /// A port whose rate is `rate`: the smaller one stays. None is below 100 kb/s.
+    /// Limits the rate to that of a port: the smaller one remains, at least 100 kb/s.
     #[inline]
     pub fn limit(&mut self, rate: Rate) {
         let own = u32::try_from(rate.as_bps() / RATE_STEP).unwrap_or(ANY_RATE).max(1);

@@ -18,7 +18,8 @@ use apus_cc::{
 #[derive(Clone, Debug)]
 pub struct Rcp {
     params: Arc<Params>,
-    /// `R_p` as it came back; `None` while the flow asks for it with one packet, as RCP's SYN does.
+    /// `R_p` as the receiver returned it; `None` while the flow requests it with one packet, as
+    /// RCP's SYN does.
     rate: Option<Rate>,
     /// When it came back.
     told_at: Time,
@@ -59,7 +60,7 @@ impl Algorithm for Rcp {
 }
 
 impl Rcp {
-    /// The rate at which it paces, once it has been told one.
+    /// The pacing rate; `None` before the first answer.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         self.rate

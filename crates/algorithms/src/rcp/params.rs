@@ -48,7 +48,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "initial_rtt",
         ParamKind::Time,
-        "a port's average RTT before any packet has told one",
+        "a port's average RTT before any packet has stated one",
         &[paper("50us", "deviation: 200 ms in ns-2 rcp.cc, for the Internet")],
     ),
     rtt::rto_gain(&[paper("0.25", "deviation: RCP gives none; as Swift's, so that runs compare")]),
@@ -79,7 +79,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     bounds: |_| Range::Number(0.1, 1.0),
 }];
 
-/// What a port needs to know.
+/// Parameters of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PortParams {
     /// Gain of the spare capacity.

@@ -4,17 +4,17 @@ use apus_units::{Bytes, Rate, Span, Time};
 
 use super::header::RcpFields;
 use super::params::PortParams;
-use apus_cc::{CongestionHeader, Given, PortView, SwitchHalf, Verdict};
+use apus_cc::{CongestionHeader, PortView, SwitchFeedback, SwitchHalf, Verdict};
 
-/// The smallest rate of a port: this many packets per average RTT. deviation: 0.01 in ns-2 rcp.cc, whose
-/// flows ask for a new rate by packets without data meanwhile; ours hear of it with their next packet,
-/// here after ten RTTs at most.
+/// The smallest rate of a port: this many packets per average RTT. deviation: 0.01 in ns-2 rcp.cc,
+/// whose flows request a new rate by packets without data meanwhile; here a flow learns the rate
+/// with its next packet, after ten RTTs at most.
 const MIN_PACKETS_PER_RTT: f64 = 0.1;
 /// Empty intervals after which nothing changes any more: with alpha = 0.4 the rate grows by 1.4 in each,
 /// and 1.4^64 is far above the ratio of the largest rate to the smallest.
 const MAX_INTERVALS: u64 = 64;
 
-/// The rate of a port and what it follows from.
+/// The rate of a port and the measurements from which it is computed.
 ///
 /// Once per average RTT `d` of the flows, so that the factor T/d of the equation is 1:
 ///
@@ -22,15 +22,15 @@ const MAX_INTERVALS: u64 = 64;
 /// R <- R * (1 + (alpha * (C - y) - beta * q / d) / C)
 /// ```
 ///
-/// with the link's rate `C`, the rate `y` at which bytes came in the interval, those included for which
-/// there was no room (as in ns-2's rcp.cc), and the queue `q`.
-/// A port looks when packets come: intervals that have passed without one are made up for then.
+/// with the link's rate `C`, the rate `y` of all arriving bytes in the interval, dropped ones
+/// included (as in ns-2's rcp.cc), and the queue `q`. A port computes when packets arrive:
+/// intervals that have passed without one are computed then.
 #[derive(Clone, Copy, Debug)]
 pub struct RcpPort {
     params: PortParams,
     /// Wire bytes of a full data packet.
     packet: Bytes,
-    /// `R` in bit/s; 0 before the first packet, which tells the rate of the link.
+    /// `R` in bit/s; 0 before the first packet, when the rate of the link becomes known.
     rate: f64,
     /// `d` in seconds.
     rtt: f64,
@@ -53,7 +53,7 @@ impl RcpPort {
         Rate::from_bps(self.rate as u64)
     }
 
-    /// `d`, the average RTT of the packets that told one.
+    /// `d`, the average RTT of the packets that stated one.
     #[must_use]
     pub fn rtt(&self) -> Span {
         Span::from_ps_f64(self.rtt * 1e12)
@@ -107,7 +107,7 @@ impl SwitchHalf for RcpPort {
         self.arrived += bytes.get();
     }
 
-    fn gives(&self) -> Given {
-        Given::Fields
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Fields
     }
 }

@@ -18,7 +18,7 @@ pub enum Rules {
     Falcon,
 }
 
-/// What drives the second window of a flow.
+/// The signal that drives the second window of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HostSignal {
     /// No second window: one window follows the whole end-to-end RTT (Swift-v0, §5.4).
@@ -50,7 +50,7 @@ pub enum WhenToPace {
     Always,
 }
 
-/// When a flow asks for another path (Falcon's PLB).
+/// When a flow changes its path (Falcon's PLB).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathChange {
     /// A packet counts as delayed above this multiple of the target.
@@ -84,7 +84,7 @@ pub struct Config {
     pub max_decrease_on_loss: bool,
     /// The target of the fabric delay (§3.5).
     pub target: TargetConfig,
-    /// What drives the second window.
+    /// The signal that drives the second window.
     pub host: HostSignal,
     /// When packets are paced (§3.4).
     pub pacing: WhenToPace,
@@ -114,7 +114,7 @@ impl Config {
         config.unwrap_or_else(|error| panic!("the defaults of `{name}` must be sound: {error}"))
     }
 
-    /// Reads the parameters, and says which ones are without effect.
+    /// Reads the parameters, and reports settings without effect.
     ///
     /// # Errors
     /// If a setting would have no effect. Values are checked by [`Params::new`].
@@ -257,7 +257,7 @@ impl Params {
         Ok(Self { config, target, aimd, endpoint_aimd })
     }
 
-    /// What they were made from.
+    /// The configuration from which the parameters were made.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config

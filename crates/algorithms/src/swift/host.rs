@@ -97,7 +97,7 @@ impl Swift {
         if fabric < endpoint { fabric } else { endpoint }
     }
 
-    /// Alg. 1 l. 29-32: the delay between two packets, if they are paced at all.
+    /// Alg. 1 l. 29-32: the delay between two packets, if they are paced.
     #[inline]
     fn pacing_delay(&self) -> Option<Span> {
         let cwnd = self.cwnd();
@@ -105,7 +105,7 @@ impl Swift {
         paced.then(|| Span::from_ps_f64(self.last_rtt.as_ps_f64() / cwnd))
     }
 
-    /// The RTT of the guard when a retransmission, and not an acknowledgement, asks for a decrease.
+    /// The RTT of the guard when a retransmission, and not an acknowledgement, causes a decrease.
     fn guard_rtt(&self) -> Span {
         match self.params.config.rules {
             Rules::Paper => self.last_rtt,
@@ -250,7 +250,7 @@ impl ReplaySender for Swift {
             StateField::Timeouts,
         ])?;
         if state.endpoint_cwnd.is_some() && self.params.config.host == HostSignal::EndToEnd {
-            let reason = "is no part of the state while `decompose` is false";
+            let reason = "is not part of the state while `decompose` is false";
             return Err(StateError { field: StateField::EndpointCwnd, reason });
         }
         self.fabric.set(state.fabric_cwnd, state.last_decrease);

@@ -1,10 +1,10 @@
 //! Swift: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
 //! Datacenter", SIGCOMM 2020.
 //!
-//! Two profiles genuinely differ and share what is the same: `paper` is Algorithm 1 with a fabric
-//! and an endpoint window, `falcon` is the Swift of Google's published Falcon simulator
-//! (falcon-transport/isekai v1.1), cited as `Falcon`. What the paper leaves
-//! open is decided in `params.rs`.
+//! The two profiles share the code that does not differ: `paper` is Algorithm 1 with a fabric and
+//! an endpoint window, `falcon` is the Swift of Google's published Falcon simulator
+//! (falcon-transport/isekai v1.1), cited as `Falcon`. Details that the paper leaves open are
+//! decided in `params.rs`.
 //!
 //! ```
 //! use apus_algorithms::swift::{Config, Params, Swift};

@@ -1,4 +1,5 @@
-//! The parameters of Swift: every default with its source, and what the paper leaves open.
+//! The parameters of Swift: every default with its source, and decisions on details that the paper
+//! leaves open.
 //!
 //! `Falcon` is falcon-transport/isekai v1.1, Google's published simulator of Falcon; `Bolt ns-3` is
 //! serhatarslan-hub/bolt_cc_ns3, the Swift of the authors of Bolt.
@@ -7,17 +8,17 @@
 //! * The guard of decreases ("once per RTT", Alg. 1 l. 3) uses the latest raw RTT, not a smoothed
 //!   one; on an acknowledgement that is this acknowledgement's own. Retransmissions bring no RTT:
 //!   `paper` takes the latest raw one, `falcon` the smoothed one.
-//! * Pacing (Alg. 1 l. 30) uses the latest raw end-to-end RTT. Before any sample `base_target`
-//!   stands for the RTT.
+//! * Pacing (Alg. 1 l. 30) uses the latest raw end-to-end RTT. Before any sample it uses
+//!   `base_target` as the RTT.
 //! * The window and the transport: see [`Allowance::packets`](apus_cc::Allowance::packets).
 //! * Both windows start at `initial_cwnd`, and the first decrease is never blocked.
 //! * A fast recovery or a timeout moves both windows of the `paper` profile, for a loss does not
 //!   say where it happened; one counter of retransmissions serves both. `falcon` moves the fabric
 //!   window only.
-//! * An RTT sample of a packet that had been taken for lost acknowledges no new packet
-//!   (`acked_packets` is 0). It is a delay like any other: it feeds the RTT and the endpoint
-//!   average, resets the counter of retransmissions and may decrease a window, but `ai * 0`
-//!   packets is no increase, and Falcon's increase per ACK needs a packet acknowledged as well.
+//! * An RTT sample of a packet that had been declared lost acknowledges no new packet
+//!   (`acked_packets` is 0). The sample is a delay like any other: it feeds the RTT and the
+//!   endpoint average, resets the counter of retransmissions and may decrease a window, but `ai *
+//!   0` packets is zero, and Falcon's increase per ACK also needs an acknowledged packet.
 //! * With `decompose = false` (Swift-v0, §5.4) topology and flow scaling still apply, to the one
 //!   target; settings of 0 turn them off.
 
@@ -228,7 +229,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "plb_rounds",
         COUNT,
-        "delayed rounds in a row after which the flow asks for another path",
+        "delayed rounds in a row after which the flow changes its path",
         &[falcon("5", "Falcon default")],
     ),
     rtt::rto_gain(&[
@@ -258,7 +259,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
 
 /// The default of `base_target` (§5.2).
 const BASE_TARGET: Span = Span::from_us(25);
-/// The name of the rule for `base_target`, for those who use Swift's target.
+/// The name of the rule for `base_target`, for all algorithms with Swift's target.
 pub(crate) const BASE_TARGET_RULE: &str =
     "the larger of 25us and the unloaded RTT of the longest path without its share of hop scaling";
 /// Its source.

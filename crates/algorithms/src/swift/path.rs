@@ -7,7 +7,7 @@ use super::config::PathChange;
 pub(super) struct Path {
     /// Packets acknowledged in this round.
     acked: u32,
-    /// Those of them above the delay limit.
+    /// Acknowledgements above the delay limit.
     delayed: u32,
     /// Delayed rounds in a row.
     rounds: u32,

@@ -1,11 +1,11 @@
-//! One congestion window with its guard (Swift Alg. 1).
+//! A congestion window with its guard (Swift Alg. 1).
 
 use apus_units::{Span, Time};
 
 use super::config::Rules;
 use apus_cc::PacketSizeEvent;
 
-/// What moves a window, the same for both windows of a flow.
+/// Parameters of increase and decrease, equal for both windows of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Aimd {
     /// Additive increment in packets per RTT.
@@ -49,7 +49,7 @@ impl Window {
         self.last_decrease = last_decrease.unwrap_or(self.last_decrease);
     }
 
-    /// Another size of packets: the window stays what it is in bytes, and its guard as it is.
+    /// Adapts the window to another packet size: its size in bytes and its guard remain.
     pub(super) fn scale(&mut self, aimd: &Aimd, event: &PacketSizeEvent) {
         self.cwnd = event.scaled(self.cwnd).max(aimd.min_cwnd).min(aimd.max_cwnd);
     }

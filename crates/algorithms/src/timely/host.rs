@@ -15,7 +15,7 @@ use apus_cc::{
 /// Steps of hyperactive increase (TIMELY §4.3, Alg. 1: N = 5).
 const HAI_STEPS: f64 = 5.0;
 
-/// The sender half of TIMELY: a rate, without a window. Its RTT is the one between NICs, whose
+/// The sender half of TIMELY: a rate, without a window. The RTT is measured between NICs, whose
 /// timestamps TIMELY reads (TIMELY §3).
 #[derive(Clone, Debug)]
 pub struct Timely {
@@ -188,7 +188,7 @@ impl Sender for Timely {
 
     #[inline]
     fn rto(&self) -> Span {
-        // A flow that sends seldom hears seldom.
+        // A slow flow gets acknowledgements rarely, so the gap between its packets is added.
         let packet = Bytes::new(u64::from(self.packet));
         let gap = Rate::from_bps(self.rate as u64).serialization_time(packet);
         self.backoff.applied(self.rtt.rto(&self.params.rto, gap))

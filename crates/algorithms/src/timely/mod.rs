@@ -2,9 +2,9 @@
 //! Patched TIMELY: Zhu, Ghobadi, Misra, Padhye, "ECN or Delay: Lessons Learnt from Analysis of DCQCN and
 //! TIMELY", CoNEXT 2016.
 //!
-//! The sender's rate follows the gradient of the RTT between two thresholds. By the gradient alone
-//! any division of the link is as good as any other once the queue stands still; the patch makes the
-//! decrease hang on the distance from a target RTT, which leaves one division: equal rates.
+//! The sender's rate follows the gradient of the RTT between two thresholds. With the gradient
+//! alone, every division of the link is stable once the queue is constant. The patch makes the
+//! decrease depend on the distance from a target RTT, so that only equal rates are stable.
 
 mod host;
 mod params;

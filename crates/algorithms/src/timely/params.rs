@@ -30,13 +30,13 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "t_low",
         ParamKind::Time,
-        "below this RTT the rate grows whatever the gradient",
+        "below this RTT the rate grows for any gradient",
         &[both("50us", "ECN or Delay §4: as TIMELY's authors recommend")],
     ),
     row(
         "t_high",
         ParamKind::Time,
-        "above this RTT the rate falls whatever the gradient",
+        "above this RTT the rate falls for any gradient",
         &[both("500us", "ECN or Delay §4: as TIMELY's authors recommend")],
     ),
     row(
@@ -160,7 +160,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("t_low"),
     profiles: &[PAPER, PATCHED],
     range: "1 to 10 unloaded RTTs of the longest path",
-    source: "unverified: TIMELY §4.3: below T_low the rate grows whatever the gradient (deviation: no range \
+    source: "unverified: TIMELY §4.3: below T_low the rate grows for any gradient (deviation: no range \
              is given; four times the ratio of T_low to min_rtt of ECN or Delay §4)",
     bounds: |network| Range::Time(network.base_rtt, network.base_rtt.mul_f64(10.0)),
 }];
@@ -172,7 +172,7 @@ pub struct Params {
     pub t_low: Span,
     /// `T_high`, not below `T_low`.
     pub t_high: Span,
-    /// What is particular to the variant.
+    /// Settings of the variant.
     pub variant: Variant,
     /// `D_minRTT`.
     pub min_rtt: Span,

@@ -143,7 +143,7 @@ fn section_4_2_first_until_a_window_of_bytes_is_sent_last_from_a_window_before_t
 /// A window of 2.5 packets: by §4.2 those packets carry LAST after which less than that is left, two at
 /// most, by Bolt ns-3 those with which at most that is, one at most after them.
 #[test]
-fn last_counts_what_is_left_after_the_packet_or_with_it() {
+fn last_counts_the_data_after_the_packet_or_with_it() {
     let marked = |last| {
         let mut flow = bolt(&[("initial_cwnd", "2.5"), ("last", last)]);
         let mut left = |packets: u64| transmit(&mut flow, 1.0, packets * 1400, 1);
@@ -192,10 +192,10 @@ fn section_3_1_losses_cut_once_per_rtt_as_in_swift() {
 }
 
 #[test]
-fn section_6_the_smaller_window_wins_where_swift_runs_beside() {
+fn section_6_the_smaller_window_applies_with_swift_in_parallel() {
     let fallback = [("initial_cwnd", "20"), ("fallback", "swift"), ("fallback_fs_range", "0us")];
     let mut flow = bolt(&fallback);
-    // Far above Swift's target of 25 us: it halves (max_mdf), and nothing told Bolt.
+    // Far above Swift's target of 25 us: Swift's window halves (max_mdf), and Bolt gets no signal.
     let mut event = common::ack(1000.0, 1000.0);
     event.in_flight = 1000;
     flow.on_ack(&event);
@@ -248,8 +248,8 @@ fn an_option_paces_every_window_after_the_first_rtt() {
     assert_eq!(flow.allowance().pacing, Pacing::Delay(us(0.4)));
 }
 
-/// Bolt ns-3: of a window of 12.5 packets the half is no packet's room; one more leaves RTT/cwnd later,
-/// before the first RTT at once.
+/// Bolt ns-3: with a window of 12.5 packets the half does not admit a packet; one more leaves
+/// RTT/cwnd later, before the first RTT at once.
 #[test]
 fn profile_code_paces_the_rest_of_a_window() {
     use apus_cc::Pacing;
@@ -270,7 +270,7 @@ fn app_b_2_a_favoured_flow_says_so_on_every_packet() {
     assert!(error.contains("favoured") && error.contains("src_probability"), "{error}");
 }
 
-/// §6 and Alg. 2 l. 3: with Swift beside, `flow.rate` is that of the window in force.
+/// §6 and Alg. 2 l. 3: with Swift in parallel, `flow.rate` is that of the window in force.
 #[test]
 fn section_6_the_rate_of_a_flow_is_that_of_the_smaller_window() {
     let mut alone = bolt(&[("initial_cwnd", "64"), ("ai", "0")]);

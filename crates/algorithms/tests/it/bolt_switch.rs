@@ -67,7 +67,7 @@ impl Port {
 }
 
 #[test]
-fn alg_1_l_2_what_is_not_data_is_forwarded_untouched() {
+fn alg_1_l_2_packets_without_data_are_forwarded_unchanged() {
     let mut port = port(&[]);
     port.waiting = 100 * MTU;
     let mut header = CongestionHeader::default();
@@ -106,7 +106,7 @@ fn alg_1_l_11_and_12_last_packets_that_are_not_first_give_pru_tokens() {
     // As the algorithm is written, INC stays on them and costs no token.
     assert_eq!(port.data(120, LAST | FIRST | INC), (Verdict::Forward, LAST | FIRST | INC));
     assert_eq!(port.tokens().0, 2);
-    // Nor does one whose place is needed to drain a queue.
+    // A packet gives no token either if its bandwidth is needed to drain a queue.
     port.waiting = MTU;
     port.data(120, LAST);
     assert_eq!(port.tokens().0, 2);
@@ -119,7 +119,7 @@ fn alg_1_l_14_and_15_a_pru_token_keeps_inc_and_is_spent() {
     assert_eq!(port.data(120, INC), (Verdict::Forward, INC));
     assert_eq!(port.tokens().0, 0);
     assert_eq!(port.data(120, INC), (Verdict::Forward, 0));
-    // A packet that asks for nothing spends nothing.
+    // A packet without INC uses no token.
     port.data(120, LAST);
     assert_eq!(port.data(120, 0), (Verdict::Forward, 0));
     assert_eq!(port.tokens().0, 1);
@@ -184,7 +184,7 @@ fn app_b_2_srcs_are_sent_with_their_probability() {
     // Standard deviation sqrt(10000 * 0.25 * 0.75) = 43.
     assert!((2300..2700).contains(&sent), "{sent} of 10000");
     let others = (0..1_000).filter(|_| port.data(120, 0).1 == DEC).count();
-    assert_eq!(others, 1_000, "flows that are not favoured are told each time");
+    assert_eq!(others, 1_000, "flows that are not favoured get every SRC");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn options_of_the_authors_code() {
     assert_eq!(all.tokens().1, -750.0);
 }
 
-/// App. B: Algorithm 3's supply is the whole link, whatever else waits at the port.
+/// App. B: Algorithm 3's supply is the whole link, independent of other classes at the port.
 #[test]
 fn app_b_supply_of_the_whole_link_is_an_option() {
     let mut port = port(&[("sm_supply", "link")]);
@@ -218,8 +218,8 @@ fn app_b_supply_of_the_whole_link_is_an_option() {
     assert_eq!(all.tokens().1, 1500.0 / 4.0 - 1500.0);
 }
 
-/// Alg. 4 l. 5-8 with four classes: weights count if there are packets, those of a class served strictly
-/// before or after do not.
+/// Alg. 4 l. 5-8 with four classes: the weights of classes with packets count; classes of higher or
+/// lower strict priority do not.
 #[test]
 fn alg_4_w_effective_is_the_sum_over_classes_with_packets() {
     let mut port = port(&[]);
@@ -236,7 +236,7 @@ fn alg_4_w_effective_is_the_sum_over_classes_with_packets() {
 
 /// §4.1 and App. B: "an array of P x n": tokens of one class are not another's.
 #[test]
-fn app_b_each_class_has_tokens_of_its_own() {
+fn app_b_each_class_has_separate_tokens() {
     let (mut gold, mut bronze) = (port(&[]), port(&[]));
     gold.data(120, LAST);
     assert_eq!((gold.tokens().0, bronze.tokens().0), (1, 0));

@@ -14,7 +14,7 @@ fn cubic(settings: &[(&str, &str)]) -> Cubic {
     Cubic::new(Arc::new(Params::from_settings(&settings).unwrap()), &FlowInfo::default())
 }
 
-/// A sender whose window is always full: packets are acknowledged one by one, evenly over the RTT.
+/// A sender that always fills its window: packets are acknowledged one by one, evenly over the RTT.
 struct Path {
     flow: Cubic,
     /// Microseconds.
@@ -37,7 +37,7 @@ impl Path {
         PacketNumber::new(self.seq + self.cwnd() as u64)
     }
 
-    /// One acknowledgement of one packet, marked or not.
+    /// Acknowledges one packet, marked or not.
     fn ack(&mut self, marked: u32) {
         self.now += self.rtt / self.cwnd();
         let mut event = common::ack(self.now, self.rtt);
@@ -110,7 +110,8 @@ fn rfc_9438_4_2_the_window_follows_the_curve() {
         while path.now < end {
             path.ack(0);
         }
-        // The window reaches in an RTT what the curve has at the RTT's end: it is between them.
+        // Within an RTT the window reaches the value that the curve has one RTT later: it is in
+        // between.
         let t = (path.now - start) / 1e6;
         let (early, late) = (expected(t - 0.1), expected(t + 0.1));
         let cwnd = path.cwnd();
@@ -123,7 +124,7 @@ fn rfc_9438_4_6_one_reduction_per_window_of_losses() {
     let mut path = after_loss_at("100", 1_000.0, &[]);
     assert_close(path.cwnd(), 70.0);
     assert_close(path.flow.ssthresh(), 70.0);
-    // Packets 1..100 left before the reduction: whatever happens to them, the window stays.
+    // Packets 1..100 left before the reduction: no event about them changes the window.
     for _ in 0..30 {
         path.lose();
         path.ack(0);
@@ -149,7 +150,7 @@ fn rfc_9438_4_6_a_window_after_a_loss_is_at_least_two_and_after_a_mark_one() {
 }
 
 #[test]
-fn rfc_9438_4_6_marks_reduce_once_per_window_and_only_if_asked_for() {
+fn rfc_9438_4_6_marks_reduce_once_per_window_and_only_if_enabled() {
     let mut path = Path::new(cubic(&[("initial_cwnd", "100"), ("ecn", "true")]), 100.0);
     path.ack(1);
     path.ack(1);

@@ -1,4 +1,4 @@
-//! DCQCN against section 3.1 of its paper, with numbers by hand.
+//! DCQCN against section 3.1 of its paper; expected values are calculated by hand.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ fn dcqcn_eq_3_and_4_additive_then_hyper_increase() {
     assert_close(gbps(&flow).1, 6.04);
     send(&mut flow, 10);
     assert_close(gbps(&flow).1, 6.84);
-    // A notification starts the counters anew.
+    // A notification restarts the counters.
     flow.on_notification(at(10_000.0));
     let target = gbps(&flow).1;
     tick(&mut flow, 5);
@@ -156,7 +156,7 @@ fn dcqcn_fig_6_one_notification_per_interval_the_first_at_once() {
     assert_eq!(point.next_control(), at(151.0));
     assert_eq!(point.poll_control(at(150.0)), None);
     assert_eq!(point.poll_control(at(151.0)), Some(ReceiverControl::Notification));
-    // None in the interval after: silence, and the next mark is told at once.
+    // No notification in the interval after; the next mark is notified at once.
     point.on_data(&data(500.0, true));
     assert_eq!(point.next_control(), at(500.0));
 }

@@ -152,7 +152,7 @@ fn rfc_3168_5_data_packets_are_ecn_capable() {
 #[test]
 fn swift_4_1_gcn_cuts_by_the_mark_rate_of_the_current_window() {
     let mut flow = dctcp("gcn", &[("initial_cwnd", "40")]);
-    // A quarter of this window is marked, whatever came before: 40 * (1 - 0.25/2).
+    // A quarter of this window is marked, independent of earlier windows: 40 * (1 - 0.25/2).
     ack(&mut flow, (4, 1), 3, 40);
     assert_close(flow.alpha(), 0.25);
     assert_close(cwnd(&flow), 35.0);

@@ -1,4 +1,5 @@
-//! Parameters that follow from the network: each rule with numbers by hand, and that users' values stay.
+//! Parameters that follow from the network: each rule with values calculated by hand, and priority
+//! of users' values.
 
 use apus_algorithms::dctcp::marking_threshold;
 use apus_algorithms::{Registry, build};
@@ -29,7 +30,7 @@ fn check(network: &NetworkInfo, name: &str, settings: &[(&str, &str)], expected:
 }
 
 #[test]
-fn each_rule_gives_the_value_by_hand() {
+fn each_rule_gives_the_calculated_value() {
     // 100 Gb/s * 0.05 / 100 flows.
     check(&NETWORK, "hpcc", &[], &[("base_rtt", "24us"), ("additive_rate", "50Mbps")]);
     check(&NETWORK, "hpcc:bolt", &[], &[("base_rtt", "24us")]);
@@ -51,7 +52,7 @@ fn each_rule_gives_the_value_by_hand() {
 }
 
 #[test]
-fn a_long_fast_path_lifts_what_would_bind() {
+fn a_long_fast_path_raises_limits_that_would_bind() {
     // 400 Gb/s and 60 us: a BDP of 3 MB, 721.2 packets.
     let far = NetworkInfo {
         base_rtt: Span::from_us(60),
@@ -83,7 +84,7 @@ fn a_derived_value_ends_at_the_largest_that_can_be_set() {
 }
 
 #[test]
-fn what_the_user_sets_stays_and_rules_follow_it() {
+fn values_of_the_user_stay_and_rules_follow_them() {
     let config = Registry::BUILT_IN
         .build_for("timely", None, &[("min_rtt", "8us")], Some(&NETWORK))
         .expect("built");
@@ -109,7 +110,7 @@ fn what_the_user_sets_stays_and_rules_follow_it() {
 }
 
 #[test]
-fn a_change_keeps_what_is_set_and_derives_the_rest_again() {
+fn a_change_keeps_set_values_and_derives_the_rest_again() {
     let config = Registry::BUILT_IN
         .build_for("timely", None, &[("beta", "0.5")], Some(&NETWORK))
         .expect("built");

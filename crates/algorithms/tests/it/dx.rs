@@ -1,4 +1,4 @@
-//! DX against section 4 of its paper, with numbers by hand.
+//! DX against section 4 of its paper; expected values are calculated by hand.
 
 use crate::common;
 use crate::common::assert_close;

@@ -29,8 +29,8 @@ fn ethernet() -> FlowInfo {
 
 const MAX: f64 = 1e10 / (8.0 * 1622.0);
 
-/// One period of 100 us in which `received` of `sent` credits, from `first` on, brought data; the
-/// last of them is the last credit.
+/// One period of 100 us in which `received` of `sent` credits, starting with `first`, returned with
+/// data; the last credit is among them.
 fn period(feedback: &mut Feedback, params: &Params, n: u64, first: u32, sent: u32, received: u32) {
     for i in 0..received {
         let number = first + sent - received + i;
@@ -64,7 +64,7 @@ fn paper_feedback_grows_towards_the_maximum_and_falls_with_the_loss() {
 }
 
 #[test]
-fn code_feedback_cuts_to_what_was_delivered() {
+fn code_feedback_cuts_to_the_delivered_rate() {
     let params = params("code", &[]);
     let mut feedback = Feedback::new(&params, 1e6, Time::ZERO, 0);
     // 10 of 40 lost; the target is 0.125 * (1 - 1/2) = 6.25 %; 30 delivered in 100 us are 3e5/s.
@@ -93,7 +93,7 @@ fn the_rate_keeps_one_credit_per_rtt() {
 }
 
 #[test]
-fn naive_credits_leave_at_the_lines_rate_whatever_is_lost() {
+fn naive_credits_leave_at_the_line_rate_at_any_loss() {
     let params = params("paper", &[("feedback", "false")]);
     let mut feedback = Feedback::new(&params, MAX, Time::ZERO, 0);
     period(&mut feedback, &params, 0, 0, 20, 2);
@@ -148,7 +148,7 @@ fn gaps_and_sizes_vary_within_their_bounds_and_by_the_seed() {
 }
 
 #[test]
-fn a_receiver_whose_credits_bring_nothing_gives_up() {
+fn a_receiver_whose_credits_bring_no_data_stops() {
     let mut receiver = ExpressPassReceiver::new(params("code", &[]), &ethernet());
     receiver.on_credit_request(Time::ZERO);
     assert!(receiver.poll_control(Time::ZERO).is_some());
@@ -219,7 +219,7 @@ fn requests_and_stops_are_sent_again_until_they_are_answered() {
     assert_eq!(flow.poll_control(at(10_021.0), &backlog(0, 1)), Some(SenderControl::CreditStop));
     assert_eq!(flow.poll_control(at(20_021.0), &backlog(0, 1)), Some(SenderControl::CreditStop));
     assert_eq!(flow.poll_control(at(20_050.0), &backlog(0, 0)), None);
-    // Credits of the last RTT are no sign of a lost stop; one that comes much later is.
+    // Credits of the last RTT do not indicate a lost stop; a much later credit does.
     credit(&mut flow, 20_060.0, false, 0);
     assert_eq!(flow.poll_control(at(20_060.0), &backlog(0, 0)), None);
     credit(&mut flow, 30_100.0, false, 0);

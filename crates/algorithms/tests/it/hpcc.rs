@@ -1,4 +1,4 @@
-//! HPCC's sender against Algorithm 1 of its paper, with numbers by hand.
+//! HPCC's sender against Algorithm 1 of its paper; expected values are calculated by hand.
 
 use crate::common;
 use crate::common::{assert_close, at};

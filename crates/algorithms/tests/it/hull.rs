@@ -63,7 +63,7 @@ const PACER: PacerParams = PacerParams {
 
 /// R <- (1 - eta) * R + eta * M / T + beta * Q every T_r, from the line's rate on.
 #[test]
-fn hull_4_3_the_pace_follows_what_comes() {
+fn hull_4_3_the_pace_follows_the_input() {
     let mut pacer = Pacer::new(Rate::from_gbps(10), 1);
     assert_eq!(pacer.rate(at(0.0)), None);
     pacer.on_mark(&PACER, at(1.0));
@@ -77,14 +77,14 @@ fn hull_4_3_the_pace_follows_what_comes() {
     let by_hand = 0.875 * 8.875e9 + 0.125 * 2e9 + 0.128e9;
     let rate = pacer.rate(at(129.0)).expect("paced").as_bps() as f64;
     assert!((rate - by_hand).abs() < 2.0, "{rate} is not {by_hand}");
-    // 10 ms after its last mark it is no longer paced.
+    // 10 ms after its last mark the flow is no longer paced.
     assert_eq!(pacer.rate(at(10_001.0)), None);
 }
 
-/// A window that is cut takes back what waited: nothing came, and with eta = 1 nothing is left of the rate but a
-/// packet per timeout, 1000 B in 10 ms.
+/// A window cut removes the backlog: there is no input, and with eta = 1 the rate falls to the
+/// minimum of a packet per timeout, 1000 B in 10 ms.
 #[test]
-fn hull_4_3_the_pace_never_is_zero() {
+fn hull_4_3_the_pace_is_never_zero() {
     let params = PacerParams { eta: 1.0, ..PACER };
     let mut pacer = Pacer::new(Rate::from_gbps(10), 1);
     pacer.on_mark(&params, at(1.0));

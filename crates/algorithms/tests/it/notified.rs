@@ -33,7 +33,7 @@ fn window(sender: &BuiltInSender) -> f64 {
 const LONG: u64 = 125_000;
 
 #[test]
-fn a_told_queue_takes_effect_after_the_delay() {
+fn a_reported_queue_takes_effect_after_the_delay() {
     let mut late = sender(&[("delay", "4us")]);
     let before = window(&late);
     tell(&mut late, us(100), 0, LONG);
@@ -80,7 +80,7 @@ fn bolt_fig_10_the_ideal_divides_its_window_by_the_load_once_per_rtt() {
         tell(&mut ideal, Time::ZERO + Span::from_ns(100 * n), n, 1_250 * n);
     }
     assert!((window(&ideal) - 32.0).abs() < 1e-9, "{}", window(&ideal));
-    // Those that left before the cut say nothing new.
+    // Reports about packets that left before the cut are ignored.
     for n in 9..64 {
         tell(&mut ideal, Time::ZERO + Span::from_ns(100 * n), n, 1_250 * n);
     }

@@ -1,4 +1,4 @@
-//! What algorithms do when full packets get another size.
+//! Reaction of algorithms to another size of full packets.
 
 use apus_algorithms::{BuiltInSender, Registry, build};
 use apus_cc::{AckEvent, AlgorithmFactory, FlowInfo, PacketSizeEvent, Sender};
@@ -41,13 +41,13 @@ fn grown(name: &str) -> BuiltInSender {
 }
 
 #[test]
-fn rfc_8899_3_a_window_stays_what_it_is_in_bytes_whatever_the_packets() {
+fn rfc_8899_3_a_window_keeps_its_bytes_at_any_packet_size() {
     let mut windows = 0;
     for info in Registry::BUILT_IN.algorithms() {
         let mut algorithm = grown(info.name);
         let before = algorithm.allowance().window;
-        // What is set in packets by hand stays, as does the packet by which RCP asks for its rate; others have no
-        // window but a pace.
+        // A window set in packets by the user stays, as does the packet by which RCP requests its
+        // rate; others have a rate instead of a window.
         if ["constant", "rcp"].contains(&info.name) || !before.is_finite() {
             continue;
         }
@@ -79,7 +79,7 @@ fn a_flow_that_begins_with_one_packet_does_not_begin_with_a_pause() {
 
 /// RFC 5681 §3.1: "the initial value of ssthresh SHOULD be set arbitrarily high".
 #[test]
-fn rfc_5681_3_1_slow_start_goes_on_as_far_as_it_would_have() {
+fn rfc_5681_3_1_slow_start_keeps_its_threshold() {
     for name in ["dctcp", "cubic"] {
         let config = build(name, None, &[("max_cwnd", "256")]).expect(name);
         let mut new = config.sender(&packets_of(SHORT));
@@ -94,7 +94,7 @@ fn rfc_5681_3_1_slow_start_goes_on_as_far_as_it_would_have() {
     }
 }
 
-/// TIMELY §4.3 speaks of segments, here of 16 KiB: 14 short packets, or two long ones.
+/// TIMELY §4.3 uses segments, here of 16 KiB: 14 short packets, or two long ones.
 #[test]
 fn timely_4_3_a_segment_takes_fewer_packets_if_they_are_longer() {
     for (payload, changes) in [(SHORT, false), (LONG, true)] {

@@ -6,7 +6,7 @@ use apus_cc::{AckEvent, AlgorithmFactory, FlowInfo, LossEvent, Pacing, Sender, T
 use apus_units::{PacketNumber, Span, Time};
 use proptest::prelude::*;
 
-/// What may happen to a flow, after a pause in nanoseconds.
+/// An event of a flow, after a delay in nanoseconds.
 #[derive(Clone, Debug)]
 enum Step {
     Ack { fabric_ns: u64, endpoint_ns: u64, hops: u8, acked: u32, marked: u32, level: u8 },

@@ -66,20 +66,22 @@ fn iwqos_2_the_rate_follows_spare_capacity_and_queue() {
     near(pass(&mut port, at(100.0), 125_000, 0), 0.05 * C * 1.2);
     // y = C, and a queue of 25 000 B = 200 kb, q / d = 2 Gb/s: 1 - 0.4 * 0.2 = 0.92.
     near(pass(&mut port, at(200.0), 0, 25_000), 0.05 * C * 1.2 * 0.92);
-    // Within the interval it stands still.
+    // Within the interval the rate is constant.
     near(pass(&mut port, at(299.0), 0, 25_000), 0.05 * C * 1.2 * 0.92);
-    // What is refused came too: 125 000 B, y = C, no queue: it stands still once more.
+    // Dropped bytes also count as input: 125 000 B, y = C, no queue: the rate is constant again.
     port.on_refused(Bytes::new(125_000));
     near(pass(&mut port, at(300.0), 0, 0), 0.05 * C * 1.2 * 0.92);
 }
 
-/// Where the input is the link's rate and the queue is empty the equation stands still: R = C / N.
+/// If the input is the link's rate and the queue is empty, the equation is in equilibrium: R = C /
+/// N.
 #[test]
 fn iwqos_2_the_rate_at_equilibrium_is_the_fair_share() {
     for flows in [1.0, 2.0, 10.0, 100.0] {
         let mut port = RcpPort::new(port_params(), Bytes::new(1538));
         let mut rate = pass(&mut port, at(0.0), 0, 0);
-        // Of each interval, what `flows` flows send at the rate of the last; ten times C at most.
+        // Input of each interval: `flows` flows at the rate of the last interval; at most ten times
+        // C.
         for interval in 1..200 {
             let input = (flows * rate).min(10.0 * C) * 100e-6 / 8.0;
             pass(&mut port, at(100.0 * f64::from(interval) - 50.0), input as u64, 0);
@@ -157,7 +159,7 @@ fn transmit(flow: &mut Rcp, now: Time, in_flight: u32) {
 }
 
 #[test]
-fn a_flow_asks_with_one_packet_and_then_paces_at_what_came_back() {
+fn a_flow_requests_a_rate_with_one_packet_and_then_paces_at_the_answer() {
     let mut flow = sender();
     assert_eq!((flow.allowance().window, flow.allowance().pacing), (1.0, Pacing::AckClocked));
     transmit(&mut flow, at(0.0), 0);

@@ -1,4 +1,4 @@
-//! The table of algorithms: building by name, and errors that say what would be right.
+//! The table of algorithms: building by name, and errors that name valid values.
 
 use apus_algorithms::{AlgorithmConfig, Registry, build};
 use apus_cc::{AlgorithmFactory, FlowInfo, ParamKind, Sender, SettingError};
@@ -52,7 +52,7 @@ fn every_profile_of_every_algorithm_builds() {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
             assert_eq!((config.info().name, config.profile()), (info.name, profile.name));
             assert!(config.sender(&FlowInfo::default()).allowance().window > 0.0);
-            // By default Bolt runs no Swift beside it, whose parameters have no effect then.
+            // By default Bolt runs without Swift in parallel, whose parameters then have no effect.
             let in_profile = |param: &&apus_cc::ParamInfo| {
                 param.default_in(profile.name).is_some() && !param.name.starts_with("fallback_")
             };
@@ -103,7 +103,7 @@ fn effective_parameters_read_back() {
     let effective = config.effective();
     assert!(effective.contains(&("ai", "0.3".to_string())));
     assert!(effective.contains(&("base_target", "25.5us".to_string())));
-    // What has no effect is not in force.
+    // Parameters without effect are not in force.
     for absent in ["fs_min_cwnd", "fs_max_cwnd", "endpoint_target", "endpoint_gain"] {
         assert!(effective.iter().all(|(name, _)| *name != absent));
     }
@@ -224,7 +224,7 @@ fn settings_without_effect_are_refused() {
 }
 
 #[test]
-fn every_parameter_says_what_it_is_and_where_its_defaults_come_from() {
+fn every_parameter_has_a_description_and_sources_of_its_defaults() {
     let origins = [
         "Swift §",
         "Swift Alg. 1",
@@ -272,7 +272,7 @@ fn every_parameter_says_what_it_is_and_where_its_defaults_come_from() {
 }
 
 #[test]
-fn defaults_stand_in_the_tables_only() {
+fn defaults_are_in_the_tables_only() {
     // A default outside the tables would have no source. Each folder with a `params.rs` is an
     // algorithm of the table, and no file of it implements `Default` for parameters.
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -286,7 +286,7 @@ fn defaults_stand_in_the_tables_only() {
             Registry::BUILT_IN.algorithms().any(|info| info.name == name),
             "{name} is not in the table"
         );
-        // A long table has a file of its own.
+        // A long table has a separate file.
         let table = std::fs::read_to_string(folder.join("table.rs")).unwrap_or(params);
         assert!(table.contains("const TABLE: &[ParamInfo]"), "{name}");
         for file in std::fs::read_dir(&folder).unwrap() {

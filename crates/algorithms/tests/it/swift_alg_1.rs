@@ -123,7 +123,7 @@ fn swift_alg_1_l15_20_timeouts_cut_once_per_rtt_then_reset() {
     // Within one RTT (25 us, the base target, as there is no sample yet): blocked but counted.
     flow.on_timeout(&timeout(1010.0));
     assert_close(fabric_cwnd(&flow), 5.0);
-    // The third in a row resets to min_cwnd, whatever the guard says (l. 17-18).
+    // The third in a row resets to min_cwnd, independent of the guard (l. 17-18).
     flow.on_timeout(&timeout(1011.0));
     assert_close(fabric_cwnd(&flow), 0.001);
     assert_close(endpoint_cwnd(&flow), 0.001);

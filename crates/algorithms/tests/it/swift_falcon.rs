@@ -37,7 +37,7 @@ fn falcon_marker_moves_at_the_minimum() {
     for flow in [&mut falcon, &mut paper] {
         flow.on_ack(&ack(1000.0, 40.0)); // at the minimum: cannot shrink
         flow.on_ack(&ack(1010.0, 20.0)); // 2.0
-        // 35 us after the marker, if that moved; 45 us after 990, where it would have followed to.
+        // 35 us after the marker, if it moved; 45 us after 990, the other candidate.
         flow.on_ack(&ack(1035.0, 40.0));
     }
     assert_close(fabric_cwnd(&falcon), 2.0);
@@ -67,7 +67,7 @@ fn falcon_first_timeout_cuts_third_collapses_others_leave() {
     assert_close(fabric_cwnd(&flow), 5.0);
     flow.on_timeout(&timeout(3000.0));
     assert_close(fabric_cwnd(&flow), 0.01);
-    // The receiver's buffer knows nothing of timeouts.
+    // Timeouts do not affect the receiver-buffer window.
     assert_close(endpoint_cwnd(&flow), 10.0);
 }
 
@@ -169,7 +169,7 @@ fn falcon_five_delayed_rounds_in_a_row_change_the_path_and_keep_the_window() {
     round(&mut flow, 10_000.0, 25.3);
     assert_eq!(flow.path_label(), 1);
     assert_close(fabric_cwnd(&flow), 1.0);
-    // The count starts anew.
+    // The count restarts.
     for i in 0..5 {
         assert_eq!(flow.path_label(), 1);
         round(&mut flow, 11_000.0 + 1000.0 * f64::from(i), 25.3);

@@ -53,7 +53,7 @@ fn swift_3_3_endpoint_delay_is_filtered_and_fabric_delay_is_not() {
 }
 
 #[test]
-fn swift_3_4_the_endpoint_window_may_have_a_minimum_of_its_own() {
+fn swift_3_4_the_endpoint_window_may_have_a_separate_minimum() {
     let collapsed = |own_minimum: f64| {
         let mut config = plain();
         let HostSignal::EndpointDelay { min_cwnd, .. } = &mut config.host else { panic!() };
@@ -112,7 +112,7 @@ fn swift_3_4_the_window_falls_to_a_thousandth() {
 fn swift_3_4_half_a_packet_waits_two_rtts() {
     let mut config = plain();
     config.initial_cwnd = 0.5;
-    // Before any sample the base target of 25 us stands for the RTT.
+    // Before any sample the base target of 25 us is used as the RTT.
     assert_eq!(swift(config).allowance().pacing, Pacing::Delay(us(50.0)));
 }
 
@@ -209,7 +209,7 @@ fn swift_3_6_rto_follows_the_smoothed_rtt() {
 }
 
 #[test]
-fn swift_3_6_a_sample_of_a_packet_taken_for_lost_decreases_but_never_increases() {
+fn swift_3_6_a_sample_of_a_packet_declared_lost_decreases_but_never_increases() {
     let mut flow = swift(plain());
     let mut event = ack(1000.0, 20.0);
     event.acked_packets = 0;
@@ -244,7 +244,7 @@ fn swift_5_4_v0_compares_the_whole_rtt_with_one_target() {
     // 10 * (1 - 0.8 * (160 - 100)/160)
     assert_close(flow.allowance().window, 7.0);
     assert_eq!(flow.snapshot().endpoint_cwnd, None);
-    // No second window stands in the way, nor does a timeout shrink a hidden one.
+    // The second window does not limit, and timeouts do not shrink a hidden one.
     for i in 0..3 {
         flow.on_timeout(&timeout(2000.0 + 1000.0 * f64::from(i)));
     }

@@ -40,7 +40,7 @@ fn trap_2_flow_scaling_is_smooth_below_one_packet() {
 }
 
 #[test]
-fn trap_2_the_hop_term_is_alive() {
+fn trap_2_the_hop_term_has_an_effect() {
     assert_close(target_at(4.0, 5) - target_at(4.0, 0), 5.0);
     assert_close(target_at(4.0, 255) - target_at(4.0, 0), 255.0);
 }

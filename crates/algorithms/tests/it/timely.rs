@@ -1,4 +1,5 @@
-//! TIMELY against its Algorithm 1, Patched TIMELY against Algorithm 2 of "ECN or Delay", by hand.
+//! TIMELY against its Algorithm 1, Patched TIMELY against Algorithm 2 of "ECN or Delay"; expected
+//! values are calculated by hand.
 
 use std::sync::Arc;
 
@@ -43,25 +44,27 @@ impl Run {
 }
 
 #[test]
-fn alg_1_below_t_low_the_rate_grows_by_delta_whatever_the_gradient() {
+fn alg_1_below_t_low_the_rate_grows_by_delta_at_any_gradient() {
     let mut run = Run::new(timely("paper", &[]));
     assert_eq!(run.0.allowance().pacing, Pacing::Rate(Rate::from_gbps(5)));
     assert_close(run.rtts(&[20.0]), 5_010.0);
     assert_close(run.rtts(&[49.0]), 5_020.0);
 }
 
-/// TIMELY §4.3: five completion events in a row without a positive gradient, wherever their RTTs lie. After
-/// 100 us four times, 600 us is a steep rise, which begins the count anew; with alpha = 0.875 the gradient at
-/// 450 us is that of 0.125 * 0.875 * 500 - 0.875 * 150 = -77 us, and one step of 10 Mb/s follows.
+/// TIMELY §4.3: five completion events in a row without a positive gradient, at any RTT. After 100
+/// us four times, 600 us is a steep rise, which restarts the count; with alpha = 0.875 the gradient
+/// at 450 us is that of 0.125 * 0.875 * 500 - 0.875 * 150 = -77 us, and one step of 10 Mb/s
+/// follows.
 #[test]
-fn alg_1_a_rise_above_t_high_begins_the_count_of_calm_events_anew() {
+fn alg_1_a_rise_above_t_high_restarts_the_count_of_calm_events() {
     let mut run = Run::new(timely("paper", &[("alpha", "0.875")]));
     run.rtts(&[100.0; 4]);
     let after_cut = run.rtts(&[600.0]);
     assert_close(run.rtts(&[450.0]), after_cut + 10.0);
 }
 
-/// RFC 6298 §5.5: the timeout doubles while nothing is heard, and is as before once something is.
+/// RFC 6298 §5.5: the timeout doubles while no acknowledgement arrives, and is reset by the next
+/// one.
 #[test]
 fn timeouts_without_an_acknowledgement_double_the_next() {
     let mut flow = timely("paper", &[]);
@@ -131,7 +134,7 @@ fn ecn_or_delay_fig_7_the_weight_function() {
 }
 
 #[test]
-fn ecn_or_delay_alg_2_the_decrease_hangs_on_the_distance_from_the_target() {
+fn ecn_or_delay_alg_2_the_decrease_depends_on_the_distance_from_the_target() {
     // No gradient: weight 1/2; error = (100 - 50) / 50 = 1.
     // rate = 10 * 0.5 + 5000 * (1 - 0.008 * 0.5 * 1) = 5 + 4980.
     let mut run = Run::new(timely("patched", &[]));
@@ -143,15 +146,14 @@ fn ecn_or_delay_alg_2_the_decrease_hangs_on_the_distance_from_the_target() {
 
 #[test]
 fn ecn_or_delay_alg_2_has_one_fixed_point() {
-    // Rate stands still where delta / 2 = rate * beta / 2 * error: at 5 Gb/s error is 0.25, the RTT
+    // The rate is constant if delta / 2 = rate * beta / 2 * error: at 5 Gb/s error is 0.25, the RTT
     // 62.5 us, from above as from below.
     for share in ["0.3", "0.7"] {
         let mut run = Run::new(timely("patched", &[("initial_share", share)]));
         let rate = run.rtts(&[62.5; 20_000]);
         assert!((rate - 5_000.0).abs() < 1.0, "{rate}");
     }
-    // TIMELY itself does not move its rate towards anything there: with an RTT that stands still it
-    // adds, wherever it is.
+    // TIMELY itself does not converge there: with a constant RTT it increases at every rate.
     for share in ["0.3", "0.7"] {
         let mut run = Run::new(timely("paper", &[("initial_share", share)]));
         let before = run.0.rate() / 1e6;

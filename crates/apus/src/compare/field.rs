@@ -123,7 +123,7 @@ fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
     let known: Vec<&str> = registry().algorithms().map(|info| info.name).chain(labels).collect();
     if !known.contains(&name) {
         let hint = suggestion(name, known.into_iter());
-        return Err(format!("there is no algorithm `{name}`{hint}"));
+        return Err(format!("unknown algorithm `{name}`{hint}"));
     }
     setup.rival(name, profile)
 }

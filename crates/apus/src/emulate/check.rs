@@ -3,7 +3,7 @@
 use apus_scenario::{ClassConfig, ConnectionPlan, Plan};
 use std::collections::BTreeMap;
 
-use apus_cc::{AlgorithmFactory, Given, SwitchHalf};
+use apus_cc::{AlgorithmFactory, SwitchFeedback, SwitchHalf};
 use apus_fabric::{Buffer, Node as FabricNode};
 use apus_sim::plan::Load;
 use apus_transport::{EndpointConfig, OpKind};
@@ -110,9 +110,9 @@ pub(super) fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     } else if switch_ports().any(|(_, port)| port.classes.len() > 1) {
         not("topology.class: only one traffic class can be emulated".to_owned());
     }
-    if switch_ports()
-        .any(|(_, port)| port.classes.iter().any(|c| c.algorithm.gives() != Given::Nothing))
-    {
+    if switch_ports().any(|(_, port)| {
+        port.classes.iter().any(|c| c.algorithm.feedback() != SwitchFeedback::Nothing)
+    }) {
         not("algorithm: needs switches that mark, stamp or signal (topology.ecn, bolt, hpcc), \
              which HTB does not"
             .to_owned());

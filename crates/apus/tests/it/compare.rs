@@ -102,7 +102,7 @@ fn results_are_written_and_found_again() {
 fn what_cannot_be_compared_is_refused() {
     let folder = folder("refused");
     for (algorithms, message) in [
-        ("swift,swfit", "there is no algorithm `swfit`; did you mean `swift`?"),
+        ("swift,swfit", "unknown algorithm `swfit`; did you mean `swift`?"),
         ("swift,swift", "is there twice"),
         ("swift:fast", "fast"),
     ] {

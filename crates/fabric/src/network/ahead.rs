@@ -1,5 +1,5 @@
-//! Bringing near what the next arrivals need. An engine that knows its next events calls these a
-//! few events ahead, in this order; none changes anything.
+//! Prefetches data for the next arrivals. A simulator that knows its next events calls these
+//! functions a few events ahead, in this order. None of them changes any state.
 
 use apus_cc::SwitchHalf;
 use apus_units::{HostId, PortId, prefetch, prefetch_first};
@@ -10,13 +10,13 @@ use crate::port::Port;
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// The port of an event, or where it says that the rest of it lies.
+    /// Prefetches the port of an event, or its first cache lines if the port is stored elsewhere.
     #[inline]
     pub fn prefetch_port(&self, port: PortId) {
         prefetch_first(&self.ports[port.index()], Port::<W>::HOT_LINES);
     }
 
-    /// The rest of a port with classes; call it once the port is near.
+    /// Prefetches the rest of a port with classes; call it once the port itself is in the cache.
     #[inline]
     pub fn prefetch_class_port(&self, port: PortId) {
         match &self.ports[port.index()] {
@@ -33,8 +33,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.has_class_ports
     }
 
-    /// What the next two packets carry that will arrive on the link behind `port`, as far as there are
-    /// any; brings the one after them near.
+    /// Returns the payloads of the next two packets to arrive on the link behind `port`, if any,
+    /// and prefetches the third packet.
     #[inline]
     pub fn coming(&self, port: PortId) -> (Option<&P>, Option<&P>) {
         let link = self.ports[port.index()].link();
@@ -47,7 +47,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         (Some(payload(first)), Some(payload(second)))
     }
 
-    /// The packet that will arrive.
+    /// Prefetches the packet that will arrive next.
     #[inline]
     pub fn prefetch_packet(&self, port: PortId) {
         let link = self.ports[port.index()].link();
@@ -56,8 +56,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Where the packet that will arrive goes from there: brings the next port near, or returns the
-    /// host and the payload, for the engine to do the same.
+    /// Prefetches the next port of the packet that will arrive next, or returns the destination
+    /// host and the payload, so that the simulator can prefetch these.
     #[inline]
     pub fn prefetch_next(&self, port: PortId) -> Option<(HostId, &P)> {
         let link = self.ports[port.index()].link();
@@ -66,7 +66,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             Node::Host(host) => Some((host, self.pool.payload(packet))),
             Node::Switch(_) => {
                 if packet == PacketRef::NONE {
-                    // It was handed over to another part.
+                    // The packet was handed over to another part.
                     return None;
                 }
                 let fields = self.pool.fields(packet);

@@ -1,4 +1,4 @@
-//! What can be done to ports in a run: pauses, failures, impairments and rates of their links.
+//! Changes to ports during a run: pauses, failures, impairments and rates of their links.
 
 use alloc::format;
 use alloc::string::String;
@@ -82,8 +82,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Fails the link behind a port or repairs it, in that direction alone. What is in the port when
-    /// it fails is lost, as is what comes while it is down; what is on the wire arrives.
+    /// Fails or repairs the link behind a port, in that direction alone. Packets in the port when
+    /// it fails are lost, as are packets that arrive while it is down; packets already on the link
+    /// are delivered.
     ///
     /// # Errors
     /// If the port is not variable.

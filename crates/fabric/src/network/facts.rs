@@ -1,4 +1,4 @@
-//! What can be read off a network: ports, queues, counters, paths and base RTTs.
+//! Read access to a network: ports, queues, counters, paths and base RTTs.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -39,7 +39,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         if port.get().is_multiple_of(2) { (a, b) } else { (b, a) }
     }
 
-    /// What people call a node: "host 17", "edge 3".
+    /// Returns the display name of a node: "host 17", "edge 3".
     #[must_use]
     pub fn node_name(&self, node: Node) -> String {
         match node {
@@ -48,7 +48,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// What people call a port: "edge 3 -> host 17".
+    /// Returns the display name of a port: "edge 3 -> host 17".
     #[must_use]
     pub fn port_name(&self, port: PortId) -> String {
         let (from, to) = self.port_ends(port);
@@ -58,7 +58,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// The egress port of a host's NIC.
     ///
     /// # Panics
-    /// If there is no such host.
+    /// If the host does not exist.
     #[inline]
     #[must_use]
     pub fn host_port(&self, host: HostId) -> PortId {
@@ -132,7 +132,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Occupancy of a port by one of its classes, in wire bytes.
     ///
     /// # Panics
-    /// If a class port has no such class. A FIFO port has one class, whatever it is called.
+    /// If a class port does not have this class. A FIFO port has one class and ignores the
+    /// argument.
     #[must_use]
     pub fn class_queue_bytes(&self, port: PortId, class: ClassId, now: Time) -> Bytes {
         match &self.ports[port.index()] {
@@ -145,35 +146,37 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Bytes in the memory that the ports of a switch share.
     ///
     /// # Panics
-    /// If there is no such switch.
+    /// If the switch does not exist.
     #[must_use]
     pub fn shared_buffer_used(&self, switch: SwitchId) -> Bytes {
         Bytes::new(self.shared[switch.index()].used())
     }
 
-    /// What the network has counted.
+    /// Returns the counters of the network.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What a port has counted up to `now`. Takes a step per packet in the port.
+    /// Returns the counters of a port up to `now`. Takes a step per packet in the port.
     #[must_use]
     pub fn port_counters(&self, port: PortId, now: Time) -> PortCounters {
         self.ports[port.index()].counters(now)
     }
 
-    /// The packets dropped at a port, by reason. A packet whose TTL reached 0 counts at the port by
-    /// which it came to the switch.
+    /// Returns the packets dropped at a port, by reason. A packet whose TTL reached 0 counts at the
+    /// port by which it arrived at the switch.
     #[must_use]
     pub fn drops(&self, port: PortId) -> Drops {
         self.drops.at(port)
     }
 
-    /// What one class of a port has counted up to `now`. Takes a step per packet in the port.
+    /// Returns the counters of one class of a port up to `now`. Takes a step per packet in the
+    /// port.
     ///
     /// # Panics
-    /// If a class port has no such class. A FIFO port has one class, whatever it is called.
+    /// If a class port does not have this class. A FIFO port has one class and ignores the
+    /// argument.
     #[must_use]
     pub fn class_counters(&self, port: PortId, class: ClassId, now: Time) -> ClassCounters {
         match &self.ports[port.index()] {
@@ -207,12 +210,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.routes.ports(route).collect()
     }
 
-    /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, meeting no other
-    /// packet and no host's processing. All shortest paths of the built-in shapes are alike; where
-    /// they are not, this is one of them.
+    /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, without other packets
+    /// and without processing in the hosts. All shortest paths of the built-in topologies are
+    /// alike; in other topologies the result is that of one of them.
     ///
     /// # Errors
-    /// If there is no path.
+    /// If no path exists.
     pub fn unloaded_rtt(
         &self,
         src: HostId,

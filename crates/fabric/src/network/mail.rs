@@ -1,4 +1,4 @@
-//! What reaches a port or a host beside the queues: pauses, and signals that need no packet's time.
+//! Pauses and instant signals, which reach a port or a host without passing through queues.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::pfc::{Pause, Pfc, PfcConfig};
 use crate::routing::{RouteTable, opposite};
 use crate::topology::Node;
 
-/// Something on its way to a port.
+/// A message to a port.
 #[derive(Clone, Copy)]
 pub(super) enum Mail {
     /// For the host behind the port.
@@ -23,14 +23,15 @@ pub(super) enum Mail {
     Pause(ClassId, bool),
 }
 
-/// What is on its way, by port. A `Mail` event is pending if and only if there is any.
+/// Messages in transit, by port. A `Mail` event is pending if and only if there are any.
 #[derive(Default)]
 pub(super) struct Mailboxes {
     boxes: Vec<VecDeque<(Time, Mail)>>,
 }
 
 impl Mailboxes {
-    /// Sends something to `port`, where it is at `at`, not before what was sent there last.
+    /// Sends a message that arrives at `port` at `at`, which must not be before the arrival of the
+    /// previous one.
     pub(super) fn send<S: Schedule>(
         &mut self,
         at: Time,
@@ -56,8 +57,8 @@ impl Mailboxes {
     }
 }
 
-/// The egress port by whose link a packet came into the switch that it is in: `None` for one that
-/// was made there or is in its own host.
+/// Returns the egress port over whose link a packet arrived at its current switch; `None` if the
+/// packet was made there or is in its source host.
 fn came_by(fields: &crate::Fields, routes: &RouteTable) -> Option<PortId> {
     let before = fields.hop.checked_sub(1).filter(|_| !fields.reversed)?;
     Some(routes.port(fields.route, before))
@@ -71,7 +72,7 @@ pub(crate) fn leave(pfc: &mut Pfc, fields: &crate::Fields, routes: &RouteTable) 
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Lets every switch pause what fills its memory. Every port must be pausable
+    /// Lets every switch pause the ports that fill its memory. Every port must be pausable
     /// ([`Topology::with_pausable_ports`](crate::Topology::with_pausable_ports)).
     ///
     /// # Errors
@@ -92,7 +93,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// A packet that came into a switch wants to stay there: counts it, if there is room.
+    /// Counts a packet that arrived at a switch, if the switch has room for it.
     #[cold]
     pub(super) fn admit_by_pfc(&mut self, packet: PacketRef) -> Result<(), DropReason> {
         let Some(pfc) = &mut self.pfc else { return Ok(()) };
@@ -105,7 +106,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// The same packet found no room in its egress port.
+    /// Removes the packet from the count again: its egress port has dropped it.
     #[cold]
     pub(super) fn refused_by_port(&mut self, packet: PacketRef) {
         if let Some(pfc) = &mut self.pfc {

@@ -1,9 +1,9 @@
 //! One network simulated in several parts, each by a copy of its own.
 //!
-//! Every part is built from the same topology, seed and routes, so that identifiers agree, and works
-//! only with the ports that are its own. A link whose packets may go on through a port of another part
-//! is *shared*: those packets are handed over between the parts before they arrive, which their
-//! propagation delay leaves time for, and arrive at the other part's copy of the link.
+//! Every part is built from the same topology, seed and routes, so that identifiers agree, and uses
+//! only the ports that it owns. A link whose packets may continue through a port of another part is
+//! *shared*. Those packets are handed over between the parts before they arrive, which is possible
+//! during their propagation delay, and arrive at the other part's copy of the link.
 
 use apus_cc::{SwitchHalf, Telemetry};
 use apus_units::{PortId, Span, Time};
@@ -15,8 +15,8 @@ use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Shares the link behind `port`, one of this part's own: what it brings may go on in another part.
-    /// Before anything is sent.
+    /// Shares the link behind `port`, which this part owns: its packets may continue in another
+    /// part. Call it before anything is sent.
     pub fn share_link(&mut self, port: PortId) {
         self.ports[port.index()].set_shared();
     }
@@ -28,13 +28,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].delay()
     }
 
-    /// Sorts the packets that have entered the shared link behind `port`, in the order of arrival:
-    /// `take` gets those that go on elsewhere, with the time of their arrival and their telemetry. To
-    /// which part a packet goes says `other_part`, from the port by which it goes on, that of its NIC
-    /// if the link leads to a host; `None` keeps it here. All that happens before `now` has.
+    /// Sorts the packets that have entered the shared link behind `port`, in the order of arrival.
+    /// `take` receives the packets that continue elsewhere, with their arrival time and telemetry.
+    /// `other_part` returns the part to which a packet goes, given the port by which it continues
+    /// (the port of its NIC if the link leads to a host); `None` keeps the packet here. Every event
+    /// before `now` must have been handled.
     ///
-    /// Returns when more enters the link though nothing else happens, if that is so: the port has to
-    /// be sorted again before that arrives, and does not ask for it.
+    /// Returns the time at which another packet will enter the link without any further event, if
+    /// there is one: the port must be sorted again before that packet arrives, and does not request
+    /// it.
     pub fn hand_over<S: Schedule>(
         &mut self,
         (now, port): (Time, PortId),
@@ -70,13 +72,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Brings near what [`Network::hand_over`] needs to know of the packets of a port that is near.
+    /// Prefetches the data that [`Network::hand_over`] needs about the packets of a cached port.
     #[inline]
     pub fn prefetch_unsorted(&self, port: PortId) {
         self.ports[port.index()].link().prefetch_unsorted();
     }
 
-    /// Then those packets.
+    /// Prefetches the packets that [`Network::hand_over`] will sort.
     #[inline]
     pub fn prefetch_unsorted_packets(&self, port: PortId) {
         for entry in self.ports[port.index()].link().all_unsorted() {
@@ -84,7 +86,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Brings near where [`Network::receive`] puts a packet of a port that is near.
+    /// Prefetches the slot where [`Network::receive`] stores a packet of a cached port.
     #[inline]
     pub fn prefetch_tail(&self, port: PortId) {
         self.ports[port.index()].link().prefetch_tail();

@@ -1,8 +1,8 @@
-//! Signals of switches to the sources of packets, as packets of their own.
+//! Signals of switches to the sources of packets, sent as separate packets.
 //!
-//! The switch that a signal comes from makes a small packet and sends it back along the path that
-//! the packet has taken so far (Bolt §3.1, §4.1: the mirrored packet, trimmed, its addresses
-//! swapped, leaves by the port at which the original came in).
+//! The switch makes a small packet and sends it back along the path that the original packet has
+//! taken so far (Bolt §3.1, §4.1: the mirrored packet, trimmed, its addresses swapped, leaves by
+//! the port at which the original arrived).
 
 use alloc::vec::Vec;
 
@@ -24,8 +24,8 @@ pub struct Signalling<P> {
     pub class: Option<ClassId>,
     /// Its wire bytes.
     pub wire_bytes: u32,
-    /// It is with the source at once, and takes no bandwidth: for studies of what its delay costs
-    /// (Bolt §2.1.1). Source and switch must be of one network.
+    /// The signal reaches the source at once and uses no bandwidth: for studies of the cost of its
+    /// delay (Bolt §2.1.1). Source and switch must belong to the same part.
     pub instant: bool,
 }
 
@@ -41,7 +41,8 @@ impl<P> Copy for Signalling<P> {}
 pub(crate) struct Signals<P> {
     /// Emptied by the call that fills it.
     pub(super) due: Vec<(PacketRef, Signal)>,
-    /// Of a host's own port, for that host to take: the peer of the packet, and what it carries.
+    /// Signals of a host's own port, to be delivered to that host: the destination of the data
+    /// packet, and the payload.
     own: Vec<(HostId, P)>,
     travel: Option<Signalling<P>>,
 }
@@ -53,7 +54,8 @@ impl<P> Default for Signals<P> {
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Says how signals of switches travel. Without it a network whose switch halves signal panics.
+    /// Sets how signals of switches are sent. Without it, a network whose switch halves signal
+    /// panics.
     pub fn answer_signals(&mut self, signalling: Signalling<P>) {
         self.signals.travel = Some(signalling);
     }
@@ -66,7 +68,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.signals.own.pop()
     }
 
-    /// Sends the signals and the pauses that the last port asked for.
+    /// Sends the signals and the pauses that the last port requested.
     #[inline]
     pub(super) fn answer_now<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         if !self.signals.due.is_empty() {
@@ -79,8 +81,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     #[cold]
     fn send_signals<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        // A signal that meets a switch half itself asks for no other: halves leave alone what
-        // carries no fields of theirs.
+        // A signal that passes a switch half causes no further signal: halves ignore packets
+        // without fields of their algorithm.
         while let Some((packet, signal)) = self.signals.due.pop() {
             self.send_signal(now, packet, &signal, schedule);
         }

@@ -1,9 +1,9 @@
-//! Handling all packets of a window of time at once, port by port, in place of event by event.
+//! Handles all packets of a time window at once, port by port, instead of event by event.
 //!
-//! Within a window no longer than the smallest delay of any link, a packet that leaves a port cannot
-//! arrive any more. So all arrivals of the window are known when it begins, and if no port touches
-//! another ([`Network::ports_are_independent`]) each port may take its own, in their order, without
-//! regard to the others: what comes out is the same.
+//! In a window no longer than the smallest delay of any link, a packet that leaves a port cannot
+//! arrive any more. So all arrivals of the window are known when it begins. If no port affects
+//! another ([`Network::ports_are_independent`]), each port may process its own arrivals in their
+//! order, independently of the other ports, with the same result.
 
 use apus_cc::SwitchHalf;
 use apus_units::{PortId, Span, Time};
@@ -18,7 +18,7 @@ use crate::port::Port;
 pub struct Arrived {
     /// When.
     pub at: Time,
-    /// The egress port by whose link it came.
+    /// The egress port over whose link the packet arrived.
     pub by: PortId,
     /// The packet.
     pub packet: PacketRef,
@@ -27,8 +27,8 @@ pub struct Arrived {
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Whether what happens at one port touches no other within the smallest delay of a link: ports
-    /// share no memory, do not pause each other, and no switch half tells the sources of packets.
+    /// Returns `true` if no event at a port affects another port within the smallest delay of a
+    /// link: ports share no memory, do not pause each other, and no switch half sends signals.
     #[must_use]
     pub fn ports_are_independent(&self) -> bool {
         self.pfc.is_none() && self.ports.iter().all(Port::is_independent)
@@ -40,8 +40,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports.iter().map(Port::delay).min().unwrap_or(Span::MAX)
     }
 
-    /// Takes the packets that arrive before `limit` by the link behind `port`, which leads to a switch,
-    /// and returns when the next one arrives ([`Time::MAX`] if none is on its way).
+    /// Takes the packets that arrive before `limit` on the link behind `port`, which leads to a
+    /// switch, and returns when the next one arrives ([`Time::MAX`] if none does).
     #[inline]
     pub fn collect(&mut self, port: PortId, limit: Time, mut take: impl FnMut(Arrived)) -> Time {
         let pool = &self.pool;
@@ -52,9 +52,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         })
     }
 
-    /// Offers a port all packets that [`Network::pass`] sent there within a window, in order of time;
-    /// those of one instant in the order of the links by which they came. A class port must have no
-    /// event of its own before the last of them.
+    /// Offers a port all packets that [`Network::pass`] sent there within a window, in order of
+    /// time; packets of the same instant in the order of the links over which they arrived. The
+    /// last of them must arrive before any pending event of a class port.
     #[inline]
     pub fn offer_all<S: Schedule>(&mut self, port: PortId, arrived: &[Arrived], schedule: &mut S) {
         match &mut self.ports[port.index()] {
@@ -82,7 +82,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             _ => {}
         }
         for &Arrived { at, packet, .. } in arrived {
-            // What became of it is in the counters.
+            // The counters record the result.
             let _ = self.offer(at, port, packet, schedule);
         }
     }

@@ -1,4 +1,4 @@
-//! A port of one class whose departures are known when packets come.
+//! A port of one class, which knows the departure of a packet when the packet arrives.
 
 use alloc::vec::Vec;
 
@@ -14,8 +14,8 @@ use crate::packet::{Fields, PacketRef};
 use crate::topology::Node;
 
 /// One class, own buffer, constant rate. Packets enter the link's ring when they are accepted; a
-/// cursor into the ring separates those on the wire from those still in the port. What every packet
-/// needs comes first.
+/// cursor into the ring separates the packets on the link from those still in the port. Fields that
+/// every packet needs come first.
 #[repr(C, align(64))]
 pub(crate) struct FifoPort<W> {
     pub(crate) link: Link,
@@ -26,8 +26,8 @@ pub(crate) struct FifoPort<W> {
     calm: Span,
     /// Bytes of the ring's entries from `departed` on.
     queue_bytes: u64,
-    /// The cursor: so many of the ring's oldest packets were seen to have departed. It lags behind
-    /// the clock; every packet passes it once.
+    /// The cursor: the number of oldest packets of the ring that are known to have departed. The
+    /// cursor lags behind the clock and passes every packet once.
     departed: usize,
     /// Picoseconds per byte if that is a whole number, as at most rates in use; otherwise 0. It spares
     /// the division. (A time kept for the size seen last spares it too, but data and acknowledgements
@@ -77,9 +77,9 @@ impl<W: SwitchHalf> FifoPort<W> {
         self.busy_until
     }
 
-    /// Whether a packet of `bytes` surely leaves the largest occupancy as it is. What is wholly waiting
-    /// takes its time on the link before `busy_until`, and beside that there is at most one packet in
-    /// service and the one that comes, each no larger than the largest so far.
+    /// Returns `true` if a packet of `bytes` cannot increase the largest occupancy. The packets
+    /// queued completely take the time until `busy_until` on the link; in addition there are at
+    /// most the packet in service and the new packet, each no larger than the largest so far.
     #[inline(always)]
     fn is_calm(&self, now: Time, bytes: u32) -> bool {
         self.busy_until.since(now) < self.calm && bytes <= self.largest
@@ -112,7 +112,8 @@ impl<W: SwitchHalf> FifoPort<W> {
             }
         }
         if self.link.is_shared() {
-            // Nothing may pop what was handed over, so it goes once it has departed.
+            // No event removes the handed-over packets, so they are removed once they have
+            // departed.
             self.departed -= self.link.forget(self.departed);
         }
     }
@@ -159,7 +160,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         self.plain
     }
 
-    /// The same as [`FifoPort::offer`] for a plain port, from the packet's wire bytes.
+    /// Offers a packet like [`FifoPort::offer`], for a plain port, given its wire bytes.
     #[inline(always)]
     pub(crate) fn offer_plain<S: Schedule>(
         &mut self,
@@ -207,7 +208,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         self.put(now, packet, (bytes, queue_bytes), schedule);
     }
 
-    /// An accepted packet joins the queue, which takes `queue_bytes` as far as the cursor knows.
+    /// Adds an accepted packet to the queue, whose size at the cursor is `queue_bytes`.
     #[inline(always)]
     fn put<S: Schedule>(
         &mut self,
@@ -279,7 +280,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         })
     }
 
-    /// Whether what happens here touches no other port: no switch half tells the sources of packets.
+    /// Returns `true` if no event at this port affects another port: no switch half sends signals.
     pub(crate) fn is_independent(&self) -> bool {
         !self.algorithm.signals()
     }
@@ -291,7 +292,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         schedule: &mut S,
     ) -> (PacketRef, Node) {
         if self.link.is_shared() {
-            // What was handed over before this packet has departed before it.
+            // Packets handed over before this packet have departed before it.
             self.settle(now);
         }
         let (entry, peer) = self.link.pop(now, schedule);
@@ -303,7 +304,8 @@ impl<W: SwitchHalf> FifoPort<W> {
         (entry.packet, peer)
     }
 
-    /// Packets in the port: the cursor's view, less what has departed since it moved last.
+    /// Packets in the port: the cursor's view, less the packets that have departed since it last
+    /// moved.
     pub(crate) fn queued(&self, now: Time) -> Count {
         let mut queued =
             Count { packets: (self.link.len() - self.departed) as u64, bytes: self.queue_bytes };
@@ -320,7 +322,8 @@ impl<W: SwitchHalf> FifoPort<W> {
 
     pub(crate) fn counters(&self, now: Time) -> PortCounters {
         let mut counters = self.tally.counters(self.queued(now));
-        // The stay of a packet was added when it came; what lies after now is taken off again.
+        // The whole time of a packet in the port was added when it arrived; the part after now is
+        // subtracted.
         for (departs, bytes) in self.link.departures_from(self.departed) {
             let rest = u128::from(departs.since(now).as_ps());
             counters.packet_time -= rest;

@@ -1,4 +1,4 @@
-//! What a switch half says of a packet that joins a queue.
+//! Calls a switch half for a packet that joins a queue, and applies its verdict.
 
 use alloc::vec::Vec;
 
@@ -8,15 +8,15 @@ use apus_units::Bytes;
 use crate::counters::DropReason;
 use crate::packet::{Fields, PacketRef};
 
-/// Tells a half of a packet for which there is no room.
+/// Reports to a half that a packet found no room.
 #[cold]
 pub(super) fn on_refused<W: SwitchHalf>(half: &mut W, bytes: u32) -> DropReason {
     half.on_refused(Bytes::new(u64::from(bytes)));
     DropReason::Buffer
 }
 
-/// Shows a half a packet for which there is room: it may write into it, refuse it, or have its source told
-/// something. Returns whether it marked the packet (ECN), or that it refused.
+/// Passes a packet that has room in the queue to a half, which may change it, drop it or signal its
+/// source. Returns whether the half marked the packet (ECN), or the reason of the drop.
 pub(super) fn on_enqueue<W: SwitchHalf>(
     half: &mut W,
     packet: PacketRef,

@@ -9,7 +9,7 @@ use crate::topology::Node;
 /// Slots of a new ring of packets: a port that is used once is mostly used again.
 pub(super) const FIRST_SLOTS: u32 = 4;
 
-/// A packet whose arrival at the peer is known.
+/// A packet with known arrival time at the peer.
 #[derive(Clone, Copy)]
 pub(crate) struct InFlight {
     pub(crate) arrives: Time,
@@ -26,16 +26,17 @@ impl Default for InFlight {
 
 /// A link. An `Arrival` event is pending if and only if it holds a packet.
 ///
-/// Of the packets on a *shared* link some go on in another part of the network: the engine, once
-/// asked to, keeps or hands over each, which must be before it arrives. An `Arrival` is pending if
-/// and only if a packet was kept. One that was handed over remains as a departure, without packet.
+/// On a *shared* link some packets continue in another part of the network. The simulator, once
+/// asked, keeps or hands over each packet before it arrives. An `Arrival` is pending if and only if
+/// a packet was kept. A packet that was handed over remains as a departure, without packet.
 pub(crate) struct Link {
     ring: Ring<InFlight>,
-    /// So many of the ring's oldest packets were kept or handed over, and so many of those kept.
+    /// Number of the ring's oldest packets that were kept or handed over; `kept` counts those that
+    /// were kept.
     sorted: usize,
     kept: usize,
     shared: bool,
-    /// Of a shared link: the engine has been asked to.
+    /// For a shared link: the simulator has been asked to sort it.
     called: bool,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
@@ -98,15 +99,15 @@ impl Link {
         self.ring.push_back(InFlight { arrives, packet, bytes });
     }
 
-    /// The same behind a packet that is still on the link, or on a shared link that the engine has been
-    /// asked to sort.
+    /// Adds a packet like [`Link::push`], behind a packet that is still on the link, or on a shared
+    /// link that the simulator has already been asked to sort.
     #[inline(always)]
     pub(crate) fn push_behind(&mut self, departs: Time, packet: PacketRef, bytes: u32) {
         debug_assert!(self.called || !self.ring.is_empty(), "{} waits for no event", self.port);
         self.ring.push_back(InFlight { arrives: departs + self.delay, packet, bytes });
     }
 
-    /// Asks the engine, once, to sort what is on the shared link.
+    /// Asks the simulator, once, to sort the packets on the shared link.
     #[inline]
     pub(crate) fn call<S: Schedule>(&mut self, schedule: &mut S) {
         if !core::mem::replace(&mut self.called, true) {
@@ -114,14 +115,13 @@ impl Link {
         }
     }
 
-    /// All that was on the shared link is sorted.
+    /// Records that all packets on the shared link are sorted.
     #[inline]
     pub(crate) fn forget_call(&mut self) {
         self.called = false;
     }
 
-    /// Forgets the oldest packets as far as they were handed over: for a port that counts by itself
-    /// what departs.
+    /// Removes the oldest packets that were handed over: for a port that counts departures itself.
     #[inline]
     pub(crate) fn forget_handed_over(&mut self) {
         if self.shared {
@@ -138,7 +138,7 @@ impl Link {
         self.shared
     }
 
-    /// Packets whose arrival is still this link's business.
+    /// Packets that will still arrive through this link.
     pub(crate) fn held(&self) -> usize {
         self.ring.len() - self.sorted + self.kept
     }
@@ -155,7 +155,7 @@ impl Link {
         self.ring.iter_from(self.sorted)
     }
 
-    /// Brings the place of the first of them near.
+    /// Prefetches the ring entry of the first unsorted packet.
     #[inline]
     pub(crate) fn prefetch_unsorted(&self) {
         if let Some(entry) = self.ring.get(self.sorted) {
@@ -163,7 +163,7 @@ impl Link {
         }
     }
 
-    /// Keeps that packet: it arrives here.
+    /// Keeps the first unsorted packet: it arrives here.
     #[inline]
     pub(crate) fn keep<S: Schedule>(&mut self, schedule: &mut S) {
         if self.kept == 0
@@ -175,7 +175,7 @@ impl Link {
         self.kept += 1;
     }
 
-    /// Hands it over.
+    /// Hands over the first unsorted packet.
     #[inline]
     pub(crate) fn hand_over(&mut self) {
         if let Some(entry) = self.ring.get_mut(self.sorted) {
@@ -184,15 +184,15 @@ impl Link {
         self.sorted += 1;
     }
 
-    /// The same for a port that counts by itself what departs.
+    /// Hands over the first unsorted packet, for a port that counts departures itself.
     #[inline]
     pub(crate) fn hand_over_and_forget(&mut self) {
         self.hand_over();
         self.forget_handed_over();
     }
 
-    /// Forgets up to `departed` of the oldest packets, as far as they were handed over; says how
-    /// many.
+    /// Removes up to `departed` of the oldest packets, as long as they were handed over, and
+    /// returns how many.
     #[inline]
     pub(crate) fn forget(&mut self, departed: usize) -> usize {
         let mut forgotten = 0;
@@ -213,7 +213,8 @@ impl Link {
         kept.map_or(Time::MAX, |entry| entry.arrives)
     }
 
-    /// The same as [`Link::pop_before`] for a shared link; `each` sees what was handed over, too.
+    /// Takes packets like [`Link::pop_before`], for a shared link; `each` also receives handed-over
+    /// packets.
     pub(crate) fn pop_kept_before(&mut self, limit: Time, mut each: impl FnMut(InFlight)) -> Time {
         while let Some(&entry) = self.ring.front()
             && entry.arrives < limit
@@ -226,8 +227,8 @@ impl Link {
         self.next_kept()
     }
 
-    /// Takes the packets that arrive here before `limit`, oldest first, of any link; when the next one
-    /// does. What was handed over is forgotten.
+    /// Takes the packets that arrive here before `limit`, oldest first, on any link, and returns
+    /// when the next one arrives. Handed-over packets are removed.
     #[inline(always)]
     pub(crate) fn pop_sorted_before(
         &mut self,
@@ -295,8 +296,8 @@ impl Link {
         Time::MAX
     }
 
-    /// Takes the packet that arrives now. Of a shared link, what was handed over before it has been
-    /// forgotten.
+    /// Takes the packet that arrives now. On a shared link, older packets that were handed over
+    /// have been removed.
     ///
     /// # Panics
     /// If the link is empty: the event did not come from this fabric.

@@ -27,17 +27,17 @@ pub(crate) use link::{InFlight, Link};
 pub(crate) use shared::SharedBuffer;
 use strict::StrictPort;
 
-/// What a port works on besides itself.
+/// The state outside a port that the port works on.
 pub(crate) struct Env<'a, P, S> {
     pub(crate) pool: &'a mut PacketPool<P>,
     /// The shared buffers, by switch.
     pub(crate) shared: &'a mut [SharedBuffer],
     pub(crate) counters: &'a mut Counters,
     pub(crate) drops: &'a mut DropLog,
-    /// What switch halves want told to the sources of packets, each with its packet.
+    /// Signals that switch halves send to the sources of packets, each with its packet.
     pub(crate) signals: &'a mut Vec<(PacketRef, Signal)>,
     pub(crate) routes: &'a RouteTable,
-    /// What switches hold by the link it came over, if they pause.
+    /// Bytes that switches hold by ingress link, if they pause.
     pub(crate) pfc: &'a mut Option<Box<Pfc>>,
     pub(crate) schedule: &'a mut S,
 }
@@ -50,7 +50,8 @@ pub(crate) enum Port<W> {
 }
 
 impl<W: SwitchHalf> Port<W> {
-    /// Cache lines that a packet needs of a FIFO port, and of a strict one beside its classes.
+    /// Number of cache lines that a packet needs of a FIFO port, and of a strict port in addition
+    /// to its classes.
     pub(crate) const HOT_LINES: usize = 3;
 
     /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
@@ -106,7 +107,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Before packets are sorted, at `now`: what arrives before `now` plus the link's delay is on the link.
+    /// Prepares the sorting of packets at `now`: packets that arrive before `now` plus the link's
+    /// delay are on the link.
     #[inline]
     pub(crate) fn begin_hand_over(&mut self, now: Time) {
         if let Self::Strict(port) = self {
@@ -151,8 +153,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// The same as [`Port::offer`], from the packet's wire bytes and class, of a port that asks for
-    /// nothing else; `None` for other ports.
+    /// Offers a packet like [`Port::offer`], given its wire bytes and class, to a plain port;
+    /// `None` for other ports.
     #[inline(always)]
     pub(crate) fn offer_plain<S: Schedule>(
         &mut self,
@@ -218,7 +220,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Whether what happens here touches no other port.
+    /// Returns `true` if no event at this port affects another port.
     pub(crate) fn is_independent(&self) -> bool {
         match self {
             Self::Fifo(port) => port.is_independent(),

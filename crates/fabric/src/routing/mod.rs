@@ -20,17 +20,17 @@ pub(crate) use table::RouteTable;
 
 use crate::topology::{Node, Topology};
 
-/// Why there is no route.
+/// The reason why no route exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteError {
-    /// There is no such host.
+    /// The host does not exist.
     UnknownHost {
-        /// The host asked for.
+        /// The requested host.
         host: HostId,
         /// How many there are.
         hosts: u32,
     },
-    /// Both ends are one host.
+    /// Source and destination are the same host.
     SameHost(HostId),
     /// No path leads from one to the other, or only through more than 254 switches.
     NoPath {
@@ -45,7 +45,7 @@ impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownHost { host, hosts } => {
-                write!(f, "there is no {host}: the topology has {hosts} hosts, numbered from 0")
+                write!(f, "{host} does not exist: the topology has {hosts} hosts, numbered from 0")
             }
             Self::SameHost(host) => {
                 write!(f, "{host} cannot be both ends of a route; choose two different hosts")
@@ -61,7 +61,8 @@ impl fmt::Display for RouteError {
 
 impl core::error::Error for RouteError {}
 
-/// The other direction of a link: ports are numbered in pairs, see [`Topology`].
+/// Returns the port of the other direction of a link: ports are numbered in pairs, see
+/// [`Topology`].
 #[must_use]
 pub const fn opposite(port: PortId) -> PortId {
     PortId::new(port.get() ^ 1)

@@ -30,7 +30,7 @@ impl RouteTable {
         RouteId(start)
     }
 
-    /// The same, but an equal path stored by this call before is found again.
+    /// Stores a path like `insert`, or returns an equal path that this function stored before.
     pub(crate) fn insert_shared(&mut self, path: &[PortId]) -> RouteId {
         if let Some(route) = self.shared.get(path) {
             return *route;

@@ -24,11 +24,11 @@ impl<W: SwitchHalf> Topology<W> {
         self.build_at_least(seed, PortKind::Fifo)
     }
 
-    /// The same without ports of a simpler kind than `least`: for the differential test and the
-    /// benchmark of the kinds.
+    /// Builds the network without ports of a simpler kind than `least`: for the differential test
+    /// and the benchmark of the kinds.
     ///
     /// # Errors
-    /// As [`Topology::build`].
+    /// See [`Topology::build`].
     #[doc(hidden)]
     pub fn build_at_least<P>(
         &self,

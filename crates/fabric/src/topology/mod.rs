@@ -31,10 +31,10 @@ impl fmt::Display for Node {
     }
 }
 
-/// One switch.
+/// A switch.
 #[derive(Clone, Debug)]
 pub struct SwitchSpec {
-    /// What people call it: "edge 3".
+    /// Display name: "edge 3".
     pub name: String,
     /// From the arrival of a packet's last bit until it joins an egress port.
     pub pipeline_latency: Span,
@@ -50,10 +50,10 @@ impl SwitchSpec {
     }
 }
 
-/// One link, in both directions.
+/// A link, in both directions.
 #[derive(Clone, Debug)]
 pub struct LinkSpec<W> {
-    /// One end; in the shapes below the lower one.
+    /// One end; in the built-in topologies the lower one.
     pub a: Node,
     /// The other end.
     pub b: Node,
@@ -125,7 +125,7 @@ pub struct Topology<W> {
 }
 
 impl<W: SwitchHalf> Topology<W> {
-    /// The same with this pipeline latency in every switch.
+    /// Sets this pipeline latency in every switch.
     #[must_use]
     pub fn with_pipeline_latency(mut self, latency: Span) -> Self {
         for switch in &mut self.switches {
@@ -134,7 +134,7 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// The same with memory of this size in every switch, for ports with
+    /// Sets memory of this size in every switch, for ports with
     /// [`Buffer::Shared`](crate::Buffer::Shared).
     #[must_use]
     pub fn with_shared_buffer(mut self, size: Bytes) -> Self {
@@ -144,8 +144,8 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// The same with every egress port of a switch changed by `change`: to give them a switch half,
-    /// classes, or a share of the switch's memory.
+    /// Changes every egress port of a switch by `change`: to add a switch half, classes, or a share
+    /// of the switch's memory.
     #[must_use]
     pub fn with_switch_ports(mut self, change: impl Fn(&mut PortConfig<W>)) -> Self {
         for link in &mut self.links {
@@ -158,7 +158,7 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// The same with every port, those of hosts included, able to be paused.
+    /// Makes every port pausable, those of hosts included.
     #[must_use]
     pub fn with_pausable_ports(mut self) -> Self {
         for link in &mut self.links {
@@ -168,7 +168,7 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// What people call a node: "host 17", "edge 3".
+    /// Returns the display name of a node: "host 17", "edge 3".
     #[must_use]
     pub fn node_name(&self, node: Node) -> String {
         use alloc::string::ToString;
@@ -190,7 +190,7 @@ impl<W: SwitchHalf> Topology<W> {
     }
 }
 
-/// What is wrong with a topology: where, and what would be right.
+/// An invalid topology: the place of the mistake, and a valid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError(String);
 

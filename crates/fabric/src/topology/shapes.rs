@@ -32,8 +32,8 @@ impl<W: SwitchHalf> Topology<W> {
         }
     }
 
-    /// Two switches, "left" and "right", with a link of their own between them, on which left is the
-    /// lower end. Hosts `0..left` are on the left, the rest on the right. Links: the hosts' in their
+    /// Two switches, "left" and "right", connected by one link, on which left is the lower end.
+    /// Hosts `0..left` are on the left, the rest on the right. Links: the links of hosts in their
     /// order, then the middle one.
     #[must_use]
     pub fn dumbbell(left: u32, right: u32, edge: &Tier<W>, middle: &Tier<W>) -> Self {
@@ -62,8 +62,8 @@ impl<W: SwitchHalf> Topology<W> {
     }
 
     /// Two tiers: every leaf has a link to every spine. Host `h` is on "leaf `h / hosts_per_leaf`".
-    /// Switches: the leaves, then the spines. Links: the hosts' in their order, then those of leaf 0
-    /// to spine 0, spine 1 and so on, then those of leaf 1.
+    /// Switches: the leaves, then the spines. Links: the links of hosts in their order, then those
+    /// of leaf 0 to spine 0, spine 1 and so on, then those of leaf 1.
     ///
     /// A leaf is oversubscribed by `hosts_per_leaf` times the host rate over `spines` times the
     /// spine rate.

@@ -39,6 +39,6 @@ fn a_ring_routes_the_shorter_way() {
         let route = network.route(HostId::new(0), HostId::new(to), 0, 0).expect("connected");
         network.route_ports(route).len()
     };
-    // Links from host 0: one to its switch, so many around, one to the host.
+    // Links from host 0: one to its switch, 1 to 3 around the ring, one to the host.
     assert_eq!([1, 2, 3, 4, 5].map(&mut hops), [3, 4, 5, 4, 3]);
 }

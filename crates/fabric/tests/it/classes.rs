@@ -1,4 +1,4 @@
-//! What ports with classes do: priorities, weights, rate limits, pausing, shared memory, failures.
+//! Ports with classes: priorities, weights, rate limits, pausing, shared memory, failures.
 
 use crate::support::{ClassConfig, PortConfig, Tier, Topology};
 use crate::support::{Sim, UNLIMITED, gbps, ps, wire};
@@ -18,7 +18,7 @@ fn with_classes(classes: Vec<ClassConfig>) -> PortConfig {
     PortConfig { classes, pausable: true, ..PortConfig::new(gbps(100), UNLIMITED) }
 }
 
-/// The same as a port that nothing stops and as one that may be paused: of two kinds.
+/// Builds the port as a strict port and as a class port.
 fn both_kinds(classes: Vec<ClassConfig>) -> [Sim; 2] {
     let general = with_classes(classes);
     let strict = PortConfig { pausable: false, ..general.clone() };
@@ -63,9 +63,9 @@ fn a_higher_level_goes_first_but_does_not_interrupt() {
     }
 }
 
-/// What comes at the very instant at which a service begins comes too late to be chosen.
+/// A packet that arrives at the very instant at which a service begins is too late to be chosen.
 #[test]
-fn a_higher_level_that_comes_as_a_service_begins_waits_for_it() {
+fn a_higher_level_arriving_as_a_service_begins_waits_for_it() {
     for mut sim in both_kinds(vec![level(1), level(0)]) {
         for id in 0..3 {
             send(&mut sim, 0, 1500, id);
@@ -88,9 +88,9 @@ fn a_class_the_port_does_not_have_joins_the_last_one() {
     }
 }
 
-/// Swift App. E: marked "at packet-egress", by what is behind the packet as it leaves.
+/// Swift App. E: marked "at packet-egress", by the queue behind the packet as it leaves.
 #[test]
-fn marks_at_the_dequeue_tell_what_is_behind_the_packet() {
+fn marks_at_dequeue_depend_on_the_queue_behind_the_packet() {
     let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
     let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&BuiltInSwitch::Ecn(marker));
     let mut sim = Sim::build(&wire(port));
@@ -109,14 +109,14 @@ fn marks_at_the_dequeue_tell_what_is_behind_the_packet() {
 }
 
 #[test]
-fn weights_share_bytes_whatever_the_packet_sizes() {
+fn weights_share_bytes_for_all_packet_sizes() {
     let mut sim = Sim::build(&wire(with_classes(vec![weight(1), weight(3), weight(6)])));
     for id in 0..6000 {
         send(&mut sim, 0, 9000, id);
         send(&mut sim, 1, 1500, id);
         send(&mut sim, 2, 700, id);
     }
-    // Class 2 has 4.2 MB, which is 6/10 of what goes by in 560 us.
+    // Class 2 has 4.2 MB, which is 6/10 of the bytes sent in 560 us.
     sim.run_through(ps(500_000_000));
     let total: u64 = (0..3).map(|class| delivered_bytes(&sim, class)).sum();
     for (class, share) in [(0, 0.1), (1, 0.3), (2, 0.6)] {
@@ -126,7 +126,7 @@ fn weights_share_bytes_whatever_the_packet_sizes() {
 }
 
 #[test]
-fn a_class_has_no_claim_on_what_it_missed() {
+fn an_idle_class_does_not_accumulate_service() {
     let mut sim = Sim::build(&wire(with_classes(vec![weight(1), weight(1)])));
     for id in 0..100 {
         send(&mut sim, 0, 1500, id);
@@ -145,7 +145,7 @@ fn a_class_has_no_claim_on_what_it_missed() {
 }
 
 #[test]
-fn a_level_shares_by_weight_what_the_levels_above_leave() {
+fn a_level_shares_the_remaining_rate_by_weight() {
     let classes = vec![level(0), ClassConfig { weight: 3, ..level(1) }, level(1)];
     let mut sim = Sim::build(&wire(with_classes(classes)));
     for id in 0..1000 {
@@ -209,7 +209,7 @@ fn others_are_served_while_the_limited_class_waits_for_tokens() {
     for id in 0..4 {
         send(&mut sim, 1, 84, id);
     }
-    // The wake-up for 134.4 ns is pending when a data packet comes, whose service ends later.
+    // The event at 134.4 ns is pending when a data packet arrives, whose service ends later.
     sim.run_through(ps(100_000));
     send(&mut sim, 0, 1500, 10);
     send(&mut sim, 0, 1500, 11);
@@ -244,9 +244,9 @@ fn a_class_limit_holds_within_the_buffer() {
     }
 }
 
-/// One packet is in service, three may wait: of eight, four are dropped, whatever their size.
+/// One packet is in service, three may be queued: of eight packets of any size, four are dropped.
 #[test]
-fn a_class_limit_in_packets_counts_those_that_wait() {
+fn a_class_limit_in_packets_counts_queued_packets() {
     let few = ClassConfig { limit_packets: 3, ..level(0) };
     let alone = PortConfig { pausable: false, ..with_classes(vec![few.clone()]) };
     let sims = both_kinds(vec![few, level(1)]).into_iter().chain([Sim::build(&wire(alone))]);
@@ -259,9 +259,10 @@ fn a_class_limit_in_packets_counts_those_that_wait() {
     }
 }
 
-/// Of eight 1500 B packets a limit of 4500 B drops five; those of the other class are not its own.
+/// Of eight 1500 B packets a limit of 4500 B drops five; packets of the other class count
+/// separately.
 #[test]
-fn each_class_counts_what_it_was_offered_dropped_and_sent() {
+fn each_class_counts_offered_dropped_and_sent_packets() {
     let small = ClassConfig { limit: Bytes::new(4500), ..level(1) };
     for mut sim in both_kinds(vec![small, level(0)]) {
         for id in 0..8 {
@@ -324,7 +325,7 @@ fn pausing_a_limited_class_past_its_wake_up_is_safe() {
     assert_eq!(sim.arrivals_ps()[2..], [1, 2].map(|n| 1_000_000 + n * 6_720 + D));
 }
 
-/// Hosts 0 and 1 send to hosts 2 and 3, whose ports are slow and share 10 kB.
+/// Hosts 0 and 1 send to hosts 2 and 3, whose switch ports are slow and share 10 kB.
 fn sharing(alpha: f64) -> Sim {
     let mut tier = Tier::hosts(gbps(1), Span::from_us(1), UNLIMITED);
     tier.up = PortConfig::new(gbps(100), UNLIMITED);
@@ -373,7 +374,7 @@ fn variable() -> Topology {
 }
 
 #[test]
-fn a_failing_link_loses_what_waits_and_delivers_what_has_left() {
+fn a_failing_link_loses_queued_and_delivers_departed_packets() {
     let mut sim = Sim::build(&variable());
     for id in 0..4 {
         send(&mut sim, 0, 1500, id);
@@ -412,7 +413,7 @@ fn a_new_rate_holds_from_the_next_packet_on() {
 }
 
 #[test]
-fn a_change_that_a_port_cannot_make_is_an_error_that_says_what_to_set() {
+fn an_unsupported_port_change_is_an_error_that_names_the_setting() {
     let mut sim = Sim::build(&wire(PortConfig::new(gbps(100), UNLIMITED)));
     let now = sim.now();
     let class = ClassId::new(0);

@@ -1,4 +1,4 @@
-//! Every packet is delivered, dropped or somewhere in the fabric, whatever happens to it.
+//! Every packet is delivered, dropped or still in the fabric, in any sequence of events.
 
 use crate::support::{ClassConfig, PortConfig, Tier, Topology};
 use crate::support::{Sim, gbps};

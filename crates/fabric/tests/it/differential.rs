@@ -1,4 +1,4 @@
-//! The same traffic through ports of all kinds: equal to the picosecond.
+//! Equal traffic through ports of all kinds: results agree to the picosecond.
 
 use crate::support::{ClassConfig, PortConfig, Tier, Topology};
 use crate::support::{Delivery, Sim, wire};
@@ -43,7 +43,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     prop::collection::vec(arrival, 1..200)
 }
 
-/// None at all, less than a service, several services.
+/// Zero, less than a service, several services.
 fn delays() -> impl Strategy<Value = Span> {
     prop::sample::select(vec![Span::ZERO, Span::from_ns(7), Span::from_us(1)])
 }
@@ -64,7 +64,7 @@ struct Observed {
     sent: Vec<Sent>,
     seen: Vec<(PortCounters, Bytes, Time)>,
     classes: Vec<(ClassCounters, Bytes)>,
-    /// What the port told of each packet to its own host.
+    /// The signals of the port to its own host, by packet.
     signals: Vec<Option<(HostId, u32)>>,
     delivered: Vec<Delivery>,
 }

@@ -55,9 +55,10 @@ fn store_and_forward_over_1_to_6_hops() {
     }
 }
 
-/// Measuring begins anew: a packet that finds the port empty is a queue of its own length again.
+/// After a restart of the measurement, a packet that finds the port empty is a queue of its own
+/// length.
 #[test]
-fn the_largest_queue_is_measured_anew_after_a_restart() {
+fn the_largest_queue_is_measured_again_after_a_restart() {
     for mut sim in all_kinds(&wire(PortConfig::new(gbps(100), UNLIMITED))) {
         let route = sim.route(0, 1);
         for id in 0..3 {

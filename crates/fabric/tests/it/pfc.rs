@@ -1,4 +1,4 @@
-//! Priority flow control: what a switch holds is bounded, and nothing is lost.
+//! Priority flow control: the bytes that a switch holds are bounded, and no packet is lost.
 
 use crate::support::Topology;
 use crate::support::{Sim, gbps, host_tier, ps};
@@ -35,9 +35,9 @@ fn incast(hosts: u32, packets: u32, pfc: Option<PfcConfig>) -> Sim {
 }
 
 #[test]
-fn enough_headroom_loses_nothing_and_bounds_what_a_switch_holds() {
-    // What comes while the pause is on its way and what was on the way, 1 us at 100 Gb/s each, with a
-    // packet begun at either end, and the pause frame itself.
+fn enough_headroom_loses_nothing_and_bounds_the_bytes_held() {
+    // Bytes on the link when the pause is sent and bytes sent while it travels, 1 us at 100 Gb/s
+    // each, with a packet begun at either end, and the pause frame itself.
     let headroom = 2 * 12_500 + 2 * u64::from(PACKET) + PfcConfig::FRAME.get();
     let pause = 20_000;
     for hosts in [3, 5, 9, 17] {
@@ -50,7 +50,7 @@ fn enough_headroom_loses_nothing_and_bounds_what_a_switch_holds() {
         let to_last = apus_fabric::opposite(route);
         let most = sim.net.port_counters(to_last, sim.now()).max_queue.get();
         assert!(most <= u64::from(hosts - 1) * (pause + headroom), "{most}");
-        // The bottleneck never idles if what is left at `resume` lasts until more comes: 2 us.
+        // The bottleneck never idles if the bytes left at `resume` last until more arrive: 2 us.
         if u64::from(hosts - 1) * pause / 2 < 25_000 {
             continue;
         }
@@ -70,7 +70,7 @@ fn without_pauses_the_same_queue_is_all_that_was_sent() {
 }
 
 #[test]
-fn too_little_headroom_drops_what_comes_before_the_pause_takes_hold() {
+fn too_little_headroom_drops_packets_before_the_pause_takes_effect() {
     let sim = incast(9, 500, Some(config(20_000, 0)));
     let counters = sim.net.counters();
     assert!(counters.dropped[DropReason::Buffer as usize] > 0);

@@ -1,4 +1,4 @@
-//! A switch half hears of packets for which its port has no room.
+//! Dropped packets are reported to the switch half of their port.
 
 use crate::support::Sim;
 use crate::support::{Tier, Topology};
@@ -8,12 +8,13 @@ use apus_cc::{AlgorithmFactory, SwitchInfo};
 use apus_fabric::{Buffer, PortKind, Sent};
 use apus_units::{Bytes, Rate, Span, Time};
 
-/// RCP's `y` is the rate of all that came (IWQoS 2005, equation 1), whatever the kind of port. Ten packets
-/// of 1500 B reach a port of 10 Gb/s between 1.12 and 2.2 us; there is room for two, and none leaves before
-/// 2.32 us. The next comes 20 us after the first, with an average RTT of 10 us: y = 6 Gb/s and no queue, so
-/// the first rate, 0.5 Gb/s, grows by 1 + 0.4 * 0.4 = 1.16, for two intervals.
+/// RCP's `y` is the rate of all arrivals (IWQoS 2005, equation 1), for any kind of port. Ten
+/// packets of 1500 B reach a port of 10 Gb/s between 1.12 and 2.2 us; there is room for two, and
+/// none leaves before 2.32 us. The next arrives 20 us after the first, with an average RTT of 10
+/// us: y = 6 Gb/s and no queue, so the first rate, 0.5 Gb/s, grows by 1 + 0.4 * 0.4 = 1.16, for two
+/// intervals.
 #[test]
-fn rcp_counts_what_its_port_refuses() {
+fn rcp_counts_packets_that_its_port_drops() {
     let half = build("rcp", None, &[("initial_rtt", "10us")]).expect("algorithm");
     let half = half.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false });
     let tier = Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1_000_000));

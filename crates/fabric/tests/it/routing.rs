@@ -33,7 +33,7 @@ fn path(net: &mut Network<u32>, src: u32, dst: u32, key: u64, label: u32) -> Vec
 }
 
 #[test]
-fn the_way_back_is_the_way_there_reversed() {
+fn the_return_path_is_the_forward_path_reversed() {
     for (name, topology) in shapes() {
         for seed in [0, 1, 0xdead_beef] {
             let mut net: Network<u32> = topology.build(seed).unwrap();

@@ -1,4 +1,4 @@
-//! A link whose packets go on in another part of the network.
+//! Links whose packets continue in another part of the network.
 
 use crate::support::{ClassConfig, Network, PortConfig};
 use crate::support::{UNLIMITED, gbps, ps, wire};
@@ -11,13 +11,13 @@ const T: u64 = 120_000;
 /// The delay of the wire.
 const D: u64 = 1_000_000;
 
-/// How often the port asked for its packets to be sorted.
+/// Number of requests of the port to sort its packets.
 #[derive(Default)]
 struct Asked(u32);
 
 impl Schedule for Asked {
     fn at(&mut self, event: FabricEvent, _: Time) {
-        panic!("all packets go to another part, but {event:?} was asked for");
+        panic!("all packets go to another part, but {event:?} was requested");
     }
 
     fn hand_over(&mut self, port: PortId) {
@@ -26,9 +26,9 @@ impl Schedule for Asked {
     }
 }
 
-/// A burst and then silence: nothing touches the port any more but those who take what it has sent.
+/// A burst followed by idle time: afterwards only the simulator's hand-over uses the port.
 #[test]
-fn what_waits_is_handed_over_before_it_arrives() {
+fn queued_packets_are_handed_over_before_they_arrive() {
     let level = |priority| ClassConfig { priority, ..ClassConfig::default() };
     let port =
         PortConfig { classes: vec![level(1), level(0)], ..PortConfig::new(gbps(100), UNLIMITED) };
@@ -56,9 +56,9 @@ fn what_waits_is_handed_over_before_it_arrives() {
                 got.push((arrives.as_ps(), *packet.payload));
             },
         );
-        // The other part has gone no further than a link's delay beyond what it was told of.
+        // The other part has advanced at most a link's delay beyond the last hand-over.
         let Some(more) = more else { break };
-        assert!(more > now, "what had begun by {now} was not on the link");
+        assert!(more > now, "a packet whose service began by {now} was not on the link");
         now = more + Span::from_ps(D);
     }
     // 40 services of 0.12 us take four windows of 1 us and the first one.

@@ -9,7 +9,7 @@ use apus_fabric::{Node, PortKind, Sent, Signalling};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span};
 
 /// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first. The
-/// ports of switches take part in `algorithm`, and those of hosts too if `nics` says so.
+/// ports of switches take part in `algorithm`, and also those of hosts if `nics`.
 fn dumbbell_with(algorithm: &str, nics: bool) -> Sim {
     let rate = Rate::from_gbps(100);
     let tier = Tier::hosts(rate, Span::from_us(1), Bytes::new(1_000_000));
@@ -102,7 +102,7 @@ fn a_signal_from_the_second_switch_takes_two_links_back() {
 }
 
 #[test]
-fn ports_whose_half_sees_packets_leave_are_class_ports() {
+fn ports_with_a_half_that_acts_on_dequeue_are_class_ports() {
     let bolt = dumbbell("bolt");
     let hpcc = dumbbell("hpcc");
     let port = apus_fabric::opposite(hpcc.net.host_port(HostId::new(0)));
@@ -110,9 +110,9 @@ fn ports_whose_half_sees_packets_leave_are_class_ports() {
     assert_eq!(bolt.net.port_kind(bolt.net.host_port(HostId::new(0))), PortKind::Fifo);
 }
 
-/// Bolt ns-3: a host's device is a port like any other. What it has to tell its own host needs no packet.
+/// Bolt ns-3: a host's device is a port like any other. Its signals to its own host need no packet.
 #[test]
-fn a_hosts_own_port_tells_it_at_once() {
+fn a_hosts_own_port_signals_it_at_once() {
     let mut sim = dumbbell_with("bolt", true);
     let data = BoltFields::new(0, 0).fields();
     let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! Shapes: counts, numbering, names, and what a wrong description is told.
+//! Topologies: counts, numbering, names, and errors of wrong descriptions.
 
 use crate::support::{LinkSpec, Network, PortConfig, Topology};
 use crate::support::{gbps, host_tier, switch_tier};
@@ -123,7 +123,7 @@ fn error(change: impl Fn(&mut Topology)) -> String {
 }
 
 #[test]
-fn errors_say_where_and_what_would_be_right() {
+fn errors_name_the_place_and_a_valid_value() {
     let odd = {
         let tier = switch_tier(gbps(100));
         Topology::fat_tree(5, 2, &host_tier(gbps(100)), &tier, &tier).unwrap_err().to_string()

@@ -18,8 +18,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.handle_observed(arrival, header, &Observed::default())
     }
 
-    /// The same with what switches left on the packet. A [`Body::Signal`] names the flow as the peer
-    /// knows it: the caller, who knows the peer, puts this endpoint's own index in its place.
+    /// Handles a packet with its telemetry and fields. A [`Body::Signal`] names the flow by the
+    /// peer's index: the caller, which knows the peer, must replace it by this endpoint's index.
     pub fn handle_observed(
         &mut self,
         arrival: &Arrival,
@@ -53,7 +53,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             Body::Control(control) => {
                 let from = (id, header.seq);
                 let handled = flow.on_control(arrival, from, control, &self.config, finish);
-                // What arrived is acknowledged once no credit will do so any more.
+                // Received packets are acknowledged explicitly once no further credit acknowledges
+                // them.
                 if *control == Control::CreditStop && handled == Handled::Control && !flow.in_acks {
                     flow.in_acks = true;
                     self.acks.push_back(id);
@@ -80,7 +81,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                     flow.in_acks = true;
                     self.acks.push_back(id);
                 }
-                // Whether the wheel or the queue of control packets knows what the receiver half wants.
+                // Whether the wheel or the queue of control packets already includes the next
+                // action of the receiver half.
                 let known = flow.in_controls || flow.next_control() >= flow.timer;
                 if !flow.send.has_data() && !flow.send.has_request() && known {
                     flow.can_send = false;
@@ -93,7 +95,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         handled
     }
 
-    /// Brings near what a packet needs of its flow that will be handled soon. Changes nothing.
+    /// Prefetches the parts of the flow that a packet needs, before it is handled.
     #[inline]
     pub fn prefetch(&self, header: &Header) {
         if let Some(flow) = self.flows.get(header.flow.index()) {
@@ -101,7 +103,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// The same for what the flow keeps elsewhere: call it once the flow is near.
+    /// Prefetches the parts that the flow stores elsewhere: call it once the flow is in the cache.
     #[inline]
     pub fn prefetch_further(&self, header: &Header) {
         if let Some(flow) = self.flows.get(header.flow.index()) {
@@ -124,7 +126,8 @@ fn handle_data<F: AlgorithmFactory>(
 ) -> (Handled, bool) {
     let answer = segment.kind == SegmentKind::ReadResponse;
     let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
-    // Everything is checked before the packet number is noted: what is refused is not acknowledged.
+    // Everything is checked before the packet number is recorded: refused packets are not
+    // acknowledged.
     let admitted = if answer {
         flow.send.admits_answer(segment)
     } else {
@@ -180,7 +183,7 @@ fn handle_data<F: AlgorithmFactory>(
     (handled, true)
 }
 
-/// Queues the answer to the peer's read that `segment` asks for.
+/// Queues the answer to the peer's read requested by `segment`.
 pub(super) fn respond<F: AlgorithmFactory>(flow: &mut Flow<F>, now: Time, segment: &Segment) {
     let kind = match segment.kind {
         SegmentKind::ReadRequest { region, address } => OpKind::Read { region, address },

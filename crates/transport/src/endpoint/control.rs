@@ -1,4 +1,4 @@
-//! What a runtime does with flows and ops besides moving their bytes: refuse, cancel, release.
+//! Operations on flows and ops other than data transfer: refuse, cancel, release.
 
 use apus_cc::{AlgorithmFactory, CongestionHeader, PacketSizeEvent, Sender};
 use apus_units::{FlowId, OpId, PacketNumber, Time};
@@ -8,14 +8,14 @@ use super::arrivals::respond;
 use super::{Endpoint, Transmit};
 use crate::op::{Completion, Op, Outcome};
 
-/// Refusals that wait to be sent, at most: a peer provokes one with every packet, and every further
-/// packet provokes it anew. deviation: no source; enough for a burst, and bounded.
+/// Maximum number of queued refusals. A peer can provoke one with every packet, and repeated
+/// packets provoke dropped ones again. deviation: no source; enough for a burst, and bounded.
 const MAX_REJECTS: usize = 64;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
-    /// Refuses an op of the peer instead of handing its packet to [`Endpoint::handle_packet`]: nothing
-    /// of it is noted or acknowledged, and the peer is told why. False if the op has ended here:
-    /// then the packet is a repeated one, to be handed in as usual.
+    /// Refuses an op of the peer instead of passing its packet to [`Endpoint::handle_packet`]: the
+    /// packet is neither recorded nor acknowledged, and the peer gets the reason. Returns `false`
+    /// if the op has ended here: then the packet is a duplicate, to be handled as usual.
     pub fn reject(&mut self, id: FlowId, op: OpId, reason: RejectReason) -> bool {
         let Some(flow) = self.flows.get(id.index()).filter(|f| f.open) else { return false };
         if flow.receive.has_ended(op) {
@@ -32,10 +32,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
-    /// Has no room for a data packet of `op` now, and so drops it: the peer hears again what has
-    /// arrived before, which tells it that this side lives, and sends the packet again in time. False
-    /// if the op has ended here: then the packet is a repeated one, to be handed in as usual. Dropping
-    /// it would have the peer wait for room that its op already takes.
+    /// Drops a data packet of `op` for lack of memory. The peer gets the last acknowledgement
+    /// again, which shows that this side is running, and retransmits the packet later. Returns
+    /// `false` if the op has ended here: then the packet is a duplicate, to be handled as usual,
+    /// since its op already occupies memory and dropping it would block the peer.
     pub fn not_ready(&mut self, id: FlowId, op: OpId) -> bool {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
         if flow.receive.has_ended(op) {
@@ -48,9 +48,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
-    /// Answers a read of the peer, whose request is `segment`, where
-    /// [`reads_wait`](crate::EndpointConfig::reads_wait). Poll for transmission afterwards. False if no
-    /// read of the flow waits: then nothing has changed.
+    /// Answers a read of the peer, whose request is `segment`, under
+    /// [`reads_wait`](crate::EndpointConfig::reads_wait). Poll for transmission afterwards. Returns
+    /// `false`, without any change, if no read of the flow is pending.
     pub fn answer_read(&mut self, now: Time, id: FlowId, segment: &Segment) -> bool {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
         let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
@@ -62,8 +62,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
-    /// Gives up an op of this side: it ends now, as `Failed` if nothing of it was sent, otherwise as
-    /// `Unknown`, and the peer is told. False if it has ended already.
+    /// Cancels an op of this side: it ends now, as `Failed` if it is unsent, otherwise as
+    /// `Unknown`, and the peer is informed. Returns `false` if it has already ended.
     pub fn cancel(&mut self, now: Time, id: FlowId, op: OpId) -> bool {
         self.end_op(now, id, op, Outcome::Unknown)
     }
@@ -88,9 +88,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Gives up the answer to the peer's read `op` and tells the peer why. A refusal is sent once and may be
-    /// lost: repeat the call until the peer's [`SegmentKind::Cancel`] for `op` arrives, which ends every read
-    /// that was refused.
+    /// Drops the answer to the peer's read `op` and sends the peer the reason. A refusal is sent
+    /// once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for `op`
+    /// arrives, which ends every refused read.
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
         flow.send.drop_response(op);
@@ -110,7 +110,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         })
     }
 
-    /// Whether an answer to a read of this region is under way, so that its bytes are still needed.
+    /// Returns `true` if an answer to a read of this region is outstanding, so that its bytes are
+    /// still needed.
     #[must_use]
     pub fn answers_from(&self, region: RegionKey) -> bool {
         self.answers_of(region).next().is_some()
@@ -127,7 +128,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// The op of this side with that number, while it is under way.
+    /// Returns the op of this side with that number, while it is outstanding.
     #[must_use]
     pub fn op(&self, id: FlowId, op: OpId) -> Option<&Op> {
         self.flows.get(id.index())?.send.op(op)
@@ -141,8 +142,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Sets the payload bytes of a flow's full packets, for a path of another MTU than
-    /// [`EndpointConfig::max_payload`](crate::EndpointConfig::max_payload), and tells the algorithm, unless it
-    /// knows of no other. Ranges that were lost are cut anew.
+    /// [`EndpointConfig::max_payload`](crate::EndpointConfig::max_payload), and notifies the
+    /// algorithm if the size has changed. Lost ranges are divided again.
     ///
     /// # Panics
     /// If the payload is 0.
@@ -152,7 +153,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         flow.max_payload = u32::try_from(size.payload.get()).unwrap_or(u32::MAX);
         if size.payload != size.payload_before {
             flow.algorithm.on_packet_size(size);
-            // The window admits more packets or fewer: the next poll looks at the flow again.
+            // The window admits more packets or fewer: the next poll evaluates the flow again.
             flow.can_send = false;
             if flow.open && !flow.in_ready {
                 flow.in_ready = true;
@@ -167,15 +168,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|flow| flow.algorithm.allowance().window)
     }
 
-    /// Says by which number the peer knows a flow, for flows that are opened before the peer answers.
-    /// Nothing may have been sent on it.
+    /// Sets the flow's index at the peer, for flows that are opened before the peer answers. Call
+    /// it before anything is sent on the flow.
     pub fn set_peer(&mut self, id: FlowId, peer: FlowId) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
             flow.peer = peer;
         }
     }
 
-    /// By which number the peer knows a flow.
+    /// Returns the flow's index at the peer.
     #[must_use]
     pub fn peer(&self, id: FlowId) -> Option<FlowId> {
         self.flows.get(id.index()).map(|flow| flow.peer)

@@ -1,4 +1,4 @@
-//! What an endpoint has to send, and what has ended.
+//! Polls an endpoint for packets to send and for completions.
 
 use apus_cc::{AlgorithmFactory, CongestionHeader, Receiver};
 use apus_units::Time;
@@ -24,7 +24,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow.in_acks = false;
             if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
                 if flow.receive.owes_gap() {
-                    // This one has news, so the sender does not learn of the gap by it.
+                    // This acknowledgement has news, so it does not report the gap to the sender.
                     flow.in_acks = true;
                     self.acks.push_back(id);
                 }
@@ -93,7 +93,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     #[inline]
     #[must_use]
     pub fn has_ack(&self) -> bool {
-        // One branch for all of them.
+        // Combined with `|`: a single branch.
         self.acks.len() | self.controls.len() | self.requests.len() | self.rejects.len() > 0
     }
 

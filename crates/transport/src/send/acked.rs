@@ -1,4 +1,4 @@
-//! What becomes of transmissions: acknowledged, found lost, taken for lost by a timeout.
+//! Ends of transmissions: acknowledged, declared lost by the bitmap, or declared lost by a timeout.
 
 use apus_units::{PacketNumber, Time};
 use apus_wire::Ack;
@@ -8,15 +8,15 @@ use super::parts::{Fate, Range, Sent};
 use crate::config::{EndpointConfig, Recovery};
 use crate::streams::{Finished, Lane};
 
-/// What an acknowledgement said.
+/// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckOutcome {
     /// Packets acknowledged for the first time that were in flight.
     pub(crate) newly_acked: u32,
-    /// Packets found lost through holes or a word of a gap, and the largest of them.
+    /// Packets declared lost because of holes or a reported gap, and the largest of them.
     pub(crate) lost: u32,
     pub(crate) lost_seq: PacketNumber,
-    /// When the packet whose timing the acknowledgement echoes was sent (t1), if known.
+    /// When the packet whose timing the acknowledgement echoes was sent (t1), if still recorded.
     pub(crate) echo_sent_at: Option<Time>,
 }
 
@@ -30,7 +30,7 @@ impl SendSide {
         finish: impl FnMut(Finished),
     ) -> AckOutcome {
         if ack.largest >= self.next_seq() || ack.echo >= self.next_seq() {
-            // Acknowledges what was never sent: forged or corrupt, so nothing of it counts.
+            // The ACK acknowledges unsent packets: it is forged or corrupt and has no effect.
             return AckOutcome::default();
         }
         let echoed = self.record(ack.echo.get()).map(|sent| (sent.sent_at, sent.fate));
@@ -38,9 +38,10 @@ impl SendSide {
         let repeats = self.acked.largest() == Some(ack.largest);
         let mut outcome = self.on_received(now, received, config.reorder_threshold, finish);
         if config.recovery == Recovery::GoBackN && repeats && outcome.newly_acked == 0 {
-            // What arrived behind a gap is dropped, so an acknowledgement without news tells of one.
-            // What overtook a packet of before the last return says nothing of those sent since: one
-            // return per round trip. Its timing is that of a packet acknowledged before.
+            // Packets behind a gap are dropped, so an acknowledgement without news reports a gap.
+            // The receiver may also report packets sent before the last go-back; those give no
+            // information on packets sent since, so there is one go-back per round trip. The echoed
+            // timing is that of a packet acknowledged before.
             let went_back_at = self.rare.as_ref().map_or(0, |rare| rare.went_back_at);
             if ack.largest.get() >= went_back_at {
                 self.go_back(now, &mut outcome);
@@ -194,7 +195,8 @@ impl SendSide {
         record.fate = Fate::Lost;
         let range = record.range;
         self.leave_flight(range);
-        // A read whose answer is here already needs no second request, nor a cancelled op its bytes.
+        // A read whose answer has arrived needs no second request, and a cancelled op needs no
+        // bytes.
         let stream = self.streams(range.lane).get(range.stream);
         if stream.is_some_and(|s| s.is_live() || (range.cancel && !s.done)) {
             if range.request {
@@ -222,13 +224,14 @@ impl SendSide {
         }
     }
 
-    /// Transmissions below this are acknowledged or were taken for lost.
+    /// Transmissions below this are acknowledged or declared lost.
     #[inline]
     fn loss_floor(&self) -> u64 {
         self.first_pn + u64::from(self.settled)
     }
 
-    /// `floor` is at most one beyond what was sent, of which fewer than 2^32 are remembered.
+    /// `floor` is at most one beyond the last sent number; fewer than 2^32 transmissions are
+    /// stored.
     fn set_loss_floor(&mut self, floor: u64) {
         self.settled = floor.saturating_sub(self.first_pn) as u32;
     }
@@ -240,7 +243,7 @@ impl SendSide {
         self.settled = self.settled.saturating_sub(1);
     }
 
-    /// The timeout: everything in flight is taken for lost.
+    /// Handles a timeout: everything in flight is declared lost.
     pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
         let before = self.in_flight;
         let end = self.next_seq().get();
@@ -273,8 +276,8 @@ impl SendSide {
         }
     }
 
-    /// Since when the peer has been silent while ops are under way, and how many timeouts have expired
-    /// since; `None` if no ops are under way.
+    /// Returns when the peer was last heard while ops are outstanding, and how many timeouts have
+    /// expired since; `None` without outstanding ops.
     pub(crate) fn silence(&self) -> Option<(Time, u32)> {
         let (oldest, submitted_at) = self.open_ops().next()?;
         let owed = self.in_flight > 0 || self.reads_waiting() > 0 || self.retransmits() > 0;
@@ -288,7 +291,7 @@ impl SendSide {
         Some((self.heard_at, rare.map_or(0, |rare| rare.silent_timeouts)))
     }
 
-    /// Since when the peer has been silent, if it owes us anything.
+    /// Returns when the peer was last heard, if packets of the peer are due.
     pub(crate) fn waiting_since(&self) -> Option<Time> {
         (self.in_flight > 0 || self.reads_waiting() > 0).then_some(self.heard_at)
     }

@@ -25,8 +25,8 @@ impl SendSide {
         stream.is_some_and(|s| segment.offset > s.answer.contiguous())
     }
 
-    /// Takes in bytes of the answer to our read `op`: how many were new, and the read if it is
-    /// complete. `None` if there is no such read or the range is not within it.
+    /// Processes bytes of the answer to our read `op`: returns how many were new, and the read if
+    /// it is complete. `None` if the read does not exist or the range is not within it.
     pub(crate) fn on_answer(
         &mut self,
         now: Time,
@@ -48,7 +48,7 @@ impl SendSide {
         Some(new)
     }
 
-    /// The answer to read `number` is here, so its request arrived, whatever became of the ACK.
+    /// Settles the request of read `number`: its answer has arrived, so the request needs no ACK.
     pub(super) fn settle_request(&mut self, number: u64) {
         if let Some(rare) = &mut self.rare {
             rare.requests.retain(|r| r.stream != number);

@@ -34,8 +34,8 @@ impl SendSide {
         }
     }
 
-    /// Gives up op `id`: nothing of it is sent any more, and the peer is told. Returns it and whether
-    /// anything of it was ever sent; `None` if it has ended.
+    /// Cancels op `id`: its bytes are not sent any more, and the peer is informed. Returns it and
+    /// whether any of its packets was ever sent; `None` if it has ended.
     pub(crate) fn cancel(&mut self, now: Time, id: OpId) -> Option<(Finished, bool)> {
         let number = id.get(); // ops are numbered as their streams are
         let stream = self.ops.get(number).filter(|s| s.is_live())?;
@@ -70,7 +70,7 @@ impl SendSide {
         self.forget_ranges(Lane::Responses, number);
     }
 
-    /// The peer's reads of `region` whose answers are not yet acknowledged.
+    /// Returns the peer's reads of `region` whose answers are not yet acknowledged.
     pub(crate) fn answers_of(&self, region: RegionKey) -> impl Iterator<Item = OpId> + '_ {
         let responses = self.rare.iter().flat_map(|rare| rare.responses.queue.iter());
         let of_region = move |stream: &&Stream| {
@@ -93,21 +93,21 @@ impl SendSide {
         self.rare.iter().flat_map(|rare| &rare.requests)
     }
 
-    /// Takes back what waits to be sent again.
+    /// Removes the ranges of a stream that are queued for retransmission.
     fn forget_ranges(&mut self, lane: Lane, number: u64) {
         if let Some(rare) = &mut self.rare {
             rare.retransmit.retain(|r| r.lane != lane || r.stream != number);
         }
     }
 
-    /// The op `id` as submitted here, while it is under way.
+    /// Returns the op `id` as submitted here, while it is outstanding.
     pub(crate) fn op(&self, id: OpId) -> Option<&Op> {
         self.ops.get(id.get()).filter(|s| s.is_live()).map(|s| &s.op)
     }
 
-    /// The peer's read `id`, while its answer is under way.
+    /// Returns the peer's read `id`, while its answer is outstanding.
     pub(crate) fn response(&self, id: OpId) -> Option<&Op> {
-        // What is sent is mostly at the cursor, or the stream just before it.
+        // The stream in use is mostly at the cursor, or just before it.
         let responses = &self.rare.as_ref()?.responses;
         let near = responses.cursor;
         let close = [near, near.wrapping_sub(1)]

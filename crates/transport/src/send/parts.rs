@@ -1,4 +1,4 @@
-//! What the sending side of a flow keeps of its packets.
+//! Records that the sending side of a flow keeps of its packets.
 
 use alloc::collections::VecDeque;
 
@@ -25,19 +25,19 @@ pub(super) enum Fate {
     Lost,
 }
 
-/// One transmission.
+/// A transmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// t1: when the stack sent it.
     pub(super) sent_at: Time,
     pub(super) range: Range,
     pub(super) fate: Fate,
-    /// A switch has told of the congestion that it met.
+    /// A switch has signalled the congestion that the packet met.
     pub(super) signalled: bool,
 }
 
 impl Default for Sent {
-    /// What an empty place of a ring holds.
+    /// The content of an empty slot of a ring.
     fn default() -> Self {
         let (lane, request, cancel) = (Lane::Ops, false, false);
         let range = Range { lane, request, cancel, length: 0, stream: 0, offset: 0 };
@@ -45,7 +45,7 @@ impl Default for Sent {
     }
 }
 
-/// What a flow needs only once it has read, answered a read or lost a packet.
+/// State that a flow needs only once it has read, answered a read or lost a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rare {
     pub(super) responses: Streams,
@@ -55,17 +55,17 @@ pub(super) struct Rare {
     pub(super) requests: VecDeque<Range>,
     /// Read requests in flight: no window counts them.
     pub(super) requests_in_flight: u32,
-    /// Reads whose answer is not complete.
+    /// Number of reads whose answer is not complete.
     pub(super) reads_waiting: u32,
     /// The peer's reads that the caller has yet to answer.
     pub(super) reads_asked: u32,
     /// Go-back-N: packets from here on left since everything was last sent again.
     pub(super) went_back_at: u64,
-    /// Packets found lost by the SACK bitmap, those taken for lost by a timeout, and timeouts.
+    /// Packets declared lost by the SACK bitmap, packets declared lost by a timeout, and timeouts.
     pub(super) fast_losses: u64,
     pub(super) timeout_losses: u64,
     pub(super) timeouts: u64,
-    /// Timeouts since the peer was last heard of, which was then.
+    /// Timeouts since the last packet from the peer, and the time of that packet.
     pub(super) silent_timeouts: u32,
     pub(super) silent_since: Time,
 }

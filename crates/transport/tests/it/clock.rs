@@ -44,7 +44,7 @@ fn swift_app_a_zero_elapsed_keeps_the_ratio() {
     clock.update(at(400), at(700));
     assert_eq!(clock.to_host(at(800)), at(1_200));
     clock.update(at(500), at(700));
-    assert_eq!(clock.to_host(at(900)), at(1_200), "a host clock that stands still says nothing");
+    assert_eq!(clock.to_host(at(900)), at(1_200), "a stopped host clock gives no ratio");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ops that are refused, cancelled, or outlived by their path's MTU; flows whose place is used again.
+//! Refused and cancelled ops, ops during a change of the MTU, and reused flow indices.
 #![allow(non_snake_case)] // `function__situation`
 
 use crate::support::{Faults, Pair, Random, byte};
@@ -52,7 +52,7 @@ fn reject__ends_the_op_with_its_reason_and_nothing_is_applied() {
 }
 
 #[test]
-fn reject__of_a_region_withdrawn_under_way_says_that_parts_may_be_applied() {
+fn reject__of_a_region_withdrawn_during_an_op_reports_partial_application() {
     let mut pair = pair("1");
     pair.submit(0, WRITE, 100_000);
     pair.run_until(Time::ZERO + Span::from_us(95));
@@ -65,7 +65,7 @@ fn reject__of_a_region_withdrawn_under_way_says_that_parts_may_be_applied() {
 }
 
 #[test]
-fn not_ready__for_more_still_acknowledges_what_it_has() {
+fn not_ready__for_more_still_acknowledges_received_packets() {
     let mut pair = pair("8");
     pair.sides[1].room = 1;
     pair.submit(0, OpKind::Message, 1);
@@ -80,7 +80,7 @@ fn not_ready__for_more_still_acknowledges_what_it_has() {
     assert_eq!(done(&pair), [(0, Outcome::Done)], "sent again, it finds no room and is known");
     pair.submit(0, OpKind::Message, 1);
     pair.run_until(FAR + Span::from_ms(100));
-    assert_eq!(done(&pair).len(), 1, "there is no room");
+    assert_eq!(done(&pair).len(), 1, "no room for a second message");
     pair.sides[1].room = 2;
     pair.run_until(FAR + Span::from_ms(10_000));
     assert_eq!(done(&pair)[1..], [(1, Outcome::Done)]);
@@ -104,7 +104,7 @@ fn cancel__before_anything_was_sent_fails_the_op() {
 }
 
 #[test]
-fn cancel__under_way_is_unknown_and_stops_the_bytes() {
+fn cancel__of_an_op_in_flight_is_unknown_and_stops_the_bytes() {
     let mut pair = pair("4");
     pair.submit(0, OpKind::Message, 4_096_000);
     pair.run_until(Time::ZERO + Span::from_us(101));
@@ -133,7 +133,7 @@ fn cancel__of_a_read_stops_the_answer() {
     assert_eq!(pair.sides[1].endpoint.in_flight(pair.flow), Some(0));
 }
 
-/// What packets of a network with faults may do to ops that are cancelled and refused at random.
+/// Runs random ops, cancellations and refusals over a network with faults.
 fn run(seed: u64) {
     let mut choices = Random(seed ^ 0xca11);
     let mut pair = Pair::new(&constant("10"), EndpointConfig::default(), seed);
@@ -201,12 +201,12 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn cancelled_and_refused_ops_end_once_whatever_the_network_does() {
+fn cancelled_and_refused_ops_end_once_despite_network_faults() {
     (0..500).for_each(run);
 }
 
 #[test]
-fn set_packet_size__cuts_lost_ranges_anew() {
+fn set_packet_size__divides_lost_ranges_again() {
     let mut pair = pair("8");
     pair.lose = (0..8).map(|seq| (0, seq)).collect();
     pair.submit(0, WRITE, 32_768);
@@ -228,8 +228,8 @@ fn set_packet_size__cuts_lost_ranges_anew() {
     assert_eq!(longest, Some(1000));
 }
 
-/// A window in packets stays what it is in bytes, at once: with packets nine times as long one of 9 packets
-/// admits 1, and with packets a ninth as long one of 9 admits 81.
+/// A window in packets keeps its size in bytes, at once: with packets nine times as long, a window
+/// of 9 packets admits 1, and with packets a ninth as long a window of 9 admits 81.
 #[test]
 fn set_packet_size__counts_for_the_next_poll() {
     let swift = build("swift", Some("paper"), &[("initial_cwnd", "9")]).expect("swift");

@@ -1,4 +1,4 @@
-//! An algorithm's fields through bytes: it sees what it would see in the simulator.
+//! An algorithm's fields sent as bytes have the same effect as in the simulator.
 
 use apus_algorithms::bolt::{BoltFields, grants};
 use apus_algorithms::rcp::{RcpFields, echoed_rate};
@@ -23,7 +23,7 @@ fn bytes_of(
     layout: Option<FieldLayout>,
     telemetry: Option<&Telemetry>,
 ) -> Vec<u8> {
-    // Not zeros: what the buffer held before must not be sent.
+    // Not zeros: previous content of the buffer must not be sent.
     let mut buffer: ExtensionBuffer = [0xee; _];
     let extension = extension_of(fields, layout, telemetry, &mut buffer);
     let mut bytes = vec![0; MAX_HEADER_BYTES + MAX_EXTENSION_BYTES];
@@ -42,7 +42,7 @@ fn layout(name: &str) -> Option<FieldLayout> {
     layout
 }
 
-/// An endpoint with one flow whose peer knows it as 7, and the first packet of an op on it.
+/// An endpoint with one flow whose index at the peer is 7, and the first packet of an op on it.
 fn sending(name: &str, now: Time) -> (Endpoint<AlgorithmConfig>, Transmit) {
     let algorithm = algorithm(name);
     let mut endpoint = Endpoint::new(EndpointConfig::default());
@@ -179,8 +179,9 @@ fn received(largest: u64) -> apus_wire::Ack {
     }
 }
 
-/// Bolt Alg. 1 l. 6-9 and §4.3: what a switch makes of the bytes of a data packet does to the sender what
-/// the simulator's signal does, which is to take a packet off the window at the first (Alg. 2 l. 6).
+/// Bolt Alg. 1 l. 6-9 and §4.3: the datagram that a switch makes from the bytes of a data packet
+/// has the same effect on the sender as the simulator's signal: the first one takes a packet off
+/// the window (Alg. 2 l. 6).
 #[test]
 fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
     let start = Time::ZERO + Span::from_us(1_234);
@@ -202,7 +203,7 @@ fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
     let sent = BoltFields::of(&seen).expect("Bolt's fields").sent();
     let src = view.signal(200_000, 6, sent).expect("a signal");
     let (mut header, _) = open(&src).expect("a datagram");
-    assert_eq!(header.flow, FlowId::new(7), "as the peer knows it");
+    assert_eq!(header.flow, FlowId::new(7), "the index at the peer");
     header.flow = FlowId::new(0);
     assert_eq!(real.handle_packet(&arrival(later), &header), Handled::Signal);
 
@@ -230,7 +231,7 @@ fn a_signal_must_say_when_its_packet_left() {
     assert_eq!(take(5_000_000), Handled::Signal);
 }
 
-/// The window of HPCC after each of these notes of one port, told directly and through bytes.
+/// The window of HPCC after each of these records of one port, passed directly or as bytes.
 fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
     let (_, transmit) = sending("hpcc", Time::ZERO);
     let algorithm = algorithm("hpcc");

@@ -1,5 +1,5 @@
 //! Seeded runs with loss, duplication, reordering and corruption: every op is delivered exactly
-//! once and completes exactly once, and what arrives is what was sent.
+//! once and completes exactly once, with the bytes that were sent.
 
 use crate::support::{Faults, Pair, Random, byte};
 use apus_algorithms::registry::build;
@@ -74,7 +74,7 @@ fn check_side(pair: &Pair, side: usize, ops: &[(OpKind, u64)], seed: u64) {
 }
 
 #[test]
-fn every_op_is_delivered_exactly_once_whatever_the_network_does() {
+fn every_op_is_delivered_exactly_once_despite_network_faults() {
     let seeds = std::env::var("APUS_FAULT_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4000);
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     std::thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn every_op_is_delivered_exactly_once_whatever_the_network_does() {
     });
 }
 
-/// The same seed gives the same run, packet by packet.
+/// Equal seeds give equal runs, packet by packet.
 #[test]
 fn a_seed_fixes_a_run() {
     let log = || {

@@ -1,4 +1,4 @@
-//! What a broken, silent or hostile peer can and cannot do, and what a busy one must not.
+//! Limits of a broken, unresponsive or hostile peer, and correct treatment of a busy one.
 #![allow(non_snake_case)] // `function__situation`
 
 use crate::support::{Faults, Pair};
@@ -80,7 +80,8 @@ fn read_requests_in_flight_are_bounded() {
     assert_eq!(pair.sides[0].completions.len(), 1000);
 }
 
-/// The answer proves that the request arrived: a lost acknowledgement of it is no congestion.
+/// The answer proves that the request arrived: a lost acknowledgement of the request is not
+/// congestion.
 #[test]
 fn a_lost_ack_of_a_request_is_no_timeout_once_the_answer_is_here() {
     let mut pair = pair("1", EndpointConfig::default());
@@ -99,8 +100,9 @@ fn a_lost_ack_of_a_request_is_no_timeout_once_the_answer_is_here() {
     assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(0));
 }
 
-/// A receiver without room for a message says again and again what it has. The packet that this echoes was
-/// acknowledged before: its age is no RTT, though its record is still held, behind a packet that is missing.
+/// A receiver without room for a message repeats its last acknowledgement. The echoed packet was
+/// acknowledged before: its age is not an RTT, though its record is still stored, behind a missing
+/// packet.
 #[test]
 fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
     let mut endpoint = Endpoint::new(EndpointConfig::default());
@@ -127,7 +129,7 @@ fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
             Header { flow: FlowId::new(0), seq: PacketNumber::new(0), body: Body::Ack(ack) };
         endpoint.handle_packet(&arrival, &header)
     };
-    assert!(matches!(acknowledge(20), Handled::Ack(Some(_))), "the first tells the RTT");
+    assert!(matches!(acknowledge(20), Handled::Ack(Some(_))), "the first gives an RTT sample");
     assert_eq!(acknowledge(900), Handled::Ack(None));
 }
 
@@ -154,8 +156,8 @@ fn endless_ops_are_refused() {
     assert_eq!(endpoint.submit(Time::ZERO, FlowId::new(0), op), Err(SubmitError::TooLong));
 }
 
-/// Segments from the end of an op backwards, each a gap of its own: refused beyond a limit until
-/// the gaps fill, and what is refused is not acknowledged.
+/// Segments from the end of an op backwards, each a separate gap: refused beyond a limit until the
+/// gaps fill, and refused segments are not acknowledged.
 #[test]
 fn gaps_within_an_op_are_bounded() {
     let mut endpoint = endpoint();
@@ -181,7 +183,7 @@ fn ops_beyond_the_window_are_refused() {
 
 /// A request that was acknowledged and never answered ends as unknown, not never.
 #[test]
-fn give_up_after__ends_a_read_whose_answer_never_comes() {
+fn give_up_after__ends_a_read_whose_answer_never_arrives() {
     let config =
         EndpointConfig { give_up_after: Some(Span::from_ms(50)), ..EndpointConfig::default() };
     let mut pair = pair("1", config);
@@ -197,7 +199,7 @@ fn give_up_after__ends_a_read_whose_answer_never_comes() {
         marked: false,
         receiver_level: 0,
     };
-    // The acknowledgement arrives; then the peer dies: its answer is never sent.
+    // The acknowledgement arrives; then the peer stops: its answer is never sent.
     pair.sides[0].endpoint.handle_packet(&arrival, &ack.header);
     while let Some(at) = pair.sides[0].endpoint.next_timeout() {
         pair.now = pair.now.max(at);
@@ -248,8 +250,8 @@ fn a_duplicate_in_a_batch_does_not_hide_losses() {
     assert!(pair.sides[0].samples.len() >= 2, "the batch gave an RTT sample");
 }
 
-/// Gaps in the answer to a read are bounded as those of a message are, and what is refused is not
-/// acknowledged, so that it comes again.
+/// Gaps in the answer to a read are bounded like those of a message. Refused ranges are not
+/// acknowledged, so that they are retransmitted.
 #[test]
 fn gaps_within_an_answer_are_bounded_and_refused_ranges_are_not_acknowledged() {
     let mut endpoint = endpoint();

@@ -1,4 +1,4 @@
-//! Two endpoints in virtual time: what the transport promises, one situation at a time.
+//! Two endpoints in virtual time: the guarantees of the transport, one situation at a time.
 #![allow(non_snake_case)] // `function__situation`
 
 use crate::support::{Faults, Pair, byte};
@@ -63,7 +63,7 @@ fn read__brings_the_peers_bytes() {
     // The answer's bytes are the peer's (side 1), numbered by our op.
     assert_stored(&pair, 1, true, 0, 9_000);
     assert_eq!(pair.sides[0].completions.len(), 1);
-    assert_eq!(pair.sides[1].completions.len(), 0, "the peer asked for nothing");
+    assert_eq!(pair.sides[1].completions.len(), 0, "the peer submitted no op");
 }
 
 #[test]
@@ -139,23 +139,23 @@ fn go_back_n__a_loss_costs_all_that_was_behind_it() {
     pair.lose = vec![(0, 2)];
     pair.submit(0, WRITE, 4096 * 8);
     pair.run_until(FAR);
-    // Packets 3 to 7 arrive at 5 us and are dropped; the first of them makes the receiver tell, and at
-    // 10 us packets 8 to 13 carry what 2 to 7 did.
+    // Packets 3 to 7 arrive at 5 us and are dropped; the first of them makes the receiver report
+    // the gap, and at 10 us packets 8 to 13 carry the ranges of 2 to 7.
     let data = data_of(&pair, 0);
     assert_eq!(data.len(), 14);
     let resent: Vec<_> = (2..8).map(|i| (10, 6 + i, 0, i * 4096)).collect();
     assert_eq!(data[8..], resent);
     assert_eq!(pair.sides[1].out_of_order, 5);
-    // One acknowledgement for each packet that was kept, and one word of the gap.
+    // One acknowledgement for each packet that was kept, and one report of the gap.
     assert_eq!(pair.sides[1].acks_sent, 8 + 1);
     let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
     assert_eq!((counters.fast_losses, counters.timeouts), (6, 0));
     assert_stored(&pair, 0, false, 0, 4096 * 8);
 }
 
-/// A gap is told once; what is lost again behind it is found by the timeout.
+/// A gap is reported once; packets lost again behind it are detected by the timeout.
 #[test]
-fn go_back_n__a_gap_is_told_once() {
+fn go_back_n__a_gap_is_reported_once() {
     let mut pair = go_back_n("8");
     pair.lose = vec![(0, 2), (0, 8)];
     pair.submit(0, WRITE, 4096 * 8);
@@ -165,7 +165,7 @@ fn go_back_n__a_gap_is_told_once() {
     assert_stored(&pair, 0, false, 0, 4096 * 8);
 }
 
-/// News and the word of a gap cannot go by one acknowledgement.
+/// News and the report of a gap need separate acknowledgements.
 #[test]
 fn go_back_n__a_batch_with_a_gap_is_acknowledged_twice() {
     let mut pair = go_back_n("8");
@@ -183,9 +183,9 @@ fn go_back_n__a_batch_with_a_gap_is_acknowledged_twice() {
     assert_stored(&pair, 0, false, 0, 4096 * 8);
 }
 
-/// The bytes of one op after another, and of answers beside them, each in order.
+/// The bytes of successive ops, and of answers at the same time, each in order.
 #[test]
-fn go_back_n__ops_and_answers_arrive_whole_whatever_is_lost() {
+fn go_back_n__ops_and_answers_arrive_complete_despite_losses() {
     for lost in 0..24 {
         let mut pair = go_back_n("6");
         pair.lose = vec![(0, lost), (1, lost / 2)];
@@ -204,7 +204,7 @@ fn go_back_n__ops_and_answers_arrive_whole_whatever_is_lost() {
 }
 
 #[test]
-fn reordering_below_the_threshold_is_no_loss() {
+fn reordering_below_the_threshold_is_not_a_loss() {
     let mut pair = pair("4");
     pair.submit(0, WRITE, 4096 * 4);
     let mut datagrams: Vec<_> = core::iter::from_fn(|| pair.take_from_wire()).collect();
@@ -374,7 +374,7 @@ fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
 /// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave 3.328 us apart, however many are
 /// in flight (the wheel here is as fine as 1.024 ns).
 #[test]
-fn a_rate_paces_wire_bytes_whatever_is_in_flight() {
+fn a_rate_paces_wire_bytes_at_any_number_in_flight() {
     let rate = build("constant", Some("rate"), &[("rate", "10Gbps")]).expect("constant");
     let config = EndpointConfig { timer_granularity_log2_ps: 10, ..EndpointConfig::default() };
     let mut pair = Pair::new(&rate, config, 1);
@@ -389,7 +389,7 @@ fn a_rate_paces_wire_bytes_whatever_is_in_flight() {
 }
 
 #[test]
-fn submit__refuses_what_exceeds_the_limit_and_takes_it_later() {
+fn submit__refuses_ops_beyond_the_limit_and_accepts_them_later() {
     let config = EndpointConfig { max_ops: 2, ..EndpointConfig::default() };
     let mut pair = Pair::new(&constant("1"), config, 1);
     pair.submit(0, WRITE, 1);
@@ -405,7 +405,7 @@ fn submit__refuses_what_exceeds_the_limit_and_takes_it_later() {
 }
 
 #[test]
-fn abort__tells_ops_that_never_left_from_those_that_may_have_been_applied() {
+fn abort__distinguishes_unsent_ops_from_possibly_applied_ones() {
     let mut pair = pair("1");
     pair.submit(0, WRITE, 4096);
     pair.submit(0, WRITE, 4096);
@@ -416,7 +416,7 @@ fn abort__tells_ops_that_never_left_from_those_that_may_have_been_applied() {
 }
 
 #[test]
-fn give_up_after__ends_a_flow_whose_peer_is_silent() {
+fn give_up_after__ends_a_flow_whose_peer_does_not_respond() {
     let config =
         EndpointConfig { give_up_after: Some(Span::from_ms(50)), ..EndpointConfig::default() };
     let mut pair = Pair::new(&constant("1"), config, 1);
@@ -459,7 +459,7 @@ fn forged_packets_have_no_effect() {
     assert_stored(&pair, 0, false, 0, 4096 * 4);
 }
 
-/// The caller answers reads when it can, in any order; until then none is under way.
+/// The caller answers reads when it can, in any order; until then no answer is sent.
 #[test]
 fn reads_wait__for_the_callers_answer() {
     let config = EndpointConfig { reads_wait: true, max_ops: 2, ..EndpointConfig::default() };
@@ -472,7 +472,10 @@ fn reads_wait__for_the_callers_answer() {
     });
     let asked: Vec<_> = asked.collect();
     let flow = pair.flow;
-    assert!(!pair.sides[1].endpoint.answer_read(Time::ZERO, flow, &asked[0]), "nobody asked yet");
+    assert!(
+        !pair.sides[1].endpoint.answer_read(Time::ZERO, flow, &asked[0]),
+        "no read has arrived yet"
+    );
     pair.run_until(Time::from_ps(50_000_000));
     assert_eq!(pair.sides[0].completions.len(), 0);
     assert_eq!(pair.sides[1].data_sent, 0);
@@ -505,9 +508,10 @@ fn flow_rate__spreads_the_packets_of_a_window() {
     assert_stored(&pair, 0, false, 0, 4 * 4096);
 }
 
-/// A window of 2.5 packets and an RTT of 10 us. The first window goes at once, its half packet too. Then:
-/// with the first acknowledgement there is room for half a packet, so the flow rests 10 / 2.5 = 4 us
-/// whatever the other two bring; two whole packets may leave at 14 us, and after a rest one at 18 us.
+/// A window of 2.5 packets and an RTT of 10 us. The first window goes at once, its half packet too.
+/// Then: with the first acknowledgement there is room for half a packet, so the flow rests 10 / 2.5
+/// = 4 us regardless of the other two acknowledgements; two whole packets may leave at 14 us, and
+/// after a rest one at 18 us.
 #[test]
 fn pacing_rest__waits_for_a_part_of_a_window_and_then_sends_one_packet() {
     let settings = [("initial_cwnd", "2.5"), ("max_cwnd", "2.5"), ("ai", "0")];

@@ -15,7 +15,7 @@ fn members(largest: u64, bitmap: u128) -> HashSet<u64> {
     (0..128).filter(|i| bitmap >> i & 1 == 1).filter_map(|i| largest.checked_sub(i)).collect()
 }
 
-/// Packet numbers like those of a network: mostly the next, some jumps, some late ones.
+/// Packet numbers as on a real network: mostly the next, some jumps, some late ones.
 fn arrivals() -> impl Strategy<Value = Vec<u64>> {
     let step = prop_oneof![
         10 => Just(1i64),
@@ -69,7 +69,7 @@ fn swift_3_6_each_packet_is_acknowledged_once_oldest_first() {
     assert_eq!(acked.largest(), Some(pn(1_000)));
     assert_eq!(numbers(acked.on_ack(pn(872), 1)), [872], "128 behind counts");
     assert_eq!(numbers(acked.on_ack(pn(872), 1 << 127 | 1)), [745], "255 behind is the last");
-    assert!(numbers(acked.on_ack(pn(744), 1)).is_empty(), "256 behind is forgotten");
+    assert!(numbers(acked.on_ack(pn(744), 1)).is_empty(), "256 behind is not stored");
 }
 
 #[test]
@@ -134,10 +134,10 @@ proptest! {
         }
     }
 
-    /// Receiver to sender with ACKs that are lost, repeated and late: nothing twice, and after one
-    /// more ACK the sender knows what the receiver's window holds.
+    /// Receiver to sender with ACKs that are lost, repeated and late: no number is yielded twice,
+    /// and after one more ACK the sender has the content of the receiver's window.
     #[test]
-    fn swift_3_6_sender_learns_what_the_receiver_has(
+    fn swift_3_6_sender_learns_the_received_packets(
         numbers in arrivals(),
         fates in prop::collection::vec(0usize..6, 301),
     ) {

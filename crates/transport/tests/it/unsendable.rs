@@ -34,7 +34,7 @@ fn submit__of_an_op_that_reaches_2_to_the_64_is_refused_and_below_it_is_taken() 
 }
 
 #[test]
-fn take_back__leaves_the_packet_neither_in_flight_nor_lost_and_the_flow_goes_on() {
+fn take_back__leaves_the_packet_neither_in_flight_nor_lost_and_the_flow_continues() {
     let mut pair = pair();
     let flow = pair.flow;
     let endpoint = &mut pair.sides[0].endpoint;
@@ -55,7 +55,11 @@ fn take_back__leaves_the_packet_neither_in_flight_nor_lost_and_the_flow_goes_on(
     let counters = side.endpoint.counters(flow).expect("open");
     assert_eq!((counters.fast_losses, counters.timeout_losses, counters.timeouts), (0, 0, 0));
     assert!(side.endpoint.cwnd(flow) >= cwnd, "nothing made the window smaller");
-    assert_eq!(side.endpoint.ops_under_way(flow), Some(0), "the peer knows that op 0 is given up");
+    assert_eq!(
+        side.endpoint.ops_under_way(flow),
+        Some(0),
+        "the peer has acknowledged the cancellation of op 0"
+    );
     let sent_of_op = |log: &[(Time, usize, apus_wire::Header)], op| {
         let carries = |body: &Body| matches!(body, Body::Data(s) if s.op == OpId::new(op) && s.kind != SegmentKind::Cancel);
         log.iter().filter(|(_, from, header)| *from == 0 && carries(&header.body)).count()

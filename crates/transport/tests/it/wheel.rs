@@ -158,7 +158,7 @@ impl<const L: u32> Pair<L> {
             (None, None) => {}
             (Some(next), Some(slot)) => {
                 assert!(next >= self.wheel.position());
-                assert!(next.as_ps() <= slot, "{next} is no lower bound of {slot} ps");
+                assert!(next.as_ps() <= slot, "{next} is not a lower bound of {slot} ps");
             }
             other => panic!("{other:?}"),
         }

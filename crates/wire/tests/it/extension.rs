@@ -1,5 +1,5 @@
-//! Congestion extensions: bytes written by hand from the layout in the crate's documentation, the way to
-//! bytes and back, and what a switch without the key does to a packet.
+//! Congestion extensions: bytes written by hand from the layout in the crate's documentation,
+//! encoding and decoding, and the operations of a switch without the key.
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
@@ -91,7 +91,7 @@ fn bolt() -> Extension<'static> {
     own(1, &[4], &BOLT_READ)
 }
 
-/// What stands between `writable` and the body: version, kind, flow, packet number.
+/// The bytes between `writable` and the body: version, kind, flow, packet number.
 fn common(kind: u8) -> Vec<u8> {
     [&[1, kind, 1, 2, 3, 4][..], &[0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88]].concat()
 }
@@ -257,8 +257,8 @@ fn illegal_extensions_are_not_encoded() {
     refused(ack(), Extension::Own(writable), Illegal::ExtensionLength);
 }
 
-/// Bolt §4.3 and Alg. 1 l. 6-10: a switch holds no key. It knows of the packet what is readable, and
-/// what it writes leaves the guard as it was.
+/// Bolt §4.3 and Alg. 1 l. 6-10: a switch holds no key. It uses the readable part of the packet,
+/// and its writes keep the authentication valid.
 #[test]
 fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
     let header = encoded(&message(), &bolt());
@@ -291,12 +291,12 @@ fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
     assert_eq!(view.signal(1 << 24, 6, BOLT_SENT), None, "24 bits of queue");
     assert_eq!(view.signal(0, 0, BOLT_SENT), None, "a rate");
     view.note_hop(&Hop::default(), 1);
-    assert_eq!(passing[..2], [1, 8], "there is no room for telemetry");
-    assert_eq!(passing[2..], sealed[2..], "nothing else is touched");
+    assert_eq!(passing[..2], [1, 8], "no room for telemetry");
+    assert_eq!(passing[2..], sealed[2..], "nothing else is changed");
 }
 
 #[test]
-fn a_switch_acts_on_data_with_fields_of_its_own_alone() {
+fn a_switch_acts_only_on_data_with_its_fields() {
     assert!(SwitchView::new(&mut encoded(&message(), &Extension::None)).is_none());
     assert!(SwitchView::new(&mut encoded(&ack(), &echo(1, &[0, 0, 0, 1]))).is_none());
     assert!(SwitchView::new(&mut [1, 2, 3]).is_none());
@@ -383,8 +383,8 @@ proptest! {
         prop_assert_eq!((decoded.header, decoded.extension), (header, extension));
     }
 
-    /// What switches may write is theirs, and the rest of the packet opens whatever they wrote; any other
-    /// bit is guarded, the count of writable bytes included.
+    /// Switches may write the writable bytes, and the packet opens with any value of them; any
+    /// other flipped bit is detected, including those of the count of writable bytes.
     #[test]
     fn any_flipped_bit_but_a_switchs_is_refused(
         extension in extension(&AREA),
@@ -409,7 +409,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decoded_encodes_to_the_same_bytes(
+    fn decoded_packets_encode_to_the_same_bytes(
         writable in prop_oneof![Just(0usize), Just(1), Just(3), 0usize..=110],
         kind in prop_oneof![
             Just(0x22u8),

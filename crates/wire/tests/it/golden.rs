@@ -6,7 +6,7 @@ use apus_wire::{
     RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, decode, encode, open, seal,
 };
 
-/// What precedes every body: flow 0x01020304, packet number 0x1122334455667788.
+/// A header before every body: flow 0x01020304, packet number 0x1122334455667788.
 fn with_body(body: Body) -> Header {
     Header { flow: FlowId::new(0x0102_0304), seq: PacketNumber::new(0x1122_3344_5566_7788), body }
 }
@@ -100,7 +100,7 @@ fn target() -> (RegionKey, u64) {
     (RegionKey::new(0xdead_beef_0000_0001), 0x2000)
 }
 
-/// Both directions.
+/// Checks encoding and decoding.
 fn check(header: Header, golden: &[u8]) {
     let mut bytes = [0xee; 72];
     assert_eq!(encode(&header, &mut bytes), Ok(golden.len()));
@@ -110,7 +110,7 @@ fn check(header: Header, golden: &[u8]) {
     assert_eq!(decode(golden), Ok((header, golden.len())));
     let mut longer = golden.to_vec();
     longer.push(7);
-    assert_eq!(decode(&longer), Ok((header, golden.len())), "what follows is the payload");
+    assert_eq!(decode(&longer), Ok((header, golden.len())), "the rest is the payload");
     for length in 0..golden.len() {
         let cut = decode(&golden[..length]);
         assert!(
@@ -135,7 +135,7 @@ fn write_and_read_request() {
     check(segment(SegmentKind::ReadRequest { region, address }, 0), &request);
 }
 
-/// A packet that carries an op of 64 bytes whole, whose number is `distance` below the packet's.
+/// A packet that carries a whole op of 64 bytes, whose number is `distance` below the packet's.
 fn whole(kind: SegmentKind, distance: i64) -> Header {
     let op = OpId::new(0x1122_3344_5566_7788u64.wrapping_sub(distance as u64));
     with_body(Body::Data(Segment { op, kind, offset: 0, length: 64, op_length: 64, credit: None }))
@@ -211,7 +211,7 @@ fn a_header_has_one_form() {
     let mut write = long_form(1, 5);
     write.extend(&WRITE[41..]);
     assert_eq!(decode(&write), Err(DecodeError::Illegal(Illegal::LongForm)));
-    // Requests and cancels have the long form only, even those of nothing.
+    // Requests and cancels have the long form only, even with a length of zero.
     let mut request = long_form(3, 5);
     request[31..41].fill(0);
     request.extend(&WRITE[41..]);

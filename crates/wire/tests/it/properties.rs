@@ -196,9 +196,10 @@ proptest! {
         prop_assert_eq!(header.encoded_len(), expected);
     }
 
-    /// Arbitrary fields behind a valid start: what is decoded is legal and encodes to the same bytes.
+    /// Arbitrary fields behind a valid start: decoded packets are legal and encode to the same
+    /// bytes.
     #[test]
-    fn what_is_decoded_encodes_to_the_same_bytes(
+    fn decoded_packets_encode_to_the_same_bytes(
         kind in prop_oneof![
             1u8..=11,
             0x81u8..=0x84,

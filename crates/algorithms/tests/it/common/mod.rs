@@ -1,4 +1,4 @@
-//! What the tests share: events with sensible defaults, in microseconds and packets.
+//! Helpers of the tests: events with sensible defaults, in microseconds and packets.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub fn timeout(now: f64) -> TimeoutEvent {
 }
 
 /// The paper's profile with a fixed target of 25 us, a window that starts at 10 packets and an
-/// endpoint that is never in the way.
+/// endpoint delay that never limits.
 pub fn plain() -> Config {
     let mut config = Config::paper();
     config.target.hop_scale = Span::ZERO;

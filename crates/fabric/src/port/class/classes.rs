@@ -50,7 +50,7 @@ impl TokenBucket {
     }
 }
 
-/// One class: its queue, its place in the schedule and its switch half.
+/// A class: its queue, its scheduling state and its switch half.
 pub(super) struct Class<W> {
     waiting: VecDeque<Waiting>,
     pub(super) limit: u64,
@@ -64,7 +64,7 @@ pub(super) struct Class<W> {
     pub(super) max_foreign_bytes: u64,
     /// Packets of the class that were to go out through the port.
     pub(super) offered: Count,
-    /// Those dropped at the port.
+    /// Packets dropped at the port.
     pub(super) dropped: Count,
     pub(super) paused: bool,
     pub(super) algorithm: W,
@@ -77,7 +77,7 @@ pub(super) struct Class<W> {
 }
 
 impl<W: SwitchHalf> Class<W> {
-    /// Returns `true` if the class has a rate of its own.
+    /// Returns `true` if the class has its own rate limit.
     pub(super) fn is_rate_limited(&self) -> bool {
         self.bucket.is_some()
     }
@@ -88,9 +88,9 @@ impl<W: SwitchHalf> Class<W> {
     }
 }
 
-/// What the scheduler decided.
+/// The decision of the scheduler.
 pub(super) enum Choice {
-    /// This packet of this class is served.
+    /// Serve this packet of this class.
     Serve(usize, Waiting),
     /// The rate-limited class has a packet, but tokens for it only from then on.
     NotBefore(Time),
@@ -99,13 +99,14 @@ pub(super) enum Choice {
 }
 
 /// The classes of a port. Levels are served in strict priority. Within a level, start-time fair
-/// queueing (Goyal, Vin and Cheng 1996): a packet that comes to the head of its class gets the start
-/// tag max(virtual time, finish tag of its predecessor) and the finish tag start + bytes / weight;
-/// the smallest start tag is served, and the level's virtual time is the start tag in service. A
-/// class that was idle, paused or out of tokens thus has no claim on what it missed.
+/// queueing applies (Goyal, Vin and Cheng 1996): a packet that reaches the head of its class gets
+/// the start tag max(virtual time, finish tag of its predecessor) and the finish tag start + bytes
+/// / weight; the smallest start tag is served, and the level's virtual time is the start tag in
+/// service. A class that was idle, paused or out of tokens is therefore not compensated for missed
+/// service.
 pub(super) struct Classes<W> {
     pub(super) classes: Vec<Class<W>>,
-    /// What switch halves see of each class; its bytes are counted here.
+    /// The view of each class for switch halves; the bytes of classes are counted here.
     pub(super) views: Vec<ClassView>,
     /// Virtual time of each level.
     virtual_time: Vec<u64>,
@@ -115,7 +116,7 @@ pub(super) struct Classes<W> {
 /// 4.5 PB of it.
 const TAG_UNITS: u64 = 1 << 12;
 
-/// The classes and what switch halves see of them, apart.
+/// The classes and their views for switch halves, borrowed separately.
 pub(super) struct Parts<'a, W> {
     pub(super) classes: &'a mut [Class<W>],
     pub(super) views: &'a [ClassView],

@@ -1,4 +1,4 @@
-//! What can be done to a class port in a run: pauses, failures, rates and impairments of its link.
+//! Changes to a class port during a run: pauses, failures, rates and impairments of its link.
 
 use apus_cc::SwitchHalf;
 use apus_units::{ClassId, Rate, Time};
@@ -38,8 +38,8 @@ impl<W: SwitchHalf> ClassPort<W> {
         self.rate = rate;
     }
 
-    /// Fails the link or repairs it. What waits or is in service when it fails is lost, and so is
-    /// what comes while it is down; what has departed arrives.
+    /// Fails or repairs the link. Packets queued or in service when it fails are lost, as are
+    /// packets that arrive while it is down; departed packets are delivered.
     pub(crate) fn set_up<P, S: Schedule>(&mut self, now: Time, up: bool, env: &mut Env<'_, P, S>) {
         self.finish_due(now, env);
         self.up = up;
@@ -57,7 +57,7 @@ impl<W: SwitchHalf> ClassPort<W> {
         }
     }
 
-    /// Changes what the link does to packets that depart from here on.
+    /// Changes the impairment of the link, for packets that depart from now on.
     pub(crate) fn set_impairment<P, S: Schedule>(
         &mut self,
         now: Time,
@@ -79,7 +79,7 @@ impl<W: SwitchHalf> ClassPort<W> {
         }
     }
 
-    /// A packet that had been accepted is dropped because of what the link does.
+    /// Drops an accepted packet because of the state of the link.
     pub(super) fn lose<P, S>(
         &mut self,
         class: usize,

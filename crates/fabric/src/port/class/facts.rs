@@ -1,4 +1,4 @@
-//! What can be read off a class port.
+//! Read access to a class port.
 
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, ClassId, Rate, Time};
@@ -61,7 +61,7 @@ impl<W: SwitchHalf> ClassPort<W> {
         Bytes::new(self.classes.classes[class.index()].max_foreign_bytes)
     }
 
-    /// What one class has counted.
+    /// Returns the counters of one class.
     pub(crate) fn class_counters(&self, class: ClassId, now: Time) -> ClassCounters {
         let own = &self.classes.classes[class.index()];
         let served = self.in_service.filter(|s| s.departs > now && s.class == class.index());
@@ -85,7 +85,7 @@ impl<W: SwitchHalf> ClassPort<W> {
 
     /// Packets in the port and on the link behind it.
     pub(crate) fn held(&self) -> u64 {
-        // What is in service may be in the link already.
+        // The packet in service may already be in the link's ring.
         let twice = u64::from(self.certain && self.in_service.is_some());
         self.queued.packets + (self.held_back.len() + self.link.held()) as u64 - twice
     }

@@ -27,7 +27,7 @@ struct InService {
     packet: PacketRef,
     bytes: u32,
     class: usize,
-    /// It was sent in that class.
+    /// The packet was sent in that class.
     own: bool,
     departs: Time,
     /// The link failed meanwhile: the packet is lost when its last bit would leave.
@@ -46,9 +46,9 @@ pub(crate) struct ClassPort<W> {
     port: PortId,
     rate: Rate,
     memory: Memory,
-    /// Nothing can stop a packet in service or delay it, and no other port counts its bytes: it
-    /// enters the link when its service begins, and a `Service` event is asked for only if another
-    /// packet waits. What follows from its departure is noted by the next call.
+    /// No event can stop or delay a packet in service, and no other port counts its bytes. The
+    /// packet enters the link when its service begins, and a `Service` event is requested only if
+    /// another packet is queued. The effects of its departure are recorded by the next call.
     certain: bool,
     pausable: bool,
     variable: bool,
@@ -110,7 +110,8 @@ impl<W: SwitchHalf> ClassPort<W> {
         packet: PacketRef,
         env: &mut Env<'_, P, S>,
     ) -> Result<(), DropReason> {
-        // A departure at exactly now counts as gone, whichever event the engine hands in first.
+        // A departure at exactly now counts as departed, in any order of the events of this
+        // instant.
         self.finish_due(now, env);
         let fields = env.pool.fields_mut(packet);
         let bytes = fields.wire_bytes;
@@ -211,8 +212,8 @@ impl<W: SwitchHalf> ClassPort<W> {
         self.integrated_to = now;
     }
 
-    /// Whether what happens here touches no other port: it shares no memory, and no switch half tells
-    /// the sources of packets.
+    /// Returns `true` if no event at this port affects another port: it shares no memory, and no
+    /// switch half sends signals.
     pub(crate) fn is_independent(&self) -> bool {
         matches!(self.memory, Memory::Own { .. })
             && !self.classes.classes.iter().any(|class| class.algorithm.signals())

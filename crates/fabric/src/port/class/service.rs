@@ -1,4 +1,5 @@
-//! What a class port does when the link is free: the choice of a packet, its service and its departure.
+//! Actions of a class port when the link is free: the choice of a packet, its service and its
+//! departure.
 
 use apus_cc::{Ecn, PortView, SwitchHalf, Verdict};
 use apus_units::{Bytes, ClassId, Span, Time};
@@ -166,7 +167,7 @@ impl<W: SwitchHalf> ClassPort<W> {
         self.held_back.push_back((enters, served.packet, served.bytes));
     }
 
-    /// The oldest packet held back enters the link, behind those that overtook it.
+    /// Puts the oldest delayed packet on the link, behind the packets that overtook it.
     pub(crate) fn on_held<P, S: Schedule>(&mut self, now: Time, env: &mut Env<'_, P, S>) {
         if let Some((_, packet, bytes)) = self.held_back.pop_front() {
             self.link.push(now, packet, bytes, env.schedule);

@@ -22,17 +22,17 @@ impl Default for Waiting {
     }
 }
 
-/// What every packet needs comes first.
+/// Fields that every packet needs come first.
 #[repr(C, align(64))]
 pub(super) struct StrictClass<W> {
-    /// Those that wait.
+    /// Packets in the queue.
     pub(super) queue: Ring<Waiting>,
     /// Bytes in the port, a packet in service included, as far as the port has caught up.
     pub(super) bytes: u64,
     /// Packets of the class that were to go out through the port.
     pub(super) offered: Count,
     limit: u64,
-    /// Those dropped at the port.
+    /// Packets dropped at the port.
     pub(super) dropped: Count,
     limit_packets: u64,
     pub(super) algorithm: W,
@@ -54,7 +54,7 @@ impl<W: SwitchHalf> StrictClass<W> {
         }
     }
 
-    /// Whether it has a limit of its own.
+    /// Returns `true` if the class has its own limit.
     pub(super) fn is_limited(&self) -> bool {
         self.limit < u64::MAX || self.limit_packets < u64::from(u32::MAX)
     }

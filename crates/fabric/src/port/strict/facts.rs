@@ -1,4 +1,4 @@
-//! What can be read off a port of strict priorities, which may not have caught up with `now`.
+//! Read access to a port of strict priorities, which may not have caught up with `now`.
 
 use apus_cc::SwitchHalf;
 use apus_units::{ClassId, Rate, Time};
@@ -22,7 +22,7 @@ impl<W: SwitchHalf> StrictPort<W> {
         classes.flat_map(|(place, class)| class.queue.iter().map(move |packet| (place, packet)))
     }
 
-    /// Those of them that depart by `now`, and when.
+    /// Queued packets that depart by `now`, with their departure times.
     fn leaving(&self, now: Time) -> impl Iterator<Item = (usize, &Waiting, Time)> {
         let mut free_at = self.free_at;
         self.waiting().map_while(move |(place, packet)| {
@@ -83,7 +83,7 @@ impl<W: SwitchHalf> StrictPort<W> {
         self.class_queued(class, now).bytes
     }
 
-    /// What one class has counted.
+    /// Returns the counters of one class.
     pub(crate) fn class_counters(&self, class: ClassId, now: Time) -> ClassCounters {
         let (_, own) = self.class(class);
         ClassCounters::new(own.offered, own.dropped, self.class_queued(class, now))
@@ -101,14 +101,16 @@ impl<W: SwitchHalf> StrictPort<W> {
             packet_time = packet_time.wrapping_add(time);
             byte_time = byte_time.wrapping_add(time.wrapping_mul(u128::from(bytes)));
         };
-        // Of what waits only the arrival is in the sums: it stays until now, or until it has departed.
+        // The sums contain only the arrivals of queued packets: these stay until now, or until they
+        // depart.
         for (_, packet) in self.waiting() {
             add(u128::from(now.as_ps()), packet.bytes);
         }
         for (_, packet, departs) in self.leaving(now) {
             add(0_u128.wrapping_sub(u128::from(now.since(departs).as_ps())), packet.bytes);
         }
-        // The stay of what is in service was added when it began; what lies after now is taken off.
+        // The time of the packet in service was added when its service began; the part after now is
+        // subtracted.
         let rest = u128::from(self.free_at.since(now).as_ps());
         if self.in_service.bytes > 0 {
             add(0_u128.wrapping_sub(rest), self.in_service.bytes);

@@ -1,4 +1,4 @@
-//! What switch halves see of a port of strict priorities.
+//! The view of a port of strict priorities for switch halves.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::counters::DropReason;
 use crate::packet::{Fields, PacketRef};
 use crate::port::half;
 
-/// What they see of empty classes.
+/// Returns the views of empty classes.
 pub(super) fn views<W>(classes: &[ClassConfig<W>]) -> Box<[ClassView]> {
     let view = |class: &ClassConfig<W>| ClassView {
         bytes: Bytes::ZERO,

@@ -1,4 +1,4 @@
-//! A port of several classes in strict priority whose link nothing can stop.
+//! A port of several classes in strict priority whose link cannot be stopped.
 
 mod class;
 mod facts;
@@ -27,15 +27,15 @@ struct InService {
     place: u8,
 }
 
-/// Classes each of a level of its own, own buffer, constant rate, and switch halves at most where
-/// packets join.
+/// Classes each of a separate level, own buffer, constant rate, and switch halves that act on
+/// enqueue only.
 ///
-/// Its departures follow from its arrivals alone, and a packet enters the link's ring when its service
-/// begins. So nobody needs to know at once that a service has ended: the port catches up when it is
-/// touched next, by a packet that joins or by one that is taken from its link, and no event is asked for
-/// at all. That is never too late: while packets wait, the packet whose service began last is on the
-/// link (or, of a shared link, the engine sorts what enters it), and it arrives at the peer no earlier
-/// than it departs, which is when the next service begins. What every packet needs comes first.
+/// Departures follow from arrivals alone, and a packet enters the link's ring when its service
+/// begins. So the end of a service needs no event: the port catches up when it is next used, by a
+/// packet that joins or by one that is taken from its link. That is never too late. While packets
+/// are queued, the packet whose service began last is on the link (on a shared link, the simulator
+/// sorts the packets that enter it). That packet arrives at the peer no earlier than it departs,
+/// which is when the next service begins. Fields that every packet needs come first.
 #[repr(C, align(64))]
 pub(crate) struct StrictPort<W> {
     pub(crate) link: Link,
@@ -56,16 +56,16 @@ pub(crate) struct StrictPort<W> {
     last: u8,
     /// No switch half sees its packets.
     plain: bool,
-    /// Some class has a limit of its own.
+    /// Some class has its own limit.
     limited: bool,
     /// By number of a class: its place in the order of service.
     places: [u8; MAX_STRICT_CLASSES],
     /// By place.
     classes: Box<[StrictClass<W>]>,
-    /// Sum over packets of departure - arrival, as far as these are known: what waits has yet to
-    /// depart, so that the sum may be negative (and wraps).
+    /// Sum over packets of departure - arrival, as far as these are known. Queued packets have yet
+    /// to depart, so that the sum may be negative (and wraps).
     packet_time: u128,
-    /// The same times their bytes.
+    /// Sum over packets of (departure - arrival) times bytes.
     byte_time_sum: u128,
     rate: Rate,
     marked: u64,
@@ -129,8 +129,9 @@ impl<W: SwitchHalf> StrictPort<W> {
         (number, usize::from(self.places[usize::from(number) % self.places.len()]))
     }
 
-    /// Begins every service up to and at `now`. Whatever joined the port before `now` must have; at each
-    /// departure only what came before it is chosen from, whatever comes at the same instant.
+    /// Begins every service up to and at `now`. Every packet that arrived before `now` must have
+    /// joined. At each departure the port chooses among packets that arrived earlier, not among
+    /// those of the same instant.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: Time) {
         while self.free_at <= now {
@@ -190,7 +191,8 @@ impl<W: SwitchHalf> StrictPort<W> {
         Ok(())
     }
 
-    /// The same as [`StrictPort::offer`] for a plain port, from the packet's wire bytes and class.
+    /// Offers a packet like [`StrictPort::offer`], for a plain port, given its wire bytes and
+    /// class.
     #[inline]
     pub(crate) fn offer_plain<S: Schedule>(
         &mut self,
@@ -289,13 +291,13 @@ impl<W: SwitchHalf> StrictPort<W> {
         None
     }
 
-    /// Brings near what packets need of the classes.
+    /// Prefetches the data of the classes that packets need.
     #[inline]
     pub(crate) fn prefetch_classes(&self) {
         self.classes.iter().for_each(|class| prefetch_first(class, StrictClass::<W>::HOT_LINES));
     }
 
-    /// Whether what happens here touches no other port: no switch half tells the sources of packets.
+    /// Returns `true` if no event at this port affects another port: no switch half sends signals.
     pub(crate) fn is_independent(&self) -> bool {
         !self.classes.iter().any(|class| class.algorithm.signals())
     }

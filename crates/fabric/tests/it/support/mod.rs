@@ -16,7 +16,7 @@ pub type Tier = apus_fabric::Tier<BuiltInSwitch>;
 pub type LinkSpec = apus_fabric::LinkSpec<BuiltInSwitch>;
 pub type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
 
-/// Ordered by (time, port, kind), so that ties are broken alike whatever asked first.
+/// Ordered by (time, port, kind), so that ties are broken independently of the order of requests.
 type Key = (Time, PortId, u8);
 
 /// Holds the fabric's events, and checks the promises of `FabricEvent`.
@@ -42,7 +42,7 @@ fn parts(event: FabricEvent) -> (PortId, u8) {
 impl Schedule for Engine {
     fn at(&mut self, event: FabricEvent, time: Time) {
         let (port, kind) = parts(event);
-        assert!(time >= self.now, "{event:?} was asked for in the past");
+        assert!(time >= self.now, "{event:?} was requested in the past");
         assert!(self.pending.insert((port, kind)), "{event:?} is pending twice");
         self.heap.push(Reverse((time, port, kind)));
     }
@@ -56,7 +56,7 @@ pub struct Delivery {
     pub packet: Packet<u32>,
 }
 
-/// A network with its engine and a record of what came out.
+/// A network with its event queue and a record of the results.
 pub struct Sim {
     pub net: Network<u32>,
     pub engine: Engine,
@@ -137,7 +137,7 @@ impl Sim {
         self.engine.heap.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// Handles everything before `time` and stands at `time`, its own events still to come.
+    /// Handles everything before `time` and stops at `time`; events at `time` remain pending.
     pub fn run_before(&mut self, time: Time) {
         while self.next_event().is_some_and(|t| t < time) {
             self.step();

@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// What the network does to packets, in thousandths.
+/// Faults of the network, in thousandths of packets.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     pub loss: u64,
@@ -43,7 +43,7 @@ pub struct Faults {
     pub reorder: Span,
 }
 
-/// One side: an endpoint and what its application has seen.
+/// One side: an endpoint and the record of its application.
 pub struct Side {
     pub endpoint: Endpoint<AlgorithmConfig>,
     pub completions: Vec<Completion>,
@@ -58,7 +58,7 @@ pub struct Side {
     pub refused: u64,
     /// Dropped behind a gap.
     pub out_of_order: u64,
-    /// What its runtime refuses.
+    /// The refusals of its runtime.
     pub rejects: fn(&Segment) -> Option<RejectReason>,
     /// How many ops of the peer it has room for.
     pub room: usize,
@@ -106,7 +106,7 @@ pub struct Pair {
     pub random: Random,
     wire: BinaryHeap<Flight>,
     sent: u64,
-    /// Every packet as it left, for tests that look at the order of things.
+    /// Every packet as it left, for tests that check the order of packets.
     pub log: Vec<(Time, usize, Header)>,
 }
 
@@ -137,7 +137,7 @@ impl Pair {
         self.flush(side);
     }
 
-    /// Sends what `side` may send and takes its completions.
+    /// Sends all packets that `side` may send and takes its completions.
     pub fn flush(&mut self, side: usize) {
         while let Some(transmit) = self.sides[side].endpoint.poll_transmit(self.now) {
             self.put_on_wire(side, &transmit.header);
