@@ -163,7 +163,7 @@ fn read_file(path: &Path) -> Result<String, Failure> {
             "this file cannot be read: {error}, and there is no built-in scenario of that name{hint}"
         ))
     })?;
-    String::from_utf8(bytes).map_err(|_| fail("is no text (UTF-8), so no scenario".to_owned()))
+    String::from_utf8(bytes).map_err(|_| fail("is not text (UTF-8), so not a scenario".to_owned()))
 }
 
 /// What a scenario names: a testbed of the library, or a file of one's own.
@@ -187,7 +187,7 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
         None => {
             let hint = suggestion(name, TESTBEDS.iter().map(|(known, ..)| short(known)));
             Err(format!(
-                "there is no testbed \"{name}\"{hint} (one of your own is named by its file, like \
+                "unknown testbed \"{name}\"{hint} (one of your own is named by its file, like \
                  mine.toml)"
             ))
         }

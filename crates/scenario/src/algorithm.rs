@@ -13,7 +13,7 @@ use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Table, Value};
 
-/// The keys of an algorithm besides its parameters.
+/// Keys of an algorithm in addition to its parameters.
 pub(super) static ALGORITHM: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the algorithm, see below; the label if not given"),
     key("profile", Kind::Text, "Profile of defaults; the first of the algorithm if not given"),
@@ -26,8 +26,8 @@ pub(super) struct NamedAlgorithm {
     pub(super) config: AlgorithmConfig,
 }
 
-/// Whether an algorithm lives on marks that the topology's `ecn` sets: its packets can be marked,
-/// and its own switch half, if it has one, does not do so. Marks have an effect on no other.
+/// Returns `true` if an algorithm needs marks set by the topology's `ecn`: its packets can be
+/// marked, and its switch half, if any, does not mark. Other algorithms ignore marks.
 pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
     let mut header = CongestionHeader::default();
     let first = SendInfo::new(Time::ZERO, PacketNumber::new(0));
@@ -35,8 +35,8 @@ pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
     header.ecn == Ecn::Capable && !has_switch_half(algorithm)
 }
 
-/// Reads `[algorithm]`, or `[algorithm.LABEL]` several times. `network` is asked for only if a
-/// parameter depends on it.
+/// Reads `[algorithm]`, or several `[algorithm.LABEL]`. `network` is called only if a parameter
+/// depends on it.
 pub(super) fn read(
     root: &Section<'_>,
     registry: Registry,

@@ -22,7 +22,7 @@ pub(super) const REASON: Key = key(
     "Why the settings differ from those that all scenarios of the testbed share",
 );
 
-/// One setting by dotted key.
+/// A setting by dotted key.
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
     pub(super) key: String,
@@ -30,7 +30,7 @@ pub(super) struct Assignment {
     pub(super) node: Node,
 }
 
-/// Which settings need a reason: those of the testbed, of the algorithm and of the host.
+/// The settings that need a reason: those of the testbed, of the algorithm and of the host.
 pub(super) struct ReasonRule<'a> {
     /// `None`: the scenario has no testbed, and needs no reasons.
     pub(super) testbed: Option<&'a Table>,
@@ -52,13 +52,13 @@ pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Prob
     let first = key.split('.').next().unwrap_or(key);
     if RUN.find(first).is_none() {
         let hint = suggestion(first, RUN.own.iter().map(|key| key.name));
-        problems.add(*place, format!("`{key}` is no setting of a run{hint}"));
+        problems.add(*place, format!("`{key}` is not a setting of a run{hint}"));
         return false;
     }
     table.set(key, *place, node.clone()).map_err(|message| problems.add(*place, message)).is_ok()
 }
 
-/// Puts settings of equal rank into the tree. Notes those that a later one replaces.
+/// Adds settings of equal rank to the tree. Records settings that a later one replaces.
 pub(super) fn assign_all(table: &mut Table, assignments: &[Assignment], problems: &Problems) {
     let mut assigned: Vec<&Assignment> = Vec::new();
     for assignment in assignments {
@@ -104,8 +104,7 @@ pub(super) fn read_settings(section: &Section<'_>, problems: &Problems) -> Vec<A
 /// Reads `reason`.
 pub(super) fn read_reason(section: &Section<'_>, needed: bool) -> Option<String> {
     let reason: Option<String> = if needed && section.node("reason").is_none() {
-        let why =
-            "a sentence that says why this differs from what all scenarios of the testbed use";
+        let why = "a sentence that says why this differs from the testbed's settings";
         section.missing("reason", why);
         None
     } else {

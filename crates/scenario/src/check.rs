@@ -1,20 +1,20 @@
-//! `[[check]]` and `[[show]]`: what a publication states, and the band that is accepted.
+//! `[[check]]` and `[[show]]`: the statements of a publication, and the accepted bands.
 
 use super::source::Problems;
 use super::variant::Variant;
 
-/// A number of an experiment, with the publication's beside it and the band that is accepted.
+/// A number of an experiment, with the publication's number and the accepted band.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What it is.
+    /// Name of the check.
     pub name: String,
     /// Path into the summary's JSON, one of [`METRICS`](apus_sim::columns::METRICS) or of [`SCOPED`](apus_sim::columns::SCOPED).
     pub metric: String,
-    /// The runs that it looks at, by index.
+    /// The runs that are checked, by index.
     pub runs: Vec<usize>,
-    /// How the values of several runs become one. `None`: each run is a check of its own.
+    /// How the values of several runs become one. `None`: each run is a separate check.
     pub reduce: Option<Reduce>,
-    /// What the metric is divided by.
+    /// The divisor of the metric.
     pub relative: Option<Relative>,
     /// The publication's number.
     pub paper: Option<f64>,
@@ -28,7 +28,7 @@ pub struct Check {
     pub source: String,
     /// Why the measurement may differ.
     pub why: Option<String>,
-    /// The check cannot be met honestly: what was found, and what is believed to be in the way.
+    /// The check cannot be met without bending the model: the measured value and the likely cause.
     pub differs: Option<String>,
     /// Whether quick runs have it.
     pub(super) quick: bool,
@@ -52,7 +52,7 @@ pub enum Reduce {
     Rise,
 }
 
-/// What a metric is divided by.
+/// The divisor of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relative {
     /// The largest value of the same metric in any run of the experiment.
@@ -80,8 +80,7 @@ impl Check {
         if self.unit == "%" { value * 100.0 } else { value }
     }
 
-    /// Keeps the runs of these indices and counts them anew; whether there is anything left to
-    /// look at.
+    /// Keeps the runs of these indices and renumbers them. Returns `false` if too few remain.
     pub(super) fn keep_runs(&mut self, kept: &[usize]) -> bool {
         let place = |run: &usize| kept.iter().position(|one| one == run);
         match &mut self.relative {
@@ -105,7 +104,7 @@ impl Check {
     }
 }
 
-/// The variants that no check looks at.
+/// The variants that no check uses.
 pub(super) fn unused_variants<'a>(
     variants: &[Variant],
     checks: impl Iterator<Item = &'a Check> + Clone,
@@ -125,7 +124,7 @@ pub(super) fn unused_variants<'a>(
 /// Running a variant for nothing is a mistake.
 pub(super) fn refuse_unused(variants: &[Variant], unused: &[usize], problems: &Problems) {
     for variant in unused.iter().map(|&index| &variants[index]) {
-        let message = format!("no check looks at the variant `{}`; remove it", variant.name);
+        let message = format!("no check uses the variant `{}`; remove it", variant.name);
         problems.add(variant.place, message);
     }
 }

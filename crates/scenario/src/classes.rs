@@ -29,12 +29,13 @@ pub(super) struct Class {
     pub(super) weight: u32,
     /// Most bytes of it in a port; [`Bytes::MAX`] is unlimited.
     pub(super) limit: Bytes,
-    /// What is marked, if that is its own affair.
+    /// The marking of this class, if it differs from that of the port.
     pub(super) ecn: Option<Marking>,
 }
 
 impl Class {
-    /// Its configuration at a port whose classes are marked by `ecn` by default.
+    /// Returns the configuration of the class at a port whose classes are marked by `ecn` by
+    /// default.
     pub(super) fn config(&self, ecn: Option<Marking>) -> ClassConfig {
         let algorithm = match self.ecn.or(ecn) {
             Some(marking) => marking.half(0),

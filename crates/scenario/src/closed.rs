@@ -36,7 +36,7 @@ pub(super) struct ClosedLoops {
     pub(super) flows_per_pair: u32,
     pub(super) size: Bytes,
     pub(super) outstanding: u32,
-    /// Each flow starts later by a random time, uniform from zero to this.
+    /// Each flow starts later by a random time, uniform from zero to this span.
     pub(super) start_spread: Span,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Pattern {
     Flows(Vec<FlowSpec>),
 }
 
-/// One pair of hosts of a workload of the kind "flows".
+/// A pair of hosts of a workload of the kind "flows".
 #[derive(Clone, Debug)]
 pub(super) struct FlowSpec {
     pub(super) from: u32,
@@ -125,7 +125,7 @@ impl Pattern {
                 Some(Self::AllToAll { hosts: read_hosts(section, "hosts", frame.hosts, 2)? })
             }
             "flows" => read_flows(section, frame, times),
-            other => unreachable!("{other} is no closed loop"),
+            other => unreachable!("{other} is not a closed loop"),
         }
     }
 }

@@ -145,12 +145,12 @@ struct Sender {
     next: Time,
 }
 
-/// An open loop that goes on after the end of the run, while it drains.
+/// An open loop that continues after the end of the run, during the drain.
 #[derive(Debug)]
 struct Continued {
     poisson: Poisson,
     senders: Vec<Sender>,
-    /// Its connections among all.
+    /// Indices of its connections.
     connections: Range<usize>,
     stop: Time,
 }
@@ -167,8 +167,8 @@ impl FurtherOps<AlgorithmConfig> for AllContinued {
 }
 
 impl Continued {
-    /// Ops go to the connections of their pair in turn; if it has none, to those of their sender. None is
-    /// opened any more, also where each op had its own.
+    /// Ops go to the connections of their pair in turn, or to those of their sender if the pair has
+    /// none. New connections are not opened, even if each op had its own during the run.
     fn begin(&self, connections: &[ConnectionPlan]) -> NextOps {
         let mut of_pair: BTreeMap<(u32, u32), (usize, Vec<u32>)> = BTreeMap::new();
         let mut of_sender: BTreeMap<u32, (usize, Vec<u32>)> = BTreeMap::new();
@@ -194,10 +194,10 @@ impl Continued {
     }
 }
 
-/// One op of an open loop, with its sender and its receiver.
+/// An op of an open loop, with its sender and its receiver.
 type Drawn = (OpArrival, u32, u32);
 
-/// The senders of an open loop, each with a stream of its own.
+/// The senders of an open loop, each with a separate stream of random numbers.
 fn senders(setup: &Setup, workload: &Workload, poisson: &Poisson, index: usize) -> Vec<Sender> {
     let rates = setup.topology.host_rates();
     let sender = |&from: &u32| {
@@ -218,7 +218,7 @@ fn draw(poisson: &Poisson, senders: &mut [Sender], end: Time) -> Vec<Drawn> {
             let to = match &poisson.pairs {
                 Pairs::To { receiver, .. } => *receiver,
                 Pairs::Random(hosts) => {
-                    // One of the others: the last takes the place of the sender itself.
+                    // One of the other hosts: the last one replaces the sender itself.
                     let drawn = hosts[random.below(hosts.len() as u64 - 1) as usize];
                     if drawn == *from { hosts[hosts.len() - 1] } else { drawn }
                 }
@@ -276,8 +276,8 @@ fn own_connection((arrival, from, to): Drawn, template: &ConnectionPlan) -> Conn
     open_connection(from, to, [arrival].into(), template)
 }
 
-/// Distributes ops, sorted by pair of hosts and then by time, over at most `flows` connections per pair:
-/// those of a pair take turns.
+/// Distributes ops, sorted by pair of hosts and then by time, over at most `flows` connections per
+/// pair, round-robin.
 fn share(
     ops: &[Drawn],
     flows: u32,
@@ -314,7 +314,7 @@ fn instant(since_start: Span) -> Time {
 }
 
 fn op_kind(word: &str) -> OpKind {
-    // In a simulation no byte is stored: one region stands for all.
+    // In a simulation no byte is stored: one region is used for all ops.
     let (region, address) = (RegionKey::new(1), 0);
     match word {
         "write" => OpKind::Write { region, address },
@@ -333,7 +333,7 @@ fn pairs(workload: &Workload, loops: &ClosedLoops, random: &mut Stream) -> Vec<F
             .map(|(sender, receiver)| pair(sender, receiver))
             .collect(),
         Pattern::Permutation { hosts } => {
-            // A random order, each host to the next one: nobody sends to itself.
+            // A random order, each host to the next one: no host sends to itself.
             let order = random.permutation(hosts.len() as u32);
             let host = |place: usize| hosts[order[place % order.len()] as usize];
             let mut pairs: Vec<_> =

@@ -1,4 +1,4 @@
-//! What contradicts or has no effect across the tables of a run.
+//! Contradictions, and settings without effect, across the tables of a run.
 
 use apus_cc::AlgorithmFactory;
 use apus_units::Span;
@@ -11,7 +11,7 @@ use super::workload::{Demand, Workload};
 use super::{halves, memory};
 use apus_sim::measure::NamedWorkload;
 
-/// What must go together.
+/// The parts of a run that are checked together.
 pub(super) struct Parts<'a> {
     pub(super) topology: &'a TopologySpec,
     pub(super) algorithms: &'a [NamedAlgorithm],
@@ -44,7 +44,7 @@ impl Parts<'_> {
     }
 }
 
-/// Fair shares are those of closed loops whose paths stay.
+/// Fair shares are defined only for closed loops with fixed paths.
 fn check_fair_shares(root: &Section<'_>, workloads: &[Workload]) {
     if workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
         let message = "compares rates with fair shares, which only closed loops have; remove it, \
@@ -109,7 +109,7 @@ fn check_algorithms(
         root.problem("algorithm", "has two limits of credits, but a port has one; make them equal");
     }
     if !limits.is_empty() && !topology.classes.is_empty() {
-        let message = "has classes, but an algorithm that lives on credits divides every port into \
+        let message = "has classes, but a credit-based algorithm divides every port into \
                        credits and data itself; remove them";
         root.problem("topology", message);
     }
@@ -119,7 +119,7 @@ fn check_algorithms(
         (Some(named), false) => root.problem(
             "topology",
             format_args!(
-                "marks no packet, but `{}` lives on marks; add ecn = {{ threshold = \"100kB\" }}",
+                "does not mark packets, but `{}` needs ECN marks; add ecn = {{ threshold = \"100kB\" }}",
                 name(named)
             ),
         ),

@@ -1,4 +1,4 @@
-//! `ecn`: what switches mark, of all classes or of one.
+//! `ecn`: the packets that switches mark, of all classes or of one.
 use apus_algorithms::BuiltInSwitch;
 use apus_algorithms::dcqcn::switch::{Ramp, RampMarker};
 use apus_algorithms::dctcp::switch::{EcnMarker, MarkAt};
@@ -21,7 +21,7 @@ pub(super) static ECN: Keys = Keys::of(&[
     key("p_max", Kind::Number, "Probability of a mark at `k_max`, above 0 and at most 1"),
 ]);
 
-/// What is marked.
+/// The rule by which packets are marked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Marking {
     /// Everything above a threshold (RFC 8257 §3.1).
@@ -48,7 +48,7 @@ impl Marking {
         marking
     }
 
-    /// As [`Self::read`] reads it.
+    /// Returns the text that [`Self::read`] reads.
     pub(super) fn write(&self) -> String {
         match self {
             Self::Threshold(EcnMarker { threshold, at }) => {
@@ -71,8 +71,11 @@ fn read_threshold(ecn: &Section<'_>) -> Option<Marking> {
 }
 
 fn read_ramp(ecn: &Section<'_>) -> Option<Marking> {
-    ecn.no_effect("threshold", "beside `k_min`, `k_max` and `p_max`");
-    ecn.no_effect("at", "beside `k_min`, `k_max` and `p_max`: packets are marked as they arrive");
+    ecn.no_effect("threshold", "together with `k_min`, `k_max` and `p_max`");
+    ecn.no_effect(
+        "at",
+        "together with `k_min`, `k_max` and `p_max`: packets are marked as they arrive",
+    );
     let (k_min, k_max) = (ecn.require::<Bytes>("k_min"), ecn.require("k_max"));
     let p_max: Option<f64> = ecn.require("p_max");
     let ramp = Ramp { k_min: k_min?, k_max: k_max?, p_max: p_max? };

@@ -24,8 +24,8 @@ impl Setup {
         self.write_toml(false)
     }
 
-    /// As [`Setup::to_toml`], with a comment at each parameter of an algorithm that follows from the
-    /// network.
+    /// Returns the text of [`Setup::to_toml`], with a comment at each parameter of an algorithm
+    /// that follows from the network.
     #[must_use]
     pub fn to_annotated_toml(&self) -> String {
         self.write_toml(true)

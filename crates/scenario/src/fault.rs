@@ -38,7 +38,7 @@ pub(super) struct FaultSpec {
 }
 
 impl FaultSpec {
-    /// What it means for each direction.
+    /// Returns the fault of each direction.
     pub(super) fn plan(&self) -> impl Iterator<Item = Fault> + '_ {
         self.ports.iter().map(|&port| Fault {
             port,
@@ -189,7 +189,7 @@ fn no_link(topology: &Topology, from: &str, to: &str) -> String {
     match [from, to].into_iter().find(unknown) {
         Some(end) => {
             let hint = apus_units::suggestion(end, names.iter().map(String::as_str));
-            format!("names \"{end}\", which is no node of the topology{hint}")
+            format!("names \"{end}\", which is not a node of the topology{hint}")
         }
         None => format!("names \"{from}\" and \"{to}\", which no link connects"),
     }
@@ -253,9 +253,9 @@ mod tests {
         let error = |text| find_ports(&topology(), text).expect_err("no such link");
         assert_eq!(
             error("lef 0 -> spine 0"),
-            "names \"lef 0\", which is no node of the topology; did you mean `leaf 0`?"
+            "names \"lef 0\", which is not a node of the topology; did you mean `leaf 0`?"
         );
-        assert!(error("agg * -> spine 0").starts_with("names \"agg *\", which is no node"));
+        assert!(error("agg * -> spine 0").starts_with("names \"agg *\", which is not a node"));
         assert_eq!(
             error("host * -> spine *"),
             "names \"host *\" and \"spine *\", which no link connects"

@@ -1,4 +1,4 @@
-//! What workloads must fit, and what all kinds of them read.
+//! Limits of workloads, and settings that all kinds of workload read.
 
 use apus_units::{Bytes, Span};
 
@@ -12,10 +12,10 @@ pub(super) const SIZE: Key = key("size", Kind::Size, "Payload of an op");
 pub(super) const FLOWS_PER_PAIR: Key =
     key("flows_per_pair", Kind::Count, "Flows of a pair of hosts").or("1");
 
-/// Largest op: far above what a run can carry.
+/// Largest op: far above the size that a run can transfer.
 const MAX_OP: Bytes = Bytes::new(1 << 40);
 
-/// What a workload must fit.
+/// Limits that a workload must observe.
 pub(super) struct Frame<'a> {
     pub(super) hosts: u32,
     pub(super) duration: Span,

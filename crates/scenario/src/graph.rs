@@ -34,11 +34,11 @@ pub(super) struct GraphSpec {
     pub(super) links: Vec<OneLink>,
     /// Number of each host in the file that it comes from, in ascending order.
     pub(super) numbers: Vec<u32>,
-    /// Pipeline latency that the file asks for.
+    /// Pipeline latency stated by the file.
     pub(super) pipeline_latency: Span,
 }
 
-/// One link, alike in both directions but for a host's buffer, which is unlimited.
+/// A link, equal in both directions except for a host's buffer, which is unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneLink {
     pub(super) a: End,
@@ -74,7 +74,7 @@ impl GraphSpec {
         2 * farthest + 2
     }
 
-    /// Reads the links; `default` is what the topology says about all of them.
+    /// Reads the links; `default` contains the topology's settings for all of them.
     pub(super) fn read(section: &Section<'_>, shared: bool, packet: u64) -> Option<Arc<Self>> {
         let graph = if section.node("file").is_some() {
             section.no_effect("link", "with a `file`");
@@ -95,7 +95,7 @@ impl GraphSpec {
     }
 
     fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
-        // Neither format says how large the buffers are.
+        // Neither format states the size of buffers.
         let file_rate = Links { rate: Rate::from_gbps(1), delay: Span::ZERO, buffer: Bytes::MAX };
         let buffer = if shared { Bytes::MAX } else { read_buffer(section, file_rate, packet)? };
         let (key, name, text) = section.text_or_file("text", ".topo of htsim or topology.txt")?;

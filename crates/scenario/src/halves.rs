@@ -29,7 +29,7 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     place_switch_halves(topology, &halves, &setup.sizes, setup.seed, &takes_part);
 }
 
-/// The algorithm whose half a class's ports have, if any does.
+/// Returns the algorithm whose switch half the ports of a class have, if any.
 fn speaking<'a>(
     class: u8,
     algorithms: &'a [NamedAlgorithm],
@@ -56,7 +56,7 @@ pub(super) fn check(
         labels.sort_unstable();
         labels.dedup();
         labels.retain(|&index| has_switch_half(&algorithms[index].config));
-        // Two may differ in what their hosts do.
+        // Two labels may differ in the hosts' settings only.
         labels
             .dedup_by(|a, b| have_same_switch_half(&algorithms[*a].config, &algorithms[*b].config));
         any |= !labels.is_empty();
@@ -64,8 +64,8 @@ pub(super) fn check(
             let (first, second) = (&algorithms[first].label, &algorithms[second].label);
             let message = format_args!(
                 "has `{first}` and `{second}` in one class, but a class's ports take part in one \
-                 algorithm, and these differ in what switches do; give each a `[[topology.class]]` of \
-                 its own"
+                 algorithm, and these have different switch halves; give each a separate \
+                 `[[topology.class]]`"
             );
             root.problem("workload", message);
         }
@@ -75,7 +75,7 @@ pub(super) fn check(
             && marked
         {
             let message = format_args!(
-                "marks a class whose ports take part in `{}`; give it a class of its own",
+                "marks a class whose ports take part in `{}`; give it a separate class",
                 algorithms[first].label
             );
             root.problem("topology", message);
@@ -85,7 +85,7 @@ pub(super) fn check(
         let known = || built.switches.iter().map(|switch| switch.name.as_str());
         for name in &topology.plain {
             let hint = || suggestion(name, known());
-            let message = format_args!("`plain` names `{name}`, which is no switch{}", hint());
+            let message = format_args!("`plain` names `{name}`, which is not a switch{}", hint());
             root.check(known().any(|switch| switch == name), "topology", message);
         }
     }

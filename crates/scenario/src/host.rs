@@ -1,4 +1,4 @@
-//! `[packets]`, `[host]` and `[transport]`: sizes on the wire, what a host costs, the transport.
+//! `[packets]`, `[host]` and `[transport]`: sizes on the wire, costs of a host, the transport.
 
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
 use apus_units::{Bytes, Span};
@@ -78,7 +78,7 @@ pub(super) static TRANSPORT: Keys = Keys::of(&[
     key("recovery", Kind::Word(&words_of(&RECOVERY)), "\"go-back-n\": packets behind a gap are dropped, and everything from the gap on is sent again").or(RECOVERY[0].0),
     key("max_ops", Kind::Count, "Most ops of a flow at a time, 1 to 65536").or("1024"),
     key("timer_granularity", Kind::Time, "Slot of the timing wheel, a power of two of picoseconds; 131072ps, or 8192ps with algorithms that depend on short gaps, such as credits"),
-    key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "What the delay t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
+    key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "Kind of delay that t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
 ]);
 
 /// The largest IP packet, which no fabric exceeds.
@@ -171,8 +171,8 @@ pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
     Some(HostSpec { preset, model })
 }
 
-/// Reads `[host.engine]`. `scale` multiplies what the preset's work costs, not its stalls; a cost
-/// that is given counts as it stands.
+/// Reads `[host.engine]`. `scale` multiplies the preset's costs of work, not its stalls; an
+/// explicit cost is not scaled.
 fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
     if let Some(scale) = section.get::<f64>("scale") {
         let must = format_args!("must be from 0.1 to 10, but it is {scale}");
@@ -244,14 +244,14 @@ fn parse_drift(text: &str) -> Option<i32> {
 /// acknowledgement reports the newest 128 packets.
 const MAX_REORDER_THRESHOLD: u64 = 128;
 
-/// The words for what the local NIC receive delay counts as (Swift App. C).
+/// Words for the kind of delay that the local NIC receive delay counts as (Swift App. C).
 pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
     [("endpoint", LocalRx::Endpoint), ("fabric", LocalRx::Fabric), ("ignored", LocalRx::Ignored)];
 
 /// The key of the slot of the timer wheel.
 pub(super) const TIMER_GRANULARITY: &str = "timer_granularity";
 
-/// The words for what becomes of packets out of order.
+/// Words for the treatment of packets out of order.
 pub(super) const RECOVERY: [(&str, Recovery); 2] =
     [("selective", Recovery::Selective), ("go-back-n", Recovery::GoBackN)];
 

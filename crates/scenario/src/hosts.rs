@@ -96,7 +96,7 @@ pub(super) fn read_host_list(
     holds.then_some(numbers)
 }
 
-/// One host by its number.
+/// Reads a host by its number.
 pub(super) fn read_host(
     section: &Section<'_>,
     key: &'static str,

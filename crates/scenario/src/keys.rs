@@ -27,20 +27,20 @@ pub(super) static RUN: Keys = Keys::of(&[
     key("seed", Kind::Count, "Fixes everything random").or("1"),
     key("topology", Kind::TextOrTable(&TOPOLOGY), "The fabric: a table, or one line like \"fat-tree k=8 100Gbps 1us\": the kind first, then rate, delay, buffer (4MB if not given) and `key=value` in any order"),
     key("packets", Kind::Table(&PACKETS), "Sizes of packets on the wire, preamble and gap included"),
-    key("host", Kind::Table(&HOST), "What hosts cost: a model and the settings that differ from it"),
+    key("host", Kind::Table(&HOST), "Costs of hosts: a model and the settings that differ from it"),
     key("transport", Kind::Table(&TRANSPORT), "Settings of every transport endpoint"),
     key("algorithm", Kind::Algorithms, "The algorithm with its parameters; several are `[algorithm.LABEL]`, and workloads name the label"),
     key("workload", Kind::Tables(&WORKLOAD), "Which hosts send how much to which, and when"),
     key("fault", Kind::Tables(&FAULT), "Links that fail, lose, corrupt or reorder packets on a schedule"),
     key("measure", Kind::Table(&MEASURE), "Measurements of parts of the run"),
-    key("record", Kind::Table(&RECORD), "Samples and ops that are kept of a run whose results are written to a directory"),
+    key("record", Kind::Table(&RECORD), "Samples and ops that a run keeps if its results are written to a directory"),
 ]);
 
-/// The keys at the root of a scenario besides those of its run.
+/// Keys at the root of a scenario in addition to those of its run.
 pub(super) static ROOT: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the scenario; that of the file if not given"),
     key("title", Kind::Text, "What the scenario shows"),
-    key("source", Kind::Text, "The publication that says so, and where"),
+    key("source", Kind::Text, "The publication, with the section or figure"),
     key(
         "testbed",
         Kind::Text,
@@ -49,7 +49,7 @@ pub(super) static ROOT: Keys = Keys::of(&[
     key(
         "runs_of",
         Kind::Text,
-        "For a scenario with checks alone: the scenario whose runs they look at. `apus reproduce` runs equal runs once",
+        "For a scenario that only has checks: the scenario whose runs are checked. `apus reproduce` runs equal runs once",
     ),
     key("override", Kind::Tables(&OVERRIDE), "Settings that differ from the testbed"),
     key("variant", Kind::Tables(&VARIANT), "The runs of an experiment"),

@@ -1,10 +1,10 @@
-//! Names: what scenarios, variants and parts of runs may be called.
+//! Names: the rules for names of scenarios, variants and parts of runs.
 
-/// What labels and names of variants must be: they become parts of file names and of keys.
+/// Rule for labels and names of variants: they become parts of file names and of keys.
 pub(super) const LABEL_RULE: &str =
     "1 to 64 letters, digits, `-`, `_` or `.`, and not begin with `.`";
 
-/// What names of parts of a run must be: a metric's name has its parts between dots.
+/// Rule for names of parts of a run: dots separate the parts of a metric's name.
 pub(super) const PART_RULE: &str = "1 to 64 letters, digits, `-` or `_`";
 
 /// Whether a text can name a part of a run.

@@ -13,7 +13,7 @@ pub(super) const DELAY: Key = key("delay", Kind::Time, "One-way delay of the lin
 
 pub(super) const BUFFER: Key = key("buffer", Kind::SizeOrUnlimited, "Memory of a switch port");
 
-/// Links that differ from those of the hosts.
+/// Keys of links that differ from those of the hosts.
 pub(super) static LINKS: Keys = Keys::of(&[RATE, DELAY, BUFFER]);
 
 /// Below this a single packet would occupy a link for hours, and times might overflow.
@@ -28,7 +28,7 @@ pub(super) struct Links {
     pub(super) buffer: Bytes,
 }
 
-/// Links between switches: like those of the hosts but for what their own table says.
+/// Reads links between switches: like those of the hosts except for the settings in their table.
 pub(super) fn read_upper(
     section: &Section<'_>,
     key: &'static str,
@@ -46,7 +46,7 @@ pub(super) fn read_upper(
     }
 }
 
-/// One kind of link, all of it or what differs from `default`.
+/// Reads a kind of link, completely or as differences from `default`.
 pub(super) fn read_links(
     section: &Section<'_>,
     default: Option<Links>,

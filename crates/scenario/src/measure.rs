@@ -1,4 +1,4 @@
-//! `[measure]`: what is measured besides the whole run.
+//! `[measure]`: measurements in addition to those of the whole run.
 
 use std::fmt::{self, Write};
 
@@ -52,7 +52,7 @@ pub(super) static MEASURE: Keys = Keys::of(&[
     key("span", Kind::Tables(&SPAN), "The value of a quantity between two times"),
 ]);
 
-/// What a scenario says about measuring.
+/// The measurements of a scenario.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measure {
     pub(super) fair_share: Option<FairShare>,

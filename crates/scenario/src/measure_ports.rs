@@ -22,14 +22,14 @@ pub(super) static COMPARE: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the comparison"),
     key("ports", Kind::Text, "Group of `[measure.ports]`"),
     key("class", Kind::Text, "Class whose loss is divided"),
-    key("with", Kind::Text, "Class by whose loss it is divided"),
+    key("with", Kind::Text, "Class whose loss is the divisor"),
     key("floor", Kind::Number, "Only buckets in which `with` loses at least this share count").or("1e-4"),
     key("by", Kind::Word(&words_of(&Sorting::WORDS)), "Utilisation by which windows are sorted: that of the port, or of the class; \"nothing\": one bucket of all windows").or(Sorting::WORDS[0].0),
 ]);
 
 // Rationale of defaults: at 50 Gb/s a window has some 1500 packets, and 15 pass between two samples.
 
-/// What is measured of ports.
+/// Measurements of ports.
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
     pub(super) window: Span,

@@ -47,7 +47,7 @@ const BASE: u64 = 1 << 20;
 /// Bytes of a host without flows, with its ports: mostly its timing wheel.
 const PER_HOST: u64 = 16 << 10;
 /// Bytes of an algorithm's own memory and of measurements per connection. deviation: no source;
-/// rationale: the middle between algorithms without memory of their own (Swift) and 500 B (HPCC, both ends).
+/// rationale: between algorithms without heap memory (Swift) and 500 B (HPCC, both ends).
 const PER_CONNECTION: u64 = 256;
 /// Bytes of an op that is drawn or read before the run: in the workload, while it is sorted, and in its
 /// connection.
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_at_once_fit_the_limit_whichever_they_are() {
+    fn any_runs_at_once_fit_the_limit() {
         let runs_at_once = |limit: u64, max: usize| {
             let limit = MemoryLimit { bytes: Bytes::new(limit), reason: String::new() };
             let max = NonZeroUsize::new(max).expect("above 0");

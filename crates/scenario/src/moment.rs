@@ -48,7 +48,7 @@ pub(super) struct Moments<'a, 'b> {
 }
 
 impl<'a, 'b> Moments<'a, 'b> {
-    /// `keys` are those of its moments.
+    /// Creates a reader; `keys` are the keys of the table's moments.
     pub(super) fn new(
         table: &'b Section<'a>,
         workloads: &'b [&'b str],

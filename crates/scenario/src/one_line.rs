@@ -9,10 +9,11 @@ use super::shape::TOPOLOGIES;
 use super::source::{Place, Problems};
 use super::tree::{Entry, Node, Table, Value};
 
-/// deviation: a line has no room to ask for the buffer; 4 MB is far above what Swift ever queues.
+/// deviation: a one-line topology does not state the buffer; 4 MB is far above Swift's longest
+/// queues.
 const BUFFER: &str = "4MB";
 
-/// Replaces a topology in one line by the table that it stands for.
+/// Replaces a topology in one line by the equivalent table.
 pub(super) fn expand(table: &mut Table, problems: &Problems) {
     let Some(entry) = table.entries.get_mut("topology") else { return };
     let Value::Text(line) = &entry.node.value else { return };
@@ -22,7 +23,7 @@ pub(super) fn expand(table: &mut Table, problems: &Problems) {
         Err(why) => {
             let example = "write it like \"fat-tree k=8 100Gbps 1us\"";
             problems.add(place, format!("`topology`: {why}; {example}"));
-            // Nobody complains about it a second time.
+            // Avoids a second report of the same problem.
             table.entries.remove("topology");
         }
     }
@@ -34,7 +35,7 @@ fn read(line: &str, place: Place, problems: &Problems) -> Result<Table, String> 
     let kind = words.next().ok_or("the line is empty")?;
     if !TOPOLOGIES.iter().any(|known| known.name == kind) {
         let hint = apus_units::suggestion(kind, TOPOLOGIES.iter().map(|known| known.name));
-        return Err(format!("there is no kind \"{kind}\"{hint}"));
+        return Err(format!("unknown kind \"{kind}\"{hint}"));
     }
     let mut put = |key: &str, value: Value| {
         let node = Node { value, place };
@@ -51,7 +52,7 @@ fn read(line: &str, place: Place, problems: &Problems) -> Result<Table, String> 
             None if word.parse::<Rate>().is_ok() => ("rate", word),
             None if word.parse::<Span>().is_ok() => ("delay", word),
             None if word.parse::<Bytes>().is_ok() || word == "unlimited" => ("buffer", word),
-            None => return Err(format!("`{word}` is no rate, time, size or key=value")),
+            None => return Err(format!("`{word}` is not a rate, time, size or key=value")),
         };
         if key.is_empty() || text.is_empty() {
             return Err(format!("`{word}` is not key=value"));

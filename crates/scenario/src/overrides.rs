@@ -1,4 +1,4 @@
-//! `[[override]]`: what differs from the testbed.
+//! `[[override]]`: differences from the testbed.
 
 use super::assignment::{REASON, SET};
 use super::assignment::{ReasonRule, assign, read_reason, read_settings};

@@ -1,4 +1,4 @@
-//! What of a run can be measured by itself.
+//! Parts of a run that can be measured separately.
 use crate::set::Topology;
 use apus_units::Span;
 
@@ -7,7 +7,7 @@ use super::series;
 use super::tree::{Node, Table, Value};
 use apus_sim::columns::Names;
 
-/// What can be measured.
+/// The parts that can be measured.
 pub(super) struct Parts<'a> {
     /// Names of workloads.
     pub(super) named: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Parts<'a> {
     pub(super) classes: &'a [Class],
 }
 
-/// What the root of a scenario calls the parts of its runs.
+/// Returns the names of the parts of a scenario's runs.
 pub(super) fn names(table: &Table) -> Names {
     let list = |node: Option<&Node>| match node.map(|node| &node.value) {
         Some(Value::List(list)) => list.clone(),

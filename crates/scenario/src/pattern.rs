@@ -1,6 +1,6 @@
 //! Names with wildcards, by which scenarios select ports and links.
 
-/// Returns `true` if `pattern` describes `name`; `*` in it stands for any text.
+/// Returns `true` if `pattern` matches `name`; `*` matches any text.
 pub(super) fn matches_pattern(name: &str, pattern: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return name == pattern };
     let Some(mut left) = name.strip_prefix(first) else { return false };
@@ -20,7 +20,7 @@ mod tests {
     use super::matches_pattern;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, matches) in [
             ("leaf 0 -> host 1", true),
             ("leaf * -> host *", true),

@@ -1,4 +1,4 @@
-//! `topology.pfc`: switches that pause what fills their memory.
+//! `topology.pfc`: switches that pause the ports that fill their memory.
 
 use std::fmt::{self, Write};
 

@@ -31,7 +31,7 @@ pub(super) const FLOWS: Key = key(
 /// Most ops of a workload: they are drawn before the run, 16 bytes each.
 const MAX_OPS: f64 = 20e6;
 
-/// The workload. Ops come to each sender as a Poisson process of its own.
+/// The workload. Ops arrive at each sender as an independent Poisson process.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
     /// Payload bytes that are offered per time, over the link rate: of each sender's link with random
@@ -45,13 +45,13 @@ pub(super) struct Poisson {
     pub(super) expected: f64,
 }
 
-/// Who sends to whom.
+/// The pairs of senders and receivers.
 #[derive(Clone, Debug)]
 pub(super) enum Pairs {
-    /// Each of them, each time to another one drawn at random.
+    /// Each host sends each op to a random other host.
     Random(Vec<u32>),
-    /// Each of them, each time to one of another rack drawn at random; the rack of each host of the
-    /// topology.
+    /// Each host sends each op to a random host of another rack; the second list has the rack of
+    /// each host of the topology.
     OtherRacks(Vec<u32>, Vec<u32>),
     /// Some to one.
     To { senders: Vec<u32>, receiver: u32 },

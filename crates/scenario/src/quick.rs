@@ -1,4 +1,4 @@
-//! `[quick]` and `quick = false`: what a quick run changes and leaves out.
+//! `[quick]` and `quick = false`: changes and omissions of a quick run.
 
 use super::assignment::SET;
 use super::assignment::{Assignment, ReasonRule, assign, read_settings};
@@ -12,8 +12,8 @@ use super::variant::Variant;
 /// Keys of `quick`.
 pub(super) static QUICK: Keys = Keys::of(&[SET]);
 
-/// Reads `[quick] set = { duration = "20ms" }`: settings of quick runs, which win over those of
-/// variants.
+/// Reads `[quick] set = { duration = "20ms" }`: settings of quick runs, which take precedence over
+/// those of variants.
 pub(super) fn read(
     root: &Section<'_>,
     rule: &ReasonRule<'_>,
@@ -43,11 +43,11 @@ pub(super) fn read(
     settings
 }
 
-/// Settings, checks and variants as a quick run has them, and in sentences what that changes.
+/// Variants of a quick run, and the differences from a full run in words.
 pub(super) struct QuickRun {
     /// Indices of the variants that run.
     pub(super) variants: Vec<usize>,
-    /// What differs from a full run.
+    /// Differences from a full run.
     pub(super) notes: Vec<String>,
 }
 
@@ -73,12 +73,12 @@ impl QuickRun {
         Self { variants: kept, notes }
     }
 
-    /// A full run: all of so many variants.
+    /// Returns a full run of this number of variants.
     pub(super) fn none(variants: usize) -> Self {
         Self { variants: (0..variants).collect(), notes: Vec::new() }
     }
 
-    /// Takes out of `checks` what a quick run cannot look at.
+    /// Removes the checks that a quick run cannot evaluate.
     pub(super) fn narrow(&mut self, mut checks: Vec<Check>) -> Vec<Check> {
         if !self.variants.is_empty() {
             for check in &mut checks {

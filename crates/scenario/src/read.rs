@@ -1,4 +1,5 @@
-//! A scenario as a whole: the file, its testbed and what the command line changes become runs and checks.
+//! Reads a whole scenario: turns the file, its testbed and the command line's changes into runs and
+//! checks.
 
 use apus_algorithms::Registry;
 use apus_units::suggestion;
@@ -25,23 +26,23 @@ use super::{one_line, runs_of, testbed};
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// What it shows.
+    /// Statement that the scenario demonstrates.
     pub title: Option<String>,
     /// The publication that it reproduces, and where.
     pub source: Option<String>,
     /// Its runs, at least one.
     pub runs: Vec<Run>,
-    /// What it must show.
+    /// The checks.
     pub checks: Vec<Check>,
-    /// What it shows besides, without a band.
+    /// Numbers shown without a band.
     pub shown: Vec<Check>,
-    /// What differs from the testbed and the algorithm's defaults, with reasons.
+    /// Differences from the testbed and from the algorithm's defaults, with reasons.
     pub overrides: Vec<Override>,
     /// How it differs from a full run, in sentences, if it was read for a quick one.
     pub quick: Vec<String>,
 }
 
-/// One run of a scenario.
+/// A run of a scenario.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The variant's name; `None` if the scenario has no variants.
@@ -52,7 +53,7 @@ pub struct Run {
     pub setup: Setup,
 }
 
-/// What the command line changes about a scenario.
+/// Changes that the command line makes to a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Settings as `key=value` (`--set`).
@@ -64,7 +65,7 @@ pub struct Options {
     /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
     /// the checks and variants that say `quick = false`.
     pub quick: bool,
-    /// The algorithms that it may name; by default those of this project.
+    /// The algorithms that a scenario may name; by default those of this project.
     pub registry: Registry,
     /// The memory that each run may take; `None`: no limit.
     pub memory: Option<MemoryLimit>,
@@ -87,7 +88,7 @@ impl Scenario {
         let mut scenario = None;
         let viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
         let mut table = own.clone();
-        // What is no TOML is not worth reading on.
+        // If the text is not TOML, the rest is not read.
         if problems.is_empty() {
             let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
             let given: Vec<_> =
@@ -131,7 +132,7 @@ fn read_option(text: &str, problems: &mut Problems) -> Option<Assignment> {
 struct Reader<'a> {
     /// The file's own settings, without the testbed's.
     own: &'a Table,
-    /// Whether the runs are those of another scenario.
+    /// Whether the runs belong to another scenario.
     viewed: bool,
     place: Place,
     rule: ReasonRule<'a>,
@@ -161,7 +162,7 @@ impl Reader<'_> {
         let unused = unused_variants(&variants, checks.iter().chain(&shown));
         let mut variants = variants;
         if self.viewed {
-            // Those that nobody looks at here belong to others.
+            // Variants that no check uses here are used by other scenarios.
             let kept: Vec<usize> = (0..variants.len()).filter(|i| !unused.contains(i)).collect();
             checks.iter_mut().chain(&mut shown).for_each(|check| {
                 check.keep_runs(&kept);
@@ -203,7 +204,7 @@ impl Reader<'_> {
     ) -> Option<Vec<Run>> {
         if variants.is_empty() {
             if let Some(wanted) = &self.options.variant {
-                let message = format!("there is no variant `{wanted}`; this scenario has none");
+                let message = format!("unknown variant `{wanted}`; this scenario has none");
                 self.problems.add(self.place, message);
             }
             let setup = self.setup(name.to_owned(), table.clone(), &[], quick)?;
@@ -216,7 +217,7 @@ impl Reader<'_> {
         if let (Some(wanted), true) = (&self.options.variant, chosen.is_empty()) {
             let names = variants.iter().map(|variant| variant.name.as_str());
             let hint = suggestion(wanted, names);
-            self.problems.add(self.place, format!("there is no variant `{wanted}`{hint}"));
+            self.problems.add(self.place, format!("unknown variant `{wanted}`{hint}"));
         }
         let runs: Vec<Option<Run>> = chosen
             .iter()
@@ -225,14 +226,14 @@ impl Reader<'_> {
                 let own_key = |given: &&Assignment| own.iter().any(|s| s.key == given.key);
                 for setting in quick.iter().filter(own_key) {
                     let message = format!(
-                        "`{}` is what the variants differ in; choose with `quick` which of them run",
+                        "the variants differ in `{}`; choose with `quick` which of them run",
                         setting.key
                     );
                     self.problems.add(setting.place, message);
                 }
                 for given in self.given.iter().filter(own_key) {
                     let message = format!(
-                        "`{}` is what the variants differ in; choose one with --variant",
+                        "the variants differ in `{}`; choose one with --variant",
                         given.key
                     );
                     self.problems.add(given.place, message);

@@ -28,7 +28,7 @@ pub(super) static CHECK: Keys = Keys::of(&[
     key(
         "relative_to",
         Kind::TextOrTable(&RELATIVE_TO),
-        "What the metric is divided by: \"max\" of the experiment, \"value\" of the variant, or a table",
+        "Divisor of the metric: \"max\" of the experiment, \"value\" of the variant, or a table",
     ),
     key("unit", Kind::Text, "\"%\" for a fraction that is given in percent"),
     key("paper", Kind::Number, "The value of the publication"),
@@ -41,7 +41,7 @@ pub(super) static CHECK: Keys = Keys::of(&[
         Kind::Text,
         "The check cannot be met without bending the model: the measured value and the likely cause. It is printed as \"differs\" and fails only if all its medians are in the band",
     ),
-    key("quick", Kind::Flag, "`false`: the check is no part of quick runs"),
+    key("quick", Kind::Flag, "`false`: quick runs leave out the check"),
 ]);
 
 /// The keys of `relative_to` of a check.
@@ -49,7 +49,7 @@ pub(super) static RELATIVE_TO: Keys = Keys::of(&[
     key(
         "variant",
         Kind::TextOrTexts,
-        "The variant that it is divided by, or a list of one for each",
+        "The variant whose metric is the divisor, or a list with one per variant of the check",
     ),
     key(
         "metric",
@@ -165,19 +165,19 @@ impl Reader<'_, '_> {
         if known().any(|metric| metric == path) {
             return Some(path);
         }
-        // A part is more often forgotten than a number misspelled.
+        // A missing name of a part is more likely than a misspelt number.
         let lacks = |part: &str| path.starts_with(part) && !known().any(|m| m.starts_with(part));
         let hint = if lacks("workload.") {
             "; no workload of this scenario has a `name`".to_owned()
         } else {
             suggestion(&path, known())
         };
-        self.problems.add(node.place, format!("there is no metric \"{path}\"{hint}"));
+        self.problems.add(node.place, format!("unknown metric \"{path}\"{hint}"));
         None
     }
 
     /// `increasing = [...]`: the variants in whose order the metric grows. The inner `None` means
-    /// that something is wrong.
+    /// that an error was reported.
     fn increasing(&self) -> Option<Option<Vec<usize>>> {
         let node = self.section.node("increasing")?;
         for key in ["variant", "reduce"] {
@@ -207,10 +207,10 @@ impl Reader<'_, '_> {
         let found = self.variants.iter().position(|variant| variant.name == name);
         if found.is_none() {
             let message = if self.variants.is_empty() {
-                format!("there is no variant `{name}`; this scenario has none")
+                format!("unknown variant `{name}`; this scenario has none")
             } else {
                 let names = self.variants.iter().map(|variant| variant.name.as_str());
-                format!("there is no variant `{name}`{}", suggestion(&name, names))
+                format!("unknown variant `{name}`{}", suggestion(&name, names))
             };
             self.problems.add(node.place, message);
         }
@@ -289,12 +289,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The runs that those of the check are divided by: one for all, or one for each.
+    /// The runs whose values are divisors: one for all runs of the check, or one for each.
     fn bases(&self, node: &Node, runs: &[usize]) -> Option<Vec<usize>> {
         let Value::List(list) = &node.value else { return Some(vec![self.variant(node)?]) };
         if list.len() != runs.len() || list.len() < 2 {
             let message = format!(
-                "`check.relative_to.variant` lists {} variants for {} of the check; it must be one                  for all, or a list of one for each",
+                "`check.relative_to.variant` lists {} variants for {} of the check; give one variant, or one per variant of the check",
                 list.len(),
                 runs.len()
             );
@@ -320,10 +320,10 @@ impl Reader<'_, '_> {
         unit
     }
 
-    /// The accepted band; what grows is never below the value before it.
+    /// Returns the accepted band; by default a growing metric never falls below the previous value.
     fn band(&self, banded: bool, grows: bool) -> (Option<f64>, Option<f64>) {
         if !banded {
-            let why = "on what is only shown; use `[[check]]`";
+            let why = "in `[[show]]`, which has no band; use `[[check]]`";
             self.section.no_effect("low", why);
             self.section.no_effect("high", why);
             return (None, None);
@@ -341,10 +341,10 @@ impl Reader<'_, '_> {
     fn differs(&self, banded: bool) -> Option<String> {
         let differs: Option<String> = self.section.get("differs");
         if !banded {
-            self.section.no_effect("differs", "on what is only shown; say it in `why`");
+            self.section.no_effect("differs", "in `[[show]]`, which has no band; use `why`");
         }
         if let Some(text) = &differs {
-            let message = "must say what was found and what is believed to be in the way";
+            let message = "must give the measured value and the likely cause";
             self.section.check(text.trim().len() > 20, "differs", message);
         }
         differs

@@ -22,7 +22,7 @@ use super::tree::Table;
 use super::workload::{Workload, named_workloads};
 use super::{measure, record, workload};
 
-/// Largest seed: results are JSON, whose numbers are exact up to here.
+/// Largest seed: results are JSON, whose numbers are exact up to this value.
 const MAX_SEED: u64 = 1 << 53;
 
 /// Reads a run from the root of a scenario; problems go to `problems`.
@@ -68,7 +68,7 @@ pub(super) fn read_run(
     if tables.is_empty() && root.node("workload").is_none() {
         root.missing("workload", "one table or more `[[workload]]` with `kind` and `size`");
     }
-    // What a workload must fit is only known if the rest could be read.
+    // The limits of a workload are only known if the rest could be read.
     let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
     let labels = algorithms.iter().map(|named| named.label.as_str()).collect();
     let frame = Frame {

@@ -1,4 +1,4 @@
-//! `[record]`: what is recorded of a run when its results are written down.
+//! `[record]`: data recorded of a run when its results are written.
 
 use std::fmt::{self, Write};
 

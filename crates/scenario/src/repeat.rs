@@ -16,7 +16,7 @@ pub(super) fn read(
     frame: &Frame<'_>,
 ) -> Option<Span> {
     if kind == Some("trace") {
-        section.no_effect("every", "on a trace, whose messages have their own times");
+        section.no_effect("every", "on a trace, whose messages have start times");
         return None;
     }
     let every: Span = section.get("every")?;

@@ -1,4 +1,5 @@
-//! `kind = "partition-aggregate"`: a master asks its workers, and goes on when all have answered.
+//! `kind = "partition-aggregate"`: a master reads from its workers, and continues when all have
+//! answered.
 
 use apus_units::Bytes;
 

@@ -4,13 +4,13 @@ use super::one_line;
 use super::source::{FindTestbed, Problems};
 use super::tree::{self, Table, Value};
 
-/// What such a scenario says itself.
+/// Keys that a scenario with `runs_of` may have.
 const OWN_KEYS: &[&str] = &["name", "title", "source", "runs_of", "check", "show"];
-/// What it does not take over.
+/// Keys that are not taken over.
 const NOT_TAKEN: &[&str] = &["name", "title", "source", "check", "show"];
 
-/// Takes over the runs that `table` names: settings, variants, testbed, overrides and what a quick
-/// run changes. Whether it names any.
+/// Takes over the runs that `table` names: settings, variants, testbed, overrides and changes of a
+/// quick run. Returns `true` if the table has `runs_of`.
 pub(super) fn take_over(table: &mut Table, find: FindTestbed<'_>, problems: &mut Problems) -> bool {
     let Some(node) = table.get("runs_of").cloned() else { return false };
     let Value::Text(name) = &node.value else {
@@ -21,7 +21,7 @@ pub(super) fn take_over(table: &mut Table, find: FindTestbed<'_>, problems: &mut
     for (key, entry) in &table.entries {
         if !OWN_KEYS.contains(&key.as_str()) {
             let message = format!(
-                "`{key}` has no effect: the runs are those of \"{name}\"; remove it, or `runs_of`"
+                "`{key}` has no effect: the runs come from \"{name}\"; remove it, or `runs_of`"
             );
             problems.add(entry.key, message);
         }
@@ -37,8 +37,10 @@ pub(super) fn take_over(table: &mut Table, find: FindTestbed<'_>, problems: &mut
     let mut other = tree::parse(&source, start, problems);
     one_line::expand(&mut other, problems);
     if let Some(chain) = other.get("runs_of") {
-        problems
-            .add(chain.place, format!("\"{name}\" has no runs of its own; name the one it names"));
+        problems.add(
+            chain.place,
+            format!("\"{name}\" takes its runs from another scenario; name that scenario"),
+        );
     }
     other.entries.retain(|key, _| !NOT_TAKEN.contains(&key.as_str()));
     table.entries.retain(|key, _| OWN_KEYS.contains(&key.as_str()) && key != "runs_of");

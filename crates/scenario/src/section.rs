@@ -1,4 +1,5 @@
-//! Reading one table of settings: every key is asked for once, what nobody asked for is unknown.
+//! Reads a table of settings: the reader requests each key once; keys that were never requested are
+//! unknown.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -9,7 +10,7 @@ use super::declared::{Key, Keys};
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};
 
-/// One table of a scenario and what has been asked of it.
+/// A table of a scenario and the keys that were requested.
 pub(super) struct Section<'a> {
     table: &'a Table,
     keys: &'static Keys,
@@ -19,13 +20,13 @@ pub(super) struct Section<'a> {
     problems: &'a Problems,
 }
 
-/// What a setting's value can be read as.
+/// A type that the value of a setting can be read as.
 pub(super) trait Setting: Sized {
-    /// What it is and an example, for messages: "a time like \"25us\"".
+    /// Description and example, for messages: "a time like \"25us\"".
     const KIND: &'static str;
 
-    /// Reads a value; the error says what is wrong with one of the right type, `None` that the type
-    /// is wrong.
+    /// Reads a value. The error contains the mistake in a value of the right type, or `None` if the
+    /// type is wrong.
     fn read(value: &Value) -> Result<Self, Option<String>>;
 }
 
@@ -98,7 +99,7 @@ impl Setting for f64 {
         match value {
             Value::Integer(n) => Ok(*n as Self),
             Value::Float(x) if x.is_finite() => Ok(*x),
-            Value::Float(x) => Err(Some(format!("it is {x}, which is no finite number"))),
+            Value::Float(x) => Err(Some(format!("it is {x}, which is not a finite number"))),
             _ => Err(None),
         }
     }
@@ -155,7 +156,7 @@ impl<'a> Section<'a> {
         self.place
     }
 
-    /// Its keys, whether asked for or not.
+    /// Returns all keys of the table, requested or not.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
         self.table.entries.keys().map(String::as_str)
     }
@@ -165,13 +166,13 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Asks for a key, of whatever type.
+    /// Requests a key of any type.
     pub(super) fn node(&self, key: &'static str) -> Option<&'a Node> {
         self.ask(key);
         self.table.get(key)
     }
 
-    /// Returns the declaration of a key; every key that is asked for has one.
+    /// Returns the declaration of a key; every requested key has one.
     fn declaration(&self, key: &str) -> Option<&'static Key> {
         let found = self.keys.find(key);
         debug_assert!(found.is_some(), "`{}` is not declared", self.name(key));
@@ -341,8 +342,8 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// Asks for a text that stands in a `file` or under a key of its own: the key, how messages name
-    /// the text, and the text.
+    /// Requests a text that is in a `file` or under a separate key: returns the key, a name of the
+    /// text for messages, and the text.
     pub(super) fn text_or_file(
         &self,
         key: &'static str,
@@ -392,7 +393,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Ends the reading: what was not asked for is unknown.
+    /// Ends the reading: keys that were not requested are unknown.
     pub(super) fn finish(self) {
         let asked = self.asked.borrow();
         for (key, entry) in &self.table.entries {

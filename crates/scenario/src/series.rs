@@ -14,7 +14,8 @@ use apus_sim::measure::{Moment, Quantity, Question, SeriesPlan, Subject, Thresho
 
 pub(super) const SERIES_NAME: Key = key("name", Kind::Text, "Name of the question");
 
-pub(super) const SERIES_OF: Key = key("of", Kind::Table(&SUBJECT), "What the quantity belongs to");
+pub(super) const SERIES_OF: Key =
+    key("of", Kind::Table(&SUBJECT), "The part of the run that has the quantity");
 
 pub(super) const QUANTITY: Key = key(
     "quantity",
@@ -56,7 +57,7 @@ pub(super) static SUBJECT: Keys = Keys::of(&[
     key("flow", Kind::Count, "A flow by its number"),
 ]);
 
-/// What a series can be of.
+/// The things that a series can belong to.
 pub(super) struct Subjects<'a> {
     /// Groups of ports and named workloads, in order.
     pub(super) groups: Vec<&'a str>,
@@ -266,7 +267,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What the spans of a scenario are called, each with the name of its quantity in metrics.
+/// Returns the names of a scenario's spans, each with the name of its quantity in metrics.
 pub(super) fn span_names(list: &[super::tree::Node]) -> Vec<(String, &'static str)> {
     let span = |node: &super::tree::Node| {
         let Value::Table(table) = &node.value else { return None };

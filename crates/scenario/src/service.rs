@@ -20,10 +20,10 @@ pub(super) static SERVICE: Keys = Keys::of(&[
         .or("0"),
 ]);
 
-/// Places of a device, at most: each has an entry of its own.
+/// Maximum number of parallel slots of a device: each has a separate entry.
 const MAX_PARALLEL: u32 = 65_536;
 
-/// A device as a scenario describes it; the fields are those of [`Service`].
+/// A device as a scenario describes it; the fields match those of [`Service`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceSpec {
     time: Span,
@@ -32,7 +32,7 @@ pub(super) struct ServiceSpec {
 }
 
 impl ServiceSpec {
-    /// What stands in a plan.
+    /// Returns the device of a plan.
     pub(super) fn of_device(self, device: u32) -> Service {
         let Self { time, noise, parallel } = self;
         Service { device, time, noise, parallel }
@@ -46,7 +46,8 @@ impl ServiceSpec {
     }
 }
 
-/// Reads `service` of a workload whose op is `op`; the outer `None` means that something is wrong.
+/// Reads `service` of a workload whose op is `op`; the outer `None` means that an error was
+/// reported.
 pub(super) fn read(workload: &Section<'_>, op: Option<&str>) -> Option<Option<ServiceSpec>> {
     if workload.node("service").is_none() {
         return Some(None);

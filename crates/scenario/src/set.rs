@@ -8,7 +8,7 @@ pub type Plan = apus_sim::plan::Plan<AlgorithmConfig>;
 pub type ConnectionPlan = apus_sim::plan::ConnectionPlan<AlgorithmConfig>;
 /// A simulation of a [`Plan`].
 pub type Simulation = apus_sim::Simulation<AlgorithmConfig>;
-/// A topology whose ports can have a switch half of these algorithms.
+/// A topology whose ports can have the switch halves of the built-in algorithms.
 pub type Topology = apus_fabric::Topology<BuiltInSwitch>;
 /// A tier of links of a [`Topology`].
 pub type Tier = apus_fabric::Tier<BuiltInSwitch>;

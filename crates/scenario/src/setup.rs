@@ -1,4 +1,4 @@
-//! Everything that defines a run, read and checked: what a plan is made from.
+//! All settings of a run, read and checked, from which a plan is made.
 
 use apus_algorithms::{AlgorithmConfig, Registry};
 use apus_cc::SettingError;
@@ -47,7 +47,7 @@ impl Setup {
         &self.name
     }
 
-    /// What fixes everything random.
+    /// Returns the seed of all random number streams.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
@@ -77,21 +77,21 @@ impl Setup {
         self.workloads.iter().all(|workload| matches!(workload.demand, Demand::Closed(_)))
     }
 
-    /// The same run with another seed.
+    /// Sets the seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The same run under another name.
+    /// Sets the name.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// The same run, recorded or not: its summary then has tables.
+    /// Sets whether the run is recorded: its summary then has tables.
     #[must_use]
     pub fn recorded(mut self, recorded: bool) -> Self {
         self.recorded = recorded;
@@ -109,7 +109,8 @@ impl Setup {
         named.map(|named| named.name.as_str())
     }
 
-    /// The ranges of sizes whose slowdown is measured apart, as a scenario writes them.
+    /// Returns the ranges of sizes whose slowdown is measured separately, as a scenario writes
+    /// them.
     pub fn sizes(&self) -> impl Iterator<Item = String> {
         self.measure.sizes.iter().map(ToString::to_string)
     }
@@ -118,7 +119,8 @@ impl Setup {
     /// except the parameters of `dropped`; parameters that depend on the network are derived again.
     ///
     /// # Errors
-    /// As [`build`](apus_algorithms::registry::build): a value that is impossible, contradicts another or has no effect.
+    /// See [`build`](apus_algorithms::registry::build): a value that is impossible, contradicts
+    /// another or has no effect.
     pub fn with_parameters(
         mut self,
         label: &str,
@@ -131,7 +133,7 @@ impl Setup {
         Ok(self)
     }
 
-    /// What to record of the run, if anything.
+    /// Returns the settings of the recording, if there is one.
     #[must_use]
     pub fn record(&self) -> Option<Record> {
         // Samples begin when the first flow starts.
@@ -147,7 +149,7 @@ impl Setup {
         self.topology.host_numbers()
     }
 
-    /// The workloads that are measured by themselves: those of one name together.
+    /// Returns the workloads that are measured separately: those of equal name together.
     pub(super) fn named_workloads(&self) -> Vec<NamedWorkload> {
         named_workloads(&self.workloads)
     }

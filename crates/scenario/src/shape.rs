@@ -23,7 +23,7 @@ const fn upper(name: &'static str, doc: &'static str) -> Key {
     key(name, Kind::Table(&LINKS), doc)
 }
 
-/// The kinds of topology by name, with what they are and their keys.
+/// The kinds of topology by name, with their meaning and keys.
 pub const TOPOLOGIES: [KindKeys; 6] = [
     KindKeys { name: "star", doc: "`hosts` hosts on one switch", keys: &[nodes("hosts", "Hosts")] },
     KindKeys {
@@ -32,7 +32,7 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
         keys: &[
             nodes("left", "Hosts on the left switch"),
             nodes("right", "Hosts on the right switch"),
-            upper("middle", "How the link between the switches differs from those of hosts"),
+            upper("middle", "Differences of the link between the switches from those of hosts"),
         ],
     },
     KindKeys {
@@ -42,7 +42,7 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
             nodes("leaves", "Leaf switches"),
             nodes("hosts_per_leaf", "Hosts of each leaf switch"),
             nodes("spines", "Spine switches"),
-            upper("uplink", "How links between leaf and spine differ from those of hosts"),
+            upper("uplink", "Differences of links between leaf and spine from those of hosts"),
         ],
     },
     KindKeys {
@@ -53,9 +53,9 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
             nodes("hosts_per_edge", "Hosts of each edge switch; `k` / 2 if not given"),
             upper(
                 "aggregation",
-                "How links between edge and aggregation differ from those of hosts",
+                "Differences of links between edge and aggregation from those of hosts",
             ),
-            upper("core", "How links between aggregation and core differ from those of hosts"),
+            upper("core", "Differences of links between aggregation and core from those of hosts"),
         ],
     },
     KindKeys {
@@ -64,7 +64,7 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
         keys: &[
             nodes("switches", "Switches"),
             nodes("hosts_per_switch", "Hosts of each switch"),
-            upper("chain", "How links between switches differ from those of hosts"),
+            upper("chain", "Differences of links between switches from those of hosts"),
         ],
     },
     KindKeys {
@@ -87,7 +87,7 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
 const READERS: [fn(&Reader<'_>) -> Option<Shape>; TOPOLOGIES.len()] =
     [read_star, read_dumbbell, read_leaf_spine, read_fat_tree, read_parking_lot, read_graph];
 
-/// What the readers of shapes are given.
+/// Arguments of the readers of topologies.
 struct Reader<'a> {
     section: &'a Section<'a>,
     /// The links of hosts, if they could be read.
@@ -184,7 +184,7 @@ impl Shape {
         packet: u64,
     ) -> (Option<Self>, Option<Links>) {
         let kind = section.kind();
-        // A graph says of each link what other shapes say of all links of hosts.
+        // A graph sets each link, other kinds set all links of hosts.
         let is_graph = kind.is_some_and(|kind| TOPOLOGIES[kind].name == "links");
         let edge = match is_graph {
             true => None,
@@ -270,7 +270,7 @@ impl Shape {
         self.hosts() + between
     }
 
-    /// The fabric without what shared buffers and classes add.
+    /// Builds the topology without shared buffers and classes.
     pub(super) fn build(&self, edge: Links) -> Result<Topology, TopologyError> {
         let edge = Tier::hosts(edge.rate, edge.delay, edge.buffer);
         let upper = |links: Links| Tier::switches(links.rate, links.delay, links.buffer);
@@ -317,7 +317,8 @@ impl Shape {
         }
     }
 
-    /// The rack of each host: the hosts of one switch. Those of a `links` topology are all in one.
+    /// Returns the rack of each host: the hosts of one switch. All hosts of a `links` topology are
+    /// in one rack.
     pub(super) fn racks(&self) -> Vec<u32> {
         let hosts = self.hosts() as u32;
         let rack = |host: u32| match *self {

@@ -1,4 +1,4 @@
-//! The texts that settings come from, places in them, and what is wrong there.
+//! The texts that settings come from, places in them, and errors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use std::fmt;
 pub struct Source {
     /// Usually the path of a file.
     pub name: String,
-    /// What it says.
+    /// Content of the text.
     pub text: String,
 }
 
-/// One thing that is wrong with a scenario: where, what, and what would be right.
+/// An error in a scenario: the place, the mistake, and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file, or the option of the command line.
     pub source: String,
     /// Line and column, both from 1, unless the source is an option.
     pub position: Option<(usize, usize)>,
-    /// What is wrong and what would be right.
+    /// The mistake and a valid form.
     pub message: String,
 }
 
@@ -99,8 +99,8 @@ impl Problems {
         files.get(name).cloned().unwrap_or_else(|| Err(format!("{name} was not read")))
     }
 
-    /// Notes what is wrong at a place. The runs of an experiment share most of their settings: the
-    /// same problem counts once.
+    /// Records an error at a place. The runs of an experiment share most of their settings: equal
+    /// errors count once.
     pub(super) fn add(&self, place: Place, message: impl Into<String>) {
         let problem = (place, message.into());
         let mut found = self.found.borrow_mut();
@@ -158,6 +158,7 @@ impl Place {
     }
 }
 
-/// Finds a testbed by name, or reads a file that a scenario names (its name has a dot or a slash; it
-/// is relative to the scenario): what it says, or what is wrong with the name and what would be right.
+/// Finds a testbed by name, or reads a file that a scenario names (its name has a dot or a slash;
+/// it is relative to the scenario). Returns its content, or an error about the name with a valid
+/// form.
 pub type FindTestbed<'a> = &'a dyn Fn(&str) -> Result<Source, String>;

@@ -47,7 +47,7 @@ pub(super) fn merge(
         }
     }
     table.merge(testbed.clone(), "", &mut |key, place, _| {
-        problems.add(place, format!("`{key}` does not fit what the testbed `{name}` sets"));
+        problems.add(place, format!("`{key}` contradicts the testbed `{name}`"));
     });
     Some(testbed)
 }

@@ -1,4 +1,4 @@
-//! From a setup to a plan: what to simulate.
+//! Makes a plan of a setup.
 
 use crate::set::Plan;
 use apus_cc::{AlgorithmFactory, CreditLimit};
@@ -16,10 +16,10 @@ use apus_sim::host_model::Nic;
 use apus_sim::measure::Measures;
 
 impl Setup {
-    /// What to simulate.
+    /// Returns the plan to simulate.
     ///
     /// # Errors
-    /// If the topology cannot be built, which the reader is there to find out before.
+    /// If the topology cannot be built; the reader checks this beforehand.
     pub fn plan(&self) -> Result<Plan, TopologyError> {
         let faults: Vec<_> = self.faults.iter().flat_map(FaultSpec::plan).collect();
         let mut topology = self.topology.build()?;
@@ -86,7 +86,7 @@ impl Setup {
         }
     }
 
-    /// What ports do to credits, if any algorithm lives on them.
+    /// Returns the limit of ports to credits, if any algorithm is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit> {
         self.algorithms.iter().find_map(|named| named.config.credit_limit())
     }

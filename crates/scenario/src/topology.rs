@@ -33,7 +33,7 @@ pub(super) static TOPOLOGY: Keys = Keys {
         key("ecn", Kind::Table(&ECN), "Marks packets by the queue of their port"),
         key("class", Kind::Tables(&CLASS), "Traffic classes of every switch port, two or more. The ports of a class take part in the algorithm of the workloads in it, if that has a switch half"),
         key("ack_class", Kind::Text, "Class of acknowledgements and read requests; that of their flow if not given"),
-        key("plain", Kind::Texts, "Names of switches whose ports take part in no algorithm"),
+        key("plain", Kind::Texts, "Names of switches without switch halves of algorithms"),
         key("signals", Kind::Word(&["packets", "instant"]), "Signals of switches travel as acknowledgements do, or reach their source at once and take no bandwidth").or("packets"),
         key("pfc", Kind::Table(&PFC), "Switches pause the links that fill their memory"),
     ],
@@ -60,17 +60,17 @@ pub(super) struct TopologySpec {
     /// Memory that all ports of a switch share.
     pub(super) shared: Option<Shared>,
     pub(super) pipeline_latency: Span,
-    /// What every switch port marks.
+    /// Marking at every switch port.
     pub(super) ecn: Option<Marking>,
     /// Classes of every switch port; none means one without a name.
     pub(super) classes: Vec<Class>,
     /// Index of the class of acknowledgements and read requests, if they have their own.
     pub(super) ack_class: Option<u8>,
-    /// Names of switches whose ports take part in no algorithm.
+    /// Names of switches without switch halves.
     pub(super) plain: Vec<String>,
     /// Signals of switches are with their source at once.
     pub(super) instant_signals: bool,
-    /// Switches pause what fills their memory.
+    /// Switches pause the ports that fill their memory.
     pub(super) pfc: Option<PfcConfig>,
 }
 
@@ -148,7 +148,8 @@ impl TopologySpec {
         self.shape.host_numbers()
     }
 
-    /// The rack of each host: the hosts of one switch. Those of a `links` topology are all in one.
+    /// Returns the rack of each host: the hosts of one switch. All hosts of a `links` topology are
+    /// in one rack.
     pub(super) fn racks(&self) -> Vec<u32> {
         self.shape.racks()
     }
@@ -163,8 +164,8 @@ impl TopologySpec {
         self.ecn.is_some() || self.classes.iter().any(|class| class.ecn.is_some())
     }
 
-    /// The same with the classes of switch ports in hosts' ports too: for NICs that queue, and so
-    /// that each can be paused.
+    /// Adds the classes of switch ports to hosts' ports: for NICs that queue, and so that each
+    /// class can be paused.
     pub(super) fn with_nic_classes(&self, mut topology: Topology) -> Topology {
         if self.classes.is_empty() {
             return topology;

@@ -24,7 +24,7 @@ impl Trace {
         let messages = Traffic::parse(&text)
             .map_err(|e| e.to_string())
             .and_then(|traffic| Self::fit(traffic, frame));
-        // There is no word for the default, a flow per message.
+        // The default, a flow per message, has no word.
         let flows_per_pair = section.node("flows_per_pair").map(|_| read_flows_per_pair(section));
         match messages {
             Ok(messages) => {
@@ -52,10 +52,10 @@ impl Trace {
             Some(numbers) => numbers
                 .binary_search(&node)
                 .map(|place| place as u32)
-                .map_err(|_| format!("{line}: node {node} is no host of the topology")),
+                .map_err(|_| format!("{line}: node {node} is not a host of the topology")),
             None if node < hosts => Ok(node),
             None => Err(format!(
-                "{line}: there is no host {node}: the topology has {hosts}, numbered from 0"
+                "{line}: unknown host {node}: the topology has {hosts}, numbered from 0"
             )),
         };
         let mut messages = Vec::new();

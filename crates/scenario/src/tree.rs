@@ -1,4 +1,4 @@
-//! Settings as a tree of values, each with the place where it stands.
+//! Settings as a tree of values, each with its place in a text.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::source::{Place, Problems, Source};
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -33,7 +33,7 @@ pub(super) struct Table {
 
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Where the key stands.
+    /// Place of the key.
     pub(super) key: Place,
     pub(super) node: Node,
 }
@@ -50,7 +50,7 @@ impl Node {
 }
 
 impl Value {
-    /// What it is, for messages: "the text \"abc\"".
+    /// Returns a description for messages: "the text \"abc\"".
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Text(text) => format!("the text {text:?}"),
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// It as a scenario would say it; lists and tables in short.
+    /// Returns the value as a scenario writes it; lists and tables are shortened.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -81,7 +81,7 @@ impl Value {
         }
     }
 
-    /// Whether both say the same, wherever they stand.
+    /// Returns `true` if both values are equal, ignoring their places.
     pub(super) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a == b,
@@ -96,7 +96,7 @@ impl Value {
     }
 }
 
-/// Reads a text as TOML; what is not TOML becomes problems.
+/// Reads a text as TOML; syntax errors become problems.
 pub(super) fn parse(source: &Source, start: Place, problems: &Problems) -> Table {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {

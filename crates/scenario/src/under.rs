@@ -1,4 +1,4 @@
-//! The same network and traffic under another algorithm, for comparisons.
+//! Equal network and traffic with another algorithm, for comparisons.
 
 use apus_algorithms::AlgorithmConfig;
 use apus_algorithms::dctcp::switch::EcnMarker;
@@ -13,7 +13,7 @@ use super::setup::Setup;
 use super::source::Source;
 use apus_sim::measure::{NamedWorkload, SizeRange};
 
-/// Sizes of ops that a comparison tells apart, unless the scenario names its own: the classes of
+/// Ranges of op sizes in a comparison, unless the scenario has its own: the classes of
 /// ExpressPass's figures (10 kB, 100 kB, 1 MB).
 const SIZES: [(u64, Option<u64>); 4] =
     [(0, Some(10_000)), (10_000, Some(100_000)), (100_000, Some(1_000_000)), (1_000_000, None)];
@@ -48,9 +48,9 @@ impl Setup {
         self.topology.network_info(self.sizes, &self.host.model)
     }
 
-    /// The algorithm `name` for this run: with the parameters that the scenario sets if it has the
-    /// algorithm in this profile (any, if `profile` is `None`) or under this label, otherwise with
-    /// the parameters of the profile and those that follow from the network.
+    /// Returns the algorithm `name` for this run. If the scenario has the algorithm in this profile
+    /// (any, if `profile` is `None`) or under this label, its parameters are used, otherwise those
+    /// of the profile and those that follow from the network.
     ///
     /// # Errors
     /// An unknown algorithm or profile, or several of that name.
@@ -139,7 +139,7 @@ impl Setup {
     /// Returns this run with changed parameters of its only algorithm.
     ///
     /// # Errors
-    /// As [`Registry::build_for`](apus_algorithms::Registry::build_for).
+    /// See [`Registry::build_for`](apus_algorithms::Registry::build_for).
     pub fn with_changes(self, changes: &[(&str, &str)]) -> Result<Self, SettingError> {
         let label = self.algorithms[0].label.clone();
         self.with_parameters(&label, changes, &[])
@@ -148,7 +148,7 @@ impl Setup {
     /// Returns the errors that the reader would report.
     fn check_again(&self) -> Result<(), String> {
         let source = Source { name: self.name.clone(), text: self.to_toml() };
-        let no_testbed = |name: &str| Err(format!("there is no testbed `{name}` here"));
+        let no_testbed = |name: &str| Err(format!("unknown testbed `{name}`"));
         let options = Options { registry: self.registry, ..Options::default() };
         let read = Scenario::read(&source, &no_testbed, &options);
         read.map(|_| ()).map_err(|error| error.to_string())

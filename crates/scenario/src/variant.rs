@@ -17,7 +17,7 @@ pub(super) static VARIANT: Keys = Keys::of(&[
     key("value", Kind::Value, "A number or quantity that checks can compare with"),
     SET,
     REASON,
-    key("quick", Kind::Flag, "`false`: the variant is no part of quick runs"),
+    key("quick", Kind::Flag, "`false`: quick runs leave out the variant"),
 ]);
 
 /// Keys of `sweep`.
@@ -28,7 +28,7 @@ pub(super) static SWEEP: Keys = Keys::of(&[
     REASON,
 ]);
 
-/// One run of an experiment as the scenario describes it.
+/// A run of an experiment as the scenario describes it.
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
     pub(super) name: String,
@@ -40,7 +40,7 @@ pub(super) struct Variant {
     pub(super) place: Place,
 }
 
-/// Reads `[[variant]]` or `[sweep]`; adds to `overrides` what needs a reason.
+/// Reads `[[variant]]` or `[sweep]`; adds the changes that need a reason to `overrides`.
 pub(super) fn read_variants(
     root: &Section<'_>,
     rule: &ReasonRule<'_>,

@@ -1,4 +1,4 @@
-//! `[[workload]]`: who sends how much to whom, and when.
+//! `[[workload]]`: the senders, receivers, sizes and times of traffic.
 
 use apus_units::{Span, suggestion};
 
@@ -35,7 +35,7 @@ pub(super) static WORKLOAD: Keys = Keys {
             Kind::Time,
             "For a workload with a `name`: the share of ops that take longer is measured",
         ),
-        key("op", Kind::Word(OPS), "What an op does").or(OPS[0]),
+        key("op", Kind::Word(OPS), "Type of op").or(OPS[0]),
         key(
             "service",
             Kind::Table(&SERVICE),
@@ -55,7 +55,7 @@ pub(super) static WORKLOAD: Keys = Keys {
     others: None,
 };
 
-/// The kinds of workload by name, with what they are and their keys.
+/// The kinds of workload by name, with their meaning and keys.
 pub const WORKLOADS: [KindKeys; 7] = [
     KindKeys {
         name: "incast",
@@ -135,7 +135,7 @@ pub const WORKLOADS: [KindKeys; 7] = [
     },
 ];
 
-/// The words for what an op does.
+/// Words for the type of an op.
 pub(super) const OPS: &[&str] = &["write", "read", "message"];
 
 /// A workload as a scenario describes it.
@@ -146,7 +146,7 @@ pub(super) struct Workload {
     pub(super) kind: &'static str,
     /// By which results mention it: its name, or one derived from its kind.
     pub(super) label: String,
-    /// One of [`OPS`].
+    /// One of the words [`OPS`].
     pub(super) op: &'static str,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
@@ -158,14 +158,14 @@ pub(super) struct Workload {
     pub(super) class: u8,
     /// Its name, if it is measured by itself.
     pub(super) named: Option<NamedWorkload>,
-    /// What its reads take where they are answered.
+    /// Service time of its reads at the answering host.
     pub(super) service: Option<ServiceSpec>,
 }
 
 /// The part of a workload in a series of bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// It has a table of its own, and comes once, or again after each such time.
+    /// The workload has a separate table; it occurs once, or repeatedly after each such time.
     First(Option<Span>),
     /// A later burst of the table before.
     Again,
@@ -205,7 +205,7 @@ impl Workload {
             Some("partition-aggregate") => Rounds::read(&section, frame).map(Demand::Rounds),
             Some("trace") => {
                 for key in ["start", "stop"] {
-                    section.no_effect(key, "on a trace, whose messages have their own times");
+                    section.no_effect(key, "on a trace, whose messages have start times");
                 }
                 Trace::read(&section, frame).map(Demand::Trace)
             }
@@ -249,7 +249,7 @@ impl Workload {
         }
     }
 
-    /// The same workload, `by` later. A stop behind the end of the run is none.
+    /// Returns the workload, delayed by `by`. A stop after the end of the run is removed.
     fn later(&self, by: Span, duration: Span) -> Self {
         let mut next = self.clone();
         next.repeat = Repeat::Again;
@@ -262,8 +262,8 @@ impl Workload {
     }
 }
 
-/// The bursts of a workload, each a workload of its own: the first, and then one `every` so often, as long
-/// as all of its flows start before the run ends.
+/// The bursts of a workload, each a separate workload: the first, then one after each `every`, as
+/// long as all of its flows start before the run ends.
 fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload> {
     let Some(every) = every.filter(|every| !every.is_zero()) else { return vec![first] };
     let spread = match &first.demand {
@@ -271,7 +271,7 @@ fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload>
         _ => Span::ZERO,
     };
     let mut all = vec![first];
-    // What was found wrong above does not get here; the bound holds all the same.
+    // Values refused above do not get here; the bound is an additional safeguard.
     while (all.len() as u64) < MAX_BURSTS {
         let next = all[all.len() - 1].later(every, duration);
         if next.start.saturating_add(spread) >= duration {
@@ -312,8 +312,8 @@ pub(super) fn label(tables: &mut [Vec<Workload>]) {
 /// distributions.
 const MAX_UNNAMED: usize = 64;
 
-/// Measures each of several workloads by itself, so that results compare them. One alone is
-/// the whole run and needs no accumulators of its own.
+/// Measures each of several workloads separately, so that results compare them. A single workload
+/// is the whole run and needs no separate accumulators.
 fn measure_several(tables: &mut [Vec<Workload>]) {
     if !(2..=MAX_UNNAMED).contains(&tables.len()) {
         return;
@@ -351,7 +351,7 @@ fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
     if section.node("name").is_none() {
         section.no_effect(
             "deadline",
-            "on a workload without a `name`, which has no numbers of its own",
+            "on a workload without a `name`, which is not measured separately",
         );
         return Some(None);
     }

@@ -19,13 +19,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those of `System`.
+        // SAFETY: the caller makes the promises that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are those of `System`.
+        // SAFETY: the caller makes the promises that `System` requires.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -46,7 +46,7 @@ fn measure(text: &str) -> (u64, u64) {
     (peak as u64, setup.estimated_memory().get())
 }
 
-/// One test, since all tests of a file share the allocator's counts.
+/// A single test, since all tests of a file share the allocator's counts.
 #[test]
 fn memory_is_estimated_within_a_factor_of_two() {
     let star = |hosts: u32, algorithm: &str, workload: &str| {

@@ -84,7 +84,7 @@ impl<T: Default> Ring<T> {
 
     /// Returns the oldest value for which `is_match` returns `true`.
     pub fn find_mut(&mut self, is_match: impl Fn(&T) -> bool) -> Option<&mut T> {
-        let index = self.iter().position(wanted)?;
+        let index = self.iter().position(is_match)?;
         self.get_mut(index)
     }
 

@@ -209,10 +209,10 @@ fn run_refuses_wrong_scenarios_and_options() {
         (&["run", "wrong.toml"][..], "wrong.toml:8:8: `workload.size`: `64` is not a size"),
         (&["run", "absent.toml"], "absent.toml: this file cannot be read"),
         (&["run", "swift/tabel3"], "did you mean `swift/table3`?"),
-        (&["run", "binary.toml"], "binary.toml: is no text"),
+        (&["run", "binary.toml"], "binary.toml: is not text"),
         (&["run", "."], "cannot be read"),
         (&["run", "mine.toml", "--set", "topology.rte=1"], "--set topology.rte=1: unknown key"),
-        (&["run", "mine.toml", "--variant", "a"], "there is no variant `a`"),
+        (&["run", "mine.toml", "--variant", "a"], "unknown variant `a`"),
         (&["run", "mine.toml", "--seed", "x"], "invalid value 'x'"),
         (&["run"], "<FILE>"),
         (&["runn"], "a similar subcommand exists: 'run'"),
@@ -393,12 +393,12 @@ fn files_of_other_simulators_run_as_they_are() {
     fs::write(folder.join("flow.txt"), "1\n2 0 3 100 5000\n").expect("flows");
     refused(&apus_in(&folder, &traffic), "flow.txt:2: 5 words; there must be six");
     fs::write(folder.join("flow.txt"), "1\n2 1 3 100 5000 0\n").expect("flows");
-    refused(&apus_in(&folder, &traffic), "flow.txt:2: node 1 is no host of the topology");
+    refused(&apus_in(&folder, &traffic), "flow.txt:2: node 1 is not a host of the topology");
     refused(&apus_in(&folder, &["run", "--traffic", "flow.txt"]), "--topology");
     for (topology, message) in [
         ("star hosst=3 10Gbps 1us", "--topology star hosst=3 10Gbps 1us: unknown key"),
         ("absent.topo", "--topology absent.topo: cannot be used: the file"),
-        ("star hosts=2 10Gbps 1us", "flow.txt:2: there is no host 2"),
+        ("star hosts=2 10Gbps 1us", "flow.txt:2: unknown host 2"),
     ] {
         let output = apus_in(&folder, &["run", "--traffic", "flow.txt", "--topology", topology]);
         refused(&output, message);

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Flag,
     /// Any text.
     Text,
-    /// One of these words.
+    /// One of the listed words.
     Word(&'static [&'static str]),
     /// The `kind` of its table.
     Discriminant,
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// What it is, in words.
+    /// Returns the description of the kind, in words.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Time => "time".to_owned(),

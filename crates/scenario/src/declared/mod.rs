@@ -1,6 +1,6 @@
-//! The keys of scenarios, each declared once: its name, the kind of its value, its default and what it
-//! means. The reader refuses keys that are not declared here; the reference page and the JSON Schema
-//! are made from the declarations. Each declaration is in the file that reads its table.
+//! The keys of scenarios, each declared once with name, kind of value, default and meaning. The
+//! reader refuses undeclared keys; the reference page and the JSON Schema are made from the
+//! declarations. Each declaration is in the file that reads its table.
 
 mod kind;
 mod reference;
@@ -23,18 +23,18 @@ pub(super) struct Keys {
     pub(super) others: Option<Kind>,
 }
 
-/// One of the words that the key `kind` of a table may be.
+/// A word for the key `kind` of a table, and the keys of that kind.
 #[derive(Clone, Copy, Debug)]
 pub struct KindKeys {
     /// The word.
     pub name: &'static str,
-    /// What it stands for.
+    /// Meaning of the word.
     pub doc: &'static str,
-    /// The keys of a table of this kind, besides those of all kinds.
+    /// The keys of a table of this kind, in addition to those of all kinds.
     pub(super) keys: &'static [Key],
 }
 
-/// One key of a table.
+/// A key of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
@@ -100,7 +100,7 @@ impl Keys {
         Self { own: &[], kinds: &[], others: Some(kind) }
     }
 
-    /// Returns the declaration of a key, of whatever kind of table.
+    /// Returns the declaration of a key, for any kind of table.
     pub(super) fn find(&self, name: &str) -> Option<&'static Key> {
         let of_kinds = self.kinds.iter().flat_map(|kind| kind.keys);
         self.own.iter().chain(of_kinds).find(|key| key.name == name)

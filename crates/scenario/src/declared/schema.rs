@@ -10,8 +10,8 @@ use crate::tree;
 
 /// Returns the JSON Schema (draft 2020-12) of a file with the keys `root`.
 ///
-/// It describes names and types of keys. Ranges, missing keys and contradictions are errors of the
-/// reader only, since a testbed or a variant can set any key.
+/// The schema describes names and types of keys. Ranges, missing keys and contradictions are errors
+/// of the reader only, since a testbed or a variant can set any key.
 #[must_use]
 pub(crate) fn schema(root: &[&Keys], registry: Registry) -> Value {
     let mut schema = object(root.iter().flat_map(|keys| keys.own), registry);

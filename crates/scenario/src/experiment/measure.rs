@@ -1,4 +1,4 @@
-//! From summaries to the numbers that checks look at.
+//! Computes the numbers of checks from summaries.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use apus_sim::bounds::Bounds;
 /// A number of an experiment: the median over the seeds, and its spread.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
-    /// What it is; with the variant if the check looks at several one by one.
+    /// Name of the check; with the variant if the check is applied to several one by one.
     pub name: String,
     /// Name of the quantity, which all variants of a check share.
     pub quantity: String,
@@ -198,8 +198,8 @@ pub fn describe_unfinished(summary: &Value, path: &str) -> String {
     format!("{open} of {all} ops had not ended, the oldest of them after {oldest:.1} us")
 }
 
-/// The least ratio of a value to the one before it. What follows a zero is a million times as large,
-/// unless it is zero too.
+/// Returns the smallest ratio of a value to the previous one. A value after a zero counts as a
+/// million times as large, unless it is zero too.
 fn least_rise(values: &[f64]) -> Option<f64> {
     const LARGEST: f64 = 1e6;
     let ratio = |pair: &[f64]| if pair[0] == pair[1] { 1.0 } else { pair[1] / pair[0] };
@@ -233,7 +233,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::{exponent, least_rise};
 
-    /// 3 sqrt(x) has the exponent 1/2; by hand, (1, 1), (2, 1), (4, 4) lie around x^1.
+    /// 3 sqrt(x) has the exponent 1/2; a fit by hand through (1, 1), (2, 1), (4, 4) gives x^1.
     #[test]
     fn exponent_of_a_power_law() {
         let root = exponent(&[1.0, 10.0, 100.0].map(|x: f64| (x, 3.0 * x.sqrt())));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_never_below_the_value_before() {
+    fn a_growing_metric_never_falls_below_the_previous_value() {
         assert_eq!(least_rise(&[1.0, 2.0, 3.0]), Some(1.5));
         assert_eq!(least_rise(&[1.0, 2.0, 1.0]), Some(0.5));
         assert_eq!(least_rise(&[0.0, 0.0, 1.0]), Some(1.0));

@@ -1,4 +1,4 @@
-//! Experiments: the runs of a scenario over several seeds, and what its checks make of them.
+//! Experiments: the runs of a scenario over several seeds, and the results of its checks.
 
 mod measure;
 mod runner;
@@ -19,12 +19,12 @@ use apus_sim::summary::Summary;
 /// Seeds in quick mode.
 pub const QUICK_SEEDS: u64 = 1;
 
-/// What an experiment yields.
+/// The result of an experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// Each check with its measured value, in the scenario's order.
     pub checks: Vec<CheckResult>,
-    /// What is shown besides.
+    /// Numbers shown without a check.
     pub shown: Vec<Shown>,
     /// The summaries, by run and then by seed.
     pub summaries: Vec<Vec<Summary>>,
@@ -37,7 +37,7 @@ impl Experiment {
         self.summaries.first().map_or(0, Vec::len) as u64
     }
 
-    /// Whether every check passes, but for those that the scenario says cannot.
+    /// Returns `true` if every check passes, except those that the scenario documents as misses.
     #[must_use]
     pub fn passes(&self) -> bool {
         self.checks.iter().all(|check| check.verdict.is_as_stated())
@@ -65,7 +65,7 @@ pub fn run(
 pub fn setups(scenario: &Scenario, seeds: u64) -> Vec<Setup> {
     let of_seed = |index: u64| {
         scenario.runs.iter().map(move |run| {
-            // One seed's tables and charts are enough; the spread is in the checks.
+            // One seed's tables and charts are enough; the checks show the spread.
             let recorded = index == 0 && run.setup.record().is_some();
             run.setup.clone().with_seed(run.setup.seed() + index).recorded(recorded)
         })

@@ -1,4 +1,4 @@
-//! Runs side by side on threads; none knows of the others.
+//! Parallel runs on threads, independent of each other.
 
 use crate::set::{Plan, Simulation};
 use std::num::NonZeroUsize;
@@ -44,8 +44,8 @@ pub fn run_all(
     results.collect()
 }
 
-/// The same, with `done` told of each run as soon as it ends, by its index. The runs begin in the
-/// order of `setups`.
+/// Runs all setups; `done` is called with each run's index as soon as it ends. The runs begin in
+/// the order of `setups`.
 pub fn run_each(
     setups: &[Setup],
     side_by_side: NonZeroUsize,

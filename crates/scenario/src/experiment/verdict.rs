@@ -7,17 +7,17 @@ use super::measure::Shown;
 /// Seeds of an experiment in full: enough that a median is not one run's luck.
 pub const FULL_SEEDS: u64 = 5;
 
-/// What becomes of a check.
+/// The verdict on a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The median is within the band.
     Pass,
-    /// It is not, or was not measured.
+    /// The median is outside the band, or was not measured.
     Fail,
-    /// It is not, which the scenario knows and says.
+    /// The median is outside the band, as the scenario documents.
     Differs,
-    /// It is, though the scenario says that it cannot be.
+    /// The median is within the band, though the scenario documents a miss.
     Stale,
 }
 
@@ -27,17 +27,16 @@ pub struct CheckResult {
     /// The number and its band.
     #[serde(flatten)]
     pub shown: Shown,
-    /// What becomes of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// Whether the median is within the band.
     pub pass: bool,
-    /// What was found and what is believed to be in the way, if the scenario says that the check
-    /// cannot be met.
+    /// The measured value and the likely cause, if the scenario documents that the check is missed.
     pub differs: Option<String>,
 }
 
-/// Holds the numbers of one check against its band. That a check which `differs` passes is only
-/// believed of a full experiment, not of a single seed.
+/// Compares the numbers of one check with its band. A check that `differs` counts as stale only
+/// after a full experiment, not after a single seed.
 pub(super) fn judge(numbers: Vec<Shown>, differs: Option<&String>, seeds: u64) -> Vec<CheckResult> {
     let passing: Vec<bool> = numbers.iter().map(in_band).collect();
     let stale = seeds >= FULL_SEEDS && passing.iter().all(|pass| *pass);
@@ -53,7 +52,7 @@ pub(super) fn judge(numbers: Vec<Shown>, differs: Option<&String>, seeds: u64) -
     numbers.into_iter().zip(passing).map(result).collect()
 }
 
-/// What was not measured is in no band.
+/// Returns `true` if the value was measured and is within the band.
 fn in_band(shown: &Shown) -> bool {
     shown.measured.is_some_and(|value| {
         shown.low.is_none_or(|low| low <= value) && shown.high.is_none_or(|high| value <= high)
@@ -97,7 +96,7 @@ mod tests {
             unit: String::new(),
             low: Some(1.0),
             high: Some(2.0),
-            source: "by hand".to_owned(),
+            source: "calculated by hand".to_owned(),
             spread: None,
             why: None,
         }
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_as_stated_until_all_of_it_passes() {
+    fn a_documented_miss_differs_until_all_values_pass() {
         let [p, d, s] = [Verdict::Pass, Verdict::Differs, Verdict::Stale];
         assert_eq!(verdicts(&[Some(1.5), Some(3.0)], true, FULL_SEEDS), [p, d]);
         assert_eq!(verdicts(&[Some(1.5), Some(2.0)], true, FULL_SEEDS), [s, s]);
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_does_not_differ_but_fails() {
+    fn an_unmeasured_value_fails_and_does_not_differ() {
         assert_eq!(verdicts(&[None], true, FULL_SEEDS), [Verdict::Fail]);
     }
 }

@@ -1,6 +1,6 @@
 //! Traffic as CSV: a header `start_us,from,to,bytes`, then one message per line. Times are
 //! microseconds since the start of the run, exact to the picosecond; nodes are hosts, numbered from
-//! 0; bytes are payload. Blank lines and those that begin with `#` are skipped.
+//! 0; bytes are payload. Blank lines and lines that begin with `#` are skipped.
 
 use std::fmt::Write;
 
@@ -25,7 +25,9 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
             let header = shorten(header);
             return wrong(line, format!("the header is `{header}`; it must be `{HEADER}`"));
         }
-        None => return wrong(1, format!("there is no header; the first line is `{HEADER}`")),
+        None => {
+            return wrong(1, format!("the header is missing; the first line must be `{HEADER}`"));
+        }
     }
     let mut traffic = Traffic::default();
     for (line, row) in lines {
@@ -38,7 +40,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
             let start = shorten(start);
             let right = "write microseconds as a decimal number with at most 6 digits behind the \
                          point, like 12.5";
-            wrong(line, format!("`{start}` is no start time; {right}"))
+            wrong(line, format!("`{start}` is not a start time; {right}"))
         })?;
         let from = number(line, from, "a host")?;
         let to = number(line, to, "a host")?;
@@ -46,7 +48,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
         traffic.push(Message { line, start, from, to, bytes })?;
     }
     if traffic.messages.is_empty() {
-        return wrong(1, "there are no messages; add a line like `0,0,1,1000`");
+        return wrong(1, "the file has no messages; add a line like `0,0,1,1000`");
     }
     Ok(traffic)
 }
@@ -95,12 +97,12 @@ mod tests {
     fn mistakes_are_named_with_their_line() {
         let head = "start_us,from,to,bytes\n";
         for (text, message) in [
-            (String::new(), "1: there is no header"),
+            (String::new(), "1: the header is missing"),
             ("time,from,to,bytes\n".to_owned(), "1: the header is `time,from,to,bytes`"),
-            (head.to_owned(), "1: there are no messages"),
+            (head.to_owned(), "1: the file has no messages"),
             (format!("{head}0,0,1"), "2: 3 columns; there must be four"),
-            (format!("{head}0,0,1,5\n1e3,0,1,5"), "3: `1e3` is no start time"),
-            (format!("{head}-1,0,1,5"), "2: `-1` is no start time"),
+            (format!("{head}0,0,1,5\n1e3,0,1,5"), "3: `1e3` is not a start time"),
+            (format!("{head}-1,0,1,5"), "2: `-1` is not a start time"),
             (format!("{head}0,a,1,5"), "2: `a` is not a host"),
             (format!("{head}0,1,1,5"), "2: node 1 sends to itself"),
             (format!("{head}0,0,1,0"), "2: the size is 0"),

@@ -1,4 +1,4 @@
-//! What a file says of nodes and links.
+//! Nodes and links as a file describes them.
 
 use apus_units::{Rate, Span};
 
@@ -24,10 +24,10 @@ pub enum End {
     Switch(u32),
 }
 
-/// One link, alike in both directions.
+/// A link, equal in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GraphLink {
-    /// One end: the lower one where there are tiers.
+    /// One end: the lower one if the topology has tiers.
     pub a: End,
     /// The other end.
     pub b: End,

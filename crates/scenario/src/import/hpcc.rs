@@ -1,11 +1,11 @@
 //! The HPCC simulator's topology.txt and flow.txt, and its fct.txt (alibaba-edu's
 //! High-Precision-Congestion-Control, and its forks).
 //!
-//! topology.txt: `nodes switches links`, then the switches' node numbers, then per link
-//! `a b rate delay error_rate`. flow.txt: the number of flows, then per flow
-//! `src dst priority_group dport bytes start_s`. Nodes are numbered through, hosts and switches alike.
-//! What follows the announced number of flows or links is a comment, as for the HPCC simulator, whose
-//! own files end with one.
+//! topology.txt: `nodes switches links`, then the switches' node numbers, then per link `a b rate
+//! delay error_rate`. flow.txt: the number of flows, then per flow `src dst priority_group dport
+//! bytes start_s`. Nodes have consecutive numbers, hosts and switches alike. Text after the
+//! announced number of flows or links is a comment, as for the HPCC simulator, whose own files end
+//! with one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -52,7 +52,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
         return wrong(first_line, message);
     }
     if found == 0 {
-        return wrong(first_line, "there are no flows; add lines like `2 1 3 100 200000000 2`");
+        return wrong(first_line, "the file has no flows; add lines like `2 1 3 100 200000000 2`");
     }
     Ok(traffic)
 }
@@ -62,7 +62,7 @@ fn seconds(line: usize, word: &str) -> Result<Span, ImportError> {
     format!("{word}s").parse().or_else(|_| {
         let word = shorten(word);
         let right = "write seconds as a decimal number with at most 12 digits behind the point";
-        wrong(line, format!("`{word}` is no start time; {right}"))
+        wrong(line, format!("`{word}` is not a start time; {right}"))
     })
 }
 
@@ -164,7 +164,7 @@ fn parse_link(
                  \"loss\" in a scenario"
             ),
         ),
-        _ => wrong(line, format!("`{}` is no error rate; write 0", shorten(errors))),
+        _ => wrong(line, format!("`{}` is not an error rate; write 0", shorten(errors))),
     }
 }
 
@@ -172,10 +172,10 @@ fn check_node(line: usize, node: u32, nodes: u32) -> Result<(), ImportError> {
     if node < nodes {
         return Ok(());
     }
-    wrong(line, format!("there is no node {node}: there are {nodes}, numbered from 0"))
+    wrong(line, format!("unknown node {node}: the topology has {nodes}, numbered from 0"))
 }
 
-/// One flow that has completed, for [`render_fct`].
+/// A completed flow, for [`render_fct`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowTime {
     /// Node number of the sender.
@@ -190,7 +190,7 @@ pub struct FlowTime {
     pub start: Span,
     /// Until its last byte was acknowledged.
     pub took: Span,
-    /// The same in an empty network.
+    /// Duration of the flow in an empty network.
     pub ideal: Span,
 }
 

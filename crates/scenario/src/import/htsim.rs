@@ -59,7 +59,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
         ),
         _ if found == 0 => wrong(
             1,
-            "there are no connections; add lines like \
+            "the file has no connections; add lines like \
                                      `0->1 id 1 start 0 size 2000000`",
         ),
         _ => Ok(traffic),
@@ -72,7 +72,7 @@ fn check_nodes(message: &Message, nodes: Option<u32>) -> Result<(), ImportError>
     };
     let largest = message.from.max(message.to);
     if largest >= nodes {
-        let why = format!("there is no node {largest}: there are {nodes}, numbered from 0");
+        let why = format!("unknown node {largest}: the file has {nodes}, numbered from 0");
         return wrong(message.line, why);
     }
     Ok(())
@@ -119,14 +119,14 @@ fn parse_connection(line: usize, pair: &str, rest: &[&str]) -> Result<Message, I
     Ok(Message { line, start: Span::from_ps(start), from, to, bytes })
 }
 
-/// A block of a .topo: the switches of one tier, and where each value stands.
+/// A block of a .topo: the switches of one tier, and the line of each value.
 #[derive(Default)]
 struct Tier {
     line: usize,
     values: BTreeMap<String, (usize, u64)>,
 }
 
-/// What a block may say.
+/// Keys of a block.
 const TIER_KEYS: [&str; 7] = [
     "Downlink_speed_Gbps",
     "Radix_Down",

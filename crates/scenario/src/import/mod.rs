@@ -15,8 +15,8 @@ use text::{is_blank, wrong};
 pub use traffic::{Message, Traffic};
 
 impl Traffic {
-    /// Reads traffic in any of the formats, told apart by how it begins: `start_us,...` is
-    /// [`csv`], `Nodes N` is [`htsim`], a number alone is [`hpcc`].
+    /// Reads traffic in any of the formats, identified by the beginning: `start_us,...` is [`csv`],
+    /// `Nodes N` is [`htsim`], a number alone is [`hpcc`].
     ///
     /// # Errors
     /// With line and remedy.
@@ -31,7 +31,7 @@ impl Traffic {
         } else {
             wrong(
                 1,
-                "this is no traffic that can be read: it begins with `start_us,from,to,bytes` (CSV), \
+                "unknown traffic format; the file must begin with `start_us,from,to,bytes` (CSV), \
                  with `Nodes N` (a connection matrix of htsim), or with the number of flows alone (a \
                  flow.txt of the HPCC simulator)",
             )
@@ -40,7 +40,7 @@ impl Traffic {
 }
 
 impl Graph {
-    /// Reads a topology in either format, told apart by how it begins: a number is [`hpcc`], a word
+    /// Reads a topology in either format, identified by the beginning: a number is [`hpcc`], a word
     /// is [`htsim`].
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Graph {
         } else {
             wrong(
                 1,
-                "this is no topology that can be read: it begins with `Nodes N` (a .topo of htsim) or \
+                "unknown topology format; the file must begin with `Nodes N` (a .topo of htsim) or \
                  with `nodes switches links` (a topology.txt of the HPCC simulator)",
             )
         }

@@ -1,15 +1,15 @@
-//! Lines, words and numbers of a file, and what is wrong with them.
+//! Lines, words and numbers of a file, and errors in them.
 
 use std::fmt;
 
 use apus_units::shorten;
 
-/// What is wrong with a text: at which line, what, and what would be right.
+/// An error in a text: the line, the mistake, and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// The mistake and a valid form.
     pub message: String,
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Says what is wrong.
+/// Returns an error at a line.
 pub(super) fn wrong<T>(line: usize, message: impl Into<String>) -> Result<T, ImportError> {
     Err(ImportError { line, message: message.into() })
 }
@@ -36,7 +36,7 @@ pub(super) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).map(|(n, line)| (n, line.trim())).filter(|(_, line)| !is_blank(line))
 }
 
-/// Reads a number, or says what stands there instead.
+/// Reads a number, or returns an error that quotes the text.
 pub(super) fn number<T: std::str::FromStr>(
     line: usize,
     word: &str,

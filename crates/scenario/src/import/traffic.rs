@@ -1,4 +1,4 @@
-//! What a file says of messages.
+//! Messages as a file describes them.
 
 use apus_units::Span;
 
@@ -15,10 +15,10 @@ pub struct Traffic {
     pub hpcc: bool,
 }
 
-/// One message.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where it stands in the file.
+    /// Line of the file.
     pub line: usize,
     /// Since the start of the run.
     pub start: Span,
@@ -32,7 +32,7 @@ pub struct Message {
 
 /// Most messages of a file.
 const MAX_MESSAGES: usize = 10_000_000;
-/// Largest message: far above what a run can carry.
+/// Largest message: far above the size that a run can transfer.
 const MAX_BYTES: u64 = 1 << 40;
 
 impl Traffic {

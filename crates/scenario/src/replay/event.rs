@@ -1,6 +1,6 @@
 //! Kinds of events.
 
-/// What happened.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An acknowledgement.

@@ -1,4 +1,4 @@
-//! Replaying a log: what would an algorithm have done on these events?
+//! Replays a log: shows the reaction of an algorithm to recorded events.
 //!
 //! The log is CSV with a header line, columns in any order:
 //!
@@ -20,11 +20,11 @@
 //! The `set_` columns overwrite the algorithm's state before the event; an empty cell changes
 //! nothing. A `timeout` counts as one more than `set_timeouts`. On a `loss` or `timeout` the cells
 //! of an acknowledgement may be empty; an `rtt_ps` above 0 is then the latest raw RTT, which guard
-//! and pacing use, and no sample of the smoothed one. Times need not rise: a row that sets all of
-//! the state is a case of its own.
+//! and pacing use, and not a sample of the smoothed one. Times need not increase: a row that sets
+//! all of the state is independent of earlier rows.
 //!
-//! A log holds no packet numbers. They are made up: an acknowledgement is of all packets so far,
-//! and a full window of packets follows it.
+//! A log holds no packet numbers, so they are generated: an acknowledgement covers all packets so
+//! far, and a full window of packets follows it.
 
 mod cells;
 mod event;
@@ -46,12 +46,13 @@ pub use trace::{Record, Trace, TraceError};
 pub const HEADER: &str =
     "time_ps,event,target_delay_ps,fabric_cwnd,endpoint_cwnd,cwnd,pacing_delay_ps,rto_ps";
 
-/// What an algorithm shows after an event. Where it has no such value there is none.
+/// Visible state of an algorithm after an event. A value that the algorithm does not have is
+/// `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// When the event happened.
     pub time: Time,
-    /// What it was.
+    /// Type of the event.
     pub event: Event,
     /// The target that an acknowledgement was held against, which follows the window before it
     /// (Swift §3.5); after a loss or a timeout, the target of the window that it left, at the hops
@@ -104,7 +105,7 @@ impl Replay {
         Self { sender, acked: 0, hops: 0 }
     }
 
-    /// One event.
+    /// Replays an event.
     ///
     /// # Errors
     /// If the record sets a state that the algorithm does not have; then nothing has changed.
@@ -162,7 +163,7 @@ impl Replay {
         self.sender.on_ack(&event);
     }
 
-    /// A full window follows what is acknowledged.
+    /// Returns the next packet number: a full window follows the acknowledged packets.
     fn next_seq(&self) -> PacketNumber {
         let window = u64::from(self.sender.allowance().packets());
         PacketNumber::new(self.acked.saturating_add(window))
@@ -191,7 +192,7 @@ impl Replay {
 /// does not grow with the log.
 ///
 /// # Errors
-/// What is wrong with the log and where, or what `emit` says.
+/// An error in the log, with its place, or an error of `emit`.
 pub fn replay<E>(
     name: &str,
     input: impl BufRead,

@@ -10,12 +10,12 @@ use apus_units::{Span, Time, suggestion};
 use super::cells::{self, Cell};
 use super::event::Event;
 
-/// One line of a log, see [`super`].
+/// A line of a log, see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
     /// When.
     pub time: Time,
-    /// What.
+    /// Type of the event.
     pub event: Event,
     /// End-to-end RTT; always there in an acknowledgement.
     pub rtt: Option<Span>,
@@ -31,11 +31,11 @@ pub struct Record {
     pub marked: u32,
     /// Fill of the receiver's buffer in 32nds.
     pub receiver_level: u8,
-    /// What overwrites the algorithm's state before the event.
+    /// State that is overwritten before the event.
     pub set: StateOverride,
 }
 
-/// What is wrong with a log, where, and what would be right.
+/// An error in a log: the place, the mistake, and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError(String);
 
@@ -60,7 +60,7 @@ const OPTIONAL: [&str; 7] = [
     "set_smoothed_rtt_ps",
     "set_timeouts",
 ];
-/// Longest line: what keeps memory bounded if a file has none.
+/// Maximum length of a line: bounds the memory for a file without line breaks.
 const MAX_LINE: u64 = 64 * 1024;
 
 /// A log, read line by line.
@@ -92,11 +92,11 @@ impl<R: BufRead> Trace<R> {
         for (index, cell) in cells::split(header).enumerate() {
             let place = Some((index, None));
             let Ok(text) = std::str::from_utf8(cell) else {
-                return Err(trace.error_in(place, "is no text (UTF-8)"));
+                return Err(trace.error_in(place, "is not text (UTF-8)"));
             };
             let Some(column) = all().find(|name| *name == text) else {
                 let hint = suggestion(text, all());
-                let message = format!("there is no column `{}`{hint}", cells::shorten(text));
+                let message = format!("unknown column `{}`{hint}", cells::shorten(text));
                 return Err(trace.error_in(place, message));
             };
             if trace.columns.contains(&column) {
@@ -118,7 +118,7 @@ impl<R: BufRead> Trace<R> {
     /// The next record; `None` at the end. Empty lines are passed over.
     ///
     /// # Errors
-    /// What is wrong with the line, or an input that cannot be read.
+    /// An error in the line, or an input that cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             if !self.read_line()? {

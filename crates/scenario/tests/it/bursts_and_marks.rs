@@ -1,4 +1,4 @@
-//! `every` of a workload, and `ecn` with a ramp: what plans they give, and what is refused.
+//! `every` of a workload, and `ecn` with a ramp: the resulting plans, and refused settings.
 
 use crate::support::{assert_reads_back, good, read};
 use apus_algorithms::BuiltInSwitch;
@@ -17,7 +17,7 @@ fn problem(text: &str) -> String {
     read(text).expect_err(text).to_string()
 }
 
-/// One workload with `every` is what a table per burst is, to the picosecond of each start.
+/// A workload with `every` equals a table per burst, to the picosecond of each start.
 #[test]
 fn every_is_a_table_per_burst() {
     let burst = |start: &str, stop: &str, more: &str| {
@@ -102,7 +102,7 @@ fn marks_by_chance_are_for_every_algorithm() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(halves.len(), 5, "the ports of the switch, not those of hosts");
+    assert_eq!(halves.len(), 5, "ports of the switch only");
     assert!(halves[0].contains("k_min: 5kB, k_max: 200kB, p_max: 0.01"), "{}", halves[0]);
     assert!(halves.iter().all(|half| halves.iter().filter(|other| *other == half).count() == 1));
 }
@@ -120,7 +120,7 @@ fn ramps_that_make_no_sense_are_refused() {
     assert!(text.contains("`topology.ecn.at` has no effect"), "{text}");
 }
 
-/// Bolt App. B.2: flows of high and of low priority in one queue, whose switch halves are one.
+/// Bolt App. B.2: flows of high and of low priority in one queue, with the same switch half.
 #[test]
 fn algorithms_may_share_a_class_if_their_switch_halves_are_the_same() {
     let two = |second: &str| {

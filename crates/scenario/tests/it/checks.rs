@@ -97,7 +97,7 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
 
 /// An op of 64 kB takes longer than one of 4 kB, and less than 16 times as long: the base RTT.
 #[test]
-fn checks_of_order_look_at_variants_in_their_order() {
+fn checks_of_order_compare_variants_in_their_order() {
     let more = r#"
         source = "a test"
         [sweep]
@@ -127,7 +127,7 @@ fn checks_of_order_look_at_variants_in_their_order() {
     assert_eq!(experiment.checks[1].shown.low, Some(1.0), "unless given");
 }
 
-/// What a scenario that looks at `other.toml` says besides.
+/// Reads a scenario with the runs of `other.toml` and the settings of `text`.
 fn view(text: &str) -> Result<Scenario, ScenarioError> {
     let other = "name = \"other\"\nduration = \"5ms\"\nsource = \"a test\"\n\
                  topology = \"star hosts=4 100Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
@@ -137,19 +137,19 @@ fn view(text: &str) -> Result<Scenario, ScenarioError> {
     let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
     let find = |name: &str| match name {
         "other.toml" => Ok(source("other.toml", other)),
-        name => Err(format!("there is no {name}")),
+        name => Err(format!("unknown scenario {name}")),
     };
     let text = format!("name = \"view\"\nsource = \"a test\"\nruns_of = \"other.toml\"\n{text}");
     Scenario::read(&source("view.toml", &text), &find, &Options::default())
 }
 
 #[test]
-fn a_scenario_may_look_at_the_runs_of_another() {
+fn a_scenario_may_check_the_runs_of_another() {
     let text = "[[check]]\nname = \"own\"\nmetric = \"fabric_rtt_us.p99\"\nvariant = \"30us\"\n\
                 relative_to = { metric = \"fabric_rtt_us.p50\" }\nlow = 1\n";
     let scenario = view(text).unwrap_or_else(|e| panic!("{e}"));
     let names: Vec<_> = scenario.runs.iter().map(|run| run.setup.name()).collect();
-    assert_eq!(names, ["view/30us"], "only what the check looks at");
+    assert_eq!(names, ["view/30us"], "only the run that the check uses");
     assert_eq!(scenario.checks.len(), 1);
     assert_eq!(scenario.checks[0].runs, [0]);
     let one = std::num::NonZeroUsize::MIN;
@@ -160,7 +160,7 @@ fn a_scenario_may_look_at_the_runs_of_another() {
 }
 
 #[test]
-fn a_scenario_that_looks_at_another_has_no_settings() {
+fn a_scenario_with_runs_of_another_has_no_settings() {
     let text = "duration = \"9ms\"\n[[check]]\nname = \"own\"\nmetric = \"jain\"\nlow = 0\n";
     let error = view(text).expect_err("refused").to_string();
     assert!(error.contains("`duration` has no effect"), "{error}");

@@ -1,4 +1,4 @@
-//! ExpressPass in the network: times by hand, rates, and no data ever lost.
+//! ExpressPass in the network: calculated times and rates, and no data loss.
 
 use apus_scenario::Simulation;
 use apus_scenario::{Options, Scenario, Source};
@@ -49,7 +49,7 @@ fn long_flows(n: u32, algorithm: &str) -> String {
 
 /// Data gets 1538 of 1622 bytes of a link, of which 1460 are payload: 9.00 Gb/s of 10.
 #[test]
-fn a_long_flow_fills_what_credits_leave_of_a_link() {
+fn a_long_flow_fills_the_link_except_for_credits() {
     for profile in ["paper", "code"] {
         let algorithm = format!("{{ name = \"expresspass\", profile = \"{profile}\" }}");
         let summary = run(&long_flows(1, &algorithm), 1);
@@ -70,9 +70,10 @@ fn naive_credits_share_a_link_and_the_rest_of_them_is_dropped() {
     assert!(summary.credits.bound_used.expect("bounded") < 1.0);
 }
 
-/// A port drops nearly all of the credits of 400 flows that leave one host at the line's rate, and
-/// whose pass must not depend on the flow's number. In 20 ms 15 400 pass, 38.5 per flow; drawn at random
-/// they would vary by the root of that, which makes Jain's index 1 / (1 + 1 / 38.5) = 0.975.
+/// A port drops nearly all of the credits of 400 flows that leave one host at the line's rate. A
+/// credit's chance to pass must not depend on the flow's number. In 20 ms 15 400 pass, 38.5 per
+/// flow; drawn at random they would vary by the root of that, which makes Jain's index 1 / (1 + 1 /
+/// 38.5) = 0.975.
 #[test]
 fn credits_of_many_flows_of_one_host_have_equal_chances() {
     let text = "duration = \"30ms\"\nwarmup = \"10ms\"\n\
@@ -83,7 +84,7 @@ fn credits_of_many_flows_of_one_host_have_equal_chances() {
                 size = \"1MB\"\noutstanding = 2\nstart_spread = \"100us\"\n";
     let summary = run(text, 1);
     assert!(summary.jain > 0.9, "{}", summary.jain);
-    // Credits were dropped, data was not: there is no loss.
+    // Credits were dropped, data was not.
     assert!(summary.credits.sent > 100 * summary.credits.received);
     assert_eq!((summary.loss_rate, summary.measured.drops), (0.0, 0));
 }
@@ -101,9 +102,10 @@ fn two_flows_share_a_fast_link() {
     }
 }
 
-/// Requests, stops and acknowledgements that meet add to what data may queue, and are named.
+/// Requests, stops and acknowledgements that coincide add to the bound of the data queue, and are
+/// reported.
 #[test]
-fn what_no_credit_called_for_adds_to_the_bound() {
+fn packets_without_credits_add_to_the_bound() {
     let text = "duration = \"2ms\"\nalgorithm = { name = \"expresspass\" }\n\
                 [topology]\nkind = \"star\"\nhosts = 51\nrate = \"10Gbps\"\ndelay = \"4us\"\n\
                 buffer = \"unlimited\"\n\

@@ -33,7 +33,7 @@ fn a_link_that_is_down_carries_nothing_until_it_is_up() {
     };
     let never = run(&fault(""), 1);
     assert!(never.packets.dropped > 0);
-    // A fifth of the time and no more, but for what was on its way.
+    // A fifth of the time and no more, except for packets in flight.
     let share = never.goodput_gbps / whole.goodput_gbps;
     assert!((0.17..0.21).contains(&share), "{share}");
     let again = run(&fault("until = \"2.5ms\"\n"), 1);
@@ -115,10 +115,10 @@ fn losses_are_attributed_to_their_causes_and_ports() {
     }
 }
 
-/// Packets held back by less than three packets' time are overtaken by at most two and are no loss
-/// (the transport waits for three); held back by more, they are resent though nothing was lost.
+/// Packets delayed by less than three packets' time are overtaken by at most two and are not lost
+/// (the transport waits for three); packets delayed by more are retransmitted though none was lost.
 #[test]
-fn a_link_that_reorders_loses_nothing_but_may_look_as_if() {
+fn a_reordering_link_loses_nothing_but_may_cause_retransmissions() {
     let reorder = |delay: &str| {
         let fault = format!(
             "[[fault]]\nlink = \"leaf 1 -> host 2\"\nkind = \"reorder\"\nprobability = 0.05\n\

@@ -27,7 +27,7 @@ fn assert_adds_up(summary: &Summary) {
     assert_eq!((ops, unfinished), (summary.measured.ops, summary.measured.unfinished_ops));
 }
 
-/// Compares the total of two groups with sums by hand.
+/// Compares the total of two groups with sums calculated here.
 #[track_caller]
 fn assert_total(summary: &Summary, by: Common, name: &str, groups: &[usize]) {
     let total = summary.totals.iter().find(|total| (total.by, total.name.as_str()) == (by, name));
@@ -78,8 +78,8 @@ fn workloads_that_share_an_algorithm_or_a_class_have_a_total() {
     assert_eq!((latency.p50, latency.unfinished()), (None, 1));
 }
 
-/// Workloads of one name are measured together: their ops and goodput are told apart, their latencies are
-/// those of the name.
+/// Workloads of one name are measured together: ops and goodput are reported per workload,
+/// latencies per name.
 #[test]
 fn workloads_of_one_name_with_two_algorithms_are_two_groups() {
     let named = "size = \"64kB\"\nname = \"web\"";
@@ -94,8 +94,8 @@ fn workloads_of_one_name_with_two_algorithms_are_two_groups() {
     assert!(summary.times_of("web").op_latency_us.is_some_and(|d| d.count >= web.ops));
 }
 
-/// 65 workloads without names have no latencies of their own, but ops and goodput, and their algorithms have
-/// totals.
+/// 65 workloads without names have ops and goodput but no separate latencies, and their algorithms
+/// have totals.
 #[test]
 fn many_unnamed_workloads_have_shares_and_totals() {
     let mut text = format!("{HEAD}[algorithm.swift]\n[algorithm.cubic]\n");
@@ -145,7 +145,7 @@ fn two_unnamed_workloads_are_reported_side_by_side() {
     assert!(summary.totals.is_empty(), "{:?}", summary.totals);
 }
 
-/// One workload is the whole run: it has no accumulators of its own.
+/// A single workload is the whole run: it has no separate accumulators.
 #[test]
 fn one_unnamed_workload_is_not_measured_twice() {
     let algorithm = "algorithm = { name = \"swift\" }\n";
@@ -231,7 +231,7 @@ fn a_trace_that_ends_with_its_ops_is_measured_to_the_last_end() {
     assert!((summary.goodput_gbps * makespan - 1600.0).abs() < 1e-6, "{}", summary.goodput_gbps);
     assert!((summary.simulated_s * 1e6 - 1000.0 - makespan).abs() < 1e-6);
     assert_eq!((summary.interrupted, summary.drain.seconds), (false, 0.0));
-    // Samples on the way change nothing.
+    // Samples during the run have no effect.
     let recorded = run_whole(&text, true);
     assert_eq!(recorded.work.event_hash, summary.work.event_hash);
     assert_eq!(recorded.goodput_gbps, summary.goodput_gbps);
@@ -270,7 +270,7 @@ fn a_makespan_includes_the_drain() {
     }
 }
 
-/// Without a last op nothing ends with it, and there is no makespan.
+/// Without a last op the end of the run is not that of an op, and there is no makespan.
 #[test]
 fn only_traces_end_with_their_ops() {
     let text = format!(

@@ -1,5 +1,5 @@
-//! The importers: what they read of files as other simulators write them, what they refuse and how,
-//! and that they never panic.
+//! The importers: files of other simulators that they read, errors of files that they refuse, and
+//! the absence of panics.
 
 use apus_scenario::import::hpcc::{FlowTime, render_fct};
 use apus_scenario::import::{End, Graph, Traffic};
@@ -91,12 +91,12 @@ fn fct_txt_has_the_columns_of_the_hpcc_simulator() {
 #[test]
 fn wrong_traffic_is_refused_with_line_and_remedy() {
     for (text, message) in [
-        ("", "1: this is no traffic that can be read"),
-        ("hello", "1: this is no traffic that can be read"),
+        ("", "1: unknown traffic format"),
+        ("hello", "1: unknown traffic format"),
         ("Nodes x\n", "1: `x` is not a number of nodes"),
         ("Nodes 4\nConnections 1\n", "2: 1 connections are announced, but there are 0"),
-        ("Nodes 4\n", "1: there are no connections"),
-        ("Nodes 4\nConnections 1\n0->4 id 1 start 0 size 1\n", "3: there is no node 4"),
+        ("Nodes 4\n", "1: the file has no connections"),
+        ("Nodes 4\nConnections 1\n0->4 id 1 start 0 size 1\n", "3: unknown node 4"),
         ("Nodes 4\n1->1 start 0 size 1\n", "2: node 1 sends to itself"),
         ("Nodes 4\n0->1 start 0\n", "2: the size is missing"),
         ("Nodes 4\n0->1 size 5\n", "2: the start time is missing"),
@@ -110,9 +110,9 @@ fn wrong_traffic_is_refused_with_line_and_remedy() {
         ("0->1 start 0 size 9\n", "1: `Nodes N` must come before"),
         ("Nodes 4\nhello\n", "2: `hello` is not known here"),
         ("2\n0 1 3 100 5 0\n", "1: the first line announces 2 flows, but there are 1"),
-        ("0\n", "1: there are no flows"),
+        ("0\n", "1: the file has no flows"),
         ("1\n0 1 3 100 5\n", "2: 5 words; there must be six"),
-        ("1\n0 1 3 100 5 x\n", "2: `x` is no start time"),
+        ("1\n0 1 3 100 5 x\n", "2: `x` is not a start time"),
         ("1\n0 0 3 100 5 0\n", "2: node 0 sends to itself"),
         ("1\n0 1 3 100 -5 0\n", "2: `-5` is not a size"),
     ] {
@@ -126,7 +126,7 @@ fn wrong_topologies_are_refused_with_line_and_remedy() {
     let good = topo(128, 2);
     let with = |from: &str, to: &str| good.replacen(from, to, 1);
     for (text, message) in [
-        (String::new(), "1: this is no topology that can be read"),
+        (String::new(), "1: unknown topology format"),
         (with("Nodes 128", "Nodes"), "2: `Nodes` is not a key and a value"),
         (with("Nodes 128", "Nodes 0"), "2: `Nodes` is 0"),
         (with("Nodes 128", "Hosts 128"), "2: `Hosts` is not known here"),
@@ -142,7 +142,7 @@ fn wrong_topologies_are_refused_with_line_and_remedy() {
         (with("Radix_Down 2", "Radix_Down 3"), "17: 16 switches of tier 1"),
         ("1 2".to_owned(), "1: the first line must be three numbers"),
         ("3 1 2\n".to_owned(), "1: the node numbers of 1 switches must follow"),
-        ("3 1 2\n7\n".to_owned(), "2: there is no node 7"),
+        ("3 1 2\n7\n".to_owned(), "2: unknown node 7"),
         ("3 2 2\n0 0\n".to_owned(), "2: switch 0 is listed twice"),
         ("3 1 2\n0\n0 1 1Gbps 1us 0\n".to_owned(), "1: the first line announces 2 links"),
         ("3 1 1\n0\n0 1 1Gbps 1us\n".to_owned(), "3: 4 words; there must be five"),
@@ -150,7 +150,7 @@ fn wrong_topologies_are_refused_with_line_and_remedy() {
         ("3 1 1\n0\n0 1 1Gbps 1 0\n".to_owned(), "3: `1` is not a time"),
         ("3 1 1\n0\n0 0 1Gbps 1us 0\n".to_owned(), "3: a link of node 0 to itself"),
         ("3 1 1\n0\n0 1 1Gbps 1us 0.1\n".to_owned(), "3: the error rate is 0.1"),
-        ("3 1 1\n0\n0 1 1Gbps 1us x\n".to_owned(), "3: `x` is no error rate"),
+        ("3 1 1\n0\n0 1 1Gbps 1us x\n".to_owned(), "3: `x` is not an error rate"),
         ("99999999 1 1\n0\n".to_owned(), "1: a topology has at most"),
     ] {
         let error = Graph::parse(&text).expect_err(&text).to_string();
@@ -171,7 +171,7 @@ proptest! {
         let _ = (Traffic::parse(&text), Graph::parse(&text), Sizes::parse(&text));
     }
 
-    /// One value of a good file replaced by any number.
+    /// A value of a valid file replaced by any number.
     #[test]
     fn any_number_in_a_topo_is_read_or_refused(word in 0..40usize, value in any::<u64>(), shift in 0..64u32) {
         let text = topo(128, 2);

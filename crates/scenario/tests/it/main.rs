@@ -1,4 +1,4 @@
-//! Scenarios: what is read, refused and run.
+//! Scenarios: reading, errors and runs.
 
 #[path = "../support/mod.rs"]
 mod support;

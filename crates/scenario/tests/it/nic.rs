@@ -28,7 +28,7 @@ fn flows(algorithm: &str) -> String {
 /// Eight windows of 12 packets are 96; 12.5 are in the network, and all others wait in the NIC, before
 /// their timestamps if it pulls and after them if it queues: 96 packets take 38.4 us.
 #[test]
-fn a_nic_that_queues_holds_what_windows_let_go() {
+fn a_queueing_nic_holds_the_packets_that_windows_admit() {
     let constant = flows("{ name = \"constant\", window = 12.0 }");
     let pulled = run("pull", &constant).fabric_rtt_us;
     assert!((4.9..5.1).contains(&pulled.p50.unwrap()), "{pulled:?}");
@@ -39,11 +39,11 @@ fn a_nic_that_queues_holds_what_windows_let_go() {
 /// Bolt ns-3: the NIC's port takes part. Nothing but the NIC is congested here, so that only its signals
 /// can keep the queue near the threshold: without them it would be as long as above, and longer.
 #[test]
-fn bolt_ns_3_a_nic_that_queues_tells_its_flows() {
+fn bolt_ns_3_a_queueing_nic_signals_its_flows() {
     let bolt = flows("{ name = \"bolt\", initial_cwnd = 12.5, max_cwnd = 12.5 }");
     let queued = run("queue", &bolt);
     let rtt = queued.fabric_rtt_us;
-    // Each of eight flows keeps a packet at least, which fits; each adds one per RTT.
+    // Each of eight flows keeps at least one packet, which fits; each adds one per RTT.
     assert!(rtt.p99.unwrap() < 5.0 + 8.0 * 0.4 + 2.0, "{rtt:?}");
     let rate: f64 = queued.goodput_gbps;
     assert!(rate > 90.0, "{rate} Gb/s: the signals do not starve the link");
@@ -108,7 +108,8 @@ hold = "20us"
         );
         run_scenario(&text).settle["taken"].time_us
     };
-    // Half of the window of 67 packets, a packet per RTT of 8 us: 264 us, less what 95 % spares.
+    // Half of the window of 67 packets, a packet per RTT of 8 us: 264 us; the threshold of 95 % is
+    // reached earlier.
     let without = settled_us(false).expect("the flow takes the link");
     assert!((200.0..264.0).contains(&without), "{without} us without PRU");
     let with = settled_us(true).expect("the flow takes the link");

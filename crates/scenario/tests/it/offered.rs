@@ -1,4 +1,4 @@
-//! The offered load of open loops, against numbers by hand.
+//! The offered load of open loops, against calculated numbers.
 
 use crate::support::good;
 use apus_scenario::Simulation;
@@ -18,9 +18,9 @@ fn near(value: Option<f64>, expected: f64) -> bool {
     value.is_some_and(|value| (value / expected - 1.0).abs() < 1e-9)
 }
 
-/// Two messages of 100 kB over 1 ms from either host of one leaf to those of the other: each host sends 200 kB,
-/// 250 kB on the wire, in 1 ms: 2 Gb/s of its 10. All four messages cross the one link to the spine of
-/// 2 Gb/s: 500 kB in 1 ms are 4 Gb/s, twice its rate.
+/// Two messages of 100 kB over 1 ms from either host of one leaf to those of the other: each host
+/// sends 200 kB, 250 kB on the wire, in 1 ms: 2 Gb/s of its 10. All four messages cross the one
+/// link to the spine of 2 Gb/s: 500 kB in 1 ms are 4 Gb/s, twice its rate.
 #[test]
 fn the_load_of_a_trace_is_that_of_its_messages() {
     let text = "topology = { kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 2, spines = 1, \
@@ -40,9 +40,10 @@ fn the_load_of_a_trace_is_that_of_its_messages() {
     assert!(notes[0].contains("offered load 2.000 is above 1 at the link leaf 0 -> spine 0"));
 }
 
-/// 1000 ops of 1 kB each at a load of 0.5 of a receiver's link: with headers 0.625, but for chance.
+/// 1000 ops of 1 kB each at a load of 0.5 of a receiver's link: with headers 0.625, except for
+/// random variation.
 #[test]
-fn the_load_of_a_poisson_process_is_what_was_asked_for_with_headers() {
+fn the_load_of_a_poisson_process_is_the_requested_one_with_headers() {
     let star = "topology = \"star hosts=4 10Gbps 1us\"\n";
     let poisson = "[[workload]]\nkind = \"poisson\"\nsize = \"1kB\"\nreceiver = 3\n";
     let (load, notes) = offered(&format!("{star}{poisson}load = 0.5\n"));

@@ -1,4 +1,4 @@
-//! The scenario reader never panics, whatever it reads, and its effective configuration reads back.
+//! The scenario reader never panics, for any input, and its effective configuration reads back.
 
 use crate::support::{FIRST, assert_reads_back, read, read_with, set};
 use proptest::prelude::*;
@@ -126,7 +126,7 @@ proptest! {
         }
     }
 
-    /// One change to a good scenario, at any place.
+    /// A change to a valid scenario, at any place.
     #[test]
     fn any_damage_is_read_or_refused(at in 0..FIRST.len(), len in 0..20usize, new in "\\PC{0,8}") {
         let end = (at + len).min(FIRST.len());
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// The effective configuration reads back to the same plan, whatever the values.
+    /// The effective configuration reads back to the same plan, for any values.
     #[test]
     fn effective_configuration_reads_back(
         hosts in 2u32..50,

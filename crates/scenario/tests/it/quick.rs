@@ -1,12 +1,12 @@
-//! Quick runs: what they shorten and leave out.
+//! Quick runs: shorter settings and omissions.
 
 use crate::support::{FIRST, good, read_with};
 use apus_scenario::{Options, Relative, Scenario};
 use apus_units::Span;
 
-/// What a quick run sets and leaves out; the indices of checks are those of the runs that are left.
+/// Settings and omissions of a quick run; indices of checks refer to the remaining runs.
 #[test]
-fn a_quick_run_is_shorter_and_says_what_it_leaves_out() {
+fn a_quick_run_is_shorter_and_lists_its_omissions() {
     let more = r#"
         [quick]
         set = { duration = "2ms" }

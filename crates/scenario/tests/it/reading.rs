@@ -1,4 +1,4 @@
-//! The scenario reader: what it accepts, and what it refuses and how.
+//! The scenario reader: accepted settings and refused ones with their errors.
 
 use apus_scenario::Simulation;
 use std::fs;
@@ -45,7 +45,7 @@ fn clocks_may_differ_by_more_than_the_longest_delay() {
 }
 
 #[test]
-fn a_permutation_sends_and_receives_once_per_host_and_hangs_on_the_seed() {
+fn a_permutation_sends_and_receives_once_per_host_and_depends_on_the_seed() {
     let text = FIRST.replace("incast", "permutation");
     let pairs = |seed| {
         let setup = good(&text).runs[0].setup.clone().with_seed(seed);
@@ -124,7 +124,7 @@ fn hosts_and_transport_read_back() {
 }
 
 #[test]
-fn an_engines_scale_multiplies_what_work_costs_and_nothing_else() {
+fn an_engines_scale_multiplies_only_the_costs_of_work() {
     let engine = |more: &str| {
         let text = format!("{FIRST}[host]\nmodel = \"t1\"\n[host.engine]\n{more}");
         let scenario = good(&text);
@@ -153,7 +153,7 @@ fn options_override_settings_and_are_named_in_errors() {
         ("topology.hosts", "--set topology.hosts: it must be key=value"),
         ("topology.rate=5", "must be a rate with its unit, like \"100Gbps\", not the number 5"),
         ("algorithm.beta=x", "must be a number without quotes, not the text \"x\""),
-        ("chekc=1", "`chekc` is no setting of a run"),
+        ("chekc=1", "`chekc` is not a setting of a run"),
         ("workload.1.size=1kB", "there are 1 of these, numbered from 0"),
         ("..=1", "no setting of a run"),
         ("topology.=1", "is not a key"),
@@ -185,7 +185,7 @@ fn a_sweep_makes_variants_with_values() {
 
     let given = set(&["algorithm.base_target=50us"]);
     let error = read_with(&format!("{FIRST}{more}"), &given).expect_err("both").to_string();
-    assert!(error.contains("is what the variants differ in; choose one with --variant"), "{error}");
+    assert!(error.contains("choose one with --variant"), "{error}");
     let one = Options { variant: Some("30us".to_owned()), ..given };
     let scenario = read_with(&format!("{FIRST}{more}"), &one).expect("one variant");
     assert!(scenario.runs[0].setup.to_toml().contains("base_target = \"50us\""));
@@ -218,7 +218,7 @@ fn an_option_that_a_later_one_replaces_is_refused() {
     assert!(numbered.contains("`workload.size` has no effect"), "{numbered}");
     let whole = refused(&["topology.rate=10Gbps", "topology=star hosts=11 100Gbps 1us"]);
     assert!(whole.contains("`topology.rate` has no effect: `topology` replaces it"), "{whole}");
-    // The other way round the second refines the first.
+    // In the other order the second refines the first.
     let refined = ["topology=star hosts=11 100Gbps 1us", "topology.rate=10Gbps"];
     assert!(read_with(FIRST, &set(&refined)).is_ok());
     let seed = Options { seed: Some(3), ..set(&["seed=2"]) };
@@ -312,7 +312,7 @@ fn metrics_are_the_numbers_of_a_summary() {
 }
 
 #[test]
-fn what_is_measured_reads_back_and_names_metrics() {
+fn measurements_read_back_and_name_metrics() {
     let more = r#"
         name = "in"
         deadline = "1ms"

@@ -7,7 +7,7 @@ use crate::support::good;
 
 /// The settings of `[record]` take effect and are part of the effective configuration.
 #[test]
-fn a_scenario_says_what_is_recorded() {
+fn a_scenario_sets_the_recorded_data() {
     let text = "
         duration = \"1ms\"
         topology = { kind = \"star\", hosts = 3, rate = \"8Gbps\", delay = \"1us\", buffer = \"1MB\" }

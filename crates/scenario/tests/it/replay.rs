@@ -1,4 +1,4 @@
-//! The reader of logs: whatever it is given, it reads or refuses it with a place.
+//! The reader of logs: it reads any input, or refuses it with the place of the error.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// Whole numbers in every cell are a log that can be replayed, whatever they are.
+    /// Whole numbers in every cell are a log that can be replayed, for any values.
     #[test]
     fn every_legal_log_is_replayed(
         events in proptest::collection::vec(

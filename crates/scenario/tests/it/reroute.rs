@@ -17,7 +17,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// Runs a scenario and what it is written back as, which must say the same.
+/// Runs a scenario and its written form, which must give equal results.
 fn run(text: &str, threads: u32) -> Summary {
     let scenario = read(text).unwrap_or_else(|e| panic!("{e}"));
     let setup = &scenario.runs[0].setup;
@@ -60,7 +60,8 @@ fn a_rerouted_flow_leaves_its_path_at_its_time_and_its_acknowledgements_follow()
     for threads in [1, 2] {
         let summary = run(&text, threads);
         let throughput = |group: &str| summary.ports[group].totals.throughput_gbps;
-        // A quarter of the time here, three quarters there; 2 us on the way either time.
+        // A quarter of the time on one path, three quarters on the other; 2 us in transit in either
+        // case.
         assert!((throughput("direct") - 25.0).abs() < 1.0, "{}", throughput("direct"));
         assert!((throughput("detour") - 75.0).abs() < 1.0, "{}", throughput("detour"));
         assert!(throughput("back") > 0.5, "{}", throughput("back"));
@@ -69,7 +70,7 @@ fn a_rerouted_flow_leaves_its_path_at_its_time_and_its_acknowledgements_follow()
 }
 
 #[test]
-fn an_impossible_path_names_what_is_wrong() {
+fn an_impossible_path_is_an_error_that_names_the_mistake() {
     for (through, why) in [
         ("[\"left\", \"nowhere\", \"right\"]", "no switch \"nowhere\""),
         ("[\"left\", \"detour\"]", "no link connects"),
@@ -91,7 +92,7 @@ algorithm = { name = "constant", window = 64.0 }
 "#;
 
 #[test]
-fn pauses_keep_an_incast_from_losing_what_its_buffer_cannot_hold() {
+fn pauses_prevent_losses_of_an_incast_larger_than_the_buffer() {
     let without = run(&INCAST.replace("PFC", ""), 1);
     assert!(without.loss_rate > 0.0);
     // 8 links may hold 20 kB and a headroom of 28 kB each: 384 kB.
@@ -104,7 +105,8 @@ fn pauses_keep_an_incast_from_losing_what_its_buffer_cannot_hold() {
     assert!(refused(&INCAST.replace("PFC", wrong)).contains("below"));
 }
 
-/// A second flow joins; when the queue is back below 4 us depends on the delay of what it is told.
+/// Returns when the queue is below 4 us again after a second flow has joined, which depends on the
+/// delay of notifications.
 fn drained_us(delay: &str) -> f64 {
     let text = format!(
         r#"

@@ -1,4 +1,4 @@
-//! Devices that reads wait for, held against what queueing theory and Little's law say of them.
+//! Devices that serve reads, compared with queueing theory and Little's law.
 
 use crate::support::run_scenario;
 use apus_sim::summary::Summary;
@@ -53,15 +53,15 @@ fn closed_loop(rest: &str) -> (f64, f64) {
 
 #[test]
 fn a_busy_device_serves_as_many_reads_as_it_has_places() {
-    // 4 places of 100 us each serve 40 000 per second, whoever asks: here two readers.
+    // 4 slots of 100 us each serve 40 000 per second, for any readers: here two.
     let (rate, latency) = closed_loop(&format!(
         "senders = [0, 1]\nreceiver = 3\noutstanding = 16\n{}",
         device("100us", 4, "0.0")
     ));
     assert!((39_900.0..40_100.0).contains(&rate), "{rate}");
-    // Little: 32 under way.
+    // Little: 32 outstanding.
     assert!((792.0..808.0).contains(&latency), "{latency}");
-    // Each host has a device of its own.
+    // Each host has a separate device.
     let (rate, _) = closed_loop(&format!(
         "senders = [0, 1]\nreceiver = [2, 3]\noutstanding = 8\n{}",
         device("100us", 4, "0.0")
@@ -74,7 +74,7 @@ fn an_idle_device_adds_its_time_and_ops_per_time_follow_from_latency() {
     let loops = "senders = [0]\nreceiver = 3\noutstanding = 4\n";
     let (_, unserved) = closed_loop(loops);
     let (rate, latency) = closed_loop(&format!("{loops}{}", device("100us", 64, "0.0")));
-    // Answers that meet each other on the way less than without the device may be quicker.
+    // Answers that meet each other less often than without the device may be quicker.
     assert!((100.0 + 0.5 * unserved..=100.0 + unserved).contains(&latency), "{latency}");
     let little = 4.0 / (latency * 1e-6);
     assert!((0.99..1.01).contains(&(rate / little)), "{rate} {little}");
@@ -88,6 +88,6 @@ fn a_device_is_its_workloads_own() {
     let slow = "[[workload]]\nkind = \"incast\"\nop = \"read\"\nsize = \"64B\"\nsenders = [1]\n\
                 receiver = 3\nstart = \"11ms\"\n";
     let text = format!("{loops}{slow}{}", device("1ms", 1, "0.0"));
-    let (beside, _) = closed_loop(&text);
-    assert!((0.98..=1.0).contains(&(beside / alone)), "{beside} {alone}");
+    let (with_slow, _) = closed_loop(&text);
+    assert!((0.98..=1.0).contains(&(with_slow / alone)), "{with_slow} {alone}");
 }

@@ -57,7 +57,7 @@ fn run_recorded(text: &str) -> (Summary, Vec<Span>) {
 const ROWS: &str = "3,0,1,30\n0,0,1,10\n0,0,1,20\n9,2,1,70\n5,0,1,50\n4,0,1,40\n";
 
 #[test]
-fn ops_of_a_pair_take_its_flows_in_turn() {
+fn ops_of_a_pair_use_its_flows_round_robin() {
     let of = |workload: &str| connections(&plan(&trace(3, workload, ROWS)));
     let own = of("");
     assert_eq!(own.len(), 6, "a flow per message, in the order of the file");
@@ -79,7 +79,7 @@ fn zero_flows_per_pair_are_an_error() {
     assert!(error.contains("`workload.flows_per_pair` must be at least 1"), "{error}");
 }
 
-/// One packet of 4160 B and its acknowledgement of 84 B, each over two links of 100 Gb/s and 1 us.
+/// A packet of 4160 B and its acknowledgement of 84 B, each over two links of 100 Gb/s and 1 us.
 fn round_trip() -> Span {
     let bit = Span::from_ps(10);
     let wire = |bytes: u64| Span::from_ps(bit.as_ps() * 8 * bytes);
@@ -87,8 +87,8 @@ fn round_trip() -> Span {
     twice(wire(PAYLOAD + 64) + wire(84)) + Span::from_us(4)
 }
 
-/// Three ops of one packet arrive at once at an idle link. In one flow with a window of one packet, op n
-/// waits for n round trips. In flows of their own, op n waits only for n packets at the NIC.
+/// Three ops of one packet arrive at once at an idle link. In one flow with a window of one packet,
+/// op n waits for n round trips. In separate flows, op n waits only for n packets at the NIC.
 #[test]
 fn latency_includes_the_wait_behind_earlier_ops_of_the_flow() {
     let rows = format!("7,0,1,{PAYLOAD}\n").repeat(3);

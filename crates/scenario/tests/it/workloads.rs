@@ -1,5 +1,5 @@
-//! Workloads and topologies of a scenario beyond the first: what plans they give, and that they read
-//! back from the effective configuration.
+//! Workloads and topologies of a scenario beyond the first: the resulting plans, which read back
+//! from the effective configuration.
 
 use apus_algorithms::BuiltInSwitch;
 use apus_algorithms::dctcp::switch::MarkAt;
@@ -44,7 +44,7 @@ const HPCC_TOPOLOGY: &str = "5 2 4\n1 3\n0 1 100Gbps 0.001ms 0\n2 1 100Gbps 0.00
 fn find(name: &str) -> Result<Source, String> {
     let found = FILES.iter().find(|(known, _)| *known == name);
     let source = |text: &str| Source { name: name.to_owned(), text: text.to_owned() };
-    found.map(|(_, text)| source(text)).ok_or_else(|| format!("{name}: there is no such file"))
+    found.map(|(_, text)| source(text)).ok_or_else(|| format!("{name}: no such file"))
 }
 
 fn read(text: &str) -> Result<Scenario, ScenarioError> {
@@ -144,7 +144,7 @@ fn a_poisson_load_may_stay_out_of_the_senders_rack() {
 }
 
 #[test]
-fn built_in_sizes_mix_with_other_workloads_in_classes_of_their_own() {
+fn built_in_sizes_mix_with_other_workloads_in_separate_classes() {
     let text = format!(
         "{HEAD}[topology]\nkind = \"star\"\nhosts = 8\nrate = \"100Gbps\"\ndelay = \"1us\"\n\
          buffer = \"1MB\"\nack_class = \"fast\"\n[[topology.class]]\nname = \"fast\"\n\
@@ -206,7 +206,7 @@ fn an_incast_may_have_several_receivers() {
     }
 }
 
-/// Strict priority: what travels first does not wait for the bulk behind it.
+/// Strict priority: packets of the first class are not delayed by the bulk traffic.
 #[test]
 fn a_class_of_higher_priority_is_not_delayed_by_another() {
     let run = |class| {
@@ -236,7 +236,7 @@ fn traces_of_all_formats_become_ops() {
             .map(|(op, from, to)| (op.at.as_ps(), op.size.get(), from.get(), to.get()))
             .collect::<Vec<_>>()
     };
-    // What starts after the end of the run is left out.
+    // Messages that start after the end of the run are left out.
     assert_eq!(trace(STAR, "trace.csv"), [(5_500_000, 70_000, 2, 1), (10_000_000, 500, 0, 1)]);
     assert_eq!(trace(STAR, "perm.cm"), [(0, 2000, 0, 7), (1_000_000, 9, 6, 1)]);
     let hpcc = "topology = { kind = \"links\", file = \"topology.txt\", buffer = \"1MB\" }\n";
@@ -324,9 +324,9 @@ fn mistakes_in_files_name_file_and_line() {
             workload("kind = \"poisson\"\nload = 0.1\nsizes = { file = \"bad.txt\" }\n"),
             "s.toml:7:18: `workload.sizes.file` bad.txt:2: `x` is not two numbers",
         ),
-        (trace("none.csv"), "`workload.file` cannot be used: none.csv: there is no such file"),
+        (trace("none.csv"), "`workload.file` cannot be used: none.csv: no such file"),
         (trace("late.csv"), "late.csv:1: the first message starts at 9.999ms"),
-        (trace("far.csv"), "far.csv:2: there is no host 9: the topology has 8, numbered from 0"),
+        (trace("far.csv"), "far.csv:2: unknown host 9: the topology has 8, numbered from 0"),
         (trace("many.cm"), "many.cm:1: it has 9 nodes, but the topology has 8 hosts"),
         (trace("two.txt"), "two.txt:2: `1000 50` is not the number of flows"),
         (topology("trace.csv"), "trace.csv:1: `start_us,from,to,bytes` is not a key and a value"),
@@ -334,7 +334,7 @@ fn mistakes_in_files_name_file_and_line() {
         (
             format!("{}file = \"switch.txt\"\n", topology("topology.txt"))
                 .replace("\"incast\"\nsize = \"1kB\"", "\"trace\""),
-            "switch.txt:2: node 3 is no host of the topology",
+            "switch.txt:2: node 3 is not a host of the topology",
         ),
     ] {
         let error = read(&text).expect_err(&text).to_string();

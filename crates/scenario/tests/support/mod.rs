@@ -24,7 +24,7 @@ const TESTBED: &str = "[topology]\nrate = \"50Gbps\"\ndelay = \"2us\"\nbuffer = 
 fn find_testbed(name: &str) -> Result<Source, String> {
     match name {
         "test" => Ok(Source { name: "test.toml".to_owned(), text: TESTBED.to_owned() }),
-        _ => Err(format!("there is no testbed \"{name}\"; did you mean `test`?")),
+        _ => Err(format!("unknown testbed \"{name}\"; did you mean `test`?")),
     }
 }
 
