@@ -235,7 +235,7 @@ impl AlgorithmConfig {
         self.0.info
     }
 
-    /// The profile its defaults came from.
+    /// The profile that gave the defaults.
     #[must_use]
     pub fn profile(&self) -> &'static str {
         self.0.profile
@@ -247,7 +247,7 @@ impl AlgorithmConfig {
         self.parameters().iter().map(|one| (one.name, one.value.clone())).collect()
     }
 
-    /// Every parameter in force, with its value and where that comes from.
+    /// Every parameter in force, with its value and the value's origin.
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.0.parameters

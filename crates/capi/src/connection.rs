@@ -56,7 +56,7 @@ impl apus_connection {
         .await
     }
 
-    /// Says whether there is such a flow.
+    /// Checks that the flow exists, and returns its index.
     pub(crate) fn check_flow(&self, flow: u32) -> Result<usize, Failure> {
         let flows = self.connection.flows();
         if (flow as usize) < flows {

@@ -10,7 +10,7 @@ use crate::failure::{Failure, call};
 use crate::pointer::{Foreign, get, put};
 use crate::queue::apus_queue;
 
-/// `apus_op`: where an op goes, and how it ends.
+/// `apus_op`: the target of an op, and the record of its completion.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct apus_op {
@@ -63,7 +63,7 @@ unsafe extern "C" fn apus_write(
 ) -> i32 {
     call(|| {
         let request = || {
-            // SAFETY: the header requires memory that is left alone until the completion.
+            // SAFETY: the header requires memory that is not accessed until the completion.
             let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
             Ok(Request::write(RegionKey::new(region), address, Bytes::from_owner(bytes)))
         };
@@ -84,7 +84,7 @@ unsafe extern "C" fn apus_read(
 ) -> i32 {
     call(|| {
         let request = || {
-            // SAFETY: the header requires memory that is left alone until the completion.
+            // SAFETY: the header requires memory that is not accessed until the completion.
             let target = unsafe { Foreign::new(buffer, length, "buffer") }?;
             Ok(Request::read_into(RegionKey::new(region), address, Box::new(target)))
         };
@@ -103,7 +103,7 @@ unsafe extern "C" fn apus_send(
 ) -> i32 {
     call(|| {
         let request = || {
-            // SAFETY: the header requires memory that is left alone until the completion.
+            // SAFETY: the header requires memory that is not accessed until the completion.
             let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
             Ok(Request::message(Bytes::from_owner(bytes)))
         };

@@ -58,7 +58,7 @@ pub(crate) unsafe fn hand_out<T>(
     Ok(())
 }
 
-/// Takes a value back from C and drops it; NULL is nothing.
+/// Takes a value back from C and drops it; NULL has no effect.
 ///
 /// # Safety
 /// NULL, or from [`hand_out`] and not taken back before.
@@ -95,7 +95,7 @@ unsafe impl Send for Foreign {}
 unsafe impl Sync for Foreign {}
 
 impl Foreign {
-    /// Takes memory over for reading alone, or for both.
+    /// Takes memory over for reading, or for reading and writing.
     ///
     /// # Safety
     /// Valid for `length` bytes, for reads and (if `bytes_mut` will be called) writes, until dropped.

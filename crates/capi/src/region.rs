@@ -50,7 +50,7 @@ unsafe extern "C" fn apus_region_register(
 ) -> i32 {
     call(|| {
         let make = || {
-            // SAFETY: the header requires a handle, and for memory that is left alone until the
+            // SAFETY: the header requires a handle, and memory that is not accessed until the
             // region is freed.
             let (host, memory) =
                 unsafe { (get(host, "host")?, Foreign::new(memory, length, "memory")?) };

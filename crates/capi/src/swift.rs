@@ -1,4 +1,4 @@
-//! `apus_swift`: the algorithm by itself, for other stacks.
+//! `apus_swift`: the algorithm without the transport, for other stacks.
 
 use std::ffi::c_char;
 

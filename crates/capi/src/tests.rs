@@ -131,7 +131,7 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Long against anything on a loopback interface.
+/// Long compared with any operation on a loopback interface.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A pointer that another thread uses.

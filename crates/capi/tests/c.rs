@@ -1,5 +1,5 @@
 //! The header and its examples: compiled by the C compiler of this machine and run on loopback.
-//! Skipped, with a word, where there is none.
+//! Skipped with a message if there is no compiler.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -97,7 +97,7 @@ fn ping_pong_and_bulk_between_two_processes_in_c() {
 }
 
 #[test]
-fn swift_by_itself_holds_its_target_in_another_stack() {
+fn swift_holds_its_target_in_another_stack() {
     let Some(compiler) = compiler() else { return };
     let program = compile(&compiler, "swift", true);
     let said = run(&mut Command::new(&program));

@@ -83,7 +83,7 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     fn switch(&self, port: &SwitchInfo) -> Self::Switch;
     /// The layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
-    /// Whether gaps between packets must be timed to some nanoseconds
+    /// Returns `true` if gaps between packets must be timed to some nanoseconds
     /// ([`Algorithm::FINE_TIMERS`]).
     fn fine_timers(&self) -> bool;
     /// The limit that ports set to the algorithm's credits, if it is credit-based.

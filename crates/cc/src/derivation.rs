@@ -51,14 +51,14 @@ pub struct Derivation {
     pub profiles: &'static [&'static str],
     /// The rule as a formula in words.
     pub rule: &'static str,
-    /// Where the rule comes from (`HPCC §5.1`), or `deviation:` and why.
+    /// Source of the rule (`HPCC §5.1`), or `deviation:` and the reason.
     pub source: &'static str,
     /// Computes the value, written as a user would write it. The settings hold the user's values,
     /// the values that earlier rules of the table derived, and the defaults.
     pub value: fn(&NetworkInfo, &Settings) -> String,
 }
 
-/// Where the value of a parameter comes from.
+/// The origin of a parameter's value.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
     /// The profile's default.
@@ -84,11 +84,11 @@ impl Origin {
 /// A parameter in force.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// Name of the parameter.
     pub name: &'static str,
-    /// Its value, as a user would write it.
+    /// The value, as a user would write it.
     pub value: String,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 

@@ -21,7 +21,7 @@ pub struct AckEvent<'a> {
     pub hops: u8,
     /// Packets acknowledged for the first time (Swift Alg. 1 `num_acked`).
     pub acked_packets: u32,
-    /// How many of them carried an ECN mark when they arrived.
+    /// Number of acknowledged packets that carried an ECN mark when they arrived.
     pub marked_packets: u32,
     /// Fill level of the receiver's buffer in 32nds (0 empty, 31 full), as Falcon's 5 bits.
     pub receiver_level: u8,
@@ -97,7 +97,7 @@ impl PacketSizeEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SignalEvent {
-    /// When the stack processes it.
+    /// Time at which the stack processes the signal.
     pub now: Time,
     /// From the packet's departure to the signal's arrival at the NIC (Bolt Alg. 2 `rtt_src`).
     pub rtt: Span,
@@ -125,15 +125,15 @@ impl SignalEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LossEvent {
-    /// When the loss was detected.
+    /// Time at which the loss was detected.
     pub now: Time,
-    /// How many packets.
+    /// Number of lost packets.
     pub lost_packets: u32,
     /// The largest packet number among them.
     pub lost_seq: PacketNumber,
     /// The number the next packet sent will carry.
     pub next_seq: PacketNumber,
-    /// Packets in flight after the loss was noted.
+    /// Packets in flight after the loss.
     pub in_flight: u32,
 }
 
@@ -157,7 +157,7 @@ impl LossEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TimeoutEvent {
-    /// When it expired.
+    /// Time of the expiry.
     pub now: Time,
     /// The number the next packet sent will carry.
     pub next_seq: PacketNumber,
@@ -175,7 +175,7 @@ impl TimeoutEvent {
 /// A credit as a data packet echoes it to the receiver that sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditEcho {
-    /// Its number; a receiver numbers its credits from 0, modulo 2^32.
+    /// Number of the credit; a receiver numbers its credits from 0, modulo 2^32.
     pub number: u32,
     /// From the credit's departure to the data's arrival.
     pub rtt: Span,
@@ -230,9 +230,9 @@ pub struct Backlog {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SendInfo {
-    /// When the packet is handed to the NIC.
+    /// Time at which the packet is handed to the NIC.
     pub now: Time,
-    /// Its packet number.
+    /// Packet number of the packet.
     pub seq: PacketNumber,
     /// Payload bytes submitted to the flow and not yet sent, this packet's excluded.
     pub pending: Bytes,
@@ -243,7 +243,7 @@ pub struct SendInfo {
 }
 
 impl SendInfo {
-    /// A data packet with nothing in flight before it and nothing to send after it.
+    /// Creates the data of a packet without others in flight or pending.
     #[inline]
     #[must_use]
     pub const fn new(now: Time, seq: PacketNumber) -> Self {

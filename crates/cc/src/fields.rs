@@ -1,7 +1,7 @@
 //! The congestion fields of a packet, which belong to the algorithm of its flow.
 //!
-//! Transport, switches and the wire format carry these fields without knowing their meaning: they know
-//! an identifier, the bytes, and the [`FieldLayout`].
+//! Transport, switches and the wire format carry these fields without interpreting them: they use
+//! only an identifier, the bytes, and the [`FieldLayout`].
 
 /// The ECN codepoint of a packet (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Algorithms that are known only when the program starts: boxed halves behind one type.
 //!
-//! A set of algorithms has one variant for all of them. Each call then costs an indirect call and
-//! each half a memory allocation.
+//! A set of algorithms has one variant for all foreign algorithms. Each call then costs an indirect
+//! call and each half a memory allocation.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -46,7 +46,7 @@ pub trait ForeignFactory: Debug + Send + Sync {
     fn switch(&self, port: &SwitchInfo) -> Option<BoxedSwitch>;
     /// Layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
-    /// Whether gaps between packets must be timed to some nanoseconds.
+    /// Returns `true` if gaps between packets must be timed to some nanoseconds.
     fn fine_timers(&self) -> bool;
     /// The limit that ports set to the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;

@@ -45,8 +45,8 @@ pub trait Receiver {
     /// The sender has no more data, and the half sends no more credits. An acknowledgement is then
     /// due.
     fn on_credit_stop(&mut self, _now: Time) {}
-    /// The time at which [`Receiver::poll_control`] will have something to send; [`Time::MAX`] if
-    /// nothing is due unless something arrives.
+    /// Returns the time at which [`Receiver::poll_control`] will return a packet; [`Time::MAX`] if
+    /// no packet is due before the next event.
     #[inline]
     fn next_control(&self) -> Time {
         Time::MAX
@@ -87,7 +87,8 @@ impl<R: Receiver> Receiver for Box<R> {
     }
 }
 
-/// A receiver half that has every data packet acknowledged, and sends nothing else.
+/// A receiver half that requests an acknowledgement of every data packet, and sends no control
+/// packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledging;
 

@@ -7,7 +7,7 @@ use crate::{
     SignalEvent, StateError, StateOverride, TimeoutEvent,
 };
 
-/// How fast a flow may send: a window, and a pace within it.
+/// The rate at which a flow may send: a window, and a pace within it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
     /// Window in packets, possibly below 1; infinite if only the pace limits.
@@ -43,7 +43,7 @@ impl Allowance {
 pub enum Pacing {
     /// Packets leave as acknowledgements open the window.
     AckClocked,
-    /// Successive packets leave this far apart (Swift Alg. 1 `pacing_delay`), one at a time.
+    /// Successive packets leave at this distance (Swift Alg. 1 `pacing_delay`), one at a time.
     Delay(Span),
     /// The sender half decides when each packet leaves ([`Sender::departure`]).
     Own {
@@ -79,7 +79,7 @@ pub enum SenderControl {
 /// The sender half: processes events and returns an [`Allowance`].
 ///
 /// The transport reads the allowance after every event and before every transmission; its value
-/// must depend on the events alone.
+/// must depend only on the events.
 pub trait Sender {
     /// An acknowledgement arrived.
     fn on_ack(&mut self, event: &AckEvent<'_>);
@@ -89,11 +89,11 @@ pub trait Sender {
     fn on_timeout(&mut self, event: &TimeoutEvent);
     /// A data packet is about to leave: stamp its congestion fields.
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo);
-    /// How fast the flow may send now.
+    /// Returns the window and pace at which the flow may send now.
     fn allowance(&self) -> Allowance;
-    /// When the next data packet may leave, with `in_flight` packets counting against the window. Called
-    /// only with [`Pacing::Own`], while there is data to send: after every event and before every
-    /// transmission.
+    /// Returns the decision on the next data packet, with `in_flight` packets counting against the
+    /// window. Called only with [`Pacing::Own`], while there is data to send: after every event and
+    /// before every transmission.
     fn departure(&mut self, _now: Time, _in_flight: u32) -> Departure {
         Departure::Now
     }

@@ -43,7 +43,7 @@ pub struct ProfileInfo {
 pub struct ParamInfo {
     /// Name, as in the paper.
     pub name: &'static str,
-    /// How its value is written.
+    /// Form of the value.
     pub kind: ParamKind,
     /// Meaning, with the unit if the value is a bare number.
     pub doc: &'static str,
@@ -79,11 +79,11 @@ pub struct ParamDefault {
     pub profiles: &'static [&'static str],
     /// The value, as a user would write it.
     pub value: &'static str,
-    /// Where it comes from (`Swift §3.4`, `RFC 8257 §3.3`), or `deviation:` and why.
+    /// Source of the default (`Swift §3.4`, `RFC 8257 §3.3`), or `deviation:` and the reason.
     pub source: &'static str,
 }
 
-/// How the value of a parameter is written.
+/// The form of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// A dimensionless number: `0.8`.
@@ -338,8 +338,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets parameters that the user did not set by `rules`, in their order, as far as they hold in the
-    /// profile: to at most the largest value that a user could set.
+    /// Sets parameters that the user did not set by those `rules` that apply to the profile, in
+    /// their order: to at most the largest value that a user could set.
     ///
     /// # Errors
     /// If a rule gives a value of the wrong kind, which is a mistake in the algorithm's code.

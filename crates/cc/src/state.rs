@@ -38,7 +38,7 @@ pub enum StateField {
     Timeouts,
 }
 
-/// Why a state cannot be overwritten; nothing was changed then.
+/// The reason why a state cannot be overwritten; the state is then unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateError {
     /// The part at fault.
@@ -63,7 +63,7 @@ impl fmt::Display for StateError {
 impl Error for StateError {}
 
 impl StateOverride {
-    /// Returns `true` if nothing is overwritten.
+    /// Returns `true` if no part is overwritten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -23,9 +23,9 @@ pub struct SwitchInfo {
 pub struct ClassView {
     /// Bytes of the class in the port, the packet in service included.
     pub bytes: Bytes,
-    /// Its share among the classes of its priority.
+    /// Weight of the class among the classes of its priority.
     pub weight: u32,
-    /// Its strict priority level, 0 served first.
+    /// Strict priority level, 0 served first.
     pub priority: u8,
 }
 
@@ -54,7 +54,7 @@ pub struct PortView<'a> {
 /// forwarding it: that of Bolt's SRC (Bolt Alg. 1 l. 6-9), which other algorithms can use as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Occupancy of the egress port that the packet goes to.
+    /// Occupancy of the packet's egress port.
     pub queue: Bytes,
     /// Rate of the link behind it.
     pub link_rate: Rate,
@@ -85,7 +85,7 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
         view: &PortView<'_>,
     ) -> Verdict;
 
-    /// A packet of `bytes` wire bytes came for which the port or the class has no room: it is dropped.
+    /// A packet of `bytes` wire bytes is dropped because the port or the class has no room.
     fn on_refused(&mut self, _bytes: Bytes) {}
 
     /// A packet of `bytes` wire bytes is about to leave; `view` counts it neither in the queue nor
@@ -103,7 +103,7 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
         Verdict::Forward
     }
 
-    /// Returns `true` if it takes no part: it forwards every packet unchanged.
+    /// Returns `true` if the half takes no part: it forwards every packet unchanged.
     #[inline]
     fn is_plain(&self) -> bool {
         false
@@ -134,7 +134,7 @@ pub enum SwitchFeedback {
     Nothing,
     /// ECN marks, which other switches give too.
     Marks,
-    /// Signals and fields that a sender without them does without: it heeds losses and delays as well.
+    /// Signals and fields that a sender does not depend on: it also reacts to losses and delays.
     Signals,
     /// Fields without which a sender never slows down.
     Fields,

@@ -2,14 +2,14 @@
 
 use apus_units::{Bytes, Rate, Span, Time};
 
-/// The most hops that one packet notes: further ones are counted but not noted. HPCC's header has
+/// Maximum number of hops that one packet records: further hops are only counted. HPCC's header has
 /// room for 5, the switches between two hosts of a three-tier fat tree.
 pub const MAX_TELEMETRY_HOPS: usize = 8;
 
 /// The data that one egress port appends when the packet begins to leave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopTelemetry {
-    /// When (HPCC `ts`).
+    /// Time of departure (HPCC `ts`).
     pub at: Time,
     /// Wire bytes that the port had put on the link before this packet (HPCC `txBytes`).
     pub sent: Bytes,
@@ -25,8 +25,8 @@ const AT_WRAPS: Span = Span::from_ns(1 << 32);
 const SENT_WRAPS: u64 = 1 << 40;
 
 impl HopTelemetry {
-    /// The time from `old`, another note of the same port, to this one; `None` unless this one is the
-    /// later. A note that seems more than half the range older has wrapped.
+    /// Returns the time from `old`, another record of the same port, to this one; `None` unless
+    /// this one is the later. A record that seems more than half the range older has wrapped.
     #[inline]
     #[must_use]
     pub fn elapsed_since(&self, old: &Self) -> Option<Span> {
@@ -59,7 +59,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Adds a hop, noted by the port with this number.
+    /// Adds the record of the port with this number.
     #[inline]
     pub fn push(&mut self, hop: HopTelemetry, port: u16) {
         self.path ^= port;
@@ -69,14 +69,14 @@ impl Telemetry {
         self.passed = self.passed.saturating_add(1);
     }
 
-    /// The hops noted.
+    /// The recorded hops.
     #[inline]
     #[must_use]
     pub fn hops(&self) -> &[HopTelemetry] {
         &self.hops[..usize::from(self.passed).min(MAX_TELEMETRY_HOPS)]
     }
 
-    /// Tells paths apart (HPCC `pathID`): the numbers of the ports passed, in exclusive or.
+    /// Identifies the path (HPCC `pathID`): the exclusive or of the numbers of the ports passed.
     #[inline]
     #[must_use]
     pub fn path(&self) -> u16 {

@@ -42,7 +42,7 @@ pub struct Tunable {
     pub profiles: &'static [&'static str],
     /// The range in words.
     pub range: &'static str,
-    /// Where the setting and its range come from, or `deviation:` and why.
+    /// Source of the setting and its range, or `deviation:` and the reason.
     pub source: &'static str,
     /// The range in a network.
     pub bounds: fn(&NetworkInfo) -> Range,

@@ -75,9 +75,9 @@ impl<W: Default> Default for ClassConfig<W> {
 pub struct PortConfig<W> {
     /// Rate of the link behind it.
     pub rate: Rate,
-    /// Its buffer.
+    /// Buffer of the port.
     pub buffer: Buffer,
-    /// Its classes, at least one; [`ClassId`](apus_units::ClassId) is the index.
+    /// Classes of the port, at least one; [`ClassId`](apus_units::ClassId) is the index.
     pub classes: Vec<ClassConfig<W>>,
     /// Whether classes will be paused ([`Network::set_paused`](crate::Network::set_paused)).
     pub pausable: bool,
@@ -139,7 +139,7 @@ impl<W: SwitchHalf> PortConfig<W> {
         }
     }
 
-    /// Whether departures follow from arrivals and strict priorities alone.
+    /// Returns `true` if departures follow only from arrivals and strict priorities.
     pub(crate) fn is_strict(&self) -> bool {
         let classes = &self.classes;
         let of_priority = |priority| classes.iter().filter(move |c| c.priority == priority).count();

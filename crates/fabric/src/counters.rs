@@ -7,12 +7,12 @@ use core::fmt;
 
 use apus_units::{Bytes, PortId};
 
-/// Why a packet was dropped.
+/// The reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The buffer of an egress port had no room for it.
     Buffer,
-    /// Its TTL reached 0 at a switch.
+    /// The TTL of the packet reached 0 at a switch.
     Ttl,
     /// A switch half dropped the packet.
     SwitchHalf,
@@ -56,9 +56,9 @@ impl fmt::Display for DropReason {
 /// Packets and their wire bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their wire bytes.
+    /// Wire bytes of the packets.
     pub bytes: u64,
 }
 

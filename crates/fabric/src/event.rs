@@ -15,8 +15,8 @@ pub enum FabricEvent {
     /// one event per link, not per packet.
     Arrival(PortId),
     /// The last bit of the packet in service leaves this class port, which then chooses the next.
-    /// FIFO and strict ports never ask for it, nor do class ports in which nothing else waits, if nothing can
-    /// stop their link.
+    /// FIFO and strict ports never request it. Neither do class ports without further queued
+    /// packets, if their link cannot be stopped.
     Service(PortId),
     /// The rate-limited class of this class port has gathered enough tokens for its first packet.
     /// Apart from `Service`, because while the limited class waits another class may be served.
@@ -28,10 +28,10 @@ pub enum FabricEvent {
     Mail(PortId),
 }
 
-/// The engine's side: keeps events and gives each back to [`Network::handle`] at its time.
+/// The simulator's side: stores events and passes each to [`Network::handle`] at its time.
 ///
-/// `time` is never before the `now` of the call that asks, but may equal it. Which of several events
-/// of one instant comes first is the engine's choice; it must be a fixed one.
+/// `time` is never before the `now` of the requesting call, but may equal it. The simulator chooses
+/// the order of events of the same instant; the order must be deterministic.
 ///
 /// [`Network::handle`]: crate::Network::handle
 pub trait Schedule {

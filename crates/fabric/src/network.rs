@@ -49,7 +49,7 @@ pub enum Outcome {
         /// The packet.
         packet: PacketRef,
     },
-    /// A packet moved on, or a port served its queue: nothing for the caller to do.
+    /// A packet moved on, or a port served its queue: no action is required.
     Forwarded,
     /// The packet that arrived at a switch is gone.
     Dropped(DropReason),
@@ -73,7 +73,7 @@ pub struct Network<P, W> {
     ends: Vec<(Node, Node)>,
     /// By switch.
     names: Vec<String>,
-    /// Where a path is put together before it is stored.
+    /// Buffer in which a path is assembled before it is stored.
     scratch: Vec<PortId>,
     signals: Signals<P>,
     has_class_ports: bool,
@@ -291,8 +291,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         accepted
     }
 
-    /// Drops a packet at `port`: the egress port that refuses it, or the one by which it came to the
-    /// switch where its TTL reaches 0.
+    /// Drops a packet at `port`: the egress port that refuses it, or the one by which it arrived at
+    /// the switch where its TTL reaches 0.
     #[cold]
     fn discard(&mut self, port: PortId, packet: PacketRef, reason: DropReason) {
         self.counters.note_drop(reason);
@@ -327,7 +327,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Takes a delivered packet out and frees its slot.
     ///
     /// # Panics
-    /// If it was taken out before.
+    /// If it was already taken out.
     #[inline]
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
         self.pool.take(packet)
@@ -336,13 +336,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Frees a delivered packet that its host has read where it is.
     ///
     /// # Panics
-    /// If it was taken out before.
+    /// If it was already taken out.
     #[inline]
     pub fn release(&mut self, packet: PacketRef) {
         self.pool.release(packet);
     }
 
-    /// The packets in flight and those delivered but not yet taken.
+    /// Returns the packets in flight and those delivered but not yet taken out.
     #[inline]
     #[must_use]
     pub const fn pool(&self) -> &PacketPool<P> {

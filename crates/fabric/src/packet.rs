@@ -16,14 +16,14 @@ pub struct Packet<P> {
     pub route: RouteId,
     /// Host that sent it.
     pub src: HostId,
-    /// Host it goes to.
+    /// Destination host.
     pub dst: HostId,
     /// Egress ports passed so far: index into the route. Set to 0 when the packet is sent.
     pub hop: u8,
     /// Switches it may still visit: each takes one off, and drops the packet at 0 (IP's TTL, from
     /// which Swift §3.5 counts hops).
     pub ttl: u8,
-    /// Whether it goes the other way: back along the route from where it was made
+    /// Whether the packet goes back along the route from where it was made
     /// ([`Network::answer_signals`](crate::Network::answer_signals)). `hop` then counts down.
     pub reversed: bool,
     /// Traffic class. At a port with fewer classes the packet joins the last one.
@@ -115,10 +115,11 @@ impl<P> Transit<P> {
     }
 }
 
-/// An arena of packets. It grows to the largest number held at once and allocates nothing after.
+/// An arena of packets. It grows to the largest number held at once and does not allocate
+/// afterwards.
 ///
-/// Payloads lie apart: a hop touches 28 bytes of a packet, and the fields of all packets in flight
-/// fit into a cache that their payloads would flood.
+/// Payloads are stored separately: a hop touches 28 bytes of a packet, and the fields of all
+/// packets in flight fit into a cache that their payloads would exceed.
 #[derive(Clone, Debug)]
 pub struct PacketPool<P> {
     fields: Vec<Fields>,
@@ -192,7 +193,7 @@ impl<P> PacketPool<P> {
         self.telemetry.get(packet.0 as usize)
     }
 
-    /// Gives a packet its telemetry, if its fields say that it carries any.
+    /// Stores the packet's telemetry, if its fields say that it carries any.
     #[inline]
     pub(crate) fn set_telemetry(&mut self, packet: PacketRef, telemetry: Option<&Telemetry>) {
         if !self.fields(packet).congestion.fields.carries_telemetry() {
@@ -228,7 +229,8 @@ impl<P> PacketPool<P> {
         self.payloads[packet.0 as usize].as_ref().expect(STALE)
     }
 
-    /// Brings the packet near, if it is one; its payload too if `payload`.
+    /// Prefetches the packet's fields, and its payload if `payload`; has no effect on
+    /// [`PacketRef::NONE`].
     #[inline]
     pub(crate) fn prefetch(&self, packet: PacketRef, payload: bool) {
         if let Some(fields) = self.fields.get(packet.0 as usize) {
@@ -270,7 +272,7 @@ impl<P> PacketPool<P> {
         self.fields.len() - self.free.len()
     }
 
-    /// Whether it holds none.
+    /// Returns `true` if the pool is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use apus_units::{Bytes, ClassId, PortId};
 
-/// How switches pause, for each link into them and each class apart.
+/// Thresholds of pauses, per link into a switch and per class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PfcConfig {
     /// The port at the other end is paused when this much is held.
@@ -58,7 +58,7 @@ pub(crate) struct Pfc {
     config: PfcConfig,
     /// Whether the class can be paused, by class.
     counted: Vec<bool>,
-    /// By port at the far end of the link, times classes.
+    /// Indexed by port at the far end of the link, times classes.
     held: Vec<u64>,
     paused: Vec<bool>,
     /// Emptied by the call that fills it.
@@ -81,7 +81,7 @@ impl Pfc {
         counted.then(|| port.index() * self.counted.len() + class.index())
     }
 
-    /// Whether a packet that came over the link behind `port` finds room.
+    /// Returns `true` if there is room for a packet that arrived over the link behind `port`.
     pub(crate) fn admits(&self, port: PortId, class: ClassId, bytes: u32) -> bool {
         let limit = self.config.pause.get().saturating_add(self.config.headroom.get());
         self.cell(port, class).is_none_or(|cell| self.held[cell] + u64::from(bytes) <= limit)

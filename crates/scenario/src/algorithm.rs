@@ -69,7 +69,7 @@ pub(super) fn read(
             let message = format!("the label `{label}` must be {}", LABEL_RULE);
             problems.add(entry.key, message);
         }
-        // The label says which algorithm it is unless `name` does.
+        // The label names the algorithm unless `name` does.
         let config =
             read_one((inner, &path), Some(label), &entry.node, registry, network, problems);
         named.push(config.map(|config| NamedAlgorithm { label: label.clone(), config }));

@@ -37,7 +37,7 @@ pub(super) struct ReasonRule<'a> {
 }
 
 impl ReasonRule<'_> {
-    /// Whether a setting may differ only with a reason.
+    /// Returns `true` if a setting may differ only with a reason.
     pub(super) fn applies(&self, key: &str) -> bool {
         let Some(testbed) = self.testbed else { return false };
         let last = key.rsplit('.').next().unwrap_or(key);

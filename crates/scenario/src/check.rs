@@ -12,7 +12,7 @@ pub struct Check {
     pub metric: String,
     /// The runs that are checked, by index.
     pub runs: Vec<usize>,
-    /// How the values of several runs become one. `None`: each run is a separate check.
+    /// Function that combines the values of several runs. `None`: each run is a separate check.
     pub reduce: Option<Reduce>,
     /// The divisor of the metric.
     pub relative: Option<Relative>,
@@ -24,17 +24,17 @@ pub struct Check {
     pub low: Option<f64>,
     /// Largest accepted value.
     pub high: Option<f64>,
-    /// Where the publication says so.
+    /// Place of the statement in the publication.
     pub source: String,
-    /// Why the measurement may differ.
+    /// Reason why the measurement may differ.
     pub why: Option<String>,
     /// The check cannot be met without bending the model: the measured value and the likely cause.
     pub differs: Option<String>,
-    /// Whether quick runs have it.
+    /// Whether quick runs include the check.
     pub(super) quick: bool,
 }
 
-/// How the values of several runs become one.
+/// Functions that combine the values of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// The smallest.
@@ -66,7 +66,7 @@ pub enum Relative {
     },
     /// A metric of other runs.
     Runs {
-        /// Their indices: one for all runs of the check, or one for each, in order.
+        /// Indices of the runs: one for all runs of the check, or one for each, in order.
         runs: Vec<usize>,
         /// The metric.
         metric: String,
@@ -121,7 +121,7 @@ pub(super) fn unused_variants<'a>(
     (0..variants.len()).filter(|index| !used(index)).collect()
 }
 
-/// Running a variant for nothing is a mistake.
+/// Reports unused variants: running a variant without using it is a mistake.
 pub(super) fn refuse_unused(variants: &[Variant], unused: &[usize], problems: &Problems) {
     for variant in unused.iter().map(|&index| &variants[index]) {
         let message = format!("no check uses the variant `{}`; remove it", variant.name);

@@ -40,7 +40,7 @@ pub(super) struct ClosedLoops {
     pub(super) start_spread: Span,
 }
 
-/// Which hosts send to which.
+/// The senders and receivers of flows.
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
     Incast { senders: Vec<u32>, receivers: Vec<u32> },
@@ -84,7 +84,7 @@ impl ClosedLoops {
         })
     }
 
-    /// Whether any of its flows takes another path in the course of the run.
+    /// Returns `true` if any of its flows takes another path in the course of the run.
     pub(super) fn reroutes(&self) -> bool {
         match &self.pattern {
             Pattern::Flows(flows) => flows.iter().any(|flow| flow.reroute.is_some()),
@@ -102,7 +102,7 @@ impl ClosedLoops {
         }
     }
 
-    /// How many connections it opens.
+    /// Returns the number of connections that the workload opens.
     pub(super) fn connections(&self) -> u64 {
         let pairs = match &self.pattern {
             Pattern::Incast { senders, receivers } => senders.len() as u64 * receivers.len() as u64,

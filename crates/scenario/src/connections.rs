@@ -23,7 +23,7 @@ use apus_sim::random::{Purpose, Stream};
 /// The connections of all workloads, in their order.
 pub(super) struct Expanded {
     pub(super) connections: Vec<ConnectionPlan>,
-    /// Which belong to which workload.
+    /// Ranges of connections, by workload.
     pub(super) demands: Vec<offered::Demand>,
     /// Ops that open loops submit during the drain.
     pub(super) further: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
@@ -96,7 +96,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
     Expanded { connections, demands, further }
 }
 
-/// When the ops of an open loop arrive; `None` for a closed loop.
+/// Returns when the ops of an open loop arrive; `None` for a closed loop.
 fn open_interval(workload: &Workload, duration: Span) -> Option<(Time, Time)> {
     match &workload.demand {
         Demand::Closed(_) | Demand::Rounds(_) => None,
@@ -141,7 +141,7 @@ struct Sender {
     from: u32,
     random: Stream,
     mean: Span,
-    /// When its next op comes.
+    /// Arrival of its next op.
     next: Time,
 }
 
@@ -210,7 +210,7 @@ fn senders(setup: &Setup, workload: &Workload, poisson: &Poisson, index: usize) 
     poisson.senders().iter().map(sender).collect()
 }
 
-/// Draws the ops of an open loop that come before `end`, sender by sender.
+/// Draws the ops of an open loop that arrive before `end`, sender by sender.
 fn draw(poisson: &Poisson, senders: &mut [Sender], end: Time) -> Vec<Drawn> {
     let mut drawn = Vec::new();
     for Sender { from, random, mean, next } in senders {

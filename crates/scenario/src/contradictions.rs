@@ -18,12 +18,12 @@ pub(super) struct Parts<'a> {
     pub(super) workloads: &'a [Workload],
     /// Rates are compared with fair shares.
     pub(super) fair_shares: bool,
-    /// The memory that the run may take, if there is a limit.
+    /// The memory limit of the run, if there is one.
     pub(super) memory: Option<&'a MemoryLimit>,
 }
 
 impl Parts<'_> {
-    /// Notes all that does not go together, at the root of the run.
+    /// Reports all contradictions at the root of the run.
     pub(super) fn check(&self, root: &Section<'_>) {
         let &Self { topology, algorithms, workloads, .. } = self;
         check_names(root, workloads);
@@ -58,7 +58,7 @@ fn check_fair_shares(root: &Section<'_>, workloads: &[Workload]) {
     }
 }
 
-/// A packet must arrive somewhere within the run.
+/// Checks that a packet can arrive within the run.
 pub(super) fn check_delays(root: &Section<'_>, topology: &TopologySpec, duration: Span) {
     for links in topology.links() {
         let delay = links.delay.saturating_add(topology.pipeline_latency);
@@ -81,7 +81,7 @@ fn check_names(root: &Section<'_>, workloads: &[Workload]) {
     }
 }
 
-/// A class that nothing travels in is a mistake.
+/// Reports classes without traffic, which are mistakes.
 fn check_classes(root: &Section<'_>, topology: &TopologySpec, workloads: &[Workload]) {
     for (index, class) in (0..).zip(&topology.classes) {
         let used = workloads.iter().any(|workload| workload.class == index)

@@ -18,7 +18,7 @@ use apus_sim::host_model::Nic;
 use apus_sim::plan::FaultKind;
 
 impl Setup {
-    /// The scenario that says all of this and nothing else: it reads back to the same plan.
+    /// Returns a scenario with all settings of the run, which reads back to the same plan.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.write_toml(false)

@@ -176,7 +176,8 @@ fn find_ports(topology: &Topology, text: &str) -> Result<(String, Vec<PortId>), 
     Ok((format!("{from} {arrow} {to}"), ports.into_iter().map(PortId::new).collect()))
 }
 
-/// Why nothing fits: the name of an end is that of no node, or no link has these ends.
+/// Returns the reason why no link matches: the name of an end is unknown, or no link has these
+/// ends.
 fn no_link(topology: &Topology, from: &str, to: &str) -> String {
     let mut names: Vec<String> = topology
         .links

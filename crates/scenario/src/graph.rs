@@ -1,4 +1,4 @@
-//! `kind = "links"`: nodes and links one by one, written here or read from a file.
+//! `kind = "links"`: nodes and links listed one by one, in the scenario or in a file.
 
 use crate::set::{LinkSpec, Tier, Topology};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,7 +32,7 @@ pub(super) struct GraphSpec {
     /// Names of the switches, in the order of their numbers.
     pub(super) switches: Vec<String>,
     pub(super) links: Vec<OneLink>,
-    /// Number of each host in the file that it comes from, in ascending order.
+    /// Number of each host in its file, in ascending order.
     pub(super) numbers: Vec<u32>,
     /// Pipeline latency stated by the file.
     pub(super) pipeline_latency: Span,
@@ -79,7 +79,7 @@ impl GraphSpec {
         let graph = if section.node("file").is_some() {
             section.no_effect("link", "with a `file`");
             for key in ["rate", "delay"] {
-                section.no_effect(key, "with a `file`, which says it of each link");
+                section.no_effect(key, "with a `file`, which states it for each link");
             }
             Self::import(section, shared, packet)?
         } else {
@@ -223,7 +223,7 @@ impl GraphSpec {
         }
     }
 
-    /// How a link's end is written.
+    /// Returns the name of a link's end.
     pub(super) fn name(&self, end: End) -> String {
         match end {
             End::Host(host) => format!("h{host}"),

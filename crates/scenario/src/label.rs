@@ -7,12 +7,12 @@ pub(super) const LABEL_RULE: &str =
 /// Rule for names of parts of a run: dots separate the parts of a metric's name.
 pub(super) const PART_RULE: &str = "1 to 64 letters, digits, `-` or `_`";
 
-/// Whether a text can name a part of a run.
+/// Returns `true` if a text can name a part of a run.
 pub(super) fn is_part_name(text: &str) -> bool {
     is_label(text) && !text.contains('.')
 }
 
-/// Whether a text can be a label.
+/// Returns `true` if a text can be a label.
 pub(super) fn is_label(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=64).contains(&text.len()) && !text.starts_with('.') && text.chars().all(allowed)
@@ -38,7 +38,7 @@ pub(super) fn default_name(file: &str) -> String {
 /// Longest name of a scenario or a run.
 pub(super) const MAX_NAME: usize = 130;
 
-/// Whether a text can name a scenario: labels joined by `/`.
+/// Returns `true` if a text can name a scenario: labels joined by `/`.
 pub(super) fn is_name(name: &str) -> bool {
     name.split('/').all(is_label)
 }

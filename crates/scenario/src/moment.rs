@@ -16,7 +16,7 @@ pub(super) const LEAD: Key = key(
 )
 .or("0s");
 
-/// A moment as a scenario says it.
+/// A moment as a scenario writes it.
 enum Said {
     At(Span),
     End(Which, String),
@@ -64,8 +64,8 @@ impl<'a, 'b> Moments<'a, 'b> {
         Self { table, workloads, lead: table.get("lead") }
     }
 
-    /// The moment of a key. The outer `None` means that something is wrong, the inner one that there
-    /// is none.
+    /// Reads the moment of a key. The outer `None` means that an error was reported, the inner one
+    /// that the key is absent.
     pub(super) fn read(&self, key: &'static str) -> Option<Option<Moment>> {
         if self.table.node(key).is_none() {
             return Some(None);
@@ -85,7 +85,7 @@ impl<'a, 'b> Moments<'a, 'b> {
     }
 }
 
-/// As a scenario says it.
+/// Returns the text of a moment in a scenario.
 pub(super) fn write(moment: Moment, workloads: &[&str]) -> String {
     match moment {
         Moment::At(time) => time.since(Time::ZERO).to_string(),

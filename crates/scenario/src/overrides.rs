@@ -15,7 +15,7 @@ pub(super) static OVERRIDE: Keys = Keys::of(&[SET, REASON]);
 pub struct Override {
     /// The setting.
     pub key: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The variant that it belongs to; all of them if `None`.
     pub variant: Option<String>,

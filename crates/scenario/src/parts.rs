@@ -11,7 +11,7 @@ use apus_sim::columns::Names;
 pub(super) struct Parts<'a> {
     /// Names of workloads.
     pub(super) named: Vec<String>,
-    /// How many connections there are, at most.
+    /// Maximum number of connections.
     pub(super) flows: u64,
     pub(super) duration: Span,
     pub(super) warmup: Span,

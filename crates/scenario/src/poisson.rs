@@ -96,7 +96,7 @@ impl Poisson {
         (self.expected + 6.0 * self.expected.sqrt()).ceil() as u64
     }
 
-    /// How many connections it opens, at most.
+    /// Returns the maximum number of connections that the workload opens.
     pub(super) fn connections(&self) -> u64 {
         let ops = self.most_ops();
         let pairs = match &self.pairs {

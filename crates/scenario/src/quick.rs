@@ -36,7 +36,7 @@ pub(super) fn read(
             let message = format!("`{key}` has this value already; remove it");
             problems.add(setting.place, message);
         }
-        // In a full run nothing else would notice a key that is none.
+        // In a full run, no other check would detect a key that does not exist.
         assign(&mut scratch, setting, problems);
     }
     section.finish();
@@ -52,7 +52,7 @@ pub(super) struct QuickRun {
 }
 
 impl QuickRun {
-    /// Which variants a quick run has.
+    /// Selects the variants of a quick run.
     pub(super) fn new(
         settings: &[Assignment],
         variants: &[Variant],

@@ -24,13 +24,13 @@ use super::{one_line, runs_of, testbed};
 /// A scenario, read and checked.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
     /// Statement that the scenario demonstrates.
     pub title: Option<String>,
     /// The publication that it reproduces, and where.
     pub source: Option<String>,
-    /// Its runs, at least one.
+    /// Runs of the scenario, at least one.
     pub runs: Vec<Run>,
     /// The checks.
     pub checks: Vec<Check>,
@@ -38,7 +38,7 @@ pub struct Scenario {
     pub shown: Vec<Check>,
     /// Differences from the testbed and from the algorithm's defaults, with reasons.
     pub overrides: Vec<Override>,
-    /// How it differs from a full run, in sentences, if it was read for a quick one.
+    /// Differences from a full run, in sentences, if it was read for a quick one.
     pub quick: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct Run {
     pub variant: Option<String>,
     /// The variant's value, in microseconds, Gb/s or bytes if it has a unit.
     pub value: Option<f64>,
-    /// Its settings.
+    /// Settings of the run.
     pub setup: Setup,
 }
 
@@ -267,7 +267,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Two variants that are the same run are a mistake: one of them sets nothing new.
+    /// Reports two variants that are the same run: one of them changes no setting.
     fn check_different(&self, runs: &[Run], variants: &[&Variant]) {
         let anonymous: Vec<String> = runs
             .iter()

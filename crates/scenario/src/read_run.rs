@@ -83,7 +83,8 @@ pub(super) fn read_run(
     let mut workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
     workload::label(&mut workloads);
     let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
-    // Before the first message of a trace nothing happens that a rate could be averaged over.
+    // No packets are sent before the first message of a trace, so rates cannot be averaged over
+    // this time.
     let warmup = match workload::first_message(&workloads) {
         Some(first) if root.node("warmup").is_none() => Some(first),
         _ => warmup,
@@ -151,7 +152,7 @@ fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
     Some(warmup)
 }
 
-/// By default as long as the measured phase.
+/// Reads the drain, which by default is as long as the measured phase.
 fn read_drain(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Option<Span> {
     if root.node("drain").is_none() {
         return Some(duration.saturating_sub(warmup?));

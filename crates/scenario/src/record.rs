@@ -61,7 +61,7 @@ pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
     Some(record)
 }
 
-/// Writes it as it is read.
+/// Writes the section as it is read.
 pub(super) fn write(out: &mut String, record: &Record) -> fmt::Result {
     let Record { interval, flows, ports, ops, nics } = record;
     writeln!(out, "\n[record]\ninterval = \"{interval}\"\nflows = {flows}\nports = {ports}")?;

@@ -1,4 +1,4 @@
-//! `every` of a workload: bursts that come again and again.
+//! `every` of a workload: repeated bursts.
 
 use apus_units::Span;
 

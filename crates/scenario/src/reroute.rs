@@ -1,4 +1,4 @@
-//! `reroute = { at, through }` of a listed flow: it takes another path from some time on.
+//! `reroute = { at, through }` of a listed flow: a change of its path during the run.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct RerouteSpec {
 }
 
 impl RerouteSpec {
-    /// Reads it; the outer `None` means that something is wrong.
+    /// Reads the setting; the outer `None` means that an error was reported.
     pub(super) fn read(
         table: &Section<'_>,
         (from, to): (u32, u32),

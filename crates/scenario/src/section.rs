@@ -205,7 +205,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Asks for a key that must be there.
+    /// Requests a key that must be present.
     pub(super) fn require<T: Setting>(&self, key: &'static str) -> Option<T> {
         if self.table.get(key).is_none() {
             self.ask(key);
@@ -256,7 +256,8 @@ impl<'a> Section<'a> {
         Some(meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning))
     }
 
-    /// Asks for the `kind` of a table, which must be there: its index among the declared kinds.
+    /// Requests the `kind` of a table, which must be present; returns its index among the declared
+    /// kinds.
     pub(super) fn kind(&self) -> Option<usize> {
         let names: Vec<&'static str> = self.keys.kinds.iter().map(|kind| kind.name).collect();
         if self.node("kind").is_none() {
@@ -367,7 +368,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Notes a problem at the value of `key`, or at the table if there is none.
+    /// Reports a problem at the value of `key`, or at the table if the key is absent.
     pub(super) fn problem(&self, key: &str, message: impl Display) {
         let place = self.table.get(key).map_or(self.place, |node| node.place);
         self.problems.add(place, format!("`{}` {message}", self.name(key)));

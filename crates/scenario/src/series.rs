@@ -67,7 +67,7 @@ pub(super) struct Subjects<'a> {
     pub(super) duration: Span,
 }
 
-/// Reads them. `None` means that something is wrong.
+/// Reads the series. `None` means that an error was reported.
 pub(super) fn read(section: &Section<'_>, subjects: &Subjects<'_>) -> Option<Vec<SeriesPlan>> {
     let mut all = Vec::new();
     for (key, settles) in [("settle", true), ("span", false)] {

@@ -71,7 +71,7 @@ impl Setup {
         memory::estimate(&self.topology, &self.workloads)
     }
 
-    /// Whether its flows always have something to send, from their start to their stop.
+    /// Returns `true` if its flows always have something to send, from their start to their stop.
     #[must_use]
     pub fn is_closed_loop(&self) -> bool {
         self.workloads.iter().all(|workload| matches!(workload.demand, Demand::Closed(_)))
@@ -103,7 +103,7 @@ impl Setup {
         self.algorithms.iter().map(|named| (named.label.as_str(), &named.config))
     }
 
-    /// The workloads that are measured by themselves, by name.
+    /// Returns the names of the workloads that are measured separately.
     pub fn workload_names(&self) -> impl Iterator<Item = &str> {
         let named = self.workloads.iter().filter_map(|workload| workload.named.as_ref());
         named.map(|named| named.name.as_str())

@@ -1,4 +1,4 @@
-//! `kind` of a topology: which hosts and switches there are, and how links join them.
+//! `kind` of a topology: its hosts, its switches and their links.
 
 use crate::set::{Tier, Topology};
 use std::fmt::{self, Write};
@@ -83,7 +83,7 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
     },
 ];
 
-/// How the topologies are read, in the order of [`TOPOLOGIES`].
+/// The readers of topologies, in the order of [`TOPOLOGIES`].
 const READERS: [fn(&Reader<'_>) -> Option<Shape>; TOPOLOGIES.len()] =
     [read_star, read_dumbbell, read_leaf_spine, read_fat_tree, read_parking_lot, read_graph];
 
@@ -177,7 +177,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Reads the shape and the links of its hosts, as far as they can be read.
+    /// Reads the shape and the links of its hosts, as far as they are valid.
     pub(super) fn read(
         section: &Section<'_>,
         shared: bool,
@@ -231,7 +231,7 @@ impl Shape {
         })
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     pub(super) fn hosts(&self) -> u64 {
         let product = |numbers: &[u32]| numbers.iter().fold(1, |p, n| p * u64::from(*n));
         match *self {

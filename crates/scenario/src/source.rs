@@ -85,7 +85,7 @@ impl Problems {
         Place { source: self.sources.len() - 1, offset: 0 }
     }
 
-    /// Keeps a file that the scenario names, unless it is there already.
+    /// Stores a file that the scenario names, unless it is already stored.
     pub(super) fn add_data(&self, name: &str, find: &dyn Fn(&str) -> Result<Source, String>) {
         let mut files = self.files.borrow_mut();
         if !files.contains_key(name) {
@@ -109,7 +109,7 @@ impl Problems {
         }
     }
 
-    /// Whether nothing is wrong so far.
+    /// Returns `true` if there are no problems so far.
     pub(super) fn is_empty(&self) -> bool {
         self.found.borrow().is_empty()
     }

@@ -127,7 +127,7 @@ impl TopologySpec {
         Some(spec)
     }
 
-    /// How many hosts it has.
+    /// Returns the number of hosts.
     pub(super) fn hosts(&self) -> u32 {
         self.shape.hosts() as u32
     }
@@ -159,7 +159,7 @@ impl TopologySpec {
         self.shape.host_rates(self.edge)
     }
 
-    /// Whether any packet may be marked.
+    /// Returns `true` if any packet may be marked.
     pub(super) fn marks(&self) -> bool {
         self.ecn.is_some() || self.classes.iter().any(|class| class.ecn.is_some())
     }

@@ -188,12 +188,14 @@ impl Table {
         }
     }
 
-    /// Returns `true` if a value that was written at `place` is here, or in the tables and lists within.
+    /// Returns `true` if a value that was written at `place` is in this table, or in the tables and
+    /// lists within.
     pub(super) fn has_value_of(&self, place: Place) -> bool {
         self.entries.values().any(|entry| entry.node.is_of(place))
     }
 
-    /// Calls `found` with every text under the key `file`, here and in the tables and lists within.
+    /// Calls `found` with every text under the key `file`, in this table and in the tables and
+    /// lists within.
     pub(super) fn files(&self, found: &mut dyn FnMut(&str)) {
         for (key, entry) in &self.entries {
             match &entry.node.value {

@@ -83,11 +83,11 @@ impl Setup {
         built.map_err(|error| error.message)
     }
 
-    /// Returns this run with `config` for all of its traffic, and with marks if and only if the algorithm needs
-    /// them. Every workload is measured by itself.
+    /// Returns this run with `config` for all of its traffic, and with marks if and only if the
+    /// algorithm needs them. Every workload is measured separately.
     ///
     /// # Errors
-    /// Why the algorithm cannot run there.
+    /// The reason why the algorithm cannot run there.
     pub fn under(&self, config: &AlgorithmConfig) -> Result<Under, String> {
         let mut setup = self.clone();
         let label = config.info().name.to_owned();

@@ -35,7 +35,7 @@ pub(super) struct Variant {
     /// The number that checks can compare with, and its unit.
     pub(super) value: Option<(f64, &'static str)>,
     pub(super) settings: Vec<Assignment>,
-    /// Whether quick runs have it.
+    /// Whether quick runs include the variant.
     pub(super) quick: bool,
     pub(super) place: Place,
 }
@@ -153,7 +153,7 @@ fn read_sweep(
     variants.collect()
 }
 
-/// The values of a sweep that quick runs have; all of them if it is empty.
+/// Returns the values of a sweep for quick runs; an empty list means all of them.
 fn read_quick_values<'a>(
     section: &Section<'a>,
     values: &[Node],

@@ -142,21 +142,21 @@ pub(super) const OPS: &[&str] = &["write", "read", "message"];
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
     pub(super) demand: Demand,
-    /// Its kind, one of [`WORKLOADS`].
+    /// Kind, one of [`WORKLOADS`].
     pub(super) kind: &'static str,
-    /// By which results mention it: its name, or one derived from its kind.
+    /// Label in results: the name, or one derived from the kind.
     pub(super) label: String,
     /// One of the words [`OPS`].
     pub(super) op: &'static str,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
-    /// How its table says that it comes again.
+    /// How its table repeats it.
     pub(super) repeat: Repeat,
     /// Index of its algorithm.
     pub(super) algorithm: usize,
     /// Index of its class.
     pub(super) class: u8,
-    /// Its name, if it is measured by itself.
+    /// Name, if the workload is measured separately.
     pub(super) named: Option<NamedWorkload>,
     /// Service time of its reads at the answering host.
     pub(super) service: Option<ServiceSpec>,
@@ -171,7 +171,7 @@ pub(super) enum Repeat {
     Again,
 }
 
-/// Which ops it submits.
+/// The ops that a workload submits.
 #[derive(Clone, Debug)]
 pub(super) enum Demand {
     Closed(ClosedLoops),
@@ -187,7 +187,7 @@ impl Demand {
 }
 
 impl Workload {
-    /// Reads one: several if it comes again and again.
+    /// Reads a workload: several if it is repeated.
     pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Vec<Self>> {
         let kind = section.kind().map(|kind| WORKLOADS[kind].name);
         let start = section.get_or_default("start");
@@ -234,12 +234,12 @@ impl Workload {
         Some(bursts(first, every, frame.duration))
     }
 
-    /// Whether any of its flows takes another path in the course of the run.
+    /// Returns `true` if any of its flows takes another path in the course of the run.
     pub(super) fn reroutes(&self) -> bool {
         self.demand.reroutes()
     }
 
-    /// How many connections it opens, at most.
+    /// Returns the maximum number of connections that the workload opens.
     pub(super) fn connections(&self) -> u64 {
         match &self.demand {
             Demand::Closed(loops) => loops.connections(),
@@ -308,8 +308,8 @@ pub(super) fn label(tables: &mut [Vec<Workload>]) {
     measure_several(tables);
 }
 
-/// Most workloads that are measured apart without a name. Rationale: each takes about 2 MB of
-/// distributions.
+/// Maximum number of unnamed workloads that are measured separately. Rationale: each takes about 2
+/// MB of distributions.
 const MAX_UNNAMED: usize = 64;
 
 /// Measures each of several workloads separately, so that results compare them. A single workload
@@ -326,7 +326,7 @@ fn measure_several(tables: &mut [Vec<Workload>]) {
     }
 }
 
-/// When the first message starts if all workloads are traces.
+/// Returns when the first message starts if all workloads are traces.
 pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     let first = |workload: &Workload| match &workload.demand {
         Demand::Trace(trace) => trace.messages.iter().map(|message| message.start).min(),
@@ -346,7 +346,7 @@ pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
     ops.sum::<Option<u64>>().filter(|ops| *ops > 0)
 }
 
-/// `name` and `deadline`; the outer `None` means that something is wrong.
+/// Reads `name` and `deadline`; the outer `None` means that an error was reported.
 fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
     if section.node("name").is_none() {
         section.no_effect(

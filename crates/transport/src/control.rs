@@ -1,4 +1,4 @@
-//! Control packets of a flow: credits, requests and stops of them, notifications.
+//! Control packets of a flow: credits, their requests and stops, notifications.
 
 use alloc::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub(crate) struct ControlState {
     next_seq: u64,
     /// The number of the next credit.
     next_credit: u32,
-    /// Control packets that came, so that none counts twice.
+    /// Control packets that arrived, so that each counts once.
     seen: ReceivedPackets,
     /// A request or a stop to be sent.
     pending: Option<SenderControl>,
@@ -55,7 +55,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.receiver.next_control()
     }
 
-    /// Whether a credit is there for the next data packet.
+    /// Returns `true` if a credit is available for the next data packet.
     pub(crate) fn has_credit(&self) -> bool {
         self.control.as_ref().is_some_and(|control| !control.held.is_empty())
     }
@@ -119,7 +119,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Handled::Control
     }
 
-    /// A credit: acknowledges data, and lets a packet go if there is one.
+    /// Handles a credit: acknowledges data, and permits a packet if there is one.
     fn on_credit(
         &mut self,
         arrival: &Arrival,

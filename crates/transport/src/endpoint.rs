@@ -32,9 +32,9 @@ mod polls;
 pub struct Transmit {
     /// The flow it belongs to.
     pub flow: FlowId,
-    /// Its header; a data segment says which bytes of which op the payload is.
+    /// The header; a data segment states the op and the range of the payload.
     pub header: Header,
-    /// Its congestion fields.
+    /// The congestion fields.
     pub congestion: CongestionHeader,
     /// Label of the path it should take.
     pub path_label: u32,
@@ -55,7 +55,7 @@ pub enum Handled {
     /// Data behind a gap, dropped under go-back-N; `told` if the sender must be informed of the
     /// gap, which happens once.
     OutOfOrder {
-        /// Whether an acknowledgement says so now.
+        /// Whether an acknowledgement reports the gap now.
         told: bool,
     },
     /// The peer cancelled an op that is not complete: its stored bytes can be dropped.
@@ -66,9 +66,9 @@ pub enum Handled {
     Ack(Option<RttSample>),
     /// A congestion signal from a switch.
     Signal,
-    /// A credit; `used` if there is a packet to send for it.
+    /// A credit.
     Credit {
-        /// Whether it is used; if not, it is wasted.
+        /// Whether a packet was sent for the credit; otherwise it is wasted.
         used: bool,
     },
     /// A control packet other than a credit.
@@ -218,8 +218,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.update(now, id);
     }
 
-    /// When to call [`Endpoint::handle_timeout`] at the latest; `None` if nothing is timed.
-    /// The answer changes with every call that takes `&mut self`, and may be early, never late.
+    /// Returns the latest time for the next call of [`Endpoint::handle_timeout`]; `None` without
+    /// timers. The time changes with every call that takes `&mut self`, and may be early, never
+    /// late.
     #[inline]
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
@@ -349,7 +350,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.next_timeout = self.next_timeout.min(at);
     }
 
-    /// The start of the wheel's slot at or after `at`, so that nothing fires early.
+    /// Returns the start of the wheel's slot at or after `at`, so that no timer fires early.
     fn round_up(&self, at: Time) -> Time {
         let mask = (1u64 << self.config.timer_granularity_log2_ps) - 1;
         Time::from_ps(at.as_ps().saturating_add(mask) & !mask)

@@ -1,4 +1,4 @@
-//! The algorithm's fields of a packet as its congestion extension, and back.
+//! Conversion between an algorithm's fields of a packet and its congestion extension.
 //!
 //! The simulator passes fields and telemetry as values; between processes they are sent as bytes.
 //! Both use the same precision, so that an algorithm gets equal values: times in whole nanoseconds

@@ -65,9 +65,9 @@ pub struct Waiting {
     pub cwnd: f64,
     /// Packets in flight.
     pub in_flight: u32,
-    /// When its next data packet may go, if nothing but its pace holds it up.
+    /// Earliest time of the next data packet, if only pacing delays it.
     pub next_packet: Option<Time>,
-    /// When its retransmission timeout expires.
+    /// Expiry of the retransmission timeout.
     pub timeout: Option<Time>,
     /// The flow has data to send and no credit for it.
     pub needs_credit: bool,
@@ -80,7 +80,7 @@ pub struct Silence {
     pub since: Time,
     /// Retransmission timeouts since then.
     pub timeouts_in_a_row: u32,
-    /// The retransmission timeout as it is now.
+    /// The current retransmission timeout.
     pub rto: Span,
     /// Time between packets while the window is paced.
     pub gap: Span,
@@ -158,7 +158,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Whether and when the flow may send data.
+    /// Returns whether and when the flow may send data.
     #[inline]
     pub(crate) fn readiness(&mut self, now: Time, config: &EndpointConfig) -> Readiness {
         if !self.send.has_data() {
@@ -176,7 +176,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// When `rate` lets another data packet go.
+    /// Returns the time at which `rate` permits another data packet.
     fn sent_behind(&self, rate: Rate) -> Option<Time> {
         let bytes = Bytes::new(u64::from(self.send.last_sent_bytes));
         Some(self.send.last_sent_at()?.saturating_add(rate.serialization_time(bytes)))
@@ -208,7 +208,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         })
     }
 
-    /// When the retransmission timeout expires, while anything is in flight.
+    /// Returns when the retransmission timeout expires, if any packet is in flight.
     #[inline]
     pub(crate) fn timeout_at(&self) -> Option<Time> {
         (self.send.in_flight > 0)
@@ -294,7 +294,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         sample
     }
 
-    /// Tells the algorithm of packets found lost, if there are any.
+    /// Reports lost packets to the algorithm, if there are any.
     pub(crate) fn on_lost(&mut self, now: Time, outcome: &AckOutcome) {
         if outcome.lost == 0 {
             return;
@@ -323,8 +323,8 @@ impl<F: AlgorithmFactory> Flow<F> {
             LocalRx::Fabric => (Span::ZERO, Span::ZERO),
             LocalRx::Ignored => (Span::ZERO, local),
         };
-        // Swift §3.3. The clocks of two hosts differ and their conversion errs (App. A), so the
-        // parts may exceed the whole by a little.
+        // Swift §3.3. The clocks of two hosts differ and their conversion has errors (App. A), so
+        // the sum of the parts may slightly exceed the whole.
         let endpoint_delay = (ack.remote_queuing + counted).min(rtt);
         let fabric_delay = rtt - (endpoint_delay + ignored).min(rtt);
         let mut event = AckEvent::new(arrival.now, rtt);

@@ -7,7 +7,7 @@ use apus_wire::{RegionKey, RejectReason};
 use core::error::Error;
 use core::fmt;
 
-/// The longest op: 256 TiB. It keeps sums over all ops of a flow far from overflow.
+/// Maximum length of an op: 256 TiB. The limit keeps sums over all ops of a flow far from overflow.
 pub const MAX_OP_BYTES: u64 = 1 << 48;
 
 /// Type of an op.
@@ -63,14 +63,14 @@ impl Op {
     }
 }
 
-/// How an op ended.
+/// The outcome of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All of it arrived: the peer acknowledged every byte, or the read's bytes are here.
+    /// Complete: the peer acknowledged every byte, or the read's bytes have arrived.
     Done,
     /// The op was not applied: none of its packets was ever sent.
     Failed,
-    /// The peer refused it and applied nothing of it, unless the reason is `Withdrawn`.
+    /// The peer refused the op and applied no part of it, unless the reason is `Withdrawn`.
     Rejected(RejectReason),
     /// The flow ended, or the op was cancelled, after parts of it may have been applied.
     Unknown,
@@ -81,19 +81,19 @@ pub enum Outcome {
 pub struct Completion {
     /// The flow it was submitted to.
     pub flow: FlowId,
-    /// Its number.
+    /// Number of the op.
     pub op: OpId,
-    /// As submitted.
+    /// The op as submitted.
     pub submitted: Op,
-    /// When it was submitted.
+    /// Time of the submission.
     pub submitted_at: Time,
-    /// When it ended.
+    /// Time of the completion.
     pub completed_at: Time,
-    /// How it ended.
+    /// Outcome of the op.
     pub outcome: Outcome,
 }
 
-/// An op that was not taken: back-pressure the caller can act on.
+/// The reason why an op was refused: back-pressure that the caller can handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitError {
     /// No such flow, or it was aborted.

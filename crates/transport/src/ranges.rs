@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 pub struct RangeSet {
     /// All bytes below this are in the set.
     contiguous: u64,
-    /// Ranges beyond, if anything ever came out of order.
+    /// Further ranges, if bytes ever arrived out of order.
     rest: Option<Box<Rest>>,
 }
 
@@ -22,7 +22,7 @@ struct Rest(Vec<(u64, u64)>);
 const MAX_RANGES: usize = 1024;
 
 impl RangeSet {
-    /// Whether a range that starts at `start` may be inserted.
+    /// Returns `true` if a range that starts at `start` may be inserted.
     #[must_use]
     pub fn has_room_for(&self, start: u64) -> bool {
         start <= self.contiguous || self.rest().len() < MAX_RANGES
@@ -76,7 +76,7 @@ impl RangeSet {
         self.contiguous
     }
 
-    /// Whether all bytes below `length` are in the set.
+    /// Returns `true` if all bytes below `length` are in the set.
     #[must_use]
     pub fn is_complete(&self, length: u64) -> bool {
         self.contiguous >= length

@@ -30,7 +30,7 @@ pub(crate) enum Accepted {
     Duplicate,
 }
 
-/// How a data packet came in; all times on the host clock.
+/// Measurements on the arrival of a packet; all times on the host clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// t3 or t6: when the stack processes it.
@@ -167,14 +167,14 @@ impl ReceiveSide {
             && op.first.is_none_or(|first| first == (segment.kind, segment.op_length))
     }
 
-    /// Whether bytes before an admitted segment of one of the peer's ops are missing. Requests of reads
-    /// bring no bytes, and words that an op was given up come whenever they come.
+    /// Returns `true` if bytes before an admitted segment of one of the peer's ops are missing.
+    /// Requests of reads carry no bytes, and cancellations may arrive at any time.
     pub(crate) fn is_ahead(&self, segment: &Segment) -> bool {
         if matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel) {
             return false;
         }
         let Some(index) = segment.op.get().checked_sub(self.first_op) else { return false };
-        // The first op is not done, or it would not be here.
+        // The first op is not complete, otherwise it would have been removed.
         let here = self.inbound.front().map_or(0, |op| op.received.contiguous());
         index > 0 || segment.offset > here
     }
@@ -236,7 +236,7 @@ impl ReceiveSide {
         }
     }
 
-    /// Whether op `id` of the peer has ended here: done, or given up by the peer.
+    /// Returns `true` if op `id` of the peer has ended here: complete, or cancelled by the peer.
     pub(crate) fn has_ended(&self, id: OpId) -> bool {
         match id.get().checked_sub(self.first_op) {
             None => true,
@@ -244,7 +244,7 @@ impl ReceiveSide {
         }
     }
 
-    /// Whether anything of op `id` of the peer was accepted and more is missing.
+    /// Returns `true` if op `id` of the peer was accepted in part and more is missing.
     pub(crate) fn has_begun(&self, id: OpId) -> bool {
         let index = id.get().checked_sub(self.first_op);
         let op = index.and_then(|index| self.inbound.get(index as usize));
@@ -264,7 +264,7 @@ impl ReceiveSide {
         Some(Received { largest, bitmap: self.packets.bitmap() })
     }
 
-    /// The acknowledgement of all that has arrived, with the timing of the newest packet
+    /// Returns the acknowledgement of all received packets, with the timing of the newest one
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let largest = self.packets.largest()?;
@@ -278,7 +278,7 @@ impl ReceiveSide {
             largest,
             bitmap: self.packets.bitmap(),
             echo: self.newest,
-            // Whole nanoseconds, as the header carries them (Swift App. B), in every home alike.
+            // Whole nanoseconds, as in the header (Swift App. B), also in the simulator.
             remote_queuing: Span::from_ns(now.since(self.newest_received_at).as_ps() / 1_000),
             hops: self.hops,
             marked: self.marked,

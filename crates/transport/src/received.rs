@@ -30,7 +30,7 @@ impl Bits {
 pub struct ReceivedPackets {
     /// Meaningless while `bitmap` is zero.
     largest: PacketNumber,
-    /// Bit i says that `largest - i` was received; zero only before the first packet.
+    /// Bit i is set if `largest - i` was received; zero only before the first packet.
     bitmap: Bits,
 }
 
@@ -54,7 +54,7 @@ impl ReceivedPackets {
         Self { largest: PacketNumber::new(0), bitmap: Bits([0; 2]) }
     }
 
-    /// Takes note of a packet that has arrived and says whether it is new.
+    /// Records a packet that has arrived and returns whether it is new.
     #[inline]
     pub fn record(&mut self, packet: PacketNumber) -> Recorded {
         let bitmap = self.bitmap.get();
@@ -91,7 +91,7 @@ impl ReceivedPackets {
         (self.bitmap.get() != 0).then_some(self.largest)
     }
 
-    /// Bit i says that `largest - i` was received; zero if nothing was.
+    /// Bit i is set if `largest - i` was received; zero before the first packet.
     #[inline]
     #[must_use]
     pub fn bitmap(&self) -> u128 {
@@ -109,9 +109,9 @@ impl ReceivedPackets {
 pub struct AckedPackets {
     /// Meaningless while `recent` is zero.
     largest: PacketNumber,
-    /// Bit i says that `largest - i` was acknowledged; zero only before the first ACK.
+    /// Bit i is set if `largest - i` was acknowledged; zero only before the first ACK.
     recent: Bits,
-    /// Bit i says that `largest - 128 - i` was acknowledged.
+    /// Bit i is set if `largest - 128 - i` was acknowledged.
     older: Bits,
 }
 
@@ -207,7 +207,7 @@ fn shifted_a_little([low, high]: [Bits; 2], by: u64) -> [Bits; 2] {
     [low, high]
 }
 
-/// `bits << by`, zero if nothing is left.
+/// Returns `bits << by`, zero if no bit remains.
 #[inline]
 fn shifted(bits: u128, by: u64) -> u128 {
     bits.checked_shl(shift(by)).unwrap_or(0)

@@ -43,11 +43,11 @@ pub(crate) struct SendSide {
     sent: Ring<Sent>,
     first_pn: u64,
     acked: AckedPackets,
-    /// When the last data packet left, for pacing; meaningless before the first.
+    /// Time at which the last data packet left, for pacing; meaningless before the first.
     last_sent_at: Time,
-    /// The retransmission timeout runs from here while anything is in flight.
+    /// Start of the retransmission timeout while packets are in flight.
     pub(crate) progress_at: Time,
-    /// When the peer last acknowledged anything, or the wait for it began.
+    /// Time of the peer's last acknowledgement, or the start of the wait for it.
     heard_at: Time,
     /// Payload bytes submitted and not yet handed to a packet.
     pub(crate) pending: u64,
@@ -99,7 +99,7 @@ impl SendSide {
         self.sent.prefetch_free();
     }
 
-    /// When the last data packet left, if one did.
+    /// Returns the time at which the last data packet left, if there was one.
     #[inline]
     pub(crate) fn last_sent_at(&self) -> Option<Time> {
         (self.last_sent_bytes > 0).then_some(self.last_sent_at)
@@ -141,7 +141,7 @@ impl SendSide {
         let id = OpId::new(number);
         let mut stream = Stream::new(now, op, id);
         if matches!(op.kind, OpKind::Read { .. }) {
-            // A read sends one request and no bytes; the request goes by its own queue.
+            // A read sends one request and no bytes; the request uses a separate queue.
             stream.started = true;
             stream.next_offset = op.length;
             self.await_answer(now);
@@ -188,7 +188,7 @@ impl SendSide {
         self.rare.as_deref().map_or(0, under_way)
     }
 
-    /// Whether a read request may leave: few are in flight, or it waits for those.
+    /// Returns `true` if a read request may leave: few are in flight, or it waits for those.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| {

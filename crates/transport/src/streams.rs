@@ -31,8 +31,8 @@ pub(crate) struct Stream {
     /// Whether a packet has left; identifies a zero-length stream that is still to be sent.
     pub(crate) started: bool,
     pub(crate) done: bool,
-    /// Given up before its end: nothing of it is sent any more, and its completion was reported. It
-    /// keeps its number until the peer has acknowledged that.
+    /// Cancelled before its end: its bytes are not sent any more, and its completion was reported.
+    /// The stream keeps its number until the peer has acknowledged the cancellation.
     pub(crate) cancelled: bool,
 }
 
@@ -67,12 +67,12 @@ impl Stream {
         !self.started || self.next_offset < self.op.length
     }
 
-    /// Whether bytes of it still matter.
+    /// Returns `true` if its bytes are still needed.
     pub(crate) fn is_live(&self) -> bool {
         !self.done && !self.cancelled
     }
 
-    /// Marks all of it as handed to packets; returns how many bytes had not been.
+    /// Marks all bytes as sent; returns how many were unsent.
     pub(crate) fn skip_unsent(&mut self) -> u64 {
         let unsent = self.op.length - self.next_offset;
         self.next_offset = self.op.length;

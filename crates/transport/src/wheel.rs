@@ -42,7 +42,8 @@ const IDLE: u32 = u32::MAX - 1;
 /// Number of slots ahead of the current one whose lists are prefetched, one step each at a time:
 /// this suffices for lists of twice as many entries.
 const AHEAD: usize = 7;
-/// Entries from which on it pays: with fewer, nodes stay in the second-level cache by themselves.
+/// Number of entries from which prefetching pays: fewer nodes stay in the second-level cache
+/// anyway.
 const MANY: usize = 1 << 17;
 
 /// The place of one key in the list of its slot.
@@ -103,8 +104,8 @@ pub struct TimingWheel<const LOG2_SLOTS: u32> {
     summary: Box<[u64]>,
     /// One bit per level that has an entry (not the far list).
     occupied_levels: u64,
-    /// The lists of the slots after the current one, the nearest last, as far as they have been brought
-    /// near from both ends. Only hints: lists may have changed since.
+    /// The lists of the slots after the current one, the nearest last, with the positions up to
+    /// which they were prefetched from both ends. Only hints: the lists may have changed since.
     near: [(u32, u32); AHEAD],
     /// A lower bound of the deadlines in the far list, in picoseconds: cancelling does not raise it.
     far_min: u64,
@@ -156,7 +157,8 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         }
     }
 
-    /// Makes room for the keys `0..keys`, 16 bytes each, so that inserting them allocates nothing.
+    /// Reserves memory for the keys `0..keys`, 16 bytes each, so that inserting them does not
+    /// allocate.
     pub fn reserve(&mut self, keys: u32) {
         if keys as usize > self.nodes.len() {
             self.nodes.resize(keys as usize, Node::IDLE);
@@ -194,7 +196,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         true
     }
 
-    /// The deadline of `key`, as it was given, if it is pending.
+    /// Returns the deadline of `key`, unrounded, if it is pending.
     #[inline]
     #[must_use]
     pub fn deadline(&self, key: u32) -> Option<Time> {
@@ -209,7 +211,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.len
     }
 
-    /// Whether no key is pending.
+    /// Returns `true` if no key is pending.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -341,7 +343,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         ((slot.level << LOG2_SLOTS) | slot.index) as usize
     }
 
-    /// Where a deadline belongs, seen from the position.
+    /// Returns the slot of a deadline, relative to the position.
     #[inline]
     fn slot_of(&self, at: u64) -> Slot {
         let tick = at.max(self.position) >> self.granularity;

@@ -1,6 +1,6 @@
 //! Prefetch: a hint to the processor that data will be needed soon.
 
-/// Bytes of a cache line on the processors that matter here.
+/// Bytes of a cache line on the supported processors.
 const LINE: usize = 64;
 
 /// Prefetches all cache lines of `value`. A prefetch changes nothing that a program can observe

@@ -16,14 +16,14 @@ macro_rules! id {
                 Self(n)
             }
 
-            /// Its number.
+            /// Returns the number.
             #[inline]
             #[must_use]
             pub const fn get(self) -> $int {
                 self.0
             }
 
-            /// Its number as an index into a table.
+            /// Returns the number as an index into a table.
             #[inline]
             #[must_use]
             pub const fn index(self) -> usize {

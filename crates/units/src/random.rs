@@ -1,7 +1,7 @@
 //! SplitMix64: generates random numbers from a seed, and mixes words into a hash.
 //!
-//! Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. It is
-//! The generator is not cryptographically secure.
+//! Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. The
+//! generator is not cryptographically secure.
 
 /// Increment of the state per number: the golden ratio as an odd fraction of 2^64.
 pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -67,8 +67,8 @@ impl Rate {
         BIT_PS_PER_BYTE / self.0
     }
 
-    /// [`Rate::serialization_time`] of a packet, without a division where `whole_byte_time` is not 0: it is
-    /// this rate's [`Rate::whole_byte_time`].
+    /// [`Rate::serialization_time`] of a packet, without a division unless `whole_byte_time`, which
+    /// must be this rate's [`Rate::whole_byte_time`], is 0.
     #[inline(always)]
     #[must_use]
     pub const fn packet_time(self, bytes: u32, whole_byte_time: u64) -> Span {

@@ -9,7 +9,7 @@ use crate::prefetch;
 /// memory: every flow has several queues, and most flows of a large run are idle.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// A power of two of them, or none.
+    /// Slots, whose number is zero or a power of two.
     slots: Box<[T]>,
     /// Slot of the oldest value.
     head: u32,
@@ -44,8 +44,8 @@ impl<T: Default> Ring<T> {
         self.len == 0
     }
 
-    /// Returns the slot of the `index`-th oldest value, which need not exist. The mask keeps it within the slots, if there
-    /// are any.
+    /// Returns the slot of the `index`-th oldest value, which need not exist. The mask keeps the
+    /// index within the slots, if there are any.
     #[inline(always)]
     fn slot(&self, index: usize) -> usize {
         (self.head as usize + index) & self.slots.len().wrapping_sub(1)

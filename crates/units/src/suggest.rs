@@ -4,12 +4,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Maximum number of candidates in a hint, and of names in a list that is shown in full although
-/// none of them is similar.
+/// Maximum number of candidates in a hint, and of names in a list that is always shown in full.
 const CANDIDATES: usize = 5;
 /// Maximum length of a list of all names, bytes. Rationale: about four lines of a terminal.
 const WHOLE_LIST: usize = 320;
-/// Minimum length of a word that is looked for within names: one or two letters are in most of them.
+/// Minimum length of a word that is searched in names: most names contain one or two given letters.
 const MIN_CONTAINED: usize = 3;
 
 /// Returns the end of a message about a word that is not one of `names`.
@@ -39,8 +38,8 @@ pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) 
 
 /// Returns the names that a word may have been meant to be, quoted and joined by "or".
 ///
-/// Returns the nearest names if they are near enough, otherwise the names that contain the word,
-/// the shortest first; at most five.
+/// If no name is near enough, these are the names that contain the word, the shortest first; at
+/// most five.
 #[must_use]
 pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     let mut near: Vec<(usize, &str)> = names

@@ -27,7 +27,8 @@ pub enum Control {
 pub struct Credit {
     /// Counts the credits of a flow from 0, modulo 2^32.
     pub number: u32,
-    /// When it left, in nanoseconds of the receiver's clock modulo 2^32: only the receiver reads it.
+    /// Departure time, in nanoseconds of the receiver's clock modulo 2^32: only the receiver reads
+    /// it.
     pub sent_at_ns: u32,
     /// Data packets received: flows with credits have no other acknowledgement; `None` if none was
     /// received.
@@ -37,12 +38,12 @@ pub struct Credit {
     pub padding: u8,
 }
 
-/// Which data packets have arrived, as in an acknowledgement.
+/// The data packets that have arrived, as in an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The largest data packet number received.
     pub largest: PacketNumber,
-    /// Bit i says that `largest - i` was received; bit 0 is always set.
+    /// Bit i is set if `largest - i` was received; bit 0 is always set.
     pub bitmap: u128,
 }
 
@@ -56,7 +57,7 @@ pub struct CreditEcho {
 }
 
 impl Received {
-    /// Whether the values are legal together; if not, the rule they break.
+    /// Checks that the values are legal together.
     ///
     /// # Errors
     /// The first rule broken.
@@ -72,7 +73,7 @@ impl Received {
 }
 
 impl Credit {
-    /// Whether the values are legal together; if not, the rule they break.
+    /// Checks that the values are legal together.
     ///
     /// # Errors
     /// The first rule broken.
@@ -92,11 +93,11 @@ mod kind {
     pub(super) const NOTIFICATION: u8 = 11;
 }
 
-/// Bytes of a credit's body, its padding apart.
+/// Bytes of a credit's body without padding.
 const CREDIT_BYTES: usize = 33;
 
-/// Bytes of the body of a control packet of this kind, a credit's padding apart; `None` if it is no
-/// control packet.
+/// Returns the bytes of the body of a control packet of this kind, without a credit's padding;
+/// `None` for other kinds.
 pub(crate) fn body_bytes(kind: u8) -> Option<usize> {
     match kind {
         kind::CREDIT => Some(CREDIT_BYTES),

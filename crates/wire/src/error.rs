@@ -12,11 +12,11 @@ pub enum Illegal {
     RangeBeyondOp,
     /// `length` is above [`MAX_PAYLOAD`](crate::MAX_PAYLOAD).
     PayloadTooLong,
-    /// A read request says that it carries payload.
+    /// A read request carries payload.
     PayloadInReadRequest,
-    /// A cancel says that it carries payload.
+    /// A cancel carries payload.
     PayloadInCancel,
-    /// A packet that carries its op whole has the long form, though its op can be said in the short one.
+    /// A packet that carries its op whole has the long form, though the short one is possible.
     LongForm,
     /// A rejection gives a reason that does not exist.
     RejectReason,
@@ -42,7 +42,8 @@ pub enum Illegal {
     ExtensionOfBody,
     /// An identifier that an algorithm's own fields cannot have.
     ExtensionId,
-    /// Room for telemetry that is not of whole hops, or of more than [`MAX_HOPS`](crate::MAX_HOPS).
+    /// Room for telemetry that is not a whole number of hops, or more than
+    /// [`MAX_HOPS`](crate::MAX_HOPS).
     TelemetryRoom,
     /// More bytes of an algorithm's own fields than a packet has room for, or writable bytes on an
     /// acknowledgement.
@@ -85,14 +86,14 @@ impl fmt::Display for Illegal {
 
 impl Error for Illegal {}
 
-/// Why a header cannot be written.
+/// The reason why a header cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodeError {
     /// The output has too few bytes.
     BufferTooSmall {
         /// Bytes needed.
         needed: usize,
-        /// Bytes there.
+        /// Available bytes.
         available: usize,
     },
     /// The payload given is not as long as the header states.
@@ -135,14 +136,14 @@ impl From<Illegal> for EncodeError {
     }
 }
 
-/// Why bytes are not a packet.
+/// The reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// The bytes end before the packet does.
     Truncated {
-        /// Bytes needed, as far as is known.
+        /// Required bytes, as far as known.
         needed: usize,
-        /// Bytes there.
+        /// Available bytes.
         available: usize,
     },
     /// A congestion extension this version does not know.
@@ -157,14 +158,14 @@ pub enum DecodeError {
     TrailingBytes {
         /// Bytes of the packet, checksum included.
         expected: usize,
-        /// Bytes there.
+        /// Available bytes.
         available: usize,
     },
     /// The checksum does not match: the packet was damaged in transit.
     Checksum {
-        /// As carried by the packet.
+        /// Checksum in the packet.
         carried: u32,
-        /// As computed over its bytes.
+        /// Checksum computed from the packet's bytes.
         computed: u32,
     },
 }
@@ -173,7 +174,7 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { needed, available } => {
-                write!(f, "truncated: at least {needed} bytes needed, {available} there")
+                write!(f, "truncated: at least {needed} bytes needed, {available} available")
             }
             Self::Extension(kind) => {
                 write!(

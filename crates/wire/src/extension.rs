@@ -61,7 +61,7 @@ pub struct OwnFields<'a> {
 pub struct Hop {
     /// Code of the link's rate (HPCC `B`), as in a [`Signal`](crate::Signal).
     pub link_rate: u8,
-    /// When the packet began to leave, nanoseconds modulo 2^32 (`TS`).
+    /// Time at which the packet began to leave, nanoseconds modulo 2^32 (`TS`).
     pub at: u32,
     /// Wire bytes that the port had sent, modulo 2^40 (`txBytes`).
     pub sent: u64,
@@ -70,7 +70,7 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// As bytes; more bits than a field has are cut off, the queue saturates.
+    /// Returns the hop as bytes; fields are truncated to their bits, the queue saturates.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HOP_BYTES] {
         let mut bytes = [0; HOP_BYTES];
@@ -97,7 +97,7 @@ impl Hop {
 /// The hops of a packet, where they lie in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hops<'a> {
-    /// How many ports the packet has passed that note: those for which there was no room count too.
+    /// Number of ports passed that append telemetry, including those without room.
     passed: u8,
     /// Numbers of those ports, in exclusive or (HPCC `pathID`).
     path: u16,
@@ -113,7 +113,7 @@ impl<'a> Hops<'a> {
         Hops { passed: 0, path: 0, area: &EMPTY[..hops.min(MAX_HOPS) * HOP_BYTES] }
     }
 
-    /// The hops noted in these bytes, whole hops, of which at most [`MAX_HOPS`] count, on this path.
+    /// Reads the hops in these bytes: whole hops, at most [`MAX_HOPS`] of them, on this path.
     #[must_use]
     pub fn noted(path: u16, bytes: &'a [u8]) -> Self {
         let hops = (bytes.len() / HOP_BYTES).min(MAX_HOPS);
@@ -121,19 +121,19 @@ impl<'a> Hops<'a> {
         Self { passed: hops as u8, path, area: &bytes[..hops * HOP_BYTES] }
     }
 
-    /// Tells paths apart: the numbers of the ports passed, in exclusive or.
+    /// Identifies the path: the exclusive or of the numbers of the ports passed.
     #[must_use]
     pub fn path(&self) -> u16 {
         self.path
     }
 
-    /// How many hops there is room for.
+    /// Returns the number of hops that there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.area.len() / HOP_BYTES
     }
 
-    /// The hops noted, in the order in which the packet passed them.
+    /// Returns the hops, in the order in which the packet passed them.
     pub fn iter(&self) -> impl Iterator<Item = Hop> + 'a {
         let (hops, _) = self.area.as_chunks::<HOP_BYTES>();
         hops.iter().take(usize::from(self.passed)).map(Hop::from_bytes)

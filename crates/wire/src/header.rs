@@ -8,7 +8,7 @@ use crate::error::Illegal;
 /// Maximum payload bytes of a packet: the largest value of its two-byte length.
 pub const MAX_PAYLOAD: u32 = u16::MAX as u32;
 
-/// The largest [`Ack::receiver_level`]: it has 5 bits.
+/// The largest [`Ack::receiver_level`], which has 5 bits.
 pub const MAX_RECEIVER_LEVEL: u8 = 31;
 
 /// Everything in a packet but its payload.
@@ -41,16 +41,16 @@ pub enum Body {
     Control(Control),
 }
 
-/// The receiver applies nothing more of an op, and says why.
+/// The receiver's refusal to apply any more of an op, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// The op, numbered by its initiator.
     pub op: OpId,
-    /// Why.
+    /// The reason.
     pub reason: RejectReason,
 }
 
-/// Why a receiver refuses an op.
+/// The reason why a receiver refuses an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectReason {
     /// No region has this key.
@@ -72,7 +72,7 @@ pub struct Segment {
     pub op: OpId,
     /// Type of the op and the place of its bytes.
     pub kind: SegmentKind,
-    /// Where this range starts in the op's bytes, in bytes.
+    /// Offset of this range in the op's bytes.
     pub offset: u64,
     /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request and a cancel.
     pub length: u32,
@@ -89,7 +89,7 @@ pub enum SegmentKind {
     Write {
         /// The region written to.
         region: RegionKey,
-        /// Where the op's first byte goes, in bytes from the region's start.
+        /// Target of the op's first byte, as an offset from the region's start.
         address: u64,
     },
     /// Part of a two-sided message.
@@ -98,12 +98,12 @@ pub enum SegmentKind {
     ReadRequest {
         /// The region read from.
         region: RegionKey,
-        /// Where the op's first byte is, in bytes from the region's start.
+        /// Source of the op's first byte, as an offset from the region's start.
         address: u64,
     },
     /// Part of the answer to a read; `op` is the request's.
     ReadResponse,
-    /// The initiator gives the op up: nothing more of it will come. Carries no payload.
+    /// The initiator cancels the op: no more of it will arrive. Carries no payload.
     Cancel,
 }
 
@@ -119,7 +119,7 @@ impl RegionKey {
         Self(key)
     }
 
-    /// Its value.
+    /// Returns the value.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
@@ -138,7 +138,7 @@ pub struct Signal {
     pub sent: u32,
 }
 
-/// The largest [`Signal::queue`]: it has 24 bits.
+/// The largest [`Signal::queue`], which has 24 bits.
 pub const MAX_SIGNAL_QUEUE: u32 = (1 << 24) - 1;
 
 /// Feedback of the receiver to the sender (Swift §3.1, §3.6 and App. B).
@@ -146,7 +146,7 @@ pub const MAX_SIGNAL_QUEUE: u32 = (1 << 24) - 1;
 pub struct Ack {
     /// The largest data packet number received.
     pub largest: PacketNumber,
-    /// Bit i says that `largest - i` was received (Swift §3.6); bit 0 is always set.
+    /// Bit i is set if `largest - i` was received (Swift §3.6); bit 0 is always set.
     pub bitmap: u128,
     /// The data packet whose timing this ACK reports: the newest processed.
     pub echo: PacketNumber,
@@ -157,12 +157,12 @@ pub struct Ack {
     pub hops: u8,
     /// ECN-marked data packets received in this flow so far, modulo 2^32.
     pub marked: u32,
-    /// How loaded the receiver is, 0 to [`MAX_RECEIVER_LEVEL`]; its meaning is the algorithm's.
+    /// Load of the receiver, 0 to [`MAX_RECEIVER_LEVEL`]; the algorithm defines its meaning.
     pub receiver_level: u8,
 }
 
 impl Segment {
-    /// Whether the values are legal together; if not, the rule they break.
+    /// Checks that the values are legal together.
     ///
     /// # Errors
     /// The first rule broken.
@@ -190,7 +190,7 @@ impl Segment {
 }
 
 impl Signal {
-    /// Whether the values are legal together; if not, the rule they break.
+    /// Checks that the values are legal together.
     ///
     /// # Errors
     /// The first rule broken.
@@ -206,7 +206,7 @@ impl Signal {
 }
 
 impl Ack {
-    /// Whether the values are legal together; if not, the rule they break.
+    /// Checks that the values are legal together.
     ///
     /// # Errors
     /// The first rule broken.

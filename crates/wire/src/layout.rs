@@ -13,7 +13,7 @@ pub(crate) const COMMON_BYTES: usize = 15;
 const SEGMENT_BYTES: usize = 26;
 /// Body bytes of a message or answer packet that carries its op whole.
 const WHOLE_BYTES: usize = DISTANCE_BYTES + 2;
-/// Bytes in which such a packet says its op.
+/// Bytes of the op in the short form.
 const DISTANCE_BYTES: usize = 6;
 const REGION_BYTES: usize = 16;
 const ACK_BYTES: usize = 42;
@@ -48,8 +48,8 @@ pub(crate) mod kind {
 pub(crate) struct Distance(i64);
 
 impl Distance {
-    /// `None` if the packet has the long form: it carries part of an op, or a request or cancel, which
-    /// are short enough, or the numbers are too far apart.
+    /// Returns `None` if the packet has the long form: it carries part of an op, or a request or
+    /// cancel, whose long form is short enough, or the numbers are too far apart.
     #[inline]
     pub(crate) fn of(seq: PacketNumber, segment: &Segment) -> Option<Self> {
         let carries = match segment.kind {

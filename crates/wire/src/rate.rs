@@ -2,8 +2,8 @@
 
 use apus_units::Rate;
 
-/// The rates that the 8 bits of a link rate can name, in Gb/s (Bolt Listing 1 does not say how they
-/// are coded; the authors' code has five of these).
+/// The rates that the 8 bits of a link rate can express, in Gb/s (Bolt Listing 1 does not give
+/// their encoding; the authors' code has five of these).
 const LINK_RATES: [u64; 10] = [1, 10, 25, 40, 50, 100, 200, 400, 800, 1600];
 
 /// The code of a link rate, 1 and up: the fastest listed rate that is not above it, so that a flow

@@ -1,5 +1,5 @@
 //! The version of the layout.
 
-/// The version of the layout. It is raised when a packet of a released library would be read differently
-/// or refused; changes between releases leave it.
+/// The version of the layout. A change after which packets of a released library are interpreted
+/// differently or refused raises it; changes between releases do not.
 pub const VERSION: u8 = 1;

@@ -24,7 +24,7 @@ const RETX_RESET_THRESHOLD: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Bolt {
     params: Arc<Params>,
-    /// Of the host's link.
+    /// Rate of the host's link.
     line_rate: Rate,
     /// Bytes of a full data packet: its payload, and all of it on the wire.
     payload: u32,
@@ -173,7 +173,7 @@ impl Bolt {
         };
         let pending = pending.get() as f64;
         let last = match self.params.last {
-            // §4.2: the counter of pending bytes, this packet taken off, is below the window.
+            // §4.2: the counter of pending bytes, without this packet, is below the window.
             LastRule::After => pending < window,
             LastRule::With => pending + f64::from(self.payload) <= window,
         };
@@ -195,7 +195,7 @@ impl Bolt {
         self.last_rtt.map_or(Span::ZERO, gap)
     }
 
-    /// Packets that came with INC since the latest acknowledgement.
+    /// Returns the packets that arrived with INC since the latest acknowledgement.
     fn newly_granted(&mut self, event: &AckEvent<'_>) -> u32 {
         let Some(granted) = super::header::granted(&event.fields) else { return 0 };
         let new = granted.wrapping_sub(self.granted);

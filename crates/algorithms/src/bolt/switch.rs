@@ -26,7 +26,7 @@ pub struct BoltPort {
     clears_inc: bool,
     pru_cap: u32,
     src_probability: f64,
-    /// For `src_probability`.
+    /// Random numbers for `src_probability`.
     random: SplitMix64,
     /// `pru_token` (Alg. 1), packets.
     pru_token: u32,
@@ -107,7 +107,8 @@ impl BoltPort {
             });
         }
         if packet.has(BoltFields::LAST) {
-            // l. 11-12. INC stays as it is: no line of Algorithm 1 clears it on a packet of a last window.
+            // l. 11-12. INC does not change: no line of Algorithm 1 clears it on a packet of a last
+            // window.
             if !packet.has(BoltFields::FIRST) && self.pru {
                 self.pru_token = self.pru_token.saturating_add(1).min(self.pru_cap);
             }
@@ -124,7 +125,7 @@ impl BoltPort {
         Verdict::Forward
     }
 
-    /// Whether the SRC that is due is sent (App. B.2).
+    /// Returns `true` if the SRC that is due is sent (App. B.2).
     fn draws_src(&mut self, favoured: bool) -> bool {
         !favoured || self.src_probability >= 1.0 || self.random.uniform() < self.src_probability
     }

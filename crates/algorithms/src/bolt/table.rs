@@ -12,9 +12,9 @@ use crate::swift::{BASE_TARGET_RULE, BASE_TARGET_SOURCE, base_target};
 use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, row};
 use apus_cc::{Derivation, NetworkInfo, Range, Settings, Tunable, TunedSetting, rtt};
 
-/// As the paper has it.
+/// The paper's rules.
 pub(super) const PAPER: &str = "paper";
-/// As the authors' simulator has it.
+/// The authors' simulator.
 pub(super) const CODE: &str = "code";
 
 const fn both(value: &'static str, source: &'static str) -> ParamDefault {

@@ -9,7 +9,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The curve that starts at `cwnd_epoch` and comes to its plateau at `w_max`: `K` is the cube
+    /// The curve that starts at `cwnd_epoch` and reaches its plateau at `w_max`: `K` is the cube
     /// root of `(w_max - cwnd_epoch) / c` (RFC 9438 Fig. 2). A stage that starts above `w_max`
     /// starts at its plateau.
     #[must_use]

@@ -35,14 +35,14 @@ pub struct Cubic {
     /// `cwnd_prior`: the window before the latest reduction.
     cwnd_prior: f64,
     stage: Stage,
-    /// The latest acknowledgement or start after idleness: from here time counts on the curve.
+    /// The latest acknowledgement or start after idleness, from which time counts on the curve.
     counted_to: Time,
     /// Losses and marks of packets before this one belong to the congestion event already answered.
     recover: PacketNumber,
     rtt: RttEstimator,
 }
 
-/// How the window grows.
+/// The growth of the window.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// Slow start, recovery, or congestion avoidance that has not begun.

@@ -27,10 +27,10 @@ pub struct Dcqcn {
     current: f64,
     target: f64,
     line_rate: f64,
-    /// The estimate of congestion, as of `alpha_at`: it is brought up to date when it is needed.
+    /// The estimate of congestion at the time `alpha_at`; updated when needed.
     alpha: f64,
     alpha_at: Time,
-    /// When the rate rises next by time; [`Time::MAX`] while it is the line's.
+    /// Time of the next rate increase by the timer; [`Time::MAX`] while the rate is the line's.
     timer_at: Time,
     /// Wire bytes sent since the byte counter's last rise.
     bytes: u64,

@@ -9,9 +9,9 @@ use apus_cc::{DataEvent, Receiver, ReceiverControl};
 #[derive(Clone, Debug)]
 pub struct NotificationPoint {
     interval: Span,
-    /// When the next notification may leave.
+    /// Earliest time of the next notification.
     allowed_at: Time,
-    /// When the one that is due leaves; [`Time::MAX`] if none is.
+    /// Time of the pending notification; [`Time::MAX`] if none is due.
     due_at: Time,
 }
 

@@ -4,7 +4,7 @@ use apus_units::Bytes;
 
 use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Telemetry, Verdict};
 
-/// When a packet is held against the threshold.
+/// The moment at which a packet is compared with the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkAt {
     /// As the packet joins the queue, depending on the queue before it (DCTCP §3.1: "upon its
@@ -17,7 +17,7 @@ pub enum MarkAt {
 }
 
 impl MarkAt {
-    /// As scenarios name them.
+    /// Words in scenarios.
     pub const WORDS: [(&str, Self); 2] = [("enqueue", Self::Enqueue), ("dequeue", Self::Dequeue)];
 }
 

@@ -26,7 +26,7 @@ pub struct Dx {
     slow_start: bool,
     /// `R`: the smallest fabric delay seen, picoseconds; infinite before the first.
     base: f64,
-    /// Sum of the fabric delays of this window, picoseconds, and how many there are.
+    /// Sum of the fabric delays of this window, picoseconds, and the number of samples.
     sum: f64,
     samples: u32,
     /// The window of data that is averaged ends when this packet is acknowledged.

@@ -86,7 +86,7 @@ pub struct Params {
     pub ai: f64,
     /// Average queueing delay that counts as none.
     pub headroom: Span,
-    /// Whether it starts as TCP does.
+    /// Whether a flow starts with slow start.
     pub slow_start: bool,
     /// First window in packets.
     pub initial_cwnd: f64,

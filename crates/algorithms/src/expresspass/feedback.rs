@@ -115,7 +115,7 @@ impl Feedback {
         }
     }
 
-    /// As the authors' simulator has it.
+    /// The rule of the authors' simulator.
     fn adjust_code(&mut self, params: &Params, loss: f64, period: Span) {
         let target = params.target_loss * (1.0 - self.rate / self.max_rate);
         if loss > target {

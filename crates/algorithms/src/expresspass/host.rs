@@ -19,9 +19,9 @@ use apus_cc::{
 enum State {
     /// Nothing to send.
     Closed,
-    /// Asked for credits; none has come.
+    /// Credits were requested; none has arrived.
     RequestSent,
-    /// Credits come.
+    /// Credits arrive.
     Receiving,
     /// The sender has announced that it has no more data; not all data is acknowledged.
     StopSent,
@@ -32,10 +32,10 @@ enum State {
 pub struct ExpressPass {
     params: Arc<Params>,
     state: State,
-    /// When it asks or stops again if nothing happens; in the state `Closed`, from when on a credit
-    /// means that the stop was lost.
+    /// Time of the next request or stop without other events; in the state `Closed`, the time from
+    /// which a credit means that the stop was lost.
     deadline: Time,
-    /// A credit came that found nothing to send.
+    /// A credit arrived when there was no data to send.
     wasted: bool,
     rtt: RttEstimator,
 }
@@ -134,7 +134,8 @@ impl Sender for ExpressPass {
                 self.deadline = event.now.saturating_add(self.params.request_timeout);
             }
             State::StopSent => {}
-            // Credits in flight at the stop come for an RTT. Later ones say that it was lost.
+            // Credits in flight at the stop arrive for an RTT. Later ones show that the stop was
+            // lost.
             State::Closed => self.wasted = event.now >= self.deadline,
         }
     }

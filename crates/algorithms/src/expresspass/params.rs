@@ -165,7 +165,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     bounds: |_| Range::Factor(1.0 / 32.0, 1.0),
 }];
 
-/// Which feedback control.
+/// The rule of feedback control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// The paper's.
@@ -174,19 +174,19 @@ pub enum Variant {
     Code,
 }
 
-/// When a sender stops the credits.
+/// The moment at which a sender stops the credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Right behind its last packet.
     AtLastData,
-    /// When a credit comes that finds nothing to send.
+    /// On the arrival of a credit without data to send.
     AtWastedCredit,
 }
 
 /// The parameters of ExpressPass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Which feedback control.
+    /// The rule of feedback control.
     pub variant: Variant,
     /// Whether the credit rate is controlled by feedback.
     pub feedback: bool,
@@ -208,9 +208,9 @@ pub struct Params {
     pub limit: CreditLimit,
     /// When the sender stops the credits.
     pub stop: Stop,
-    /// When it asks or stops again.
+    /// Interval of repeated requests and stops.
     pub request_timeout: Span,
-    /// When a receiver gives up.
+    /// Time after which a receiver stops.
     pub idle_timeout: Span,
     /// The retransmission timeout.
     pub rto: RtoRule,

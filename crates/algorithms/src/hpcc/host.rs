@@ -39,7 +39,7 @@ impl Algorithm for Hpcc {
     type Switch = TelemetryStamp;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "hpcc",
-        summary: "sets the window from the bytes in flight that switches note on packets",
+        summary: "sets the window from the bytes in flight that switches report on packets",
         source: "Li et al., HPCC, SIGCOMM 2019",
         profiles: &[
             ProfileInfo { name: params::PAPER, doc: "Algorithm 1" },
@@ -84,7 +84,7 @@ fn bytes_in(rate: Rate, span: Span) -> f64 {
 }
 
 impl Hpcc {
-    /// HPCC Alg. 1 `MeasureInflight`; `None` if the notes do not compare.
+    /// HPCC Alg. 1 `MeasureInflight`; `None` if the records cannot be compared.
     fn measure_inflight(&mut self, telemetry: &Telemetry) -> Option<f64> {
         let base_rtt = self.params.base_rtt.as_secs_f64();
         let another_path = telemetry.path() != self.last.path();
@@ -155,7 +155,7 @@ impl Sender for Hpcc {
         *self.last = *telemetry;
     }
 
-    /// HPCC has no answer to losses: it runs behind PFC (§4).
+    /// HPCC does not react to losses: it runs with PFC (§4).
     fn on_loss(&mut self, _: &LossEvent) {}
 
     fn on_timeout(&mut self, _: &TimeoutEvent) {}
@@ -166,7 +166,7 @@ impl Sender for Hpcc {
     }
 
     /// HPCC §3.2: a window, and a pace of `W / T` within it.
-    /// Its window counts in bytes.
+    /// The window counts in bytes.
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.info.payload = event.payload;
         self.info.packet = event.packet;

@@ -11,7 +11,7 @@ use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// HPCC as its paper has it.
 pub(super) const PAPER: &str = "paper";
-/// As the authors of Bolt ran it.
+/// The settings of the authors of Bolt.
 pub(super) const BOLT: &str = "bolt";
 
 const fn both(value: &'static str, source: &'static str) -> ParamDefault {

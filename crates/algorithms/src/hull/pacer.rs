@@ -17,7 +17,7 @@ pub struct Pacer {
     line_rate: f64,
     /// End of pacing; in the past if the flow is not paced.
     until: Time,
-    /// When `R_tb` was computed last.
+    /// Time at which `R_tb` was last computed.
     computed_at: Time,
     /// `M_tb`: wire bytes sent since then.
     arrived: f64,
@@ -41,7 +41,7 @@ impl Pacer {
         }
     }
 
-    /// The pace, while there is one.
+    /// The pace, if the flow is paced.
     #[must_use]
     pub fn rate(&self, now: Time) -> Option<Rate> {
         (now < self.until).then(|| Rate::from_bps(self.rate as u64))

@@ -92,7 +92,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
 ];
 
 /// The rules for the parameters that depend on the network. `threshold_per_gbps` scales with each
-/// link by itself.
+/// link anyway.
 pub(super) const DERIVED: &[Derivation] = &[Derivation {
     parameter: "max_cwnd",
     profiles: &[PAPER],
@@ -124,7 +124,7 @@ pub struct PhantomParams {
 pub struct PacerParams {
     /// Probability that a mark has its flow paced, in [0, 1].
     pub probability: f64,
-    /// How long it stays so.
+    /// Duration of pacing.
     pub timeout: Span,
     /// `T_r`.
     pub interval: Span,
@@ -137,11 +137,11 @@ pub struct PacerParams {
 /// The parameters of HULL.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Of the switches.
+    /// Parameters of the switches.
     pub phantom: PhantomParams,
-    /// Of the pacer, if flows are paced.
+    /// Parameters of the pacer, if flows are paced.
     pub pacer: Option<PacerParams>,
-    /// Of the reaction to marks.
+    /// Parameters of the reaction to marks.
     pub dctcp: alloc::sync::Arc<dctcp::Params>,
 }
 

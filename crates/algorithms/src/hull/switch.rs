@@ -24,7 +24,7 @@ impl PhantomQueue {
         Self { params, bytes: 0.0, drained_to: Time::ZERO }
     }
 
-    /// The wire bytes that it held when the last packet had come.
+    /// The wire bytes of the queue after the arrival of the last packet.
     #[must_use]
     pub fn bytes(&self) -> f64 {
         self.bytes

@@ -56,7 +56,7 @@ pub struct RcpFields {
 }
 
 impl RcpFields {
-    /// As they leave the sender: it would take any rate.
+    /// The fields as they leave the sender: any rate is accepted.
     #[must_use]
     pub fn new(rtt: Option<Span>) -> Self {
         let steps = rtt.map_or(0, |rtt| (rtt.as_ps() + RTT_STEP / 2) / RTT_STEP);

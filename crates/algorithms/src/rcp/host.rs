@@ -1,4 +1,4 @@
-//! RCP's sender half: paces at the rate that came back.
+//! RCP's sender half: paces at the rate that the receiver returned.
 
 use alloc::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Rcp {
     /// `R_p` as the receiver returned it; `None` while the flow requests it with one packet, as
     /// RCP's SYN does.
     rate: Option<Rate>,
-    /// When it came back.
+    /// Time at which the rate arrived.
     told_at: Time,
     rtt: RttEstimator,
 }
@@ -79,14 +79,15 @@ impl Sender for Rcp {
     fn on_loss(&mut self, _: &LossEvent) {}
 
     fn on_timeout(&mut self, _: &TimeoutEvent) {
-        // deviation: RCP does not say; as at the start, since nothing has come back for long.
+        // deviation: RCP does not define this; as at the start, since no answer has arrived for
+        // long.
         self.rate = None;
     }
 
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
         let smoothed = self.rtt.smoothed();
-        // After an idle RTT the rate is old: other flows may have come. RCP's flows end instead, and
-        // ask again when they begin.
+        // After an idle RTT the rate is old: other flows may have started. RCP's flows end instead,
+        // and request a rate when they begin.
         let old = info.now.since(self.told_at);
         if info.in_flight == 0 && smoothed.is_some_and(|rtt| old > rtt) {
             self.rate = None;

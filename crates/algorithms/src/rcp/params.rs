@@ -97,7 +97,7 @@ pub struct PortParams {
 /// The parameters of RCP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Of the switches.
+    /// Parameters of the switches.
     pub port: PortParams,
     /// The retransmission timeout.
     pub rto: RtoRule,

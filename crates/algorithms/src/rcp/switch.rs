@@ -34,20 +34,20 @@ pub struct RcpPort {
     rate: f64,
     /// `d` in seconds.
     rtt: f64,
-    /// Bytes that came in this interval.
+    /// Bytes that arrived in this interval.
     arrived: u64,
     began: Time,
 }
 
 impl RcpPort {
-    /// A port that no packet has come to.
+    /// A port before its first packet.
     #[must_use]
     pub fn new(params: PortParams, packet: Bytes) -> Self {
         let rtt = params.initial_rtt.as_secs_f64();
         Self { params, packet, rate: 0.0, rtt, arrived: 0, began: Time::ZERO }
     }
 
-    /// `R`, once a packet has come.
+    /// `R`, after the first packet.
     #[must_use]
     pub fn rate(&self) -> Rate {
         Rate::from_bps(self.rate as u64)

@@ -9,7 +9,7 @@ use crate::swift::Swift;
 use apus_cc::settings::{SettingError, Settings, require};
 use apus_cc::{Algorithm, RtoRule};
 
-/// Where the sources differ in rules, not only in numbers.
+/// The rules in which the sources differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
     /// Algorithm 1 of the paper.
@@ -41,10 +41,10 @@ pub enum HostSignal {
     },
 }
 
-/// When packets are paced rather than clocked by ACKs.
+/// The windows at which packets are paced rather than clocked by ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenToPace {
-    /// When the window is below one packet (Swift Alg. 1 l. 29).
+    /// Windows below one packet (Swift Alg. 1 l. 29).
     BelowOne,
     /// At every window, as Swift §3.4 discusses and rejects.
     Always,
@@ -64,7 +64,7 @@ pub struct PathChange {
 /// The parameters of Swift. [`Config::paper`] and [`Config::falcon`] are the profiles' defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Which rules apply.
+    /// The rules in force.
     pub rules: Rules,
     /// Additive increment in packets per RTT (Alg. 1).
     pub ai: f64,
@@ -226,9 +226,9 @@ impl Config {
 pub struct Params {
     pub(super) config: Config,
     pub(super) target: TargetRule,
-    /// Of the fabric window.
+    /// Parameters of the fabric window.
     pub(super) aimd: Aimd,
-    /// Of the endpoint window.
+    /// Parameters of the endpoint window.
     pub(super) endpoint_aimd: Aimd,
 }
 

@@ -262,7 +262,7 @@ fn profile_code_paces_the_rest_of_a_window() {
 }
 
 #[test]
-fn app_b_2_a_favoured_flow_says_so_on_every_packet() {
+fn app_b_2_a_favoured_flow_marks_every_packet() {
     let mut flow = bolt(&[("favoured", "true"), ("src_probability", "0.5")]);
     assert!(transmit(&mut flow, 1.0, 100_000, 0).has(BoltFields::FAVOURED));
     assert!(!transmit(&mut bolt(&[]), 1.0, 100_000, 0).has(BoltFields::FAVOURED));

@@ -49,7 +49,7 @@ impl Port {
         self.half.on_enqueue(header, Bytes::new(MTU), &view)
     }
 
-    /// A data packet with these flags comes `gap_ns` after the one before.
+    /// Sends a data packet with these flags `gap_ns` after the previous one.
     fn data(&mut self, gap_ns: u64, flags: u8) -> (Verdict, u8) {
         self.now_ns += gap_ns;
         let fields = BoltFields::new(flags, 99).fields();
@@ -88,7 +88,7 @@ fn alg_1_l_4_to_10_a_queue_of_one_mtu_sends_an_src_and_marks_dec() {
 }
 
 #[test]
-fn alg_1_l_5_a_marked_packet_brings_no_second_src() {
+fn alg_1_l_5_a_marked_packet_causes_no_second_src() {
     let mut port = port(&[]);
     port.waiting = 3 * MTU;
     assert_eq!(port.data(120, DEC | INC), (Verdict::Forward, DEC));
@@ -100,7 +100,7 @@ fn alg_1_l_11_and_12_last_packets_that_are_not_first_give_pru_tokens() {
     port.data(120, LAST);
     port.data(120, LAST | INC);
     assert_eq!(port.tokens().0, 2);
-    // A flow shorter than a window frees nothing that was expected (§3.2).
+    // A flow shorter than a window frees no bandwidth that was expected to be used (§3.2).
     port.data(120, LAST | FIRST);
     assert_eq!(port.tokens().0, 2);
     // As the algorithm is written, INC stays on them and costs no token.
@@ -211,7 +211,7 @@ fn app_b_supply_of_the_whole_link_is_an_option() {
         |bytes: u64, weight: u32| ClassView { bytes: Bytes::new(bytes), weight, priority: 0 };
     port.classes = vec![class(0, 1), class(4000, 3)];
     port.data(120, 0);
-    assert_eq!(port.tokens().1, 0.0, "1500 bytes in 120 ns came, and as many could leave");
+    assert_eq!(port.tokens().1, 0.0, "1500 bytes arrived in 120 ns, and as many could leave");
     let mut all = self::port(&[]);
     all.classes = port.classes.clone();
     all.data(120, 0);
@@ -247,7 +247,7 @@ fn app_b_each_class_has_separate_tokens() {
 /// Bolt ns-3, `PfifoBoltQueueDisc::DoEnqueue`: without supply matching only packets with TTL < 64, which
 /// have passed a switch, lose INC. With supply matching, and in a switch, Alg. 1 l. 19 holds.
 #[test]
-fn bolt_ns_3_a_nic_without_sm_leaves_inc_alone() {
+fn bolt_ns_3_a_nic_without_sm_does_not_clear_inc() {
     for (nic, sm, kept) in [(true, "false", INC), (true, "true", 0), (false, "false", 0)] {
         let mut port = port_of(&[("sm", sm)], nic);
         assert_eq!(port.data(0, INC), (Verdict::Forward, kept), "nic {nic}, sm {sm}");

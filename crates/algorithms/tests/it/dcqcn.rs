@@ -176,7 +176,7 @@ fn dcqcn_fig_5_the_probability_of_a_mark() {
 }
 
 #[test]
-fn dcqcn_fig_5_marks_come_as_often_as_they_should() {
+fn dcqcn_fig_5_marks_have_the_expected_frequency() {
     let mut marker = RampMarker::new(Ramp { p_max: 0.4, ..RAMP }, 7);
     let mut marks = |ecn: Ecn, queue: u64| {
         let view = PortView {

@@ -48,7 +48,7 @@ fn dx_4_a_window_without_queueing_adds_one_packet() {
 }
 
 #[test]
-fn dx_4_the_average_queueing_delay_over_v_is_taken_off() {
+fn dx_4_the_average_queueing_delay_over_v_is_subtracted() {
     // Q = (2 + 4 + 3) / 3 = 3 us; V = R W / (W - 1) = 10 * 11 / 10 = 11 us; 11 * (1 - 3 / 11) = 8.
     let mut flow = started(&[]);
     end_window(&mut flow, &[12.0, 14.0, 13.0]);
@@ -56,7 +56,7 @@ fn dx_4_the_average_queueing_delay_over_v_is_taken_off() {
 }
 
 #[test]
-fn dx_4_flows_alike_drain_the_queue_that_one_increase_made() {
+fn dx_4_equal_flows_drain_the_queue_of_one_increase() {
     // N flows fill the link with W - 1 each: N (W - 1) = C R. With W each the queue is N / C, so
     // Q = R / (W - 1), and the window falls back to W - 1: Q / V = 1 / W.
     let mut flow = started(&[]);

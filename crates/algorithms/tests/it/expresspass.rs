@@ -101,7 +101,7 @@ fn naive_credits_leave_at_the_line_rate_at_any_loss() {
 }
 
 #[test]
-fn credits_leave_from_the_request_to_the_stop_a_gap_apart() {
+fn credits_leave_at_equal_gaps_from_the_request_to_the_stop() {
     let settings = [("jitter", "0"), ("random_sizes", "false"), ("feedback", "false")];
     let mut receiver = ExpressPassReceiver::new(params("code", &settings), &ethernet());
     assert_eq!(receiver.next_control(), Time::MAX);
@@ -167,7 +167,7 @@ fn only_data_of_a_credit_that_is_being_sent_goes_unacknowledged() {
     let echo = Some(CreditEcho { number: 0, rtt: us(5.0) });
     receiver.on_credit_request(Time::ZERO);
     assert!(!receiver.on_data(&data(echo)));
-    assert!(receiver.on_data(&data(None)), "a read request came without a credit");
+    assert!(receiver.on_data(&data(None)), "a read request needs no credit");
     receiver.on_credit_stop(at(9.0));
     assert!(receiver.on_data(&data(echo)), "no credit will acknowledge it");
 }
@@ -200,7 +200,7 @@ fn code_sender_requests_and_stops_behind_its_last_packet() {
 }
 
 #[test]
-fn paper_sender_stops_when_a_credit_finds_nothing() {
+fn paper_sender_stops_when_a_credit_finds_no_data() {
     let mut flow = sender("paper");
     flow.poll_control(at(1.0), &backlog(1, 0));
     credit(&mut flow, 20.0, true, 0);

@@ -14,7 +14,7 @@ fn hpcc(settings: &[(&str, &str)]) -> BuiltInSender {
     build("hpcc", None, &all).unwrap().sender(&info)
 }
 
-/// A hop noted at `now` us that had sent `sent` bytes and had `queue` bytes waiting.
+/// Telemetry of a hop at `now` us that had sent `sent` bytes and had `queue` bytes queued.
 fn hop(now: f64, sent: u64, queue: u64) -> Telemetry {
     let mut telemetry = Telemetry::default();
     telemetry.push(
@@ -64,7 +64,7 @@ fn alg_1_l_8_a_shorter_interval_weighs_less() {
     ack(&mut before, &hop(100.0, 0, 80_000), 0, 100);
     ack(&mut before, &waiting, 100, 150);
     assert_close(before.allowance().window, 95_000.0 / 1.2 / 1000.0 + 1.0);
-    // min(qlen): the same note after an empty queue counts the rate alone, U = 1.
+    // min(qlen): the same record after an empty queue counts the rate alone, U = 1.
     ack(&mut flow, &waiting, 100, 150);
     assert_close(flow.allowance().window, 96.0);
 }
@@ -108,14 +108,14 @@ fn the_busiest_link_decides() {
     ack(&mut flow, &two(100.0, 0, 0), 0, 100);
     ack(&mut flow, &two(108.0, 50_000, 200_000), 100, 200);
     assert_close(flow.allowance().window, 48.5);
-    // Another path: nothing to compare with.
+    // Another path: records cannot be compared.
     ack(&mut flow, &hop(116.0, 9_000_000, 0), 200, 300);
     assert_close(flow.allowance().window, 48.5);
 }
 
-/// Over a wire a note's time starts again after 2^32 ns and its count after 2^40 bytes.
+/// On the wire a record's time wraps after 2^32 ns and its count after 2^40 bytes.
 #[test]
-fn notes_that_have_wrapped_are_later_and_overtaken_ones_are_not() {
+fn wrapped_records_are_later_and_overtaken_ones_are_not() {
     let note = |ns, sent| HopTelemetry {
         at: Time::ZERO + Span::from_ns(ns),
         sent: Bytes::new(sent),
@@ -133,16 +133,16 @@ fn notes_that_have_wrapped_are_later_and_overtaken_ones_are_not() {
     assert_eq!(old.elapsed_since(&old), None);
 }
 
-/// HPCC §4.1: on another path, as long as the one before, the notes do not compare.
+/// HPCC §4.1: on another path of equal length, the records are not compared.
 #[test]
-fn notes_of_another_path_are_thrown_away() {
+fn records_of_another_path_are_discarded() {
     let mut flow = hpcc(&[]);
     ack(&mut flow, &hop(100.0, 0, 50_000), 0, 100);
     let mut elsewhere = Telemetry::default();
     elsewhere.push(hop(108.0, 100_000, 20_000).hops()[0], 7);
     ack(&mut flow, &elsewhere, 100, 150);
     assert_close(flow.allowance().window, 100.0);
-    // From there on the new path counts: as in the first test of a full link with a queue.
+    // From then on the new path counts: as in the first test of a full link with a queue.
     let mut next = Telemetry::default();
     next.push(hop(116.0, 200_000, 20_000).hops()[0], 7);
     ack(&mut flow, &next, 160, 200);

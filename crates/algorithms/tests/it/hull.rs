@@ -12,7 +12,7 @@ use apus_units::{Bytes, ClassId, Rate, Time};
 /// 10 Gb/s, threshold 10 kB.
 const PHANTOM: PhantomParams = PhantomParams { gamma: 0.95, threshold_per_gbps: Bytes::new(1000) };
 
-/// Which of `count` packets of 1250 B that come `gap_ns` apart are marked.
+/// Returns which of `count` packets of 1250 B at a distance of `gap_ns` are marked.
 fn marked(count: u64, gap_ns: u64) -> Vec<u64> {
     static CLASSES: [ClassView; 1] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }];
     let mut queue = PhantomQueue::new(PHANTOM);
@@ -72,7 +72,8 @@ fn hull_4_3_the_pace_follows_the_input() {
     pacer.on_transmit(&PACER, at(20.0), 4000.0, 0.0);
     pacer.on_transmit(&PACER, at(65.0), 4000.0, 0.0);
     assert_eq!(pacer.rate(at(65.0)), Some(Rate::from_bps(8_875_000_000)));
-    // 8000 B leave and 8000 B wait: 2 Gb/s came; 8000 B at 16 kb/s each are 0.128 Gb/s more.
+    // 8000 B leave and 8000 B are queued: the input is 2 Gb/s; 8000 B at 16 kb/s each are 0.128
+    // Gb/s more.
     pacer.on_transmit(&PACER, at(129.0), 8000.0, 8000.0);
     let by_hand = 0.875 * 8.875e9 + 0.125 * 2e9 + 0.128e9;
     let rate = pacer.rate(at(129.0)).expect("paced").as_bps() as f64;
@@ -93,10 +94,10 @@ fn hull_4_3_the_pace_is_never_zero() {
     assert_eq!(pacer.rate(at(129.0)), Some(Rate::from_bps(800_000)));
 }
 
-/// A mark has the flow paced with probability 1/8. Of 4000 flows with one mark each, 500 are, and the
-/// standard deviation is 21; five of them.
+/// A mark starts pacing with probability 1/8. Of 4000 flows with one mark each, 500 are paced, and
+/// the standard deviation is 21; the tolerance is five of them.
 #[test]
-fn hull_4_3_one_mark_in_eight_has_its_flow_paced() {
+fn hull_4_3_one_mark_in_eight_starts_pacing() {
     let params = PacerParams { probability: 0.125, ..PACER };
     let paced = |seed: &u64| {
         let mut pacer = Pacer::new(Rate::from_gbps(10), *seed);

@@ -88,7 +88,7 @@ fn bolt_fig_10_the_ideal_divides_its_window_by_the_load_once_per_rtt() {
 }
 
 #[test]
-fn switches_tell_of_every_data_packet_and_of_nothing_else() {
+fn switches_report_every_data_packet_and_no_other() {
     use apus_cc::{ClassView, PortView, SwitchHalf, Verdict};
     use apus_units::ClassId;
     let config = build("notified", None, &[]).expect("sound");

@@ -91,7 +91,7 @@ fn iwqos_2_the_rate_at_equilibrium_is_the_fair_share() {
     }
 }
 
-/// A port that nothing came to for long gives its whole link to the next.
+/// A port without packets for a long time gives its whole link to the next flow.
 #[test]
 fn an_idle_ports_rate_rises_to_its_links() {
     let mut port = RcpPort::new(port_params(), Bytes::new(1538));

@@ -265,7 +265,7 @@ fn allowance_packets_is_the_floor_and_at_least_one() {
 }
 
 #[test]
-fn swift_leaves_the_header_alone() {
+fn swift_does_not_change_the_header() {
     let mut header = CongestionHeader::default();
     let info = SendInfo::new(at(1.0), PacketNumber::new(1));
     swift(plain()).on_transmit(&mut header, &info);

@@ -46,7 +46,7 @@ fn trap_2_the_hop_term_has_an_effect() {
 }
 
 #[test]
-fn trap_2_a_lossy_flow_comes_back() {
+fn trap_2_a_lossy_flow_recovers() {
     let mut flow = swift(plain());
     for i in 0..10 {
         flow.on_timeout(&timeout(1000.0 * f64::from(i)));

@@ -26,7 +26,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Whether there is any port of kind [`PortKind::Class`](crate::PortKind::Class).
+    /// Returns `true` if any port is of kind [`PortKind::Class`](crate::PortKind::Class).
     #[inline]
     #[must_use]
     pub fn has_class_ports(&self) -> bool {

@@ -29,15 +29,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
         ControlError(format!("port {} {why}", self.port_name(port)))
     }
 
-    /// Whether the link of a port may fail, lose packets and change its rate in a run.
+    /// Checks that the link of a port may fail, lose packets and change its rate in a run.
     ///
     /// # Errors
-    /// If it may not.
+    /// If the port is not variable.
     pub fn check_variable(&self, port: PortId) -> Result<(), ControlError> {
         self.check_setting(port, "variable", ClassPort::is_variable)
     }
 
-    /// Whether classes of a port may be paused in a run.
+    /// Checks that classes of a port may be paused in a run.
     pub(super) fn check_pausable(&self, port: PortId) -> Result<(), ControlError> {
         self.check_setting(port, "pausable", ClassPort::is_pausable)
     }
@@ -59,7 +59,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 
     /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class
-    /// accepts packets as before. The events pending stay as they are.
+    /// accepts packets as before. Pending events do not change.
     ///
     /// # Errors
     /// If the port is not pausable or has no such class.
@@ -101,8 +101,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Lets the link behind a port lose or corrupt packets that depart from here on, in that direction
-    /// alone, or stops it.
+    /// Sets random loss or corruption of packets that depart on the link behind a port from now on,
+    /// in that direction alone, or ends it.
     ///
     /// # Errors
     /// If the port is not variable.

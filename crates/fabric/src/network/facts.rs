@@ -15,13 +15,13 @@ use crate::routing::{RouteError, RouteId, opposite};
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// How many hosts there are, numbered from 0.
+    /// Returns the number of hosts, which are numbered from 0.
     #[must_use]
     pub fn hosts(&self) -> u32 {
         self.paths.hosts()
     }
 
-    /// How many switches there are, numbered from 0.
+    /// Returns the number of switches, which are numbered from 0.
     #[must_use]
     pub fn switches(&self) -> u32 {
         self.names.len() as u32
@@ -65,13 +65,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.paths.nic(host)
     }
 
-    /// Which kind of port it is.
+    /// Returns the kind of a port.
     #[must_use]
     pub fn port_kind(&self, port: PortId) -> PortKind {
         self.ports[port.index()].kind()
     }
 
-    /// How many classes a port has.
+    /// Returns the number of classes of a port.
     #[must_use]
     pub fn class_count(&self, port: PortId) -> usize {
         match &self.ports[port.index()] {
@@ -114,8 +114,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// When the last packet now in the port departs; in the past if there is none. At other than FIFO
-    /// ports, which then take a step per packet: if nothing pauses or limits a class.
+    /// Returns when the last packet in the port departs; a past time if the port is empty. At other
+    /// than FIFO ports, this takes a step per packet and assumes that no class is paused or
+    /// limited.
     #[inline]
     #[must_use]
     pub fn busy_until(&self, port: PortId) -> Time {

@@ -17,9 +17,9 @@ use crate::topology::Node;
 /// A message to a port.
 #[derive(Clone, Copy)]
 pub(super) enum Mail {
-    /// For the host behind the port.
+    /// A signal for the host behind the port.
     Signal(PacketRef),
-    /// For a class of the port.
+    /// A pause or its end, for a class of the port.
     Pause(ClassId, bool),
 }
 
@@ -82,7 +82,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports().try_for_each(|port| self.check_pausable(port))?;
         for (port, class) in self.ports().flat_map(|p| config.classes.iter().map(move |c| (p, *c)))
         {
-            // A NIC has one class for all: it is paused with any of them.
+            // A NIC has one class for all packets: it is paused with any of them.
             let is_host = matches!(self.port_ends(port).0, Node::Host(_));
             if !is_host && class.index() >= self.class_count(port) {
                 return Err(self.refuse(port, "has no such class to be paused"));
@@ -114,8 +114,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Sends the pauses that the last packet brought about. A pause frame goes before all packets;
-    /// the one that the port is sending is not waited for.
+    /// Sends the pauses caused by the last packet. A pause frame precedes all queued packets and is
+    /// not delayed by the packet in service.
     #[cold]
     pub(super) fn send_pauses<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         while let Some(pause) = self.pfc.as_mut().and_then(|pfc| pfc.due.pop()) {

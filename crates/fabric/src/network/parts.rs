@@ -1,4 +1,4 @@
-//! One network simulated in several parts, each by a copy of its own.
+//! A network simulated in several parts, each with its copy of the network.
 //!
 //! Every part is built from the same topology, seed and routes, so that identifiers agree, and uses
 //! only the ports that it owns. A link whose packets may continue through a port of another part is
@@ -21,8 +21,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].set_shared();
     }
 
-    /// The time from a packet's departure from `port` to its arrival at the peer: how far the two
-    /// parts that share the link may run apart.
+    /// Returns the time from a packet's departure from `port` to its arrival at the peer: the
+    /// maximum difference in time between the two parts that share the link.
     #[must_use]
     pub fn delay(&self, port: PortId) -> Span {
         self.ports[port.index()].delay()
@@ -107,7 +107,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].receive(arrives, packet, bytes, schedule);
     }
 
-    /// How many routes' words there are: a route resolved later starts at or beyond.
+    /// Returns the number of words of all routes: a route resolved later starts there or later.
     #[must_use]
     pub fn routes_end(&self) -> RouteId {
         self.routes.end()

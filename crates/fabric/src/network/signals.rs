@@ -16,13 +16,13 @@ use crate::packet::{Packet, PacketRef};
 use crate::routing::opposite;
 use crate::topology::Node;
 
-/// How signals travel.
+/// How signals are sent.
 pub struct Signalling<P> {
     /// Makes the payload of a signal from that of the packet that met congestion.
     pub payload: fn(&P, &Signal) -> P,
-    /// Its class; that of the packet if `None`.
+    /// Class of a signal; that of the packet if `None`.
     pub class: Option<ClassId>,
-    /// Its wire bytes.
+    /// Wire bytes of a signal.
     pub wire_bytes: u32,
     /// The signal reaches the source at once and uses no bandwidth: for studies of the cost of its
     /// delay (Bolt §2.1.1). Source and switch must belong to the same part.
@@ -60,8 +60,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.signals.travel = Some(signalling);
     }
 
-    /// A signal that the port of a host made of a packet that the host has just handed to it, and
-    /// the host to which that packet goes. Nothing travels: take them after each
+    /// Takes a signal that the port of a host made for a packet that the host has just handed to
+    /// it, with the destination of that packet. The signal is not sent: call this after each
     /// [`Network::send`].
     #[inline]
     pub fn take_own_signal(&mut self) -> Option<(HostId, P)> {
@@ -127,7 +127,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.mail.send(now, to_source, Mail::Signal(made), schedule);
             return;
         }
-        // A signal that finds no room is counted as a drop; the next packet brings another.
+        // A signal that finds no room is counted as a drop; the next packet causes another.
         _ = self.offer(now, port, made, schedule);
     }
 }

@@ -16,13 +16,13 @@ use crate::port::Port;
 /// A packet that has arrived at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// When.
+    /// Time of the arrival.
     pub at: Time,
     /// The egress port over whose link the packet arrived.
     pub by: PortId,
     /// The packet.
     pub packet: PacketRef,
-    /// Its wire bytes.
+    /// Wire bytes of the packet.
     pub bytes: u32,
 }
 

@@ -29,9 +29,9 @@ pub(crate) struct FifoPort<W> {
     /// The cursor: the number of oldest packets of the ring that are known to have departed. The
     /// cursor lags behind the clock and passes every packet once.
     departed: usize,
-    /// Picoseconds per byte if that is a whole number, as at most rates in use; otherwise 0. It spares
-    /// the division. (A time kept for the size seen last spares it too, but data and acknowledgements
-    /// alternate, and the processor guesses wrong 0.4 times per hop.)
+    /// Picoseconds per byte if that is a whole number, as for most rates in use; otherwise 0.
+    /// Avoids the division. (Storing the time of the last size also avoids it, but data and
+    /// acknowledgements alternate, and the processor mispredicts 0.4 branches per hop.)
     byte_time: u64,
     /// The largest packet so far, in bytes.
     largest: u32,
@@ -118,7 +118,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         }
     }
 
-    /// A packet arrives that the port's other half sent; here it has departed long ago.
+    /// Adds a packet that the port's other half sent; here it has departed long ago.
     pub(crate) fn receive<S: Schedule>(
         &mut self,
         arrives: Time,
@@ -154,7 +154,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         Ok(())
     }
 
-    /// Whether no switch half sees its packets.
+    /// Returns `true` if no switch half is called for its packets.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -180,7 +180,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         Ok(())
     }
 
-    /// Bytes in the port with a packet that comes, if there is room for it.
+    /// Returns the bytes in the port including a new packet, if there is room for it.
     #[inline(always)]
     fn admit(&mut self, now: Time, bytes: u32) -> Result<u64, DropReason> {
         self.settle(now);
@@ -226,7 +226,7 @@ impl<W: SwitchHalf> FifoPort<W> {
         self.link.push(departs, packet, bytes, schedule);
     }
 
-    /// Shows the switch half a packet for which there is room.
+    /// Calls the switch half for a packet that has room.
     fn show(
         &mut self,
         now: Time,

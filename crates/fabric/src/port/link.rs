@@ -204,7 +204,7 @@ impl Link {
         forgotten
     }
 
-    /// When the oldest packet that was kept arrives.
+    /// Returns when the oldest kept packet arrives.
     fn next_kept(&self) -> Time {
         if self.kept == 0 {
             return Time::MAX;
@@ -261,7 +261,7 @@ impl Link {
         self.ring.push_back(InFlight { arrives, packet, bytes });
     }
 
-    /// Brings the place near where the next packet will be put.
+    /// Prefetches the slot of the next packet.
     #[inline]
     pub(crate) fn prefetch_tail(&self) {
         self.ring.prefetch_free();

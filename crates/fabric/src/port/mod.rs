@@ -116,7 +116,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// After they were: when more enters the link though nothing touches the port.
+    /// Ends the sorting; returns when another packet enters the link without any further event.
     #[inline]
     pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
         if let Self::Strict(port) = self {
@@ -175,7 +175,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Accepts the packet or says why not; the caller frees it then.
+    /// Accepts the packet or returns the reason for the drop; the caller then frees the packet.
     #[inline]
     pub(crate) fn offer<P, S: Schedule>(
         &mut self,

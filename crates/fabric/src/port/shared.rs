@@ -12,7 +12,7 @@ impl SharedBuffer {
         Self { size, used: 0 }
     }
 
-    /// Whether a queue that holds `queue` bytes may take `bytes` more.
+    /// Returns `true` if a queue that holds `queue` bytes may take `bytes` more.
     pub(crate) fn admits(&self, alpha: f64, queue: u64, bytes: u64) -> bool {
         let free = self.size - self.used;
         bytes <= free && (queue + bytes) as f64 <= alpha * free as f64

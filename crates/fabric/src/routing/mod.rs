@@ -1,4 +1,4 @@
-//! Shortest paths, and the one that a flow takes.
+//! Shortest paths, and the choice of a flow's path.
 //!
 //! A flow's path is resolved once. It is drawn from all shortest paths by a seeded hash of (flow key,
 //! the two hosts without order, path label), one digit per switch, and always walked from the host
@@ -27,16 +27,16 @@ pub enum RouteError {
     UnknownHost {
         /// The requested host.
         host: HostId,
-        /// How many there are.
+        /// Number of hosts.
         hosts: u32,
     },
     /// Source and destination are the same host.
     SameHost(HostId),
     /// No path leads from one to the other, or only through more than 254 switches.
     NoPath {
-        /// From here.
+        /// The source.
         src: HostId,
-        /// To here.
+        /// The destination.
         dst: HostId,
     },
 }
@@ -75,10 +75,10 @@ const fn absorb(hash: u64, word: u64) -> u64 {
 
 const UNREACHABLE: u8 = u8::MAX;
 
-/// Where links lead, and how far every switch is from every switch that has hosts.
+/// The ends of links, and the distance of every switch from every switch that has hosts.
 pub(crate) struct Paths {
     seed: u64,
-    /// By host: its NIC and where that leads.
+    /// By host: its NIC and the NIC's peer.
     nics: Vec<(PortId, Node)>,
     /// By switch: its egress ports to other switches in the order of their numbers, as a range of
     /// `uplinks`.

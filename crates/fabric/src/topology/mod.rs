@@ -116,7 +116,7 @@ impl<W: SwitchHalf> Tier<W> {
 /// one link; two switches may have several.
 #[derive(Clone, Debug)]
 pub struct Topology<W> {
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
     /// The switches.
     pub switches: Vec<SwitchSpec>,

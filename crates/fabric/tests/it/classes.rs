@@ -101,7 +101,8 @@ fn marks_at_dequeue_depend_on_the_queue_behind_the_packet() {
         sim.send(packet);
     }
     sim.run();
-    // Packet 0 leaves before the others come; behind 1 and 2 are 6000 and 4500 B, behind 3 3000 B.
+    // Packet 0 leaves before the others arrive; behind 1 and 2 are 6000 and 4500 B, behind 3 3000
+    // B.
     let ecn: Vec<Ecn> = sim.delivered.iter().map(|d| d.packet.congestion.ecn).collect();
     let quiet = Ecn::Capable;
     assert_eq!(ecn, [quiet, Ecn::NotCapable, Ecn::Congested, quiet, quiet, quiet]);
@@ -276,7 +277,7 @@ fn each_class_counts_offered_dropped_and_sent_packets() {
         };
         assert_eq!(counted(&sim, 0, 0), [(8, 8), (5, 5), (0, 0), (3, 3)]);
         assert_eq!(counted(&sim, 1, 0), [(1, 1), (0, 0), (0, 0), (1, 1)]);
-        // The first packet was in service already when the higher level's came.
+        // The first packet was already in service when the higher level's arrived.
         assert_eq!(counted(&sim, 0, T), [(8, 8), (5, 5), (1, 1), (2, 2)]);
         sim.run();
         assert_eq!(counted(&sim, 0, 9 * T), [(8, 8), (5, 5), (3, 3), (0, 0)]);
@@ -333,8 +334,8 @@ fn sharing(alpha: f64) -> Sim {
     Sim::build(&Topology::star(4, &tier).with_shared_buffer(Bytes::new(10_000)))
 }
 
-/// Sends `count` packets of 1000 B in a burst and returns how many wait at the destination's port
-/// when all have come, before the first has left.
+/// Sends `count` packets of 1000 B in a burst and returns how many are queued at the destination's
+/// port when all have arrived, before the first has left.
 fn burst(sim: &mut Sim, src: u32, dst: u32, count: u32) -> u64 {
     let route = sim.route(src, dst);
     for id in 0..count {
@@ -354,7 +355,7 @@ fn choudhury_hahne_thresholds_follow_the_free_memory() {
     assert_eq!(sim.net.shared_buffer_used(SwitchId::new(0)), Bytes::new(5000));
     // The second finds 5000 B free: q + 1000 <= 5000 - q up to q = 2000, so 3 packets.
     assert_eq!(burst(&mut sim, 1, 3, 8), 3);
-    // The first is above its threshold now and takes nothing.
+    // The first is above its threshold now and accepts none.
     assert_eq!(burst(&mut sim, 0, 2, 2), 5);
     sim.run();
     assert_eq!(sim.net.shared_buffer_used(SwitchId::new(0)), Bytes::ZERO);

@@ -11,7 +11,7 @@ use apus_fabric::{ClassCounters, PortCounters, PortKind, Sent, Signalling};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
 
-/// When a packet comes, relative to the one before.
+/// Arrival of a packet, relative to the previous one.
 #[derive(Clone, Debug)]
 enum Gap {
     Ps(u64),

@@ -141,7 +141,7 @@ fn a_departure_at_exactly_now_counts_as_gone() {
         sim.run_before(ps(T - 1));
         assert_eq!(sim.net.queue_bytes(PORT, ps(T - 1)), Bytes::new(1500));
         assert_eq!(sim.send_bytes(route, 1500, 1), Sent::Dropped(DropReason::Buffer));
-        // The service event of this instant is still to come: the answer must not depend on it.
+        // The service event of this instant is still pending: the result must not depend on it.
         sim.run_before(ps(T));
         assert_eq!(sim.net.queue_bytes(PORT, ps(T)), Bytes::ZERO);
         assert_eq!(sim.net.port_counters(PORT, ps(T)).queued.packets, 0);

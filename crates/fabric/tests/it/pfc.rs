@@ -61,11 +61,11 @@ fn enough_headroom_loses_nothing_and_bounds_the_bytes_held() {
 }
 
 #[test]
-fn without_pauses_the_same_queue_is_all_that_was_sent() {
+fn without_pauses_the_queue_holds_everything_sent() {
     let sim = incast(9, 500, None);
     let to_last = apus_fabric::opposite(sim.net.host_port(HostId::new(8)));
     let most = sim.net.port_counters(to_last, sim.now()).max_queue.get();
-    // 8 come while 1 goes.
+    // 8 arrive while 1 leaves.
     assert!(most > 7 * 499 * u64::from(PACKET), "{most}");
 }
 
@@ -79,8 +79,8 @@ fn too_little_headroom_drops_packets_before_the_pause_takes_effect() {
 
 #[test]
 fn first_pause_takes_hold_a_link_later() {
-    // Two senders at line rate: one packet of each comes per 120 ns, one leaves; after 14 of either
-    // link 20 kB of one of them are held, the queue growing by a packet per 120 ns.
+    // Two senders at line rate: one packet of each arrives per 120 ns, one leaves; after 14 of
+    // either link 20 kB of one of them are held, the queue growing by a packet per 120 ns.
     let topology = Topology::star(3, &host_tier(gbps(100))).with_pausable_ports();
     let mut sim = Sim::build(&topology);
     sim.net.enable_pfc(config(3_000, 1_000_000)).expect("pausable");
@@ -91,9 +91,9 @@ fn first_pause_takes_hold_a_link_later() {
     for id in 0..40 {
         sim.send_bytes(route, PACKET, id);
     }
-    // Packets of host 0 come at 1120, 1240, 1360 ns; that of host 1 at 1120 ns is served first or
-    // second, so that host 0's first two are both held at 1240 ns. The pause frame takes
-    // 84 B = 6.72 ns and 1000 ns: at 2246.72 ns, while packet 18 is sent (2160 to 2280 ns).
+    // Packets of host 0 arrive at 1120, 1240, 1360 ns; that of host 1 at 1120 ns is served first or
+    // second, so that host 0's first two are both held at 1240 ns. The pause frame takes 84 B =
+    // 6.72 ns and 1000 ns: at 2246.72 ns, while packet 18 is sent (2160 to 2280 ns).
     sim.run_before(ps(2_246_720));
     let nic = sim.net.host_port(HostId::new(0));
     let sent = |sim: &Sim| sim.net.port_counters(nic, sim.now()).sent.packets;

@@ -74,7 +74,7 @@ fn paths_are_shortest() {
     }
 }
 
-/// How many of `flows` use each link that `pick` selects.
+/// Number of the `flows` that use each link that `pick` selects.
 fn usage(
     net: &mut Network<u32>,
     flows: impl Iterator<Item = (u32, u32, u64)>,
@@ -139,7 +139,7 @@ fn flows_of_one_key_to_many_hosts_spread_too() {
 }
 
 #[test]
-fn labels_and_seeds_draw_other_paths_and_nothing_else_does() {
+fn only_labels_and_seeds_change_paths() {
     let (_, topology) = shapes().pop().unwrap();
     let mut net: Network<u32> = topology.build(0).unwrap();
     let first = path(&mut net, 0, 127, 9, 0);
@@ -163,11 +163,11 @@ fn a_path_taken_again_costs_no_memory() {
     for label in 1000..2000 {
         net.reroute(host(0), host(127), 9, label).unwrap();
     }
-    assert_eq!(net.routes_end(), end, "all 16 shortest paths had been taken");
+    assert_eq!(net.routes_end(), end, "all 16 shortest paths were in use");
 }
 
 #[test]
-fn impossible_routes_are_errors_that_say_why() {
+fn impossible_routes_are_errors_with_a_reason() {
     let mut topology = Topology::dumbbell(1, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)));
     topology.links.pop();
     let mut net: Network<u32> = topology.build(0).unwrap();

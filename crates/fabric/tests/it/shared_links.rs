@@ -52,7 +52,7 @@ fn queued_packets_are_handed_over_before_they_arrive() {
             |_| Some(1),
             |part, arrives, packet, _| {
                 assert_eq!(part, 1);
-                assert!(arrives >= now, "{} comes too late", packet.payload);
+                assert!(arrives >= now, "{} arrives too late", packet.payload);
                 got.push((arrives.as_ps(), *packet.payload));
             },
         );

@@ -92,7 +92,7 @@ fn a_signal_from_the_second_switch_takes_two_links_back() {
     }
     sim.run();
     let back: Vec<_> = sim.delivered.iter().filter(|d| d.packet.wire_bytes == 84).collect();
-    assert!(back.iter().any(|d| d.host == HostId::new(0)), "none came back over the middle link");
+    assert!(back.iter().any(|d| d.host == HostId::new(0)), "none returned over the middle link");
     for signal in back {
         let far = signal.packet.payload / 1000 < 30;
         assert_eq!(signal.host, HostId::new(if far { 0 } else { 2 }));
@@ -124,6 +124,6 @@ fn a_hosts_own_port_signals_it_at_once() {
     // The first is sent at once, the second waits alone; the third finds one packet, the fourth two.
     assert_eq!(told, [(HostId::new(2), 3001), (HostId::new(2), 4002)]);
     sim.run();
-    assert_eq!(sim.net.counters().signals, 0, "nothing travels");
+    assert_eq!(sim.net.counters().signals, 0, "no signal is sent");
     assert_eq!(sim.delivered.len(), 4);
 }

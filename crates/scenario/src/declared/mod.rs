@@ -39,7 +39,7 @@ pub struct KindKeys {
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// As a scenario would say it, without quotes; empty if there is none.
+    /// The value as a scenario writes it, without quotes; empty if there is no default.
     pub(super) default: &'static str,
     pub(super) doc: &'static str,
 }

@@ -21,11 +21,12 @@ pub struct Shown {
     pub paper: Option<f64>,
     /// Median over the seeds; `None` if a run did not measure it, or if it is censored.
     pub measured: Option<f64>,
-    /// Why it is censored, if it is: ops that had not ended, so that only bounds are known.
+    /// Reason why the value is censored, if it is: ops had not ended, so that only bounds are
+    /// known.
     pub censored: Option<String>,
-    /// If it is censored, it is at least this.
+    /// Lower bound of a censored value.
     pub lower: Option<f64>,
-    /// If it is censored, it is at most this; `None` is unbounded.
+    /// Upper bound of a censored value; `None` is unbounded.
     pub upper: Option<f64>,
     /// Unit of all numbers here.
     pub unit: String,
@@ -33,11 +34,11 @@ pub struct Shown {
     pub low: Option<f64>,
     /// Largest accepted value.
     pub high: Option<f64>,
-    /// Where the publication says so.
+    /// Place of the statement in the publication.
     pub source: String,
     /// Smallest and largest value over the seeds.
     pub spread: Option<(f64, f64)>,
-    /// Why the measurement may differ.
+    /// Reason why the measurement may differ.
     pub why: Option<String>,
 }
 
@@ -145,7 +146,7 @@ impl Data<'_> {
         Bounds::of_metric(self.json.get(run)?.get(seed)?, path)
     }
 
-    /// How many ops had not ended in the first run that leaves the metric of a check open.
+    /// Returns a description of the ops that had not ended in the first run with a censored metric.
     fn why_censored(&self, check: &Check, runs: &[usize]) -> String {
         let mut paths = vec![&check.metric];
         if let Some(Relative::Own { metric } | Relative::Runs { metric, .. }) = &check.relative {
@@ -164,8 +165,8 @@ impl Data<'_> {
     }
 }
 
-/// Applies a function to all lower bounds, and to all upper bounds. It must be non-decreasing in each
-/// value.
+/// Applies a function to all lower bounds, and to all upper bounds. The function must be
+/// non-decreasing in each value.
 fn of_each(values: &[Bounds], of: impl Fn(&[f64]) -> Option<f64>) -> Option<Bounds> {
     let all = |bound: fn(&Bounds) -> f64| values.iter().map(bound).collect::<Vec<f64>>();
     Some(Bounds { lower: of(&all(|b| b.lower))?, upper: of(&all(|b| b.upper))? })

@@ -31,7 +31,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Of how many seeds it is.
+    /// Returns the number of seeds.
     #[must_use]
     pub fn seeds(&self) -> u64 {
         self.summaries.first().map_or(0, Vec::len) as u64
@@ -44,8 +44,8 @@ impl Experiment {
     }
 }
 
-/// Runs a scenario with `seeds` seeds from its own on, on `threads` threads. The results do not
-/// depend on the number of threads. Progress comes from any of them.
+/// Runs a scenario with `seeds` consecutive seeds, beginning with its own, on `threads` threads.
+/// The results do not depend on the number of threads. Any of the threads may report progress.
 ///
 /// # Errors
 /// The first run that fails or is ended by `watch` before its time, by name, and why.

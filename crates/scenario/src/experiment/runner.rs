@@ -10,12 +10,12 @@ use crate::Setup;
 use apus_sim::summary::Summary;
 use apus_sim::{Progress, Watch};
 
-/// How far one of several runs has come.
+/// The progress of one of several runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// Index of the run.
     pub run: usize,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
 }
 

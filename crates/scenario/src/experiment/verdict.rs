@@ -60,7 +60,7 @@ fn in_band(shown: &Shown) -> bool {
 }
 
 impl Verdict {
-    /// Whether the experiment is as its scenario says.
+    /// Returns `true` if the experiment agrees with its scenario.
     #[must_use]
     pub fn is_as_stated(self) -> bool {
         matches!(self, Self::Pass | Self::Differs)
@@ -125,7 +125,7 @@ mod tests {
         assert!(d.is_as_stated() && !s.is_as_stated());
     }
 
-    /// A lower bound within the band says nothing of the number, and `differs` excuses nothing.
+    /// A lower bound within the band does not determine the number, and `differs` does not apply.
     #[test]
     fn a_censored_number_fails() {
         let mut open = shown(None);

@@ -57,7 +57,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     Ok(traffic)
 }
 
-/// A time in seconds, exact to the picosecond as far as it is written.
+/// Reads a time in seconds, exact to the picosecond.
 fn seconds(line: usize, word: &str) -> Result<Span, ImportError> {
     format!("{word}s").parse().or_else(|_| {
         let word = shorten(word);
@@ -99,7 +99,10 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         }
         if is_switch.len() > switches {
             let found = is_switch.len();
-            return wrong(line, format!("{found} switches, but the first line says {switches}"));
+            return wrong(
+                line,
+                format!("{found} switches, but the first line announces {switches}"),
+            );
         }
     }
     let hosts: Vec<u32> = (0..nodes).filter(|node| !is_switch.contains(node)).collect();
@@ -182,11 +185,11 @@ pub struct FlowTime {
     pub from: u32,
     /// Node number of the receiver.
     pub to: u32,
-    /// Which flow of this sender and receiver it is, from 0.
+    /// Index of the flow among those of this sender and receiver, from 0.
     pub index: u16,
     /// Payload.
     pub bytes: u64,
-    /// When it came.
+    /// Arrival time of the flow.
     pub start: Span,
     /// Until its last byte was acknowledged.
     pub took: Span,
@@ -223,8 +226,8 @@ pub fn render_fct(flows: &[FlowTime]) -> String {
     text
 }
 
-/// The flows of a recorded run for [`render_fct`]: each op that completed, in that order. A run that
-/// does not come from HPCC's files numbers its nodes as its hosts.
+/// Returns the flows of a recorded run for [`render_fct`]: each completed op, in the order of
+/// completion. A run that does not come from HPCC's files numbers its nodes as its hosts.
 #[must_use]
 pub fn flow_times(recording: &Recording, numbers: Option<&[u32]>) -> Vec<FlowTime> {
     let node = |host: HostId| match numbers {

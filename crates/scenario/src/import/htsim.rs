@@ -34,7 +34,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
             }
             ["Failures" | "failure", ..] => {
                 let message =
-                    "failures are not read from here; write them as `[[fault]]` in a scenario";
+                    "failures are not read from this file; write them as `[[fault]]` in a scenario";
                 return wrong(line, message);
             }
             [pair, rest @ ..] if pair.contains("->") => {
@@ -44,7 +44,7 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
             }
             _ => {
                 let message = format!(
-                    "`{}` is not known here; a connection is `src->dst id K start PS size BYTES`",
+                    "`{}` is unknown; a connection is `src->dst id K start PS size BYTES`",
                     shorten(row)
                 );
                 return wrong(line, message);
@@ -100,7 +100,7 @@ fn parse_connection(line: usize, pair: &str, rest: &[&str]) -> Result<Message, I
             }
             "prio" => {
                 let message =
-                    "`prio` is not read from here; use workloads with a `class` in a scenario";
+                    "`prio` is not read from this file; use workloads with a `class` in a scenario";
                 return wrong(line, message);
             }
             other => {
@@ -181,7 +181,7 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
             ("Tier", _) => {
                 if value != tiers.len() as u64 {
                     let next = tiers.len();
-                    return wrong(line, format!("tier {value} here; the next one is {next}"));
+                    return wrong(line, format!("tier {value}; the next one must be {next}"));
                 }
                 tiers.push(Tier { line, ..Tier::default() });
             }
@@ -196,7 +196,7 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
             (key, _) => {
                 let known = ["Nodes", "Tiers", "Podsize", "Tier"].into_iter().chain(TIER_KEYS);
                 let hint = apus_units::suggestion(key, known);
-                return wrong(line, format!("`{}` is not known here{hint}", shorten(key)));
+                return wrong(line, format!("unknown key `{}`{hint}", shorten(key)));
             }
         }
     }
@@ -320,8 +320,8 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
     Ok(graph)
 }
 
-/// `Oversubscribed` follows from the radixes and speeds; a file that says otherwise is refused by
-/// htsim too.
+/// `Oversubscribed` follows from the radixes and speeds; htsim also refuses a file with another
+/// value.
 fn check_oversubscription(tier: &Tier) -> Result<(), ImportError> {
     match tier.values.get("Oversubscribed") {
         Some((line, 0)) => wrong(*line, "`Oversubscribed` is 0; it must be at least 1"),

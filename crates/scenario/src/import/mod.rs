@@ -1,5 +1,5 @@
-//! Readers of other simulators' files, one format per file. None of them touches the file system:
-//! they take a text and say at which line it is wrong.
+//! Readers of other simulators' files, one format per file. None of them accesses the file system:
+//! they read a text and report errors with the line.
 
 pub mod csv;
 mod graph;

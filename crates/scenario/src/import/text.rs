@@ -26,12 +26,12 @@ pub(super) fn wrong<T>(line: usize, message: impl Into<String>) -> Result<T, Imp
     Err(ImportError { line, message: message.into() })
 }
 
-/// Whether a line says nothing.
+/// Returns `true` if a line is empty or a comment.
 pub(super) fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// The lines that say something, with their numbers.
+/// Returns the lines with content, with their numbers.
 pub(super) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).map(|(n, line)| (n, line.trim())).filter(|(_, line)| !is_blank(line))
 }

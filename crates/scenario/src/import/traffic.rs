@@ -7,11 +7,11 @@ use super::text::{ImportError, wrong};
 /// Messages from host to host at given times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many nodes the file says there are.
+    /// Number of nodes stated by the file.
     pub nodes: Option<u32>,
     /// The messages, in the order of the file.
     pub messages: Vec<Message>,
-    /// Whether nodes are numbered as in the HPCC simulator: switches count too.
+    /// Whether nodes are numbered as in the HPCC simulator, switches included.
     pub hpcc: bool,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn shorten(text: &str) -> String {
     if short.len() < text.len() { short + "..." } else { short }
 }
 
-/// A cell that holds something.
+/// A cell with content.
 #[derive(Clone, Copy)]
 pub(super) struct Cell<'a>(pub(super) &'a [u8]);
 

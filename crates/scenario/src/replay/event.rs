@@ -12,7 +12,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Its word in files.
+    /// Returns the word in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -50,7 +50,7 @@ pub const HEADER: &str =
 /// `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// When the event happened.
+    /// Time of the event.
     pub time: Time,
     /// Type of the event.
     pub event: Event,
@@ -213,7 +213,7 @@ pub fn replay<E>(
     Ok(())
 }
 
-/// Why a replay ended early.
+/// The reason why a replay ended early.
 #[derive(Debug)]
 pub enum ReplayError<E> {
     /// The log is wrong.

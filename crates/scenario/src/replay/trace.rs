@@ -13,21 +13,21 @@ use super::event::Event;
 /// A line of a log, see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
-    /// When.
+    /// Time of the event.
     pub time: Time,
     /// Type of the event.
     pub event: Event,
-    /// End-to-end RTT; always there in an acknowledgement.
+    /// End-to-end RTT; always present in an acknowledgement.
     pub rtt: Option<Span>,
-    /// Its part in the fabric.
+    /// Part of the RTT in the fabric.
     pub fabric_delay: Span,
-    /// Its part in the hosts.
+    /// Part of the RTT in the hosts.
     pub endpoint_delay: Span,
-    /// Switches on the forward path; always there in an acknowledgement.
+    /// Switches on the forward path; always present in an acknowledgement.
     pub hops: Option<u8>,
     /// Packets acknowledged for the first time.
     pub acked: u32,
-    /// How many of them were marked.
+    /// Number of acknowledged packets that were marked.
     pub marked: u32,
     /// Fill of the receiver's buffer in 32nds.
     pub receiver_level: u8,
@@ -100,7 +100,7 @@ impl<R: BufRead> Trace<R> {
                 return Err(trace.error_in(place, message));
             };
             if trace.columns.contains(&column) {
-                let message = format!("`{column}` is there twice; remove one");
+                let message = format!("`{column}` occurs twice; remove one");
                 return Err(trace.error_in(place, message));
             }
             trace.columns.push(column);
@@ -174,7 +174,7 @@ impl<R: BufRead> Trace<R> {
         let count = cells::split(&self.line).count();
         if count != self.columns.len() {
             return Err(self.error(format!(
-                "there are {count} cells, but the header line names {} columns",
+                "{count} cells, but the header line has {} columns",
                 self.columns.len()
             )));
         }
@@ -191,7 +191,7 @@ impl<R: BufRead> Trace<R> {
             receiver_level: 0,
             set: StateOverride::default(),
         };
-        // Columns that hold something, as bits by index.
+        // Columns with content, as bits by index.
         let mut filled = 0u32;
         for (index, (cell, &column)) in cells::split(&self.line).zip(&self.columns).enumerate() {
             if cell.is_empty() {

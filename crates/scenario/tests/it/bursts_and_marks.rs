@@ -53,7 +53,7 @@ fn the_last_burst_may_have_its_stop_behind_the_end() {
 }
 
 #[test]
-fn flows_of_a_list_come_again_with_their_own_times() {
+fn flows_of_a_list_repeat_with_their_own_times() {
     let text = format!(
         "{HEAD}[[workload]]\nkind = \"flows\"\nsize = \"1kB\"\nstop = \"300us\"\nevery = \"1ms\"\n\
          [[workload.flow]]\nfrom = 0\nto = 1\nstart = \"7us\"\nstop = \"9us\"\n"

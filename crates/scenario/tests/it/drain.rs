@@ -50,7 +50,7 @@ fn hops_with_drain(drain: &str, flows: &str) -> (u64, Summary) {
 /// The load of an open loop is as high in the drain as before: it is as long as the measured phase here,
 /// so as many packets cross the links.
 #[test]
-fn open_loops_go_on_in_the_drain() {
+fn open_loops_continue_in_the_drain() {
     for flows in ["per-op", "per-pair"] {
         let (alone, without) = hops_with_drain("0us", flows);
         let (both, with) = hops_with_drain("1ms", flows);

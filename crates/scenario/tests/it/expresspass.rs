@@ -59,7 +59,7 @@ fn a_long_flow_fills_the_link_except_for_credits() {
 }
 
 #[test]
-fn naive_credits_share_a_link_and_the_rest_of_them_is_dropped() {
+fn naive_credits_share_a_link_and_excess_credits_are_dropped() {
     let summary = run(&long_flows(8, "{ name = \"expresspass\", feedback = false }"), 1);
     assert!((summary.goodput_gbps - 9.00).abs() < 0.05, "{}", summary.goodput_gbps);
     assert!(summary.jain > 0.95, "{}", summary.jain);
@@ -111,7 +111,7 @@ fn packets_without_credits_add_to_the_bound() {
                 buffer = \"unlimited\"\n\
                 [[workload]]\nkind = \"incast\"\nsenders = 50\nreceiver = 50\nsize = \"100kB\"\n";
     let credits = run(text, 1).credits;
-    // 50 requests of 84 B come to one port at once.
+    // 50 requests of 84 B arrive at one port at once.
     assert!(credits.unscheduled_bytes >= 50 * 84, "{}", credits.unscheduled_bytes);
     let (longest, bound) = (credits.max_data_queue_bytes, credits.bound_bytes.expect("bounded"));
     assert!(longest <= bound + credits.unscheduled_bytes, "{longest} of {bound}");

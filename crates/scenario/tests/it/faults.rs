@@ -74,7 +74,7 @@ fn a_link_loses_as_many_packets_as_it_should() {
     }
 }
 
-/// The losses of the whole run are listed by cause and port, also where another port is the busiest.
+/// The losses of the whole run are listed by cause and port, even if another port is the busiest.
 #[test]
 fn losses_are_attributed_to_their_causes_and_ports() {
     let faults = "[[fault]]\nlink = \"host 0 -> leaf 0\"\nkind = \"loss\"\nprobability = 0.02\n\

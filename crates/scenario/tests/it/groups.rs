@@ -1,4 +1,5 @@
-//! Several workloads in one run are always measured each by itself, and a trace from its first message on.
+//! Several workloads in one run are always measured separately, and a trace from its first message
+//! on.
 
 use crate::support::{assert_reads_back, good, read};
 use apus_scenario::Simulation;
@@ -116,8 +117,8 @@ fn many_unnamed_workloads_have_shares_and_totals() {
     assert!(summary.times_of_group(&summary.groups[0]).op_latency_us.is_none());
 }
 
-/// Two algorithms to one receiver, without names: each has its own goodput, ops, latency and slowdown, and
-/// the shares make up the whole.
+/// Two algorithms to one receiver, without names: each has separate goodput, ops, latency and
+/// slowdown, and the shares add up to the whole.
 #[test]
 fn two_unnamed_workloads_are_reported_side_by_side() {
     let summary = run("[algorithm.swift]\n[algorithm.cubic]\n\

@@ -36,7 +36,7 @@ fn a_queueing_nic_holds_the_packets_that_windows_admit() {
     assert!((38.3..38.5).contains(&queued.p50.unwrap()), "{queued:?}");
 }
 
-/// Bolt ns-3: the NIC's port takes part. Nothing but the NIC is congested here, so that only its signals
+/// Bolt ns-3: the NIC's port takes part. Only the NIC is congested here, so that only its signals
 /// can keep the queue near the threshold: without them it would be as long as above, and longer.
 #[test]
 fn bolt_ns_3_a_queueing_nic_signals_its_flows() {

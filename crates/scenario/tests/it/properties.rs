@@ -3,7 +3,7 @@
 use crate::support::{FIRST, assert_reads_back, read, read_with, set};
 use proptest::prelude::*;
 
-/// Lines that scenarios are made of, for texts that come near to being one.
+/// Lines of scenarios, for texts that resemble one.
 fn line() -> impl Strategy<Value = String> {
     let keys = [
         "duration",

@@ -155,7 +155,7 @@ fn options_override_settings_and_are_named_in_errors() {
         ("algorithm.beta=x", "must be a number without quotes, not the text \"x\""),
         ("chekc=1", "`chekc` is not a setting of a run"),
         ("workload.1.size=1kB", "there are 1 of these, numbered from 0"),
-        ("..=1", "no setting of a run"),
+        ("..=1", "not a setting of a run"),
         ("topology.=1", "is not a key"),
     ] {
         let error = read_with(FIRST, &set(&[option])).expect_err(option).to_string();

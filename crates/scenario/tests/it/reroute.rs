@@ -9,7 +9,7 @@ fn read(text: &str) -> Result<Scenario, String> {
     Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default()).map_err(|e| e.to_string())
 }
 
-/// Why a scenario is refused.
+/// Returns the error of a refused scenario.
 fn refused(text: &str) -> String {
     match read(text) {
         Ok(_) => panic!("accepted: {text}"),

@@ -128,7 +128,7 @@ fn a_poisson_load_to_one_receiver_is_over_its_link() {
 /// Swift §5.2: "each client selects one machine from the remote racks at random". Host 0, alone in
 /// its rack, sends to all three others, the others only to it.
 #[test]
-fn a_poisson_load_may_stay_out_of_the_senders_rack() {
+fn a_poisson_load_may_exclude_the_senders_rack() {
     let text = format!(
         "{HEAD}topology = \"leaf-spine leaves=2 hosts_per_leaf=4 spines=1 100Gbps 1us\"\n\
          [[workload]]\nkind = \"poisson\"\nload = 0.9\nsize = \"10kB\"\nhosts = [0, 4, 5, 6]\n\
@@ -168,7 +168,7 @@ fn built_in_sizes_mix_with_other_workloads_in_separate_classes() {
 }
 
 #[test]
-fn marks_are_made_at_the_enqueue_unless_said_otherwise() {
+fn packets_are_marked_at_enqueue_by_default() {
     let marker = |ecn| {
         let text = format!(
             "duration = \"2ms\"\nalgorithm = {{ name = \"dctcp\" }}\n\
@@ -242,7 +242,7 @@ fn traces_of_all_formats_become_ops() {
     let hpcc = "topology = { kind = \"links\", file = \"topology.txt\", buffer = \"1MB\" }\n";
     // Nodes 2, 4 and 0 are hosts 1, 2 and 0.
     assert_eq!(trace(hpcc, "flow.txt"), [(0, 1, 2, 1), (100_000_000, 5000, 1, 0)]);
-    // Without a topology of that numbering they are hosts as they are.
+    // Without a topology of that numbering the numbers are those of hosts.
     assert_eq!(trace(STAR, "flow.txt"), [(0, 1, 4, 2), (100_000_000, 5000, 2, 0)]);
 }
 
@@ -282,7 +282,7 @@ fn links_can_be_written_one_by_one() {
     assert!((30.0..=40.0).contains(&throughput), "{throughput}");
 }
 
-/// The one-line form says the same as the table.
+/// The one-line form equals the table.
 #[test]
 fn one_line_is_a_table() {
     let load = "[[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n";

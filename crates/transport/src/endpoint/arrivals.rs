@@ -163,7 +163,7 @@ fn handle_data<F: AlgorithmFactory>(
         return (handled, true);
     }
     if segment.kind == SegmentKind::Cancel {
-        // A read is done for the receiving side once its request is here; its answer is not.
+        // For the receiving side, a read is complete when its request arrives; its answer is not.
         flow.send.drop_response(segment.op);
     }
     let handled = match flow.receive.accept(segment) {

@@ -68,7 +68,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.end_op(now, id, op, Outcome::Unknown)
     }
 
-    /// Ends an op with `outcome`, or `Failed` if nothing of it was sent.
+    /// Ends an op with `outcome`, or `Failed` if it is unsent.
     pub(super) fn end_op(&mut self, now: Time, id: FlowId, op: OpId, outcome: Outcome) -> bool {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
         let Some((finished, sent)) = flow.send.cancel(now, op) else { return false };
@@ -78,9 +78,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
-    /// Takes back a data packet that was polled and could not be built, so that it never left: it is neither in
-    /// flight nor lost, and its bytes are not sent again. End its op by [`Endpoint::cancel`] or
-    /// [`Endpoint::refuse_answer`].
+    /// Withdraws a data packet that was polled but could not be built, so that it never left: it is
+    /// neither in flight nor lost, and its bytes are not sent again. End its op by
+    /// [`Endpoint::cancel`] or [`Endpoint::refuse_answer`].
     pub fn take_back(&mut self, now: Time, id: FlowId, seq: PacketNumber) {
         if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) {
             flow.send.take_back(seq.get());
@@ -117,8 +117,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.answers_of(region).next().is_some()
     }
 
-    /// The op that the bytes of a packet of this side belong to: an op submitted here, or the peer's
-    /// read that a `ReadResponse` answers. `None` if it has ended.
+    /// Returns the op that the bytes of a packet of this side belong to: an op submitted here, or
+    /// the peer's read that a `ReadResponse` answers. `None` if it has ended.
     #[must_use]
     pub fn source(&self, id: FlowId, segment: &Segment) -> Option<&Op> {
         let flow = self.flows.get(id.index())?;
@@ -134,7 +134,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index())?.send.op(op)
     }
 
-    /// Corrects when a data packet left (t1), from a timestamp taken later in the stack or by the NIC.
+    /// Corrects the departure time of a data packet (t1) by a timestamp taken later in the stack or
+    /// by the NIC.
     pub fn on_sent(&mut self, id: FlowId, seq: PacketNumber, at: Time) {
         if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) {
             flow.send.correct_sent_at(seq.get(), at);

@@ -89,7 +89,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         None
     }
 
-    /// Whether `poll_ack` may have something to return.
+    /// Returns `true` if `poll_ack` may return a packet.
     #[inline]
     #[must_use]
     pub fn has_ack(&self) -> bool {
@@ -97,14 +97,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.acks.len() | self.controls.len() | self.requests.len() | self.rejects.len() > 0
     }
 
-    /// Whether `poll_data` may have something to return.
+    /// Returns `true` if `poll_data` may return a packet.
     #[inline]
     #[must_use]
     pub fn has_data(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether `poll_transmit` may have something to return.
+    /// Returns `true` if `poll_transmit` may return a packet.
     #[inline]
     #[must_use]
     pub fn has_transmit(&self) -> bool {

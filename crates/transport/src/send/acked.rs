@@ -93,7 +93,7 @@ impl SendSide {
         outcome
     }
 
-    /// Everything in flight is sent again, in its order and before anything else.
+    /// Retransmits everything in flight, in its order and before new data.
     fn go_back(&mut self, now: Time, outcome: &mut AckOutcome) {
         let end = self.next_seq().get();
         let before = outcome.lost;
@@ -118,8 +118,8 @@ impl SendSide {
         rare.went_back_at = next;
     }
 
-    /// When packet `seq` left, if it is in flight and no switch has signalled about it yet: a
-    /// forged signal must name such a packet, and each counts once.
+    /// Returns when packet `seq` left, if it is in flight and no switch has signalled about it yet:
+    /// a forged signal must name such a packet, and each packet counts once.
     pub(crate) fn take_signal(&mut self, seq: PacketNumber) -> Option<Time> {
         let record = self.record(seq.get())?;
         if record.fate != Fate::InFlight || record.signalled {
@@ -282,7 +282,7 @@ impl SendSide {
         let (oldest, submitted_at) = self.open_ops().next()?;
         let owed = self.in_flight > 0 || self.reads_waiting() > 0 || self.retransmits() > 0;
         if !owed {
-            // Nothing that was sent is missing: it waits to send since it could have.
+            // No sent packet is outstanding: the time starts when the data could first be sent.
             let started = oldest.length > 0 && self.last_sent_bytes > 0;
             let sent_at = if started { self.last_sent_at } else { submitted_at };
             return Some((self.heard_at.max(sent_at).max(submitted_at), 0));

@@ -8,8 +8,9 @@ use crate::op::OpKind;
 use crate::streams::Finished;
 
 impl SendSide {
-    /// Whether `segment` is an answer that the peer may send: to a read of ours, of its length, and
-    /// opening no more gaps than allowed. An answer to a read that is done is a duplicate.
+    /// Returns `true` if `segment` is an answer that the peer may send: to a read of ours, of its
+    /// length, and opening no more gaps than allowed. An answer to a read that is done is a
+    /// duplicate.
     pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
         let Some(stream) = self.ops.get(segment.op.get()) else {
             return segment.op.get() < self.ops.first;
@@ -19,7 +20,7 @@ impl SendSide {
             && (!stream.is_live() || stream.answer.has_room_for(segment.offset))
     }
 
-    /// Whether bytes of an admitted answer are missing before `segment`.
+    /// Returns `true` if bytes of an admitted answer are missing before `segment`.
     pub(crate) fn answer_is_ahead(&self, segment: &Segment) -> bool {
         let stream = self.ops.get(segment.op.get()).filter(|s| s.is_live());
         stream.is_some_and(|s| segment.offset > s.answer.contiguous())

@@ -10,7 +10,7 @@ use crate::op::{Op, OpKind};
 use crate::streams::{Finished, Lane, Stream, Streams};
 
 impl SendSide {
-    /// Ends every op: calls `end` with each and whether anything of it was ever sent.
+    /// Ends every op: calls `end` with each and whether any of its packets was ever sent.
     pub(crate) fn abort(&mut self, mut end: impl FnMut(Finished, bool)) {
         for stream in self.ops.queue.iter().filter(|s| s.is_live()) {
             end(stream.finished(), self.was_sent(stream));
@@ -26,7 +26,7 @@ impl SendSide {
         *self = Self { ops, rare, first_pn, ..Self::default() };
     }
 
-    /// Whether anything of an op was ever handed to a packet.
+    /// Returns `true` if any part of an op was ever put into a packet.
     fn was_sent(&self, stream: &Stream) -> bool {
         match stream.op.kind {
             OpKind::Read { .. } => !self.requests().any(|r| r.stream == stream.id.get()),
@@ -80,7 +80,7 @@ impl SendSide {
         responses.filter(of_region).map(|stream| stream.id)
     }
 
-    /// Takes back transmission `seq`, which never left: it counts as settled.
+    /// Withdraws transmission `seq`, which never left: it counts as settled.
     pub(crate) fn take_back(&mut self, seq: u64) {
         let Some(record) = self.record(seq).filter(|r| r.fate == Fate::InFlight) else { return };
         record.fate = Fate::Acked;
@@ -116,7 +116,7 @@ impl SendSide {
         close.or_else(|| responses.queue.iter().find(|s| s.id == id)).map(|s| &s.op)
     }
 
-    /// When the packet `seq` really left, if that is known better than `sent_at` was.
+    /// Corrects the departure time of packet `seq`, if a better time is known.
     pub(crate) fn correct_sent_at(&mut self, seq: u64, at: Time) {
         if let Some(record) = self.record(seq) {
             record.sent_at = at;

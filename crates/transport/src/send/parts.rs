@@ -10,7 +10,7 @@ use crate::streams::{Lane, Streams};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) lane: Lane,
-    /// Of a read, or to cancel an op: waits for no window.
+    /// A read request or a cancellation, which is not limited by the window.
     pub(super) request: bool,
     pub(super) cancel: bool,
     pub(super) length: u32,
@@ -49,7 +49,7 @@ impl Default for Sent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rare {
     pub(super) responses: Streams,
-    /// Ranges to send again, before anything new.
+    /// Ranges to retransmit, before new data.
     pub(super) retransmit: VecDeque<Range>,
     /// Read requests, which wait for neither window nor pace.
     pub(super) requests: VecDeque<Range>,
@@ -57,9 +57,9 @@ pub(super) struct Rare {
     pub(super) requests_in_flight: u32,
     /// Number of reads whose answer is not complete.
     pub(super) reads_waiting: u32,
-    /// The peer's reads that the caller has yet to answer.
+    /// The peer's reads that the caller must still answer.
     pub(super) reads_asked: u32,
-    /// Go-back-N: packets from here on left since everything was last sent again.
+    /// Go-back-N: first packet number after the last go-back.
     pub(super) went_back_at: u64,
     /// Packets declared lost by the SACK bitmap, packets declared lost by a timeout, and timeouts.
     pub(super) fast_losses: u64,

@@ -45,7 +45,7 @@ fn reject__ends_the_op_with_its_reason_and_nothing_is_applied() {
             pair.sides[0].completions.iter().map(|c| (c.op.get(), c.outcome)).collect();
         let rejected = Outcome::Rejected(RejectReason::NoRegion);
         assert_eq!(outcomes, [(0, rejected), (1, Outcome::Done)]);
-        assert!(!pair.sides[1].stored.contains_key(&(false, 0)), "nothing of it was stored");
+        assert!(!pair.sides[1].stored.contains_key(&(false, 0)), "no byte of it was stored");
         assert_eq!(pair.sides[1].stored[&(false, 1)].len(), 10_000);
         assert_eq!(pair.sides[0].endpoint.ops_under_way(pair.flow), Some(0));
     }
@@ -128,7 +128,11 @@ fn cancel__of_a_read_stops_the_answer() {
     pair.flush(0);
     pair.run_until(FAR);
     assert!(!pair.sides[1].endpoint.answers_from(REGION));
-    assert!(pair.sides[1].data_sent < 100, "of 1000 packets, {} went", pair.sides[1].data_sent);
+    assert!(
+        pair.sides[1].data_sent < 100,
+        "of 1000 packets, {} were sent",
+        pair.sides[1].data_sent
+    );
     assert_eq!(pair.sides[0].completions[0].outcome, Outcome::Unknown);
     assert_eq!(pair.sides[1].endpoint.in_flight(pair.flow), Some(0));
 }

@@ -216,10 +216,10 @@ fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
 }
 
 #[test]
-fn a_signal_must_say_when_its_packet_left() {
+fn a_signal_must_state_when_its_packet_left() {
     let start = Time::ZERO + Span::from_us(5_000);
     let (mut endpoint, transmit) = sending("bolt", start);
-    // The runtime notes when a burst really leaves, some time behind the stamp.
+    // The runtime records when a burst really leaves, some time after the timestamp.
     endpoint.on_sent(FlowId::new(0), transmit.header.seq, start + Span::from_us(900));
     let signal = |sent| {
         let body = Body::Signal(Signal { queue: 200_000, link_rate: 6, sent });
@@ -241,7 +241,7 @@ fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
         let mut telemetry = Telemetry::default();
         telemetry.push(*note, 5);
         if through_bytes {
-            // Noted by a switch on the data packet, read at the receiver, brought back by the ACK.
+            // Appended by a switch to the data packet, read at the receiver, returned by the ACK.
             let mut data = bytes_of(&transmit.header, Fields::TELEMETRY, None, None);
             SwitchView::new(&mut data).expect("room for notes").note_hop(&written(note), 5);
             let (fields, seen) = fields_of(&decode_extended(&data).expect("legal").extension, None);
@@ -272,11 +272,11 @@ fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
     notes.iter().map(|note| told(&mut flow, note)).collect()
 }
 
-/// HPCC: notes through bytes, where clocks wrap after 2^32 ns and counts after 2^40 bytes, make the same
-/// windows as notes handed over whole.
+/// HPCC: records sent as bytes, where clocks wrap after 2^32 ns and counts after 2^40 bytes, give
+/// the same windows as records passed as values.
 #[test]
-fn hpcc_notes_through_bytes_make_the_same_windows() {
-    // A port that sends at 90 %, with a queue that comes and goes, across both wraps.
+fn hpcc_records_sent_as_bytes_give_the_same_windows() {
+    // A port that sends at 90 %, with a varying queue, across both wraps.
     let at = Time::ZERO + Span::from_ns((1 << 32) - 25_000);
     let notes: Vec<HopTelemetry> = (0u64..10)
         .map(|i| HopTelemetry {

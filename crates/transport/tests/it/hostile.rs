@@ -83,7 +83,7 @@ fn read_requests_in_flight_are_bounded() {
 /// The answer proves that the request arrived: a lost acknowledgement of the request is not
 /// congestion.
 #[test]
-fn a_lost_ack_of_a_request_is_no_timeout_once_the_answer_is_here() {
+fn a_lost_ack_of_a_request_is_no_timeout_after_the_answer() {
     let mut pair = pair("1", EndpointConfig::default());
     pair.submit(0, READ, 64);
     let (at, to, request) = pair.take_from_wire().expect("request");

@@ -134,7 +134,7 @@ fn go_back_n(window: &str) -> Pair {
 
 /// DCQCN §2: RDMA hardware sends all again from the lost packet on.
 #[test]
-fn go_back_n__a_loss_costs_all_that_was_behind_it() {
+fn go_back_n__a_loss_costs_all_packets_behind_it() {
     let mut pair = go_back_n("8");
     pair.lose = vec![(0, 2)];
     pair.submit(0, WRITE, 4096 * 8);
@@ -371,8 +371,8 @@ fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
     }
 }
 
-/// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave 3.328 us apart, however many are
-/// in flight (the wheel here is as fine as 1.024 ns).
+/// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave at a distance of 3.328 us, for
+/// any number in flight (the wheel here is as fine as 1.024 ns).
 #[test]
 fn a_rate_paces_wire_bytes_at_any_number_in_flight() {
     let rate = build("constant", Some("rate"), &[("rate", "10Gbps")]).expect("constant");

@@ -10,7 +10,7 @@ fn pn(n: u64) -> PacketNumber {
     PacketNumber::new(n)
 }
 
-/// The numbers that a bitmap says were received.
+/// The packet numbers that a bitmap reports as received.
 fn members(largest: u64, bitmap: u128) -> HashSet<u64> {
     (0..128).filter(|i| bitmap >> i & 1 == 1).filter_map(|i| largest.checked_sub(i)).collect()
 }

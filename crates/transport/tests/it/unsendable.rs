@@ -18,7 +18,7 @@ fn pair() -> Pair {
 }
 
 #[test]
-fn submit__of_an_op_that_reaches_2_to_the_64_is_refused_and_below_it_is_taken() {
+fn submit__of_an_op_that_reaches_2_to_the_64_is_refused_and_below_it_is_accepted() {
     let mut pair = pair();
     for address in [u64::MAX, u64::MAX - 9, 1 << 63] {
         let fits = address.checked_add(10).is_some();
@@ -54,7 +54,7 @@ fn take_back__leaves_the_packet_neither_in_flight_nor_lost_and_the_flow_continue
     assert_eq!(ends, [(0, Outcome::Unknown), (1, Outcome::Done)]);
     let counters = side.endpoint.counters(flow).expect("open");
     assert_eq!((counters.fast_losses, counters.timeout_losses, counters.timeouts), (0, 0, 0));
-    assert!(side.endpoint.cwnd(flow) >= cwnd, "nothing made the window smaller");
+    assert!(side.endpoint.cwnd(flow) >= cwnd, "no event decreased the window");
     assert_eq!(
         side.endpoint.ops_under_way(flow),
         Some(0),
@@ -106,7 +106,7 @@ fn refuse_answer__ends_the_peers_read_also_if_the_first_refusal_is_lost() {
         let cancelled =
             |body: &Body| matches!(body, Body::Data(s) if s.kind == SegmentKind::Cancel);
         let cancels = pair.log.iter().filter(|(_, from, h)| *from == 0 && cancelled(&h.body));
-        assert_eq!(cancels.count(), 1, "it says that the refusal has arrived");
+        assert_eq!(cancels.count(), 1, "it acknowledges the refusal");
         assert_eq!(pair.sides[0].endpoint.in_flight(FlowId::new(0)), Some(0));
     }
 }

@@ -65,11 +65,11 @@ enum Step {
     Cancel(u32),
     /// Limit as a distance from the position.
     Pop(u64),
-    /// Pop until nothing at or before the limit is left.
+    /// Pop until no entry at or before the limit is left.
     PopAll(u64),
 }
 
-/// Distances of every magnitude alike: a random bit length, then random bits.
+/// Distances of all magnitudes: a random bit length, then random bits.
 fn distance() -> impl Strategy<Value = u64> {
     (0u32..=64, any::<u64>()).prop_map(|(bits, value)| match bits {
         0 => 0,

@@ -262,7 +262,8 @@ fn illegal_extensions_are_not_encoded() {
 #[test]
 fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
     let header = encoded(&message(), &bolt());
-    // Behind the header is ciphertext, the tag and the session's numbers: nothing the switch can use.
+    // The header is followed by ciphertext, the tag and the session's numbers, which the switch
+    // cannot use.
     let sealed = [&header[..], &[0xc1; 3], &[0x7a; 16], &[0, 0, 0, 9, 0, 0, 0, 1]].concat();
     let mut passing = sealed.clone();
     let mut view = SwitchView::new(&mut passing).unwrap();
@@ -273,7 +274,7 @@ fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
     assert_eq!(view.extension(), own(1, &[8], &BOLT_READ));
 
     assert_eq!(passing[..2], [1, 8], "INC off, DEC on");
-    assert_eq!(passing[2..], sealed[2..], "nothing else is touched");
+    assert_eq!(passing[2..], sealed[2..], "nothing else is changed");
     // The SRC packet: Listing 1's fields behind the flow and number of the data packet.
     #[rustfmt::skip]
     let expected: [u8; 23] = [
@@ -313,7 +314,7 @@ fn hops_are_noted_in_order_as_far_as_there_is_room() {
         unreachable!("it is telemetry")
     };
     assert_eq!(hops.iter().collect::<Vec<_>>(), [hop(1), hop(2)]);
-    assert_eq!(packet[1], 3, "all that it passed are counted");
+    assert_eq!(packet[1], 3, "all passed ports are counted");
     assert_eq!(packet[2..4], [0, 0b1110], "and make up its path");
     packet[1] = 255;
     SwitchView::new(&mut packet).unwrap().note_hop(&hop(4), 1);

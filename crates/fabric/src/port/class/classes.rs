@@ -18,8 +18,8 @@ pub(super) struct Waiting {
     pub(super) bytes: u32,
 }
 
-/// A token bucket, kept as the instant at which it will be full: exact in picoseconds, and nothing
-/// to update as time passes.
+/// A token bucket, stored as the instant at which it will be full: exact in picoseconds, without
+/// updates as time passes.
 struct TokenBucket {
     rate: Rate,
     burst: u64,
@@ -35,8 +35,8 @@ impl TokenBucket {
         self.rate.serialization_time(Bytes::new(bytes))
     }
 
-    /// When it holds tokens for a packet of `bytes`. While filling it lacks
-    /// `rate * (full_at - now)` tokens, and it may lack `burst - bytes`.
+    /// Returns when the bucket holds tokens for a packet of `bytes`. While filling it lacks `rate *
+    /// (full_at - now)` tokens, and it may lack `burst - bytes`.
     fn ready_at(&self, bytes: u32) -> Time {
         let may_lack = self.burst.saturating_sub(u64::from(bytes));
         // Rounded down: never ready before the tokens are there.
@@ -82,7 +82,7 @@ impl<W: SwitchHalf> Class<W> {
         self.bucket.is_some()
     }
 
-    /// How many packets wait, the one in service not included.
+    /// Returns the number of queued packets, without the one in service.
     pub(super) fn waiting_packets(&self) -> u64 {
         self.waiting.len() as u64
     }

@@ -11,12 +11,12 @@ impl<W: SwitchHalf> ClassPort<W> {
         self.rate
     }
 
-    /// Whether its classes may be paused.
+    /// Returns `true` if its classes may be paused.
     pub(crate) fn is_pausable(&self) -> bool {
         self.pausable
     }
 
-    /// Whether its link may fail, lose packets and change its rate.
+    /// Returns `true` if its link may fail, lose packets and change its rate.
     pub(crate) fn is_variable(&self) -> bool {
         self.variable
     }
@@ -25,7 +25,7 @@ impl<W: SwitchHalf> ClassPort<W> {
         self.classes.classes.len()
     }
 
-    /// When the last packet now in the port departs if nothing pauses or limits a class.
+    /// Returns when the last packet in the port departs if no class is paused or limited.
     pub(crate) fn busy_until(&self) -> Time {
         let free = self.in_service.map_or(self.integrated_to, |served| served.departs);
         self.classes.waiting().fold(free, |time, waiting| {

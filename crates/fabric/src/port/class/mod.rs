@@ -30,11 +30,11 @@ struct InService {
     /// The packet was sent in that class.
     own: bool,
     departs: Time,
-    /// The link failed meanwhile: the packet is lost when its last bit would leave.
+    /// The link failed during the service: the packet is lost when its last bit would leave.
     lost: bool,
 }
 
-/// Where packets are kept.
+/// The memory that stores packets.
 enum Memory {
     Own { limit: u64 },
     Shared { alpha: f64, switch: SwitchId },
@@ -64,7 +64,7 @@ pub(crate) struct ClassPort<W> {
     /// which never decreases. A `Held` event is pending if and only if there are any.
     held_back: VecDeque<(Time, PacketRef, u32)>,
     queued: Count,
-    /// The time integrals of the tally reach to here.
+    /// Time up to which the integrals of the tally are computed.
     integrated_to: Time,
     pub(crate) tally: Tally,
 }
@@ -152,7 +152,8 @@ impl<W: SwitchHalf> ClassPort<W> {
         Ok(())
     }
 
-    /// Whether the packet may join class `index`; its switch half sees it if there is room.
+    /// Returns whether the packet may join class `index`; its switch half is called if there is
+    /// room.
     fn admit(
         &mut self,
         now: Time,

@@ -22,7 +22,7 @@ impl<W: SwitchHalf> ClassPort<W> {
         self.announce(env);
     }
 
-    /// Asks for the event at which the packet in service departs, if anything depends on it.
+    /// Requests the event at which the packet in service departs, if its time matters.
     #[inline]
     pub(super) fn announce<P, S: Schedule>(&mut self, env: &mut Env<'_, P, S>) {
         if let Some(served) = self.in_service
@@ -60,7 +60,7 @@ impl<W: SwitchHalf> ClassPort<W> {
             self.classes.classes[served.class].own_bytes -= u64::from(served.bytes);
         }
         self.leave(served.bytes, env);
-        // Ports that can be paused are never certain, so the packet is still here.
+        // Ports that can be paused are never certain, so the packet is still stored here.
         if !self.certain
             && let Some(pfc) = env.pfc
         {

@@ -59,7 +59,7 @@ impl<W: SwitchHalf> StrictClass<W> {
         self.limit < u64::MAX || self.limit_packets < u64::from(u32::MAX)
     }
 
-    /// Whether its own limits leave room for a packet.
+    /// Returns `true` if its own limits leave room for a packet.
     pub(super) fn has_room(&self, bytes: u32) -> bool {
         (self.queue.len() as u64) < self.limit_packets
             && self.bytes + u64::from(bytes) <= self.limit

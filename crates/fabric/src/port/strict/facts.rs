@@ -16,7 +16,8 @@ impl<W: SwitchHalf> StrictPort<W> {
         self.classes.len()
     }
 
-    /// Every packet that waits, in the order of service if no other comes, with its class's place.
+    /// Returns every queued packet with the index of its class, in the order of service without
+    /// further arrivals.
     fn waiting(&self) -> impl Iterator<Item = (usize, &Waiting)> {
         let classes = self.classes.iter().enumerate();
         classes.flat_map(|(place, class)| class.queue.iter().map(move |packet| (place, packet)))
@@ -31,7 +32,8 @@ impl<W: SwitchHalf> StrictPort<W> {
         })
     }
 
-    /// Whether a packet is in service that the port has caught up with and that has left by `now`.
+    /// Returns `true` if a packet is in service that the port has caught up with and that has left
+    /// by `now`.
     fn is_over(&self, now: Time) -> bool {
         self.in_service.bytes > 0 && self.free_at <= now
     }

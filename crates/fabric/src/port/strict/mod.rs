@@ -23,7 +23,7 @@ use crate::topology::Node;
 struct InService {
     /// 0: none.
     bytes: u32,
-    /// Of its class.
+    /// Index of its class.
     place: u8,
 }
 
@@ -39,7 +39,7 @@ struct InService {
 #[repr(C, align(64))]
 pub(crate) struct StrictPort<W> {
     pub(crate) link: Link,
-    /// When the service that began last ends. Before that, and while packets wait, its packet has
+    /// End of the last started service. Before that, and while packets are queued, its packet has
     /// entered the link and not yet arrived.
     free_at: Time,
     /// Bytes in the port, a packet in service included, as far as it has caught up.
@@ -50,7 +50,7 @@ pub(crate) struct StrictPort<W> {
     /// See [`FifoPort`](super::FifoPort).
     byte_time: u64,
     in_service: InService,
-    /// By place: a bit for each class in which packets wait.
+    /// A bit for each class with queued packets, by index.
     waiting: u8,
     /// The number of the last class.
     last: u8,
@@ -58,9 +58,9 @@ pub(crate) struct StrictPort<W> {
     plain: bool,
     /// Some class has its own limit.
     limited: bool,
-    /// By number of a class: its place in the order of service.
+    /// By number of a class: its index in the order of service.
     places: [u8; MAX_STRICT_CLASSES],
-    /// By place.
+    /// Indexed by order of service.
     classes: Box<[StrictClass<W>]>,
     /// Sum over packets of departure - arrival, as far as these are known. Queued packets have yet
     /// to depart, so that the sum may be negative (and wraps).
@@ -69,7 +69,7 @@ pub(crate) struct StrictPort<W> {
     byte_time_sum: u128,
     rate: Rate,
     marked: u64,
-    /// By number of a class, for switch halves.
+    /// Indexed by number of a class, for switch halves.
     views: Box<[ClassView]>,
 }
 
@@ -111,7 +111,7 @@ impl<W: SwitchHalf> StrictPort<W> {
         }
     }
 
-    /// Whether no switch half sees its packets.
+    /// Returns `true` if no switch half is called for its packets.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -206,7 +206,7 @@ impl<W: SwitchHalf> StrictPort<W> {
         Ok(())
     }
 
-    /// The place of the class that a packet joins, if there is room for it.
+    /// Returns the index of the class that a packet joins, if there is room for it.
     #[inline(always)]
     fn admit(&mut self, now: Time, bytes: u32, class: ClassId) -> Result<usize, DropReason> {
         self.catch_up(now);
@@ -272,8 +272,8 @@ impl<W: SwitchHalf> StrictPort<W> {
         (entry.packet, peer)
     }
 
-    /// Takes the packets that arrive before `limit`; when the next one does. All that came to the port
-    /// before they departed has been offered.
+    /// Takes the packets that arrive before `limit` and returns when the next one does. All packets
+    /// that reached the port before they departed must have been offered.
     #[inline(always)]
     pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {
         if self.waiting != 0 {
@@ -282,7 +282,8 @@ impl<W: SwitchHalf> StrictPort<W> {
         self.link.pop_sorted_before(limit, take)
     }
 
-    /// All that is on the shared link is sorted: when more enters it by itself, if so.
+    /// Ends the sorting of the shared link; returns when another packet enters it without any
+    /// further event.
     pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
         if self.waiting != 0 {
             return Some(self.free_at);

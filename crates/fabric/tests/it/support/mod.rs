@@ -25,7 +25,7 @@ pub struct Engine {
     now: Time,
     heap: BinaryHeap<Reverse<Key>>,
     pending: BTreeSet<(PortId, u8)>,
-    /// How many events were handled.
+    /// Number of events handled.
     pub handled: u64,
 }
 

@@ -49,7 +49,7 @@ pub struct Side {
     pub completions: Vec<Completion>,
     /// Bytes stored by the peer's writes and messages, and by answers to our reads, per op.
     pub stored: BTreeMap<(bool, u64), Vec<u8>>,
-    /// How often an inbound op was reported finished.
+    /// Number of times that an inbound op was reported finished.
     pub finished: BTreeMap<u64, u32>,
     pub samples: Vec<RttSample>,
     pub acks_sent: u64,
@@ -60,7 +60,7 @@ pub struct Side {
     pub out_of_order: u64,
     /// The refusals of its runtime.
     pub rejects: fn(&Segment) -> Option<RejectReason>,
-    /// How many ops of the peer it has room for.
+    /// Number of the peer's ops that it has room for.
     pub room: usize,
     /// Ops that the peer gave up.
     pub cancelled: BTreeMap<u64, u32>,
@@ -92,7 +92,7 @@ pub fn byte(owner: usize, answer: bool, op: u64, offset: u64) -> u8 {
     (mixed as u8) ^ (owner as u8) ^ (u8::from(answer) << 7)
 }
 
-/// When a datagram is due, the order among equals, the side it goes to, and its bytes.
+/// Arrival time of a datagram, its order among equals, the receiving side, and its bytes.
 type Flight = Reverse<(Time, u64, usize, Vec<u8>)>;
 
 pub struct Pair {
@@ -186,7 +186,7 @@ impl Pair {
         }
     }
 
-    /// Lets the next thing happen; false if nothing is left to happen before `limit`.
+    /// Handles the next event; returns `false` if no event is left before `limit`.
     pub fn step(&mut self, limit: Time) -> bool {
         let arrival = self.wire.peek().map(|Reverse((at, ..))| *at);
         let timers = [0, 1].map(|s| self.sides[s].endpoint.next_timeout());
