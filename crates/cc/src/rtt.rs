@@ -146,11 +146,11 @@ pub struct Backoff {
 impl Backoff {
     /// Maximum number of doublings. deviation: RFC 6298 §5.5 lets a maximum be 60 s or more; 64
     /// times a timeout of 1 ms or more is beyond any datacenter's RTT.
-    const MOST: u8 = 6;
+    const MAX_DOUBLINGS: u8 = 6;
 
     /// A timeout expired.
     pub fn on_timeout(&mut self) {
-        self.doublings = (self.doublings + 1).min(Self::MOST);
+        self.doublings = (self.doublings + 1).min(Self::MAX_DOUBLINGS);
     }
 
     /// Data was acknowledged.

@@ -227,12 +227,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
         let bytes = fields.wire_bytes;
         fields.ttl = fields.ttl.saturating_sub(1);
         if fields.ttl == 0 {
-            let came_by = if fields.reversed {
+            let ingress = if fields.reversed {
                 opposite(self.routes.port(fields.route, fields.hop))
             } else {
                 self.routes.port(fields.route, fields.hop)
             };
-            self.discard(came_by, packet, DropReason::Ttl);
+            self.discard(ingress, packet, DropReason::Ttl);
             return None;
         }
         let next = if fields.reversed {

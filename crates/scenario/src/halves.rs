@@ -18,7 +18,7 @@ use apus_sim::switch_halves::{has_switch_half, have_same_switch_half, place_swit
 pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     let classes = setup.topology.classes.len().max(1);
     let halves: Vec<Option<&AlgorithmConfig>> = (0..classes)
-        .map(|class| speaking(class as u8, &setup.algorithms, &setup.workloads))
+        .map(|class| switch_algorithm(class as u8, &setup.algorithms, &setup.workloads))
         .collect();
     let takes_part = |topology: &Topology, node: Node| match node {
         Node::Host(_) => setup.host.model.nic == Nic::Queue,
@@ -30,7 +30,7 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
 }
 
 /// Returns the algorithm whose switch half the ports of a class have, if any.
-fn speaking<'a>(
+fn switch_algorithm<'a>(
     class: u8,
     algorithms: &'a [NamedAlgorithm],
     workloads: &[Workload],

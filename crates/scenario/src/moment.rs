@@ -17,14 +17,14 @@ pub(super) const LEAD: Key = key(
 .or("0s");
 
 /// A moment as a scenario writes it.
-enum Said {
+enum MomentText {
     At(Span),
     End(Which, String),
 }
 
 const ENDS: [(&str, Which); 2] = [("first end of ", Which::First), ("last end of ", Which::Last)];
 
-impl Setting for Said {
+impl Setting for MomentText {
     const KIND: &'static str =
         "a time with its unit, like \"25us\", or \"last end of \" and the name of a workload";
 
@@ -56,7 +56,9 @@ impl<'a, 'b> Moments<'a, 'b> {
     ) -> Self {
         let of_end = |key: &&'static str| {
             let node = table.node(key);
-            node.is_some_and(|node| matches!(Said::read(&node.value), Ok(Said::End(..))))
+            node.is_some_and(|node| {
+                matches!(MomentText::read(&node.value), Ok(MomentText::End(..)))
+            })
         };
         if !keys.iter().any(of_end) {
             table.no_effect("lead", "without the end of a workload's op");
@@ -71,8 +73,8 @@ impl<'a, 'b> Moments<'a, 'b> {
             return Some(None);
         }
         let (op, name) = match self.table.get(key)? {
-            Said::At(at) => return Some(Some(Moment::At(Time::ZERO + at))),
-            Said::End(op, name) => (op, name),
+            MomentText::At(at) => return Some(Some(Moment::At(Time::ZERO + at))),
+            MomentText::End(op, name) => (op, name),
         };
         let found = self.workloads.iter().position(|known| *known == name);
         if found.is_none() {

@@ -16,7 +16,7 @@ pub(super) struct Section<'a> {
     keys: &'static Keys,
     path: String,
     place: Place,
-    asked: RefCell<Vec<&'static str>>,
+    requested: RefCell<Vec<&'static str>>,
     problems: &'a Problems,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Section<'a> {
         place: Place,
         problems: &'a Problems,
     ) -> Self {
-        Self { table, keys, path: path.into(), place, asked: RefCell::default(), problems }
+        Self { table, keys, path: path.into(), place, requested: RefCell::default(), problems }
     }
 
     pub(super) fn place(&self) -> Place {
@@ -168,7 +168,7 @@ impl<'a> Section<'a> {
 
     /// Requests a key of any type.
     pub(super) fn node(&self, key: &'static str) -> Option<&'a Node> {
-        self.ask(key);
+        self.mark_requested(key);
         self.table.get(key)
     }
 
@@ -179,11 +179,11 @@ impl<'a> Section<'a> {
         found
     }
 
-    fn ask(&self, key: &'static str) {
+    fn mark_requested(&self, key: &'static str) {
         self.declaration(key);
-        let mut asked = self.asked.borrow_mut();
-        if !asked.contains(&key) {
-            asked.push(key);
+        let mut requested = self.requested.borrow_mut();
+        if !requested.contains(&key) {
+            requested.push(key);
         }
     }
 
@@ -208,7 +208,7 @@ impl<'a> Section<'a> {
     /// Requests a key that must be present.
     pub(super) fn require<T: Setting>(&self, key: &'static str) -> Option<T> {
         if self.table.get(key).is_none() {
-            self.ask(key);
+            self.mark_requested(key);
             self.missing(key, T::KIND);
             return None;
         }
@@ -292,7 +292,7 @@ impl<'a> Section<'a> {
 
     /// A table within this one.
     pub(super) fn section(&self, key: &'static str) -> Option<Section<'a>> {
-        self.ask(key);
+        self.mark_requested(key);
         let entry = self.table.entries.get(key)?;
         match &entry.node.value {
             Value::Table(table) => {
@@ -396,10 +396,10 @@ impl<'a> Section<'a> {
 
     /// Ends the reading: keys that were not requested are unknown.
     pub(super) fn finish(self) {
-        let asked = self.asked.borrow();
+        let requested = self.requested.borrow();
         for (key, entry) in &self.table.entries {
-            if !asked.contains(&key.as_str()) {
-                let hint = suggestion(key, asked.iter().copied());
+            if !requested.contains(&key.as_str()) {
+                let hint = suggestion(key, requested.iter().copied());
                 let name = self.name(key);
                 self.problems.add(entry.key, format!("unknown key `{name}`{hint}"));
             }

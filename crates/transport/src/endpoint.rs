@@ -213,7 +213,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             Some(_) => {}
             // Acknowledgements do not move the timer, so its expiry shows that a flow has become
             // idle.
-            None => flow.send.rest(),
+            None => flow.send.free_empty_queues(),
         }
         self.update(now, id);
     }

@@ -19,7 +19,7 @@ use crate::streams::Finished;
 /// UDP runtime records the departure of a burst separately; in the simulator both times are equal.
 /// deviation: no source; 1 ms is far above the duration of a burst, and a forged signal that names
 /// a packet in flight has one chance in 4000.
-const MOST_AFTER_STAMP_NS: u32 = 1 << 20;
+const MAX_STAMP_TO_DEPARTURE_NS: u32 = 1 << 20;
 
 /// When a flow can send data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -354,7 +354,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         let Some(sent_at) = self.send.take_signal(seq) else { return false };
         let left = (sent_at.since(Time::ZERO).as_ps() / 1_000) as u32; // modulo 2^32 by intent
         let Some(link_rate) = rate_of_code(signal.link_rate) else { return false };
-        if left.wrapping_sub(signal.sent) > MOST_AFTER_STAMP_NS {
+        if left.wrapping_sub(signal.sent) > MAX_STAMP_TO_DEPARTURE_NS {
             return false; // a forged signal has to name the departure time
         }
         self.send.note_signal(seq);

@@ -57,7 +57,7 @@ pub struct Observed<'a> {
 
 /// Content of the next acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Owed {
+enum DueAck {
     #[default]
     Nothing,
     /// The newest packet is new since the last acknowledgement.
@@ -67,7 +67,7 @@ enum Owed {
     /// Go-back-N: data arrived behind a gap.
     Gap,
     /// Go-back-N: the gap has been reported to the sender, which happens once per gap.
-    Told,
+    GapReported,
 }
 
 /// The receiving side of a flow.
@@ -87,7 +87,7 @@ pub(crate) struct ReceiveSide {
     /// Switches that the newest packet passed, and how full the receive buffer was.
     hops: u8,
     receiver_level: u8,
-    owed: Owed,
+    due: DueAck,
 }
 
 impl ReceiveSide {
@@ -104,12 +104,12 @@ impl ReceiveSide {
             Recorded::New => {
                 self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
                 self.note(seq, arrival);
-                self.owed = Owed::News;
+                self.due = DueAck::News;
                 self.observe(observed);
             }
             // The sender may already have the timing of a duplicate, so it is used only if no newer
             // packet is to be echoed.
-            Recorded::Duplicate if !matches!(self.owed, Owed::News | Owed::NewsAndGap) => {
+            Recorded::Duplicate if !matches!(self.due, DueAck::News | DueAck::NewsAndGap) => {
                 self.note(seq, arrival)
             }
             Recorded::Duplicate | Recorded::TooOld => {}
@@ -182,18 +182,18 @@ impl ReceiveSide {
     /// Go-back-N: handles a packet behind a gap, which is dropped. Returns `true` if the sender
     /// must be informed now.
     pub(crate) fn note_gap(&mut self) -> bool {
-        self.owed = match self.owed {
-            Owed::Nothing => Owed::Gap,
-            Owed::News => Owed::NewsAndGap,
-            Owed::NewsAndGap | Owed::Gap | Owed::Told => return false,
+        self.due = match self.due {
+            DueAck::Nothing => DueAck::Gap,
+            DueAck::News => DueAck::NewsAndGap,
+            DueAck::NewsAndGap | DueAck::Gap | DueAck::GapReported => return false,
         };
         true
     }
 
     /// Returns `true` if the sender must still be informed of a gap, by an acknowledgement without
     /// news.
-    pub(crate) fn owes_gap(&self) -> bool {
-        self.owed == Owed::Gap
+    pub(crate) fn has_gap_to_report(&self) -> bool {
+        self.due == DueAck::Gap
     }
 
     /// Takes in an admitted segment of one of the peer's ops.
@@ -268,10 +268,10 @@ impl ReceiveSide {
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let largest = self.packets.largest()?;
-        self.owed = match self.owed {
-            Owed::Nothing | Owed::News => Owed::Nothing,
-            Owed::NewsAndGap => Owed::Gap,
-            Owed::Gap | Owed::Told => Owed::Told,
+        self.due = match self.due {
+            DueAck::Nothing | DueAck::News => DueAck::Nothing,
+            DueAck::NewsAndGap => DueAck::Gap,
+            DueAck::Gap | DueAck::GapReported => DueAck::GapReported,
         };
         let seq = self.next_control();
         let ack = Ack {

@@ -70,7 +70,7 @@ impl SendSide {
     }
 
     /// Frees the memory of empty queues, once nothing is outstanding.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn free_empty_queues(&mut self) {
         if self.in_flight == 0 && self.ops.queue.is_empty() {
             self.ops.queue.release();
             self.sent.release();
@@ -170,21 +170,21 @@ impl SendSide {
     }
 
     /// Records a read of the peer that awaits the caller's answer.
-    pub(crate) fn ask(&mut self) {
-        self.rare().reads_asked += 1;
+    pub(crate) fn add_unanswered_read(&mut self) {
+        self.rare().unanswered_reads += 1;
     }
 
     /// Takes one of the reads that await the caller's answer; `false` if there are none.
-    pub(crate) fn take_asked(&mut self) -> bool {
+    pub(crate) fn take_unanswered_read(&mut self) -> bool {
         let Some(rare) = &mut self.rare else { return false };
-        let asked = rare.reads_asked > 0;
-        rare.reads_asked -= u32::from(asked);
+        let asked = rare.unanswered_reads > 0;
+        rare.unanswered_reads -= u32::from(asked);
         asked
     }
 
     /// Returns the number of the peer's reads whose answers are not yet acknowledged.
     pub(crate) fn responses_under_way(&self) -> usize {
-        let under_way = |rare: &Rare| rare.responses.queue.len() + rare.reads_asked as usize;
+        let under_way = |rare: &Rare| rare.responses.queue.len() + rare.unanswered_reads as usize;
         self.rare.as_deref().map_or(0, under_way)
     }
 

@@ -41,10 +41,10 @@ const IDLE: u32 = u32::MAX - 1;
 
 /// Number of slots ahead of the current one whose lists are prefetched, one step each at a time:
 /// this suffices for lists of twice as many entries.
-const AHEAD: usize = 7;
+const SLOTS_AHEAD: usize = 7;
 /// Number of entries from which prefetching pays: fewer nodes stay in the second-level cache
 /// anyway.
-const MANY: usize = 1 << 17;
+const MIN_PREFETCH_ENTRIES: usize = 1 << 17;
 
 /// The place of one key in the list of its slot.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ pub struct TimingWheel<const LOG2_SLOTS: u32> {
     occupied_levels: u64,
     /// The lists of the slots after the current one, the nearest last, with the positions up to
     /// which they were prefetched from both ends. Only hints: the lists may have changed since.
-    near: [(u32, u32); AHEAD],
+    near: [(u32, u32); SLOTS_AHEAD],
     /// A lower bound of the deadlines in the far list, in picoseconds: cancelling does not raise it.
     far_min: u64,
     /// Start of the current level-0 slot, in picoseconds; no entry is in an earlier slot.
@@ -148,7 +148,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
             occupied: vec![0; levels as usize * Self::WORDS].into_boxed_slice(),
             summary: vec![0; levels as usize].into_boxed_slice(),
             occupied_levels: 0,
-            near: [(NIL, NIL); AHEAD],
+            near: [(NIL, NIL); SLOTS_AHEAD],
             far_min: u64::MAX,
             position: 0,
             len: 0,
@@ -255,8 +255,8 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// To avoid early expiry, round deadlines up to the start of a slot. A caller that pops in a
     /// loop must not insert popped entries at or before `limit` again: the loop would not end.
     pub fn pop_slot(&mut self, limit: Time, out: &mut Vec<(Time, u32)>) -> bool {
-        if self.len >= MANY {
-            self.look_ahead();
+        if self.len >= MIN_PREFETCH_ENTRIES {
+            self.prefetch_ahead();
         }
         while let Some((slot, start)) = self.earliest() {
             if start > limit.as_ps() {
@@ -283,14 +283,14 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// either end of each list. A list is a chain of loads, and the processor cannot load beyond
     /// the end of the current slot's list, which it does not know.
     #[cold]
-    fn look_ahead(&mut self) {
+    fn prefetch_ahead(&mut self) {
         let index = (self.position >> self.granularity) as usize;
-        let first = (index + 1 + AHEAD) % Self::SLOTS as usize;
+        let first = (index + 1 + SLOTS_AHEAD) % Self::SLOTS as usize;
         let ends = match self.heads[first] {
             NIL => (NIL, NIL),
             head => (head, self.tails[first]),
         };
-        for place in (1..AHEAD).rev() {
+        for place in (1..SLOTS_AHEAD).rev() {
             let (front, back) = self.near[place - 1];
             let next =
                 |key: u32, step: fn(&Node) -> u32| self.nodes.get(key as usize).map_or(NIL, step);

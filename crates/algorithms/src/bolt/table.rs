@@ -101,7 +101,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     row(
         "inc",
         ParamKind::Choice(&["every", "continuing"]),
-        "which packets ask for a larger window: all, or those neither FIRST nor LAST",
+        "which packets request a larger window: all, or those neither FIRST nor LAST",
         &[paper("every", "Bolt §3.2"), code("continuing", "Bolt ns-3")],
     ),
     row(

@@ -33,7 +33,7 @@ struct State {
     params: Arc<Params>,
     control: Control,
     /// Reports that are not yet due, in order.
-    told: VecDeque<Told>,
+    reports: VecDeque<Report>,
     /// The packet after the one sent last.
     next: PacketNumber,
     /// Switches on the path, of the latest acknowledgement.
@@ -43,7 +43,7 @@ struct State {
 
 /// The queue that one packet met; the sender reacts to it at `at`.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Report {
     at: Time,
     arrived: Time,
     queue: Bytes,
@@ -98,7 +98,7 @@ impl Algorithm for Notified {
         };
         Self(Box::new(State {
             control,
-            told: VecDeque::new(),
+            reports: VecDeque::new(),
             next: PacketNumber::new(0),
             hops: 0,
             rtt: RttEstimator::default(),
@@ -121,12 +121,12 @@ impl Ideal {
     /// flow's share of the link. It empties the queue within an RTT, since nothing is sent until
     /// the packets in flight fit into it. Reports about packets that left before the cut are
     /// ignored.
-    fn react(&mut self, told: &Told, newest: PacketNumber) {
-        if told.seq < self.ignored_before {
+    fn react(&mut self, report: &Report, newest: PacketNumber) {
+        if report.seq < self.ignored_before {
             return;
         }
         let Some((at, queue)) = self.since else {
-            self.since = Some((told.arrived, told.queue));
+            self.since = Some((report.arrived, report.queue));
             return;
         };
         self.observed += 1;
@@ -134,9 +134,9 @@ impl Ideal {
             return;
         }
         self.observed = 0;
-        self.since = Some((told.arrived, told.queue));
-        let grown = told.queue.get() as f64 - queue.get() as f64;
-        let took = told.link_rate.as_bps() as f64 * told.arrived.since(at).as_secs_f64() / 8.0;
+        self.since = Some((report.arrived, report.queue));
+        let grown = report.queue.get() as f64 - queue.get() as f64;
+        let took = report.link_rate.as_bps() as f64 * report.arrived.since(at).as_secs_f64() / 8.0;
         let load = 1.0 + grown / took;
         if load > FULL {
             let cwnd = self.cwnd / load;
@@ -148,19 +148,19 @@ impl Ideal {
 }
 
 impl State {
-    fn react(&mut self, told: &Told) {
-        let queueing = told.link_rate.serialization_time(told.queue);
+    fn react(&mut self, report: &Report) {
+        let queueing = report.link_rate.serialization_time(report.queue);
         let rtt = self.params.base_rtt.saturating_add(queueing);
         match &mut self.control {
             Control::Swift(swift) => {
-                let mut event = AckEvent::new(told.at, rtt);
+                let mut event = AckEvent::new(report.at, rtt);
                 event.hops = self.hops;
-                event.acked_seq = told.seq;
-                event.next_seq = told.seq;
-                event.in_flight = told.in_flight;
+                event.acked_seq = report.seq;
+                event.next_seq = report.seq;
+                event.in_flight = report.in_flight;
                 swift.on_ack(&event);
             }
-            Control::Ideal(ideal) => ideal.react(told, self.next),
+            Control::Ideal(ideal) => ideal.react(report, self.next),
         }
     }
 }
@@ -179,8 +179,8 @@ impl Sender for Notified {
         };
         let at = event.now.saturating_add(queueing.saturating_add(state.params.delay));
         // A packet that arrived later also leaves later; pending reports are kept.
-        let at = state.told.back().map_or(at, |last| at.max(last.at));
-        let told = Told {
+        let at = state.reports.back().map_or(at, |last| at.max(last.at));
+        let report = Report {
             at,
             arrived: event.now,
             queue: event.queue,
@@ -189,19 +189,19 @@ impl Sender for Notified {
             in_flight: event.in_flight,
         };
         if at > event.now {
-            state.told.push_back(told);
+            state.reports.push_back(report);
         } else {
-            state.react(&told);
+            state.react(&report);
         }
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.0.told.front().map(|told| told.at)
+        self.0.reports.front().map(|report| report.at)
     }
 
     fn on_timer(&mut self, now: Time) {
-        while let Some(told) = self.0.told.pop_front_if(|told| told.at <= now) {
-            self.0.react(&told);
+        while let Some(report) = self.0.reports.pop_front_if(|report| report.at <= now) {
+            self.0.react(&report);
         }
     }
 

@@ -59,14 +59,14 @@ impl Mailboxes {
 
 /// Returns the egress port over whose link a packet arrived at its current switch; `None` if the
 /// packet was made there or is in its source host.
-fn came_by(fields: &crate::Fields, routes: &RouteTable) -> Option<PortId> {
+fn ingress(fields: &crate::Fields, routes: &RouteTable) -> Option<PortId> {
     let before = fields.hop.checked_sub(1).filter(|_| !fields.reversed)?;
     Some(routes.port(fields.route, before))
 }
 
 /// A packet leaves the switch that it is in.
 pub(crate) fn leave(pfc: &mut Pfc, fields: &crate::Fields, routes: &RouteTable) {
-    if let Some(port) = came_by(fields, routes) {
+    if let Some(port) = ingress(fields, routes) {
         pfc.leave(port, fields.class, fields.wire_bytes);
     }
 }
@@ -98,7 +98,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     pub(super) fn admit_by_pfc(&mut self, packet: PacketRef) -> Result<(), DropReason> {
         let Some(pfc) = &mut self.pfc else { return Ok(()) };
         let fields = self.pool.fields(packet);
-        let Some(port) = came_by(fields, &self.routes) else { return Ok(()) };
+        let Some(port) = ingress(fields, &self.routes) else { return Ok(()) };
         if !pfc.admits(port, fields.class, fields.wire_bytes) {
             return Err(DropReason::Buffer);
         }

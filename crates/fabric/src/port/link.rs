@@ -37,7 +37,7 @@ pub(crate) struct Link {
     kept: usize,
     shared: bool,
     /// For a shared link: the simulator has been asked to sort it.
-    called: bool,
+    sort_requested: bool,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
     port: PortId,
@@ -51,7 +51,7 @@ impl Link {
             sorted: 0,
             kept: 0,
             shared: false,
-            called: false,
+            sort_requested: false,
             delay,
             port,
             peer,
@@ -91,7 +91,7 @@ impl Link {
         let arrives = departs + self.delay;
         if self.ring.len() == self.sorted {
             if self.shared {
-                self.call(schedule);
+                self.request_sort(schedule);
             } else {
                 schedule.at(FabricEvent::Arrival(self.port), arrives);
             }
@@ -103,22 +103,26 @@ impl Link {
     /// link that the simulator has already been asked to sort.
     #[inline(always)]
     pub(crate) fn push_behind(&mut self, departs: Time, packet: PacketRef, bytes: u32) {
-        debug_assert!(self.called || !self.ring.is_empty(), "{} waits for no event", self.port);
+        debug_assert!(
+            self.sort_requested || !self.ring.is_empty(),
+            "{} has no pending event",
+            self.port
+        );
         self.ring.push_back(InFlight { arrives: departs + self.delay, packet, bytes });
     }
 
     /// Asks the simulator, once, to sort the packets on the shared link.
     #[inline]
-    pub(crate) fn call<S: Schedule>(&mut self, schedule: &mut S) {
-        if !core::mem::replace(&mut self.called, true) {
+    pub(crate) fn request_sort<S: Schedule>(&mut self, schedule: &mut S) {
+        if !core::mem::replace(&mut self.sort_requested, true) {
             schedule.hand_over(self.port);
         }
     }
 
     /// Records that all packets on the shared link are sorted.
     #[inline]
-    pub(crate) fn forget_call(&mut self) {
-        self.called = false;
+    pub(crate) fn end_sort(&mut self) {
+        self.sort_requested = false;
     }
 
     /// Removes the oldest packets that were handed over: for a port that counts departures itself.

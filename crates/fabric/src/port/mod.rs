@@ -122,7 +122,7 @@ impl<W: SwitchHalf> Port<W> {
         if let Self::Strict(port) = self {
             return port.end_hand_over();
         }
-        self.link_mut().forget_call();
+        self.link_mut().end_sort();
         None
     }
 

@@ -171,7 +171,7 @@ fn handle_data<F: AlgorithmFactory>(
         Accepted::New { bytes, finished } => {
             if finished && request {
                 if config.reads_wait {
-                    flow.send.ask();
+                    flow.send.add_unanswered_read();
                 } else {
                     respond(flow, arrival.now, segment);
                 }

@@ -54,7 +54,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn answer_read(&mut self, now: Time, id: FlowId, segment: &Segment) -> bool {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
         let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
-        if !request || !flow.send.take_asked() {
+        if !request || !flow.send.take_unanswered_read() {
             return false;
         }
         respond(flow, now, segment);

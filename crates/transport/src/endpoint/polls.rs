@@ -23,7 +23,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             let flow = &mut self.flows[id.index()];
             flow.in_acks = false;
             if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
-                if flow.receive.owes_gap() {
+                if flow.receive.has_gap_to_report() {
                     // This acknowledgement has news, so it does not report the gap to the sender.
                     flow.in_acks = true;
                     self.acks.push_back(id);

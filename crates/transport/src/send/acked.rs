@@ -280,8 +280,8 @@ impl SendSide {
     /// expired since; `None` without outstanding ops.
     pub(crate) fn silence(&self) -> Option<(Time, u32)> {
         let (oldest, submitted_at) = self.open_ops().next()?;
-        let owed = self.in_flight > 0 || self.reads_waiting() > 0 || self.retransmits() > 0;
-        if !owed {
+        let is_due = self.in_flight > 0 || self.reads_waiting() > 0 || self.retransmits() > 0;
+        if !is_due {
             // No sent packet is outstanding: the time starts when the data could first be sent.
             let started = oldest.length > 0 && self.last_sent_bytes > 0;
             let sent_at = if started { self.last_sent_at } else { submitted_at };

@@ -58,7 +58,7 @@ pub(super) struct Rare {
     /// Number of reads whose answer is not complete.
     pub(super) reads_waiting: u32,
     /// The peer's reads that the caller must still answer.
-    pub(super) reads_asked: u32,
+    pub(super) unanswered_reads: u32,
     /// Go-back-N: first packet number after the last go-back.
     pub(super) went_back_at: u64,
     /// Packets declared lost by the SACK bitmap, packets declared lost by a timeout, and timeouts.

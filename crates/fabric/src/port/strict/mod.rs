@@ -254,7 +254,7 @@ impl<W: SwitchHalf> StrictPort<W> {
         self.waiting |= 1 << place;
         self.classes[place].queue.push_back(waiting);
         if self.link.is_shared() {
-            self.link.call(schedule);
+            self.link.request_sort(schedule);
         }
     }
 
@@ -288,7 +288,7 @@ impl<W: SwitchHalf> StrictPort<W> {
         if self.waiting != 0 {
             return Some(self.free_at);
         }
-        self.link.forget_call();
+        self.link.end_sort();
         None
     }
 
