@@ -122,8 +122,9 @@ impl RttEstimator {
         (!self.smoothed.is_nan()).then(|| Span::from_ps_f64(self.smoothed))
     }
 
-    /// Returns the retransmission timeout: `max(minimum, multiplier * smoothed + gap)`, or `initial
-    /// + gap` before the first sample. `gap` is the time that the algorithm adds for its pacing.
+    /// Returns the retransmission timeout: `max(minimum, multiplier * smoothed + gap)`, or
+    /// `initial + gap` before the first sample. `gap` is the time that the algorithm adds for its
+    /// pacing.
     #[inline]
     #[must_use]
     pub fn rto(&self, rule: &RtoRule, gap: Span) -> Span {

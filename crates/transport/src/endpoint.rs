@@ -3,9 +3,9 @@
 //! The caller owns sockets, clocks and threads and drives the endpoint:
 //!
 //! 1. `submit` ops; `handle_packet` for each packet that arrives; `handle_timeout` at
-//! `next_timeout`.
+//!    `next_timeout`.
 //! 2. After any of these, call `poll_transmit` (or `poll_ack` and `poll_data` separately) until it
-//! returns `None`, as far as the NIC accepts packets; then `poll_completion` until `None`.
+//!    returns `None`, as far as the NIC accepts packets; then `poll_completion` until `None`.
 //! 3. `next_timeout` then returns when to call again without another event.
 //!
 //! Several packets handled before the next poll yield one acknowledgement per flow (Swift §3.6); an
@@ -68,7 +68,7 @@ pub enum Handled {
     Signal,
     /// A credit.
     Credit {
-        /// Whether a packet was sent for the credit; otherwise it is wasted.
+        /// Whether there is a packet to send for the credit; otherwise it is wasted.
         used: bool,
     },
     /// A control packet other than a credit.

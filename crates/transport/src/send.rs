@@ -188,7 +188,7 @@ impl SendSide {
         self.rare.as_deref().map_or(0, under_way)
     }
 
-    /// Returns `true` if a read request may leave: few are in flight, or it waits for those.
+    /// Returns `true` if a read request may leave: one is queued, and few are in flight.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| {

@@ -102,9 +102,10 @@ impl Dx {
     }
 }
 
-/// `Q / V`, the part of the window that queueing delay `Q` takes away. With N equal flows, `N * W =
-/// C * (R + Q)`; the goal is `C * R`, so `V = N * W / C`. Before the last increase the flows filled
-/// the link without a queue, `N * (W - 1) = C * R`, which gives `V = R * W / (W - 1)` (DX §4).
+/// `Q / V`, the part of the window that queueing delay `Q` takes away. With N equal flows,
+/// `N * W = C * (R + Q)`; the goal is `C * R`, so `V = N * W / C`. Before the last increase the
+/// flows filled the link without a queue, `N * (W - 1) = C * R`, which gives `V = R * W / (W - 1)`
+/// (DX §4).
 fn decrease(queueing: f64, base: f64, cwnd: f64) -> f64 {
     let part = queueing * (cwnd - 1.0) / (base * cwnd);
     part.clamp(0.0, 1.0)

@@ -17,8 +17,8 @@
 //!   window only.
 //! * An RTT sample of a packet that had been declared lost acknowledges no new packet
 //!   (`acked_packets` is 0). The sample is a delay like any other: it feeds the RTT and the
-//!   endpoint average, resets the counter of retransmissions and may decrease a window, but `ai *
-//!   0` packets is zero, and Falcon's increase per ACK also needs an acknowledged packet.
+//!   endpoint average, resets the counter of retransmissions and may decrease a window, but
+//!   `ai * 0` packets is zero, and Falcon's increase per ACK also needs an acknowledged packet.
 //! * With `decompose = false` (Swift-v0, §5.4) topology and flow scaling still apply, to the one
 //!   target; settings of 0 turn them off.
 

@@ -1,11 +1,11 @@
 //! The HPCC simulator's topology.txt and flow.txt, and its fct.txt (alibaba-edu's
 //! High-Precision-Congestion-Control, and its forks).
 //!
-//! topology.txt: `nodes switches links`, then the switches' node numbers, then per link `a b rate
-//! delay error_rate`. flow.txt: the number of flows, then per flow `src dst priority_group dport
-//! bytes start_s`. Nodes have consecutive numbers, hosts and switches alike. Text after the
-//! announced number of flows or links is a comment, as for the HPCC simulator, whose own files end
-//! with one.
+//! topology.txt: `nodes switches links`, then the switches' node numbers, then per link
+//! `a b rate delay error_rate`. flow.txt: the number of flows, then per flow
+//! `src dst priority_group dport bytes start_s`. Nodes have consecutive numbers, hosts and switches
+//! alike. Text after the announced number of flows or links is a comment, as for the HPCC
+//! simulator, whose own files end with one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

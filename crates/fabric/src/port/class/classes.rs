@@ -35,8 +35,8 @@ impl TokenBucket {
         self.rate.serialization_time(Bytes::new(bytes))
     }
 
-    /// Returns when the bucket holds tokens for a packet of `bytes`. While filling it lacks `rate *
-    /// (full_at - now)` tokens, and it may lack `burst - bytes`.
+    /// Returns when the bucket holds tokens for a packet of `bytes`. While filling it lacks
+    /// `rate * (full_at - now)` tokens, and it may lack `burst - bytes`.
     fn ready_at(&self, bytes: u32) -> Time {
         let may_lack = self.burst.saturating_sub(u64::from(bytes));
         // Rounded down: never ready before the tokens are there.
