@@ -45,7 +45,7 @@ impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownHost { host, hosts } => {
-                write!(f, "{host} does not exist: the topology has {hosts} hosts, numbered from 0")
+                write!(f, "unknown {host}: the topology has {hosts} hosts, numbered from 0")
             }
             Self::SameHost(host) => {
                 write!(f, "{host} cannot be both ends of a route; choose two different hosts")

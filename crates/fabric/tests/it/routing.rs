@@ -175,7 +175,7 @@ fn impossible_routes_are_errors_with_a_reason() {
     assert_eq!(error, RouteError::NoPath { src: host(0), dst: host(1) });
     assert!(error.to_string().contains("no path leads from host 0 to host 1"), "{error}");
     let error = net.route(host(0), host(7), 0, 0).unwrap_err();
-    assert!(error.to_string().contains("no host 7: the topology has 2 hosts"), "{error}");
+    assert!(error.to_string().contains("unknown host 7: the topology has 2 hosts"), "{error}");
     let error = net.route(host(1), host(1), 0, 0).unwrap_err();
     assert_eq!(error, RouteError::SameHost(host(1)));
 }
