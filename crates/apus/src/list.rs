@@ -58,7 +58,7 @@ impl List {
             What::Topologies => TOPOLOGIES.iter().map(|kind| pair(kind.name, kind.doc)).collect(),
             What::Workloads => WORKLOADS.iter().map(|kind| pair(kind.name, kind.doc)).collect(),
             What::Metrics => {
-                let all = METRICS.iter().chain(SCOPED);
+                let all = METRICS.iter().chain(SCOPED.iter());
                 all.map(|name| pair(name, unit_of(name))).collect::<Vec<_>>()
             }
         };

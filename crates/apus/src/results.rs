@@ -3,8 +3,8 @@
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{CheckResult, Shown};
 use apus_scenario::import::hpcc;
-use apus_sim::columns::SCHEMA_VERSION;
-use apus_sim::summary::{Cost, Summary};
+use apus_sim::columns::{RunCost, SCHEMA_VERSION};
+use apus_sim::summary::Summary;
 use serde::Serialize;
 
 use crate::output::OutputDir;
@@ -24,13 +24,13 @@ pub struct Runs<T> {
 pub struct RunsWithCost<'a> {
     #[serde(flatten)]
     runs: &'a Runs<Summary>,
-    cost: Vec<RunCost<'a>>,
+    cost: Vec<RunCost>,
 }
 
 impl<'a> RunsWithCost<'a> {
     /// These runs, and what they took.
     pub fn new(runs: &'a Runs<Summary>) -> Self {
-        Self { runs, cost: RunCost::of(runs.runs.iter()) }
+        Self { runs, cost: costs(runs.runs.iter()) }
     }
 }
 
@@ -41,27 +41,16 @@ impl<T> Runs<T> {
     }
 }
 
-/// Cost of a run on this machine, in cost.json and as `cost` of `apus run --json`.
-#[derive(Serialize)]
-pub struct RunCost<'a> {
-    name: &'a str,
-    seed: u64,
-    #[serde(flatten)]
-    cost: Cost,
-}
-
-impl<'a> RunCost<'a> {
-    /// Of these runs.
-    pub fn of(runs: impl Iterator<Item = &'a Summary>) -> Vec<Self> {
-        runs.map(|run| Self { name: &run.name, seed: run.seed, cost: run.cost }).collect()
-    }
+/// Returns the cost of these runs.
+fn costs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Vec<RunCost> {
+    runs.map(|run| RunCost { name: run.name.clone(), seed: run.seed, cost: run.cost }).collect()
 }
 
 /// Content of cost.json.
 #[derive(Serialize)]
-struct Costs<'a> {
+struct Costs {
     schema_version: u32,
-    cost: Vec<RunCost<'a>>,
+    cost: Vec<RunCost>,
 }
 
 /// Writes cost.json.
@@ -69,7 +58,7 @@ pub fn keep_cost<'a>(
     dir: &OutputDir,
     runs: impl Iterator<Item = &'a Summary>,
 ) -> Result<(), String> {
-    let costs = Costs { schema_version: SCHEMA_VERSION, cost: RunCost::of(runs) };
+    let costs = Costs { schema_version: SCHEMA_VERSION, cost: costs(runs) };
     let json = serde_json::to_string_pretty(&costs).map_err(|error| error.to_string())?;
     dir.write("cost.json", &(json + "\n"))
 }

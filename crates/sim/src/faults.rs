@@ -7,30 +7,36 @@ use apus_units::{PortId, Time};
 use apus_wire::Header;
 use serde::Serialize;
 
+use crate::columns::row;
 use crate::plan::{Fault, FaultKind, Plan};
 use crate::random::{Purpose, Stream};
 use crate::world::World;
 
-/// A fault of a link in one direction, or a flow that changes its path, as results list it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FaultRecord {
-    /// "down", "loss", "corrupt", "reorder" or "reroute".
-    pub kind: &'static str,
-    /// The link, as "leaf 0 -> spine 1", or the flow, as "flow 3 (host 0 -> host 2)".
-    pub subject: String,
-    /// When it begins, microseconds.
-    pub at_us: f64,
-    /// When it is due to end, microseconds; `None`: not before the end of the run.
-    pub until_us: Option<f64>,
-    /// Probability per packet of a loss, a corruption or a delay.
-    pub probability: Option<f64>,
-    /// By how long packets are held back, microseconds.
-    pub delay_us: Option<f64>,
-    /// The switches on the new path.
-    pub through: Option<String>,
-    /// The egress port in front of the link.
-    #[serde(skip)]
-    pub port: Option<PortId>,
+row! {
+    "faults.csv"
+    /// One row per fault of a link in one direction and per flow that changes its path, in the
+    /// order in which they begin.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct FaultRecord {
+        /// down, loss, corrupt, reorder, or reroute of a flow
+        pub kind: &'static str = "-",
+        /// the link by its egress port, or the flow
+        pub subject: String = "key column",
+        /// when it begins
+        pub at_us: f64 = "-",
+        /// when it is due to end, which may be in the drain; empty if it does not end
+        pub until_us: Option<f64> = "-",
+        /// probability that a packet is lost, corrupted or held back
+        pub probability: Option<f64> = "per packet",
+        /// by how long packets are held back
+        pub delay_us: Option<f64> = "-",
+        /// the switches on the new path of a flow
+        pub through: Option<String> = "-",
+        ;
+        /// The egress port in front of the link.
+        #[serde(skip)]
+        pub port: Option<PortId>,
+    }
 }
 
 /// The faults of a plan that begin within the run, in the order in which they begin.

@@ -5,31 +5,37 @@ use apus_fabric::{DropReason, Drops};
 use apus_units::PortId;
 use serde::Serialize;
 
+use crate::columns::summary;
 use crate::part::Part;
 use crate::simulation::RunError;
 
 /// Most ports that a summary lists.
 const MAX_PORTS: usize = 8;
 
-/// Packets lost, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Causes {
-    /// The memory of a port or switch had no room.
-    pub buffer: u64,
-    /// The link was down.
-    pub link_down: u64,
-    /// The link lost the packet at random.
-    pub link_loss: u64,
-    /// The link corrupted the packet.
-    pub corruption: u64,
-    /// The TTL reached 0.
-    pub ttl: u64,
-    /// The switch half of the algorithm refused the packet.
-    pub switch_half: u64,
-    /// Credits beyond their share of the link, which is how credits share it.
-    pub credit_limit: u64,
-    /// The receive queue of a NIC was full.
-    pub nic_queue: u64,
+/// Scope of counts of the whole run.
+const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
+
+summary! {
+    /// Packets lost, by cause.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct Causes {
+        /// packets for which a port or switch had no memory
+        pub buffer: u64 = number(WHOLE_RUN),
+        /// packets lost as a link was down
+        pub link_down: u64 = number(WHOLE_RUN),
+        /// packets that links lost at random
+        pub link_loss: u64 = number(WHOLE_RUN),
+        /// packets that links corrupted
+        pub corruption: u64 = number(WHOLE_RUN),
+        /// packets whose TTL reached 0
+        pub ttl: u64 = number(WHOLE_RUN),
+        /// packets that the switch half of the algorithm refused
+        pub switch_half: u64 = number(WHOLE_RUN),
+        /// credits beyond their share of a link, which is how credits share it
+        pub credit_limit: u64 = number(WHOLE_RUN),
+        /// packets that a NIC's full receive queue dropped
+        pub nic_queue: u64 = number(WHOLE_RUN),
+    }
 }
 
 impl Causes {
@@ -100,20 +106,23 @@ pub struct PortLosses {
     pub causes: Causes,
 }
 
-/// The losses of a run, warm-up included.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Losses {
-    /// All packets lost.
-    pub packets: u64,
-    /// Packets lost over packets sent.
-    pub loss_rate: f64,
-    /// The packets lost by cause.
-    #[serde(flatten)]
-    pub causes: Causes,
-    /// Ports that lost packets.
-    pub lossy_ports: u64,
-    /// The ports that lost most, in descending order.
-    pub ports: Vec<PortLosses>,
+summary! {
+    /// The losses of a run, warm-up included.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct Losses {
+        /// packets lost for any cause
+        pub packets: u64 = number(WHOLE_RUN),
+        /// `losses.packets` / `packets.sent`
+        pub loss_rate: f64 = fraction(WHOLE_RUN),
+        /// Packets lost by cause.
+        #[serde(flatten)]
+        pub causes: Causes = flat(),
+        /// ports at which packets were dropped
+        pub lossy_ports: u64 = number(WHOLE_RUN),
+        /// the ports that lost most packets, each with `port`, `packets` and the packets by cause; at
+        /// most 8, all are in ports.csv
+        pub ports: Vec<PortLosses> = fact(WHOLE_RUN),
+    }
 }
 
 impl Losses {

@@ -12,6 +12,7 @@ use apus_units::{PortId, Time};
 use apus_wire::Header;
 use serde::Serialize;
 
+use crate::columns::summary;
 use crate::packets::PacketSizes;
 use crate::plan::{Load, Plan};
 
@@ -32,37 +33,46 @@ pub struct Demand {
     pub is_trace: bool,
 }
 
-/// The offered load of a run: wire bytes of data packets without retransmissions over what a link
-/// carries in the same time. Acknowledgements do not count. The time is that in which ops of open loops
-/// arrive, within the measured phase. Paths are those that flows start with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct OfferedLoad {
-    /// The link with the largest load.
-    pub max_link: Option<String>,
-    /// The largest load of a link.
-    pub max_link_load: Option<f64>,
-    /// The largest load of a link between a host and a switch.
-    pub host_link_load: Option<f64>,
-    /// The largest load of a link between switches.
-    pub switch_link_load: Option<f64>,
-    /// The mean load of all links between switches: the demand on the bisection.
-    pub mean_switch_link_load: Option<f64>,
-    /// By workload.
-    pub workload: BTreeMap<String, WorkloadLoad>,
+/// Scope of the load of links.
+const LINK_LOAD: &str = "the time in which ops of open loops arrive, within the measured phase";
+
+summary! {
+    /// The offered load of a run: wire bytes of data packets without retransmissions over what a link
+    /// carries in the same time. Acknowledgements do not count. The time is that in which ops of open loops
+    /// arrive, within the measured phase. Paths are those that flows start with.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct OfferedLoad {
+        /// name of the egress port of the link with the largest offered load; null without open loops
+        pub max_link: Option<String> = fact("-"),
+        /// largest offered load of a link
+        pub max_link_load: Option<f64> = fraction(LINK_LOAD),
+        /// largest offered load of a link between a host and a switch
+        pub host_link_load: Option<f64> = fraction(LINK_LOAD),
+        /// largest offered load of a link between switches
+        pub switch_link_load: Option<f64> = fraction(LINK_LOAD),
+        /// mean offered load of the links between switches: the demand on the bisection
+        pub mean_switch_link_load: Option<f64> = fraction(LINK_LOAD),
+        /// By workload.
+        pub workload: BTreeMap<String, WorkloadLoad> = parts("<name>"),
+    }
 }
 
-/// The offered load of one workload.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct WorkloadLoad {
-    /// Whether ops arrive independently of the ends of other ops.
-    pub open_loop: bool,
-    /// Ops that arrive in the measured phase; `null` for a closed loop.
-    pub ops: Option<u64>,
-    /// Their payload over the time in which they arrive, Gb/s; `null` for a closed loop, and if all
-    /// arrive at once.
-    pub offered_gbps: Option<f64>,
-    /// The largest load of a link by this workload alone; `null` where `offered_gbps` is.
-    pub max_link_load: Option<f64>,
+summary! {
+    /// The offered load of one workload.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct WorkloadLoad {
+        /// whether ops arrive independently of the ends of other ops; a closed loop submits an op when
+        /// another ends
+        pub open_loop: bool = fact("-"),
+        /// ops that arrive; null for a closed loop
+        pub ops: Option<u64> = fact("sum over the measured phase"),
+        /// payload of `ops` * 8 / the time in which they arrive; null for a closed loop, or if all
+        /// arrive at once
+        pub offered_gbps: Option<f64> = fact("sum over its flows"),
+        /// largest offered load of a link by this workload alone; null where `offered_gbps` is
+        pub max_link_load: Option<f64> =
+            fact("the time in which its ops arrive, within the measured phase"),
+    }
 }
 
 impl OfferedLoad {

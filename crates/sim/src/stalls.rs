@@ -8,6 +8,7 @@ use apus_transport::Silence;
 use apus_units::{FlowId, HostId, PortId, Span, Time};
 use serde::Serialize;
 
+use crate::columns::summary;
 use crate::host::Host;
 use crate::part::Part;
 use crate::plan::{FaultKind, Plan};
@@ -49,15 +50,20 @@ pub struct StalledFlow {
     pub reason: String,
 }
 
-/// Flows that made no progress for a time.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct StallSummary {
-    /// How many.
-    pub noticed: u64,
-    /// How many of them were stalled when the run was over, its drain included.
-    pub at_end: u64,
-    /// The first of them, in order of discovery.
-    pub flows: Vec<StalledFlow>,
+summary! {
+    /// Flows that made no progress for a time.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct StallSummary {
+        /// flows of which the peer acknowledged nothing for longer than 4 retransmission timeouts with
+        /// their pace's gaps, or over 4 timeouts in a row; one timeout is enough if a link on their
+        /// path is down. Looked for about 30 times a run
+        pub noticed: u64 = number("over the whole run and its drain"),
+        /// stalled flows that made no further progress
+        pub at_end: u64 = number("at the end of the drain"),
+        /// the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
+        /// end), the number of outstanding `ops`, and the `reason` if known
+        pub flows: Vec<StalledFlow> = fact("-"),
+    }
 }
 
 /// Looks for stalled flows in the course of a run.

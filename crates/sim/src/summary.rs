@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::columns::summary;
 use crate::credits::CreditSummary;
 use crate::distribution::DistributionSummary;
 use crate::faults::FaultRecord;
@@ -16,67 +17,78 @@ use crate::offered::OfferedLoad;
 use crate::record::Recording;
 use crate::stalls::StallSummary;
 
-/// One egress port.
-#[derive(Clone, Debug, Serialize)]
-pub struct PortSummary {
-    /// Where it leads, as "switch 0 -> host 3".
-    pub name: String,
-    /// Wire bytes sent per time, Gb/s.
-    pub throughput_gbps: f64,
-    /// Throughput over the rate of the link.
-    pub utilisation: f64,
-    /// Packets dropped over packets sent into the port's queue.
-    pub loss_rate: f64,
-    /// Packets dropped.
-    pub drops: u64,
-    /// Time average of the bytes in the port, the packet in service included.
-    pub mean_queue_bytes: f64,
-    /// Most bytes in the port at a time.
-    pub max_queue_bytes: u64,
-    /// The same before the end of the warm-up.
-    pub startup_max_queue_bytes: u64,
+const WHOLE_RUN: &str = "sum over the whole run";
+const HOSTS: &str = "sum over hosts";
+const ITS_ACKS: &str = "over acknowledgements of the measured phase";
+
+summary! {
+    /// One egress port.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct PortSummary {
+        /// name of the port, which sent most wire bytes in the measured phase
+        pub name: String = fact("-"),
+        /// wire bytes sent * 8 / length of the measured phase
+        pub throughput_gbps: f64 = number("mean over the measured phase"),
+        /// throughput over the link's rate
+        pub utilisation: f64 = fraction("mean over the measured phase"),
+        /// packets dropped / packets sent into the port's queue
+        pub loss_rate: f64 = fraction("over the measured phase"),
+        /// packets dropped at the port
+        pub drops: u64 = number("sum over the measured phase"),
+        /// wire bytes in the port: (integral of occupancy over time) / time
+        pub mean_queue_bytes: f64 = number("time average over the measured phase"),
+        /// wire bytes in the port, the arriving packet included
+        pub max_queue_bytes: u64 = number("maximum over the measured phase"),
+        /// wire bytes in the port, the arriving packet included
+        pub startup_max_queue_bytes: u64 = number("maximum over the warm-up"),
+    }
 }
 
-/// Packets of the whole run: sent = delivered + dropped + in flight, or the run fails.
-#[derive(Clone, Debug, Serialize)]
-pub struct Conservation {
-    /// Packets that hosts handed to the fabric, and signals that switches made.
-    pub sent: u64,
-    /// Of these, the signals.
-    pub signals: u64,
-    /// Packets that reached their host's NIC.
-    pub delivered: u64,
-    /// Packets that the fabric dropped.
-    pub dropped: u64,
-    /// Packets still on their way at the end.
-    pub in_flight: u64,
-    /// Delivered packets that a NIC's full receive queue dropped.
-    pub dropped_at_nic: u64,
+summary! {
+    /// Packets of the whole run: sent = delivered + dropped + in flight, or the run fails.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Conservation {
+        /// packets that hosts handed to the fabric, and signals that switches made
+        pub sent: u64 = number(WHOLE_RUN),
+        /// signals that switches made for sources (Bolt's SRC)
+        pub signals: u64 = number(WHOLE_RUN),
+        /// packets that reached their host's NIC
+        pub delivered: u64 = number(WHOLE_RUN),
+        /// packets that the fabric dropped
+        pub dropped: u64 = number(WHOLE_RUN),
+        /// packets still on their way at the end: sent - delivered - dropped
+        pub in_flight: u64 = number(WHOLE_RUN),
+        /// delivered packets that a NIC's full receive queue dropped
+        pub dropped_at_nic: u64 = number(WHOLE_RUN),
+    }
 }
 
-/// Host-side counts of one phase.
-#[derive(Clone, Debug, Serialize)]
-pub struct PhaseSummary {
-    /// Length of the phase in simulated seconds.
-    pub seconds: f64,
-    /// Data packets that hosts sent, retransmissions included.
-    pub data_packets_sent: u64,
-    /// Acknowledgements that hosts sent.
-    pub acks_sent: u64,
-    /// Data packets that reached a stack.
-    pub data_packets_delivered: u64,
-    /// Of these, packets that held nothing new: needless retransmissions.
-    pub duplicates_delivered: u64,
-    /// Packets dropped at switch ports.
-    pub drops: u64,
-    /// Drops over packets sent into switch ports' queues, all ports together.
-    pub loss_rate: f64,
-    /// Ops that completed.
-    pub ops: u64,
-    /// Ops submitted in the phase that had not ended when the run was over, its drain included.
-    pub unfinished_ops: u64,
-    /// Age of the oldest of them; 0 if there are none.
-    pub oldest_unfinished_us: f64,
+summary! {
+    /// Counts of one phase.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct PhaseSummary {
+        /// simulated length of the phase
+        pub seconds: f64 = number("-"),
+        /// data packets that hosts sent, retransmissions included
+        pub data_packets_sent: u64 = number(HOSTS),
+        /// acknowledgements that hosts sent
+        pub acks_sent: u64 = number(HOSTS),
+        /// data packets that reached a stack
+        pub data_packets_delivered: u64 = number(HOSTS),
+        /// delivered data packets that held nothing new: needless retransmissions
+        pub duplicates_delivered: u64 = number(HOSTS),
+        /// packets dropped at switch ports
+        pub drops: u64 = number("sum over switch ports"),
+        /// packets dropped / packets sent into switch ports' queues
+        pub loss_rate: f64 = fraction("all switch ports together"),
+        /// ops that completed
+        pub ops: u64 = number("sum over flows"),
+        /// ops submitted in the phase that had not ended after the drain; distributions contain those of
+        /// the measured phase only
+        pub unfinished_ops: u64 = number("sum over flows"),
+        /// age of the oldest of them; 0 if there are none
+        pub oldest_unfinished_us: f64 = number("maximum over flows"),
+    }
 }
 
 impl PhaseSummary {
@@ -96,144 +108,160 @@ impl PhaseSummary {
     }
 }
 
-/// The results of a run. Unless a name says otherwise they count from the end of the warm-up.
-#[derive(Clone, Debug, Serialize)]
-pub struct Summary {
-    /// The scenario's name.
-    pub name: String,
-    /// The seed that fixed everything random.
-    pub seed: u64,
-    /// Simulated seconds, the start-up included: less than the scenario's duration if the run was
-    /// interrupted.
-    pub simulated_s: f64,
-    /// Start of the first message to the end of the last op, the drain included; `null` if ops have not
-    /// ended, and if not all workloads are traces.
-    pub makespan_us: Option<f64>,
-    /// Lower bound of the makespan: the unfinished ops had ended with the run.
-    pub makespan_lower_us: Option<f64>,
-    /// Whether the run ended before its time.
-    pub interrupted: bool,
-    /// Why it did.
-    pub stop_reason: Option<String>,
-    /// What came before the measurement, start-up loss included.
-    pub startup: PhaseSummary,
-    /// The measured phase.
-    pub measured: PhaseSummary,
-    /// Wire bytes per time at the busiest switch port, Gb/s.
-    pub throughput_gbps: f64,
-    /// Payload bytes delivered once per time, all connections together, Gb/s.
-    pub goodput_gbps: f64,
-    /// Payload bytes delivered again per time, Gb/s.
-    pub duplicate_gbps: f64,
-    /// Work of all hosts' engines per 1000 payload bytes delivered once, nanoseconds, stalls apart;
-    /// `null` if engines cost nothing or nothing was delivered.
-    pub engine_ns_per_kb: Option<f64>,
-    /// Acknowledgements sent over data packets that reached a stack; `null` without any.
-    pub acks_per_packet: Option<f64>,
-    /// Wire bytes of the signals that switches sent to sources, over the whole run's time.
-    pub signals_gbps: f64,
-    /// Drops over packets sent into the busiest port's queue.
-    pub loss_rate: f64,
-    /// Drops over packets sent into switch ports' queues, before the end of the warm-up.
-    pub startup_loss_rate: f64,
-    /// NIC-to-NIC RTT as Swift computes it, per acknowledgement.
-    pub fabric_rtt_us: DistributionSummary,
-    /// t6 - t1, per acknowledgement.
-    pub end_to_end_rtt_us: DistributionSummary,
-    /// `remote_queuing` + (t6 - t5), per acknowledgement.
-    pub endpoint_delay_us: DistributionSummary,
-    /// From the NIC's receipt of a packet to its stack's processing it: t3 - t2 of data, t6 - t5 of
-    /// acknowledgements (Swift Fig. 2), per packet. No values with hosts whose engine costs nothing.
-    pub nic_rx_delay_us: DistributionSummary,
-    /// What became of credits.
-    pub credits: CreditSummary,
-    /// Submission to completion, per op.
-    pub op_latency_us: DistributionSummary,
-    /// Jain's index of the connections' goodput over the measured phase.
-    pub jain: f64,
-    /// Largest deviation of a connection's rate from its max-min fair share, over windows of the
-    /// sample interval, where the scenario asks for it.
-    pub fair_share_deviation: Option<f64>,
-    /// Lowest Jain's index of the connections' rates over their fair shares, over the same windows.
-    pub fair_share_jain: Option<f64>,
-    /// The switch port that carried most.
-    pub busiest_port: PortSummary,
-    /// Named workloads.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub workload: BTreeMap<String, WorkloadSummary>,
-    /// The workloads of the run with their algorithms and traffic classes.
-    pub groups: Vec<Group>,
-    /// Groups that have a name, an algorithm or a class in common, together.
-    pub totals: Vec<GroupTotal>,
-    /// Groups of ports.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub ports: BTreeMap<String, PortGroupSummary>,
-    /// When quantities settled.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub settle: BTreeMap<String, SettleSummary>,
-    /// What quantities were in spans of time, by the name of the quantity.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub span: BTreeMap<String, BTreeMap<&'static str, DistributionSummary>>,
-    /// Classes whose loss is compared.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub compare: BTreeMap<String, ComparisonSummary>,
-    /// Packets of the whole run.
-    pub packets: Conservation,
-    /// Load that the ops of open loops offer to the links.
-    pub offered: OfferedLoad,
-    /// The losses of the whole run by cause and port.
-    pub losses: Losses,
-    /// Faults of links and flows that changed their path, in the order in which they began.
-    pub faults: Vec<FaultRecord>,
-    /// The drain, which follows the measured phase.
-    pub drain: DrainSummary,
-    /// Flows that made no progress for a time.
-    pub stalled: StallSummary,
-    /// Work of the simulator.
-    pub work: Work,
-    /// Cost of the run on this machine; written apart, so that equal runs have equal summaries.
-    #[serde(skip)]
-    pub cost: Cost,
-    /// Warnings, and the rows left out of the tables, in sentences.
-    pub notes: Vec<String>,
-    /// The tables, if the run was recorded; they are written apart.
-    #[serde(skip)]
-    pub recording: Option<Arc<Recording>>,
+summary! {
+    /// The results of a run. Unless a name says otherwise they count from the end of the warm-up.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Summary {
+        /// the scenario, and its variant
+        pub name: String = fact("-"),
+        /// seed of all random number streams
+        pub seed: u64 = fact("-"),
+        /// simulated time, warm-up included; less than `duration` if the run was interrupted
+        pub simulated_s: f64 = number("-"),
+        /// start of the first message to the end of the last op; null if an op has not ended, and if
+        /// not all workloads are traces
+        pub makespan_us: Option<f64> = number("over the whole run and its drain"),
+        /// lower bound of `makespan_us`: the unfinished ops had ended with the run
+        pub makespan_lower_us: Option<f64> = fact("over the whole run and its drain"),
+        /// whether the run ended early
+        pub interrupted: bool = fact("-"),
+        /// reason of the early end; null without one
+        pub stop_reason: Option<String> = fact("-"),
+        /// Phase before the measurement.
+        pub startup: PhaseSummary = part("warm-up: "),
+        /// Measured phase.
+        pub measured: PhaseSummary = part("measured phase: "),
+        /// wire bytes sent * 8 / length of the measured phase, at the busiest switch port
+        pub throughput_gbps: f64 = number("mean over the measured phase"),
+        /// payload bytes delivered once * 8 / length of the measured phase
+        pub goodput_gbps: f64 = number("sum over all flows"),
+        /// payload bytes delivered again * 8 / length of the measured phase
+        pub duplicate_gbps: f64 = number("sum over all flows"),
+        /// work of the hosts' engines, stalls apart / payload bytes delivered once, times 1000; null
+        /// if engines cost nothing
+        pub engine_ns_per_kb: Option<f64> = number("all hosts, over the measured phase"),
+        /// acknowledgements sent / data packets that reached a stack
+        pub acks_per_packet: Option<f64> = number("all hosts, over the measured phase"),
+        /// wire bytes of signals that switches sent to sources (Bolt's SRC) * 8 / length of the run
+        pub signals_gbps: f64 = number(
+            "sum over the whole run and all switches; each counts once, however many links it takes"
+        ),
+        /// packets dropped / packets sent into the queue of the busiest switch port
+        pub loss_rate: f64 = fraction("over the measured phase"),
+        /// packets dropped / packets sent into switch ports' queues, all ports together
+        pub startup_loss_rate: f64 = fraction("over the warm-up"),
+        /// t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)
+        pub fabric_rtt_us: DistributionSummary = stats(ITS_ACKS),
+        /// t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)
+        pub end_to_end_rtt_us: DistributionSummary = stats(ITS_ACKS),
+        /// remote_queuing + (t6 - t5) (Swift §3.3)
+        pub endpoint_delay_us: DistributionSummary = stats(ITS_ACKS),
+        /// t3 - t2 of data, t6 - t5 of acknowledgements (Swift Fig. 2): from the NIC's receipt to the
+        /// stack; no values with hosts whose engine costs nothing
+        pub nic_rx_delay_us: DistributionSummary = stats("over packets received in the measured phase"),
+        /// Credits.
+        pub credits: CreditSummary = part(""),
+        /// submission to completion, of ops submitted in the measured phase; null if it is censored:
+        /// if the bounds that unfinished ops set differ by more than 1 %
+        pub op_latency_us: DistributionSummary = op_stats("over ops of the measured phase"),
+        /// Jain's index of goodput x: (sum x)^2 / (n * sum x^2); 1 for equal flows, 1/n if one flow has all goodput
+        pub jain: f64 = fraction("over all flows, measured phase"),
+        /// |rate / max-min fair share - 1|; only if the scenario has `[measure]`
+        pub fair_share_deviation: Option<f64> =
+            fraction("maximum over flows and intervals that no start or stop disturbs"),
+        /// Jain's index of rate / max-min fair share; only if the scenario has `[measure]`
+        pub fair_share_jain: Option<f64> =
+            fraction("minimum over intervals that no start or stop disturbs"),
+        /// The switch port that sent most.
+        pub busiest_port: PortSummary = part("busiest switch port: "),
+        /// Named workloads.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub workload: BTreeMap<String, WorkloadSummary> = parts("<name>"),
+        /// the workloads, each with `workload` (its name, or one derived from its kind) and the columns of
+        /// workloads.csv up to `goodput_share` (`oldest_unfinished_us` is 0 if all ops ended); their
+        /// latencies are in `workload`
+        pub groups: Vec<Group> = fact("over the measured phase"),
+        /// sums over `groups` with a common property: `by` is the property (workload, algorithm or class),
+        /// `name` which one, `groups` is their number; `oldest_unfinished_us` is the maximum
+        pub totals: Vec<GroupTotal> = fact("over the measured phase"),
+        /// Groups of ports.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub ports: BTreeMap<String, PortGroupSummary> = parts("<name>"),
+        /// Times at which quantities settled.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub settle: BTreeMap<String, SettleSummary> = parts("<name>"),
+        /// Values of quantities in spans of time, by the name of the quantity.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub span: BTreeMap<String, BTreeMap<&'static str, DistributionSummary>> = parts("<name>"),
+        /// Comparisons of the loss of classes.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub compare: BTreeMap<String, ComparisonSummary> = parts("<name>"),
+        /// Packets of the whole run.
+        pub packets: Conservation = part(""),
+        /// Load that the ops of open loops offer to the links.
+        pub offered: OfferedLoad = part(""),
+        /// Losses of the whole run by cause and port.
+        pub losses: Losses = part(""),
+        /// faults and reroutes, each with the columns of faults.csv
+        pub faults: Vec<FaultRecord> = fact("-"),
+        /// The drain, which follows the measured phase.
+        pub drain: DrainSummary = part(""),
+        /// Flows that made no progress for a time.
+        pub stalled: StallSummary = part(""),
+        /// Work of the simulator.
+        pub work: Work = part(""),
+        /// warnings, and data that the tables omit, in sentences
+        pub notes: Vec<String> = fact("-"),
+        ;
+        /// Cost of the run on this machine; written apart, so that equal runs have equal summaries.
+        #[serde(skip)]
+        pub cost: Cost,
+        /// The tables, if the run was recorded; they are written apart.
+        #[serde(skip)]
+        pub recording: Option<Arc<Recording>>,
+    }
 }
 
-/// The drain: simulated time after the measured phase in which its ops may end.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct DrainSummary {
-    /// Simulated seconds of the drain.
-    pub seconds: f64,
-    /// Limit of that time.
-    pub limit_s: f64,
-    /// Reason of its end: `complete`, `limit`, `stuck` or `interrupted`.
-    pub ended_by: &'static str,
+summary! {
+    /// The drain: simulated time after the measured phase in which its ops may end.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct DrainSummary {
+        /// simulated time after the measured phase, until its ops had ended
+        pub seconds: f64 = number("-"),
+        /// limit of `drain.seconds`: `drain` in the scenario
+        pub limit_s: f64 = number("-"),
+        /// complete: every op that is waited for had ended; limit: `drain` was over; stuck: no packet
+        /// was delivered any more; interrupted
+        pub ended_by: &'static str = fact("-"),
+    }
 }
 
-/// Work of the simulator, which does not depend on the machine or the number of threads.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Work {
-    /// Events of the queue.
-    pub events: u64,
-    /// Packets times links they crossed.
-    pub packet_hops: u64,
-    /// Hash of all events: when each entity had one.
-    pub event_hash: String,
+summary! {
+    /// Work of the simulator, which does not depend on the machine or the number of threads.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct Work {
+        /// events of the simulator
+        pub events: u64 = fact("sum over the run"),
+        /// packets times links that they crossed
+        pub packet_hops: u64 = fact("sum over the run"),
+        /// hash of when each entity had an event: equal for any number of threads
+        pub event_hash: String = fact("-"),
+    }
 }
 
-/// Cost of a run on this machine.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Cost {
-    /// Real seconds.
-    pub wall_s: f64,
-    /// Threads that took part.
-    pub threads: u32,
-    /// Events per real second.
-    pub events_per_s: f64,
-    /// Packet-hops per real second.
-    pub packet_hops_per_s: f64,
+summary! {
+    /// Cost of a run on this machine.
+    #[derive(Clone, Copy, Debug, Default, Serialize)]
+    pub struct Cost {
+        /// real time that the run took
+        pub wall_s: f64 = fact("-"),
+        /// threads that took part
+        pub threads: u32 = fact("-"),
+        /// `work.events` / `wall_s`
+        pub events_per_s: f64 = fact("-"),
+        /// `work.packet_hops` / `wall_s`
+        pub packet_hops_per_s: f64 = fact("-"),
+    }
 }
 
 impl Cost {

@@ -52,8 +52,21 @@ pub struct FlowCounters {
     pub fast_losses: u64,
     /// Data packets declared lost by a timeout.
     pub timeout_losses: u64,
-    /// Timeouts.
+    /// Retransmission timeouts that expired.
     pub timeouts: u64,
+}
+
+impl FlowCounters {
+    /// Returns what was counted since `earlier` counters of the same flow.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            packets_sent: self.packets_sent - earlier.packets_sent,
+            fast_losses: self.fast_losses - earlier.fast_losses,
+            timeout_losses: self.timeout_losses - earlier.timeout_losses,
+            timeouts: self.timeouts - earlier.timeouts,
+        }
+    }
 }
 
 /// State of a flow with outstanding ops.

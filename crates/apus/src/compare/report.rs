@@ -10,6 +10,7 @@ use super::paired::Difference;
 use super::table::{Contestant, Metrics, Spread, heading};
 use super::tuning::Objective;
 use crate::svg::{COLOURS, escape};
+use crate::tables::to_csv;
 use crate::text::{bounds, columns, number};
 
 /// Everything that a comparison found.
@@ -208,19 +209,19 @@ impl Report<'_> {
 
     /// One line per metric and algorithm.
     pub(super) fn csv(&self) -> String {
-        let mut text = "metric,unit,algorithm,median,lower,upper,min,max\n".to_owned();
+        let header = ["metric", "unit", "algorithm", "median", "lower", "upper", "min", "max"];
+        let mut lines = vec![header.map(str::to_owned).to_vec()];
         for (name, values) in self.rows() {
             for (one, value) in self.contestants.iter().zip(values) {
                 let Some(Spread { median, min, max }) = value else { continue };
-                let (unit, label) = (unit_of(name), &one.label);
+                let mut line = [name, unit_of(name), &one.label].map(str::to_owned).to_vec();
                 let cell = |x: f64| if x.is_finite() { x.to_string() } else { String::new() };
-                let known = median.value().map_or_else(String::new, cell);
-                let (lower, upper) = (cell(median.lower), cell(median.upper));
-                let (min, max) = (cell(min), cell(max));
-                let _ = writeln!(text, "{name},{unit},{label},{known},{lower},{upper},{min},{max}");
+                line.push(median.value().map_or_else(String::new, cell));
+                line.extend([median.lower, median.upper, min, max].map(cell));
+                lines.push(line);
             }
         }
-        text
+        to_csv(lines)
     }
 
     /// A page that needs nothing else.

@@ -140,7 +140,8 @@ impl Side {
             jain: summary.jain,
             drops: summary.measured.drops + summary.startup.drops,
             losses: summary.recording.as_ref().map(|recording| {
-                recording.flows.iter().map(|flow| flow.fast_losses + flow.timeout_losses).sum()
+                let losses = recording.flows.iter().map(|flow| flow.counters);
+                losses.map(|counters| counters.fast_losses + counters.timeout_losses).sum()
             }),
             fabric_rtt_p50_us: summary.fabric_rtt_us.p50,
             fabric_rtt_p99_us: summary.fabric_rtt_us.p99,

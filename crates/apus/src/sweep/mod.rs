@@ -152,7 +152,7 @@ impl Sweep {
     fn metrics(&self) -> Result<Vec<String>, Failure> {
         for name in &self.metric {
             if pattern_of(name).is_none() {
-                let hint = suggestion(name, METRICS.iter().chain(SCOPED).copied());
+                let hint = suggestion(name, METRICS.iter().chain(SCOPED.iter()).copied());
                 let message = format!("--metric {name}: there is no such metric{hint}");
                 return Err(Failure::Input(message));
             }

@@ -5,6 +5,7 @@ use apus_sim::columns::{METRICS, unit_of};
 use serde_json::Value;
 
 use super::grid::{Axis, Point};
+use crate::tables::to_csv;
 use crate::text;
 
 /// What tables and chart show unless `--metric` says otherwise.
@@ -29,31 +30,19 @@ pub struct Done {
 /// Every finished run with every metric, as CSV; empty cells where nothing was measured, or where a
 /// number is censored: the columns `lower` and `upper` of its distribution then have its bounds.
 pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
-    let keys = axes.iter().map(|axis| quote(&axis.key));
-    let header: Vec<String> = keys
-        .chain(["variant".to_owned(), "seed".to_owned()])
-        .chain(METRICS.iter().map(|name| (*name).to_owned()))
-        .collect();
-    let mut text = header.join(",") + "\n";
-    for run in runs {
-        let Some(summary) = &run.summary else { continue };
-        let mut cells: Vec<String> = run.point.values.iter().map(|value| quote(value)).collect();
-        cells.push(quote(run.point.variant.as_deref().unwrap_or_default()));
+    let settings = axes.iter().map(|axis| axis.key.as_str()).chain(["variant", "seed"]);
+    let header = settings.chain(METRICS.iter().copied()).map(str::to_owned).collect();
+    let row = |run: &Done| {
+        let summary = run.summary.as_ref()?;
+        let mut cells = run.point.values.clone();
+        cells.push(run.point.variant.clone().unwrap_or_default());
         cells.push(run.point.setup.seed().to_string());
         let known = |name| Bounds::of_metric(summary, name).and_then(Bounds::value);
         let number = |name| known(name).map_or_else(String::new, |x| x.to_string());
         cells.extend(METRICS.iter().map(|name| number(name)));
-        text += &(cells.join(",") + "\n");
-    }
-    text
-}
-
-fn quote(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
-    }
+        Some(cells)
+    };
+    to_csv([header].into_iter().chain(runs.iter().filter_map(row)))
 }
 
 /// One line of the table: the settings, and the median of each metric over the seeds.

@@ -37,7 +37,7 @@ fn an_algorithm_shows_parameters_defaults_and_sources() {
 
 #[test]
 fn every_metric_is_explained() {
-    let metrics = apus_sim::columns::METRICS;
+    let metrics = &apus_sim::columns::METRICS;
     for metric in metrics.iter().chain(&apus_sim::columns::names()) {
         let output = explain(metric);
         assert!(output.status.success(), "{metric}");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use apus_sim::columns::{FLOWS, OPS, SAMPLES};
+use apus_sim::columns::{FlowRow, OpRow, SampleRow, Table};
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Config, Connection, End, Host, Region, Request};
 
@@ -83,8 +83,8 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     let perf = run(&[&perf[..], &["--json", "--out", out, "--pcap", capture]].concat(), &security);
     assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
     // Ops per flow, by the table of ops; Jain's index of them, by its formula.
-    let table = fs::read_to_string(tables.join(OPS.file)).expect("ops");
-    let flow = OPS.columns.iter().position(|column| column.name == "flow").expect("a column");
+    let table = fs::read_to_string(tables.join("ops.csv")).expect("ops");
+    let flow = Table::of::<OpRow>().names().position(|name| name == "flow").expect("a column");
     let mut ops = [0.0; 2];
     for row in table.lines().skip(1) {
         ops[row.split(',').nth(flow).expect("a field").parse::<usize>().expect("a flow")] += 1.0;
@@ -93,10 +93,17 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     assert_eq!(number(&perf.stdout, "ops"), a + b);
     let jain = (a + b).powi(2) / (2.0 * (a * a + b * b));
     assert!((number(&perf.stdout, "jain") - jain).abs() < 1e-9, "{ops:?}");
-    for (table, least) in [(OPS, 1), (FLOWS, 2), (SAMPLES, 2)] {
+    let (ops, flows, samples) =
+        (Table::of::<OpRow>(), Table::of::<FlowRow>(), Table::of::<SampleRow>());
+    for (table, least) in [(ops, 1), (flows, 2), (samples, 2)] {
         let text = fs::read_to_string(tables.join(table.file)).expect(table.file);
         let mut lines = text.lines();
-        assert_eq!(lines.next(), Some(table.header().trim_end()), "{}", table.file);
+        assert_eq!(
+            lines.next(),
+            Some(&*table.names().collect::<Vec<_>>().join(",")),
+            "{}",
+            table.file
+        );
         let rows: Vec<&str> = lines.collect();
         assert!(rows.len() >= least, "{} has {} rows", table.file, rows.len());
         for row in rows {

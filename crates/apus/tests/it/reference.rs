@@ -77,7 +77,7 @@ fn document() -> String {
              `<stat>` one of `";
     text += &STATS.join("`, `");
     text += "`, `<n>` a number from 0.\n\n| metric | unit |\n|---|---|\n";
-    for name in METRICS.iter().chain(SCOPED) {
+    for name in METRICS.iter().chain(SCOPED.iter()) {
         let _ = writeln!(text, "| `{name}` | {} |", unit_of(name));
     }
     text

@@ -1,13 +1,11 @@
 //! The scenario reader: accepted settings and refused ones with their errors.
 
-use apus_scenario::Simulation;
 use std::fs;
 use std::path::Path;
 
 use crate::support::{FIRST, assert_reads_back, good, read, read_with, set};
 use apus_fabric::Buffer;
 use apus_scenario::{MemoryLimit, Options};
-use apus_sim::columns::METRICS;
 use apus_transport::LocalRx;
 use apus_units::{Bytes, HostId, Rate, Span, Time};
 
@@ -269,46 +267,6 @@ fn wrong_scenarios_are_refused_with_line_and_remedy() {
     }
     assert!(failures.is_empty(), "{failures}");
     assert!(count >= 100, "only {count} wrong scenarios");
-}
-
-/// The list of metrics has every number of a summary except the seed and the work.
-#[test]
-fn metrics_are_the_numbers_of_a_summary() {
-    fn numbers(value: &serde_json::Value, path: &str, into: &mut Vec<String>) {
-        match value {
-            serde_json::Value::Object(map) => {
-                for (key, value) in map {
-                    let separator = if path.is_empty() { "" } else { "." };
-                    numbers(value, &format!("{path}{separator}{key}"), into);
-                }
-            }
-            serde_json::Value::Number(_) => into.push(path.to_owned()),
-            // No data queue of this run has a bound.
-            // Closed loops offer no load, and have no last op.
-            serde_json::Value::Null
-                if path.starts_with("credits.bound")
-                    || path == "makespan_us"
-                    || path.starts_with("offered.")
-                        && path.ends_with("_load")
-                        && !path.contains("workload") =>
-            {
-                into.push(path.to_owned());
-            }
-            _ => {}
-        }
-    }
-    let measure =
-        "[measure]\ninterval = \"1ms\"\nfair_share_after = \"1ms\"\n[host]\nmodel = \"t1\"\n";
-    let text = format!("warmup = \"1ms\"\n{FIRST}{measure}").replace("20ms", "5ms");
-    let plan = good(&text).runs[0].setup.plan().expect("plan");
-    let run = Simulation::new(&plan).expect("plan").run("metrics", &mut |_| {}).expect("run");
-    let mut found = Vec::new();
-    numbers(&serde_json::to_value(run).expect("json"), "", &mut found);
-    found.retain(|path| path != "seed" && !path.starts_with("work."));
-    found.sort();
-    let mut listed = METRICS.to_vec();
-    listed.sort_unstable();
-    assert_eq!(found, listed);
 }
 
 #[test]

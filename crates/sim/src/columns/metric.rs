@@ -1,227 +1,34 @@
 //! The numbers of a summary by name, for checks.
 
-/// The paths of a summary's JSON that checks may name.
-pub const METRICS: &[&str] = &[
-    "simulated_s",
-    "makespan_us",
-    "throughput_gbps",
-    "goodput_gbps",
-    "duplicate_gbps",
-    "engine_ns_per_kb",
-    "acks_per_packet",
-    "signals_gbps",
-    "loss_rate",
-    "startup_loss_rate",
-    "jain",
-    "fair_share_deviation",
-    "fair_share_jain",
-    "fabric_rtt_us.count",
-    "fabric_rtt_us.mean",
-    "fabric_rtt_us.min",
-    "fabric_rtt_us.p1",
-    "fabric_rtt_us.p10",
-    "fabric_rtt_us.p50",
-    "fabric_rtt_us.p90",
-    "fabric_rtt_us.p99",
-    "fabric_rtt_us.p99_9",
-    "fabric_rtt_us.max",
-    "end_to_end_rtt_us.count",
-    "end_to_end_rtt_us.mean",
-    "end_to_end_rtt_us.min",
-    "end_to_end_rtt_us.p1",
-    "end_to_end_rtt_us.p10",
-    "end_to_end_rtt_us.p50",
-    "end_to_end_rtt_us.p90",
-    "end_to_end_rtt_us.p99",
-    "end_to_end_rtt_us.p99_9",
-    "end_to_end_rtt_us.max",
-    "endpoint_delay_us.count",
-    "endpoint_delay_us.mean",
-    "endpoint_delay_us.min",
-    "endpoint_delay_us.p1",
-    "endpoint_delay_us.p10",
-    "endpoint_delay_us.p50",
-    "endpoint_delay_us.p90",
-    "endpoint_delay_us.p99",
-    "endpoint_delay_us.p99_9",
-    "endpoint_delay_us.max",
-    "nic_rx_delay_us.count",
-    "nic_rx_delay_us.mean",
-    "nic_rx_delay_us.min",
-    "nic_rx_delay_us.p1",
-    "nic_rx_delay_us.p10",
-    "nic_rx_delay_us.p50",
-    "nic_rx_delay_us.p90",
-    "nic_rx_delay_us.p99",
-    "nic_rx_delay_us.p99_9",
-    "nic_rx_delay_us.max",
-    "op_latency_us.count",
-    "op_latency_us.mean",
-    "op_latency_us.min",
-    "op_latency_us.p1",
-    "op_latency_us.p10",
-    "op_latency_us.p50",
-    "op_latency_us.p90",
-    "op_latency_us.p99",
-    "op_latency_us.p99_9",
-    "op_latency_us.max",
-    "op_latency_us.unfinished",
-    "op_latency_us.oldest_unfinished_us",
-    "op_latency_us.lower.count",
-    "op_latency_us.lower.mean",
-    "op_latency_us.lower.min",
-    "op_latency_us.lower.p1",
-    "op_latency_us.lower.p10",
-    "op_latency_us.lower.p50",
-    "op_latency_us.lower.p90",
-    "op_latency_us.lower.p99",
-    "op_latency_us.lower.p99_9",
-    "op_latency_us.lower.max",
-    "op_latency_us.upper.count",
-    "op_latency_us.upper.mean",
-    "op_latency_us.upper.min",
-    "op_latency_us.upper.p1",
-    "op_latency_us.upper.p10",
-    "op_latency_us.upper.p50",
-    "op_latency_us.upper.p90",
-    "op_latency_us.upper.p99",
-    "op_latency_us.upper.p99_9",
-    "op_latency_us.upper.max",
-    "busiest_port.throughput_gbps",
-    "busiest_port.utilisation",
-    "busiest_port.loss_rate",
-    "busiest_port.drops",
-    "busiest_port.mean_queue_bytes",
-    "busiest_port.max_queue_bytes",
-    "busiest_port.startup_max_queue_bytes",
-    "credits.sent",
-    "credits.received",
-    "credits.wasted",
-    "credits.waste_rate",
-    "credits.data_drops",
-    "credits.max_data_queue_bytes",
-    "credits.bound_bytes",
-    "credits.unscheduled_bytes",
-    "credits.bound_used",
-    "startup.seconds",
-    "startup.data_packets_sent",
-    "startup.acks_sent",
-    "startup.data_packets_delivered",
-    "startup.duplicates_delivered",
-    "startup.drops",
-    "startup.loss_rate",
-    "startup.ops",
-    "startup.unfinished_ops",
-    "startup.oldest_unfinished_us",
-    "measured.seconds",
-    "measured.data_packets_sent",
-    "measured.acks_sent",
-    "measured.data_packets_delivered",
-    "measured.duplicates_delivered",
-    "measured.drops",
-    "measured.loss_rate",
-    "measured.ops",
-    "measured.unfinished_ops",
-    "measured.oldest_unfinished_us",
-    "drain.seconds",
-    "drain.limit_s",
-    "stalled.noticed",
-    "stalled.at_end",
-    "packets.sent",
-    "packets.signals",
-    "packets.delivered",
-    "packets.dropped",
-    "packets.in_flight",
-    "packets.dropped_at_nic",
-    "offered.max_link_load",
-    "offered.host_link_load",
-    "offered.switch_link_load",
-    "offered.mean_switch_link_load",
-    "losses.packets",
-    "losses.loss_rate",
-    "losses.buffer",
-    "losses.link_down",
-    "losses.link_loss",
-    "losses.corruption",
-    "losses.ttl",
-    "losses.switch_half",
-    "losses.credit_limit",
-    "losses.nic_queue",
-    "losses.lossy_ports",
-];
+use std::sync::LazyLock;
 
-/// The numbers of parts of a run: `<name>` stands for what a scenario calls the part, `<class>` for
-/// a traffic class, `<bucket>` for the lower end in percent of 10 % of utilisation, `<stat>` for one
-/// of [`STATS`], `<n>` for the number of an entry, from 0.
-pub const SCOPED: &[&str] = &[
-    "workload.<name>.throughput_gbps",
-    "workload.<name>.goodput_gbps",
-    "workload.<name>.ops",
-    "workload.<name>.ops_per_s",
-    "workload.<name>.ops_failed",
-    "workload.<name>.late",
-    "workload.<name>.late_lower",
-    "workload.<name>.late_upper",
-    "workload.<name>.data_packets_sent",
-    "workload.<name>.acks_sent",
-    "workload.<name>.jain",
-    "workload.<name>.flow_share.<stat>",
-    "workload.<name>.op_latency_us.<stat>",
-    "workload.<name>.op_latency_us.unfinished",
-    "workload.<name>.op_latency_us.oldest_unfinished_us",
-    "workload.<name>.op_latency_us.lower.<stat>",
-    "workload.<name>.op_latency_us.upper.<stat>",
-    "workload.<name>.slowdown.<stat>",
-    "workload.<name>.slowdown.unfinished",
-    "workload.<name>.slowdown.oldest_unfinished_us",
-    "workload.<name>.slowdown.lower.<stat>",
-    "workload.<name>.slowdown.upper.<stat>",
-    "workload.<name>.fabric_rtt_us.<stat>",
-    "workload.<name>.end_to_end_rtt_us.<stat>",
-    "workload.<name>.endpoint_delay_us.<stat>",
-    "workload.<name>.target_delay_us.<stat>",
-    "workload.<name>.cwnd_packets.<stat>",
-    "workload.<name>.fabric_cwnd_packets.<stat>",
-    "workload.<name>.endpoint_cwnd_packets.<stat>",
-    "workload.<name>.endpoint_limited",
-    "workload.<name>.size.<n>.op_latency_us.<stat>",
-    "workload.<name>.size.<n>.op_latency_us.unfinished",
-    "workload.<name>.size.<n>.op_latency_us.oldest_unfinished_us",
-    "workload.<name>.size.<n>.op_latency_us.lower.<stat>",
-    "workload.<name>.size.<n>.op_latency_us.upper.<stat>",
-    "workload.<name>.size.<n>.slowdown.<stat>",
-    "workload.<name>.size.<n>.slowdown.unfinished",
-    "workload.<name>.size.<n>.slowdown.oldest_unfinished_us",
-    "workload.<name>.size.<n>.slowdown.lower.<stat>",
-    "workload.<name>.size.<n>.slowdown.upper.<stat>",
-    "ports.<name>.class.<class>.throughput_gbps",
-    "ports.<name>.class.<class>.windows",
-    "ports.<name>.class.<class>.loss_rate",
-    "ports.<name>.class.<class>.loss_rate_p99_9",
-    "ports.<name>.class.<class>.by_port.<bucket>.windows",
-    "ports.<name>.class.<class>.by_port.<bucket>.loss_rate",
-    "ports.<name>.class.<class>.by_port.<bucket>.loss_rate_p99_9",
-    "ports.<name>.class.<class>.by_class.<bucket>.windows",
-    "ports.<name>.class.<class>.by_class.<bucket>.loss_rate",
-    "ports.<name>.class.<class>.by_class.<bucket>.loss_rate_p99_9",
-    "ports.<name>.throughput_gbps",
-    "ports.<name>.utilisation",
-    "ports.<name>.loss_rate",
-    "ports.<name>.drops",
-    "ports.<name>.queue_us.<stat>",
-    "ports.<name>.queue_bytes.<stat>",
-    "settle.<name>.time_us",
-    "span.<name>.throughput_gbps.<stat>",
-    "span.<name>.queue_us.<stat>",
-    "span.<name>.queue_bytes.<stat>",
-    "span.<name>.goodput_gbps.<stat>",
-    "span.<name>.share.<stat>",
-    "compare.<name>.buckets",
-    "compare.<name>.buckets_p99_9",
-    "compare.<name>.windows",
-    "compare.<name>.loss_ratio",
-    "compare.<name>.loss_ratio_p99_9",
-];
+use super::{Column, Kind, TABLES};
+
+/// Metrics of every run: the paths of a summary's JSON that checks may name.
+pub static METRICS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let whole = declared().filter(|column| !is_scoped(column));
+    let filled = |column: &'static Column| -> Vec<&'static str> {
+        match column.name.strip_suffix("<stat>") {
+            Some(path) => STATS.iter().map(|stat| &*format!("{path}{stat}").leak()).collect(),
+            None => vec![column.name.as_str()],
+        }
+    };
+    whole.flat_map(filled).collect()
+});
+
+/// Metrics of parts of a run: `<name>` stands for a name in the scenario, `<class>` for a traffic class, `<bucket>`
+/// for the lower end in percent of 10 % of utilisation, `<stat>` for one of [`STATS`], `<n>` for the number of an
+/// entry, from 0.
+pub static SCOPED: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| declared().filter(|c| is_scoped(c)).map(|c| c.name.as_str()).collect());
+
+fn declared() -> impl Iterator<Item = &'static Column> {
+    TABLES[0].columns.iter().filter(|column| column.kind != Kind::Fact)
+}
+
+fn is_scoped(column: &Column) -> bool {
+    column.name.trim_end_matches("<stat>").contains('<')
+}
 
 /// The buckets of utilisation, by their lower ends in percent.
 const BUCKETS: [&str; 10] = ["0", "10", "20", "30", "40", "50", "60", "70", "80", "90"];
@@ -254,7 +61,7 @@ impl Names {
     #[must_use]
     pub fn metrics(&self) -> Vec<String> {
         let mut all = Vec::new();
-        for pattern in SCOPED {
+        for pattern in SCOPED.iter() {
             let spans = self.spans.iter().filter(|(_, of)| pattern.split('.').nth(2) == Some(of));
             let spans: Vec<String> = spans.map(|(name, _)| name.clone()).collect();
             let names = match pattern.split('.').next() {
@@ -292,7 +99,7 @@ impl Names {
 /// The entry of [`METRICS`] or [`SCOPED`] that a metric belongs to, whatever its part is called.
 #[must_use]
 pub fn pattern_of(metric: &str) -> Option<&'static str> {
-    METRICS.iter().chain(SCOPED).copied().find(|pattern| fits(metric, pattern))
+    METRICS.iter().chain(SCOPED.iter()).copied().find(|pattern| fits(metric, pattern))
 }
 
 /// Whether `name` is of the form of `pattern`, see [`SCOPED`].
@@ -336,30 +143,11 @@ pub fn unit_of(metric: &str) -> &'static str {
     units.iter().find(|(end, _)| quantity.ends_with(end)).map_or("", |(_, unit)| unit)
 }
 
-/// Whether a metric is a fraction, which can be given in percent.
+/// Returns `true` if a metric is a fraction, which can be given in percent.
 #[must_use]
 pub fn is_fraction(metric: &str) -> bool {
-    let mut words = metric.rsplit('.');
-    let last = words.next().unwrap_or(metric);
-    if last != "count" && STATS.contains(&last) {
-        return words.next() == Some("share");
-    }
-    let fractions = [
-        "jain",
-        "fair_share_deviation",
-        "fair_share_jain",
-        "utilisation",
-        "late",
-        "late_lower",
-        "late_upper",
-        "endpoint_limited",
-        "waste_rate",
-        "bound_used",
-    ];
-    last.ends_with("loss_rate")
-        || last.ends_with("_load")
-        || last == "loss_rate_p99_9"
-        || fractions.contains(&last)
+    let is_it = |column: &Column| column.kind == Kind::Fraction && fits(metric, &column.name);
+    !metric.ends_with(".count") && declared().any(is_it)
 }
 
 #[cfg(test)]

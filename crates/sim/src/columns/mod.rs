@@ -1,47 +1,116 @@
-//! Every column of every table and every number of a summary: what it is, in one place, from which
-//! the documentation is generated and which `apus explain` prints.
+//! Results and their documentation: the columns of every table and the numbers of a summary, as the structs that
+//! hold them declare them (see `declare.rs` and docs/adding-a-metric.md).
 
-mod losses;
+mod declare;
+mod flows;
 mod metric;
-mod parts;
-mod summary;
-mod table;
-mod tables;
+mod ops;
+mod ports;
+mod samples;
 mod workloads;
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 
-use metric::fits;
+pub(crate) use declare::{kind, row, summary};
 
-pub use losses::FAULTS;
+pub use declare::{Cell, Column, Columns, Declared, Kind, Row, Table};
+pub use flows::FlowRow;
 pub use metric::{METRICS, Names, SCOPED, STATS, is_fraction, pattern_of, unit_of};
-pub use table::{Column, Table};
-pub use tables::{FLOWS, OPS, PORT_SAMPLES, PORTS, SAMPLE_PERCENTILES, SAMPLES};
-pub use workloads::WORKLOADS;
+pub use ops::OpRow;
+pub use ports::{PortRow, PortSampleRow};
+pub use samples::{BandRow, SampleRow};
+pub use workloads::WorkloadRow;
+
+use crate::faults::FaultRecord;
+use crate::summary::{Cost, Summary};
+use metric::fits;
 
 /// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
 /// when one is added.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// Every file of results.
-pub const TABLES: &[Table] = &[
-    summary::SUMMARY,
-    summary::COST,
-    WORKLOADS,
-    OPS,
-    FLOWS,
-    PORTS,
-    FAULTS,
-    SAMPLES,
-    SAMPLE_PERCENTILES,
-    PORT_SAMPLES,
+/// Every file of results. The first is summary.json.
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    vec![
+        Table { file: "summary.json", row: SUMMARY, columns: summary_columns() },
+        Table { file: "cost.json", row: COST, columns: Columns::of::<RunCost>() },
+        Table::of::<WorkloadRow>(),
+        Table::of::<OpRow>(),
+        Table::of::<FlowRow>(),
+        Table::of::<PortRow>(),
+        Table::of::<FaultRecord>(),
+        Table::of::<SampleRow>(),
+        Table::of::<BandRow>(),
+        Table::of::<PortSampleRow>(),
+    ]
+});
+
+const SUMMARY: &str = "\
+    `{ \"schema_version\": 2, \"runs\": [...] }`, one object per run (variant); a name with dots \
+    is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` stands for values \
+    that were not measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
+    `p90`, `p99`, `p99_9` and `max`; `<name>` is a name in the scenario, \
+    `<class>` a traffic class, `<bucket>` the lower end in percent of 10 % of utilisation; \
+    numbers of named groups exist only if the scenario names them; several workloads always \
+    have numbers, unnamed ones under their kind.";
+
+const COST: &str = "\
+    `{ \"schema_version\": 2, \"cost\": [...] }`, one object per run in the order of \
+    summary.json. These numbers differ from run to run and from machine to machine; those of \
+    summary.json do not. `apus run --json` prints them as `cost` next to `runs`.";
+
+/// Parts of a summary in the order of lists of metrics, after the numbers of the whole run and their
+/// distributions. Other parts follow in the order of the summary.
+const PARTS: [&str; 9] = [
+    "busiest_port",
+    "credits",
+    "startup",
+    "measured",
+    "drain",
+    "stalled",
+    "packets",
+    "offered",
+    "losses",
 ];
+
+summary! {
+    /// Cost of a run on this machine.
+    #[derive(Clone, Debug, serde::Serialize)]
+    pub struct RunCost {
+        /// the scenario, and its variant
+        pub name: String = fact("-"),
+        /// seed of all random number streams
+        pub seed: u64 = fact("-"),
+        /// Cost.
+        #[serde(flatten)]
+        pub cost: Cost = flat(),
+    }
+}
+
+fn summary_columns() -> Vec<Column> {
+    let mut version = Columns::default();
+    let doc = "version of this layout; once per file, next to `runs`";
+    version.push(Kind::Fact, "schema_version", doc, "-");
+    let mut columns = [version.into_all(), Columns::of::<Summary>()].concat();
+    let distributions: Vec<String> = columns
+        .iter()
+        .filter_map(|column| column.name.strip_suffix(".<stat>"))
+        .filter(|part| !part.contains('.'))
+        .map(str::to_owned)
+        .collect();
+    columns.sort_by_key(|column| match column.name.split_once('.') {
+        None => 0,
+        Some((part, _)) if distributions.iter().any(|known| known == part) => 1,
+        Some((part, _)) => 2 + PARTS.iter().position(|known| *known == part).unwrap_or(PARTS.len()),
+    });
+    columns
+}
 
 /// All names, each once.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<_> =
-        TABLES.iter().flat_map(|table| table.columns).map(|column| column.name).collect();
+    let mut names: Vec<_> = TABLES.iter().flat_map(Table::names).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -52,7 +121,7 @@ pub fn names() -> Vec<&'static str> {
 #[must_use]
 pub fn explain(name: &str) -> Option<String> {
     let mut text = String::new();
-    for table in TABLES {
+    for table in TABLES.iter() {
         for column in table.columns.iter().filter(|column| column.explains(name)) {
             if text.is_empty() {
                 // Writing to a String cannot fail.
@@ -70,7 +139,7 @@ impl Column {
     /// Whether it stands for this name.
     #[must_use]
     pub fn explains(&self, name: &str) -> bool {
-        fits(name, self.name) || name == self.name
+        fits(name, &self.name) || name == self.name
     }
 }
 
@@ -86,10 +155,10 @@ fn unit(column: &Column, name: &str) -> &'static str {
 #[must_use]
 pub fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
-    for table in TABLES {
+    for table in TABLES.iter() {
         let _ = write!(text, "\n## {}\n{}\n\n", table.file, table.row);
         text += "| name | unit | definition | aggregation |\n|---|---|---|---|\n";
-        for Column { name, unit, definition, reducer } in table.columns {
+        for Column { name, unit, definition, reducer, .. } in &table.columns {
             let definition = definition.replace('|', "\\|");
             let _ = writeln!(text, "| `{name}` | {unit} | {definition} | {reducer} |");
         }
@@ -100,7 +169,7 @@ pub fn document() -> String {
 const INTRODUCTION: &str = "\
 # Results
 
-This page is generated from `crates/sim/src/columns`; `apus explain NAME` prints any entry of it.
+This page is generated from the declarations of results in `crates/sim`; `apus explain NAME` prints any entry of it.
 
 `apus run FILE --out DIR` writes all of these files or none:
 

@@ -1,73 +1,98 @@
-//! The columns of `workloads.csv`.
+//! `workloads.csv`.
 
-use super::table::{Column, Table, number};
+use super::declare::row;
+use crate::distribution::DistributionSummary;
+use crate::summary::Summary;
 
-const OF_NAME: &str = "over its ops submitted in the measured phase";
-const LOWER: &str = "the same if the unfinished ops had ended with the run";
-const UPPER: &str = "the same if the unfinished ops never end; empty is unbounded";
+const ITS_OPS: &str = "over its ops submitted in the measured phase";
 
-/// Workloads side by side.
-pub const WORKLOADS: Table = Table {
-    file: "workloads.csv",
-    row: "One row per workload, over the measured phase. Workloads of one name have a row for each \
-          algorithm and traffic class; their latencies are only measured together, in `workload` of \
-          `summary.json`, and empty here. In a run of more than 64 workloads, those without names have no \
-          latencies of their own.",
-    columns: COLUMNS,
-};
+row! {
+    "workloads.csv"
+    /// One row per workload, over the measured phase. Workloads of one name have a row for each
+    /// algorithm and traffic class; their latencies are only measured together, in `workload` of
+    /// `summary.json`, and empty here. In a run of more than 64 workloads, those without names have no
+    /// latencies of their own.
+    #[derive(Clone, Debug)]
+    pub struct WorkloadRow {
+        /// its name, or one derived from its kind
+        pub workload: String = "key column",
+        /// the label of its algorithm
+        pub algorithm: String = "key column",
+        /// its traffic class; empty if the topology has none
+        pub class: Option<String> = "key column",
+        /// ops of the workload that completed
+        pub ops: u64 = "count over the measured phase",
+        /// ops submitted in the measured phase that had not ended after the drain
+        pub unfinished_ops: u64 = "count over the measured phase",
+        /// age of the oldest of them; empty if there are none
+        pub oldest_unfinished_us: Option<f64> = "maximum over the measured phase",
+        /// payload bytes of the workload delivered once * 8 / length of the measured phase
+        pub goodput_gbps: f64 = "sum over its flows",
+        /// `goodput_gbps` / that of the whole run; empty if nothing was delivered
+        pub goodput_share: Option<f64> = "over the measured phase",
+        /// median of the latency, submission to completion; empty if it is censored
+        pub op_latency_p50_us: Option<f64> = ITS_OPS,
+        /// the same if the unfinished ops had ended with the run
+        pub op_latency_p50_lower_us: Option<f64> = ITS_OPS,
+        /// the same if the unfinished ops never end; empty is unbounded
+        pub op_latency_p50_upper_us: Option<f64> = ITS_OPS,
+        /// 99th percentile of the latency; empty if it is censored
+        pub op_latency_p99_us: Option<f64> = ITS_OPS,
+        /// the same if the unfinished ops had ended with the run
+        pub op_latency_p99_lower_us: Option<f64> = ITS_OPS,
+        /// the same if the unfinished ops never end; empty is unbounded
+        pub op_latency_p99_upper_us: Option<f64> = ITS_OPS,
+        /// 99th percentile of the slowdown; empty if it is censored, and for a single workload without a
+        /// name
+        pub slowdown_p99: Option<f64> = ITS_OPS,
+        /// the same if the unfinished ops had ended with the run
+        pub slowdown_p99_lower: Option<f64> = ITS_OPS,
+        /// the same if the unfinished ops never end; empty is unbounded
+        pub slowdown_p99_upper: Option<f64> = ITS_OPS,
+    }
+}
 
-const COLUMNS: &[Column] = &[
-    number("workload", "", "its name, or one derived from its kind", "key column"),
-    number("algorithm", "", "the label of its algorithm", "key column"),
-    number("class", "", "its traffic class; empty if the topology has none", "key column"),
-    number("ops", "", "ops of the workload that completed", "count over the measured phase"),
-    number(
-        "unfinished_ops",
-        "",
-        "ops submitted in the measured phase that had not ended after the drain",
-        "count over the measured phase",
-    ),
-    number(
-        "oldest_unfinished_us",
-        "us",
-        "age of the oldest of them; empty if there are none",
-        "maximum over the measured phase",
-    ),
-    number(
-        "goodput_gbps",
-        "Gb/s",
-        "payload bytes of the workload delivered once * 8 / length of the measured phase",
-        "sum over its flows",
-    ),
-    number(
-        "goodput_share",
-        "",
-        "`goodput_gbps` / that of the whole run; empty if nothing was delivered",
-        "over the measured phase",
-    ),
-    number(
-        "op_latency_p50_us",
-        "us",
-        "median of the latency, submission to completion; empty if it is censored",
-        OF_NAME,
-    ),
-    number("op_latency_p50_lower_us", "us", LOWER, OF_NAME),
-    number("op_latency_p50_upper_us", "us", UPPER, OF_NAME),
-    number(
-        "op_latency_p99_us",
-        "us",
-        "99th percentile of the latency; empty if it is censored",
-        OF_NAME,
-    ),
-    number("op_latency_p99_lower_us", "us", LOWER, OF_NAME),
-    number("op_latency_p99_upper_us", "us", UPPER, OF_NAME),
-    number(
-        "slowdown_p99",
-        "",
-        "99th percentile of the slowdown; empty if it is censored, and for a single workload without a \
-         name",
-        OF_NAME,
-    ),
-    number("slowdown_p99_lower", "", LOWER, OF_NAME),
-    number("slowdown_p99_upper", "", UPPER, OF_NAME),
-];
+impl Summary {
+    /// Returns the rows of workloads.csv.
+    pub fn workload_rows(&self) -> impl Iterator<Item = WorkloadRow> {
+        self.groups.iter().map(|group| {
+            let (share, times) = (&group.share, self.times_of_group(group));
+            let p50 = with_bounds(times.op_latency_us, |d| d.p50);
+            let p99 = with_bounds(times.op_latency_us, |d| d.p99);
+            let slowdown = with_bounds(times.slowdown, |d| d.p99);
+            WorkloadRow {
+                workload: group.workload.clone(),
+                algorithm: group.algorithm.clone(),
+                class: group.class.clone(),
+                ops: share.ops,
+                unfinished_ops: share.unfinished_ops,
+                oldest_unfinished_us: (share.unfinished_ops > 0)
+                    .then_some(share.oldest_unfinished_us),
+                goodput_gbps: share.goodput_gbps,
+                goodput_share: share.goodput_share,
+                op_latency_p50_us: p50[0],
+                op_latency_p50_lower_us: p50[1],
+                op_latency_p50_upper_us: p50[2],
+                op_latency_p99_us: p99[0],
+                op_latency_p99_lower_us: p99[1],
+                op_latency_p99_upper_us: p99[2],
+                slowdown_p99: slowdown[0],
+                slowdown_p99_lower: slowdown[1],
+                slowdown_p99_upper: slowdown[2],
+            }
+        })
+    }
+}
+
+/// Returns a number of a distribution over ops with its lower and upper bound.
+fn with_bounds(
+    distribution: Option<&DistributionSummary>,
+    value: fn(&DistributionSummary) -> Option<f64>,
+) -> [Option<f64>; 3] {
+    let open = distribution.and_then(|d| d.open.as_ref());
+    [
+        distribution.and_then(value),
+        open.and_then(|open| value(&open.lower)),
+        open.and_then(|open| value(&open.upper)),
+    ]
+}

@@ -9,6 +9,7 @@ use apus_units::{Bytes, ClassId, Rate};
 use apus_wire::{Body, Control};
 use serde::Serialize;
 
+use crate::columns::summary;
 use crate::metrics::CreditCounts;
 use crate::packets::PacketSizes;
 
@@ -63,30 +64,32 @@ pub fn divide_ports<W: SwitchHalf + Default>(
     }
 }
 
-/// What became of credits, and how the data they called for queued. All 0 or `null` in a run without.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct CreditSummary {
-    /// Credits that receivers sent.
-    pub sent: u64,
-    /// Credits that reached a sender.
-    pub received: u64,
-    /// Of these, credits that found nothing to send.
-    pub wasted: u64,
-    /// Wasted credits over those that reached a sender.
-    pub waste_rate: f64,
-    /// Packets dropped in the class of data, over the whole run, all ports together.
-    pub data_drops: u64,
-    /// The most bytes of data that credits called for at a switch port, over the whole run.
-    pub max_data_queue_bytes: u64,
-    /// The bound on them by network calculus, at that port, if nothing but data of credits came;
-    /// `null` if there is none.
-    pub bound_bytes: Option<u64>,
-    /// The most bytes of requests, stops and acknowledgements that came to that port while it was
-    /// never without data or them: no credit calls for these, so they add to the bound.
-    pub unscheduled_bytes: u64,
-    /// The largest fraction that any port's data queue reached of its bound with what was
-    /// unscheduled there and before; beyond 1 the run fails.
-    pub bound_used: Option<f64>,
+const MEASURED: &str = "sum over the measured phase";
+
+summary! {
+    /// Use of credits, and queues of the data that they called for. All 0 or `null` in a run without credits.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct CreditSummary {
+        /// credits that receivers sent
+        pub sent: u64 = number(MEASURED),
+        /// credits that reached a sender
+        pub received: u64 = number(MEASURED),
+        /// credits that reached a sender and found nothing to send
+        pub wasted: u64 = number(MEASURED),
+        /// wasted / received credits
+        pub waste_rate: f64 = fraction("over the measured phase"),
+        /// packets dropped in the class of data, in a run with credits
+        pub data_drops: u64 = number("sum over the whole run, all ports"),
+        /// wire bytes of data at a switch port that credits called for, requests and ACKs not counted
+        pub max_data_queue_bytes: u64 = number("maximum over the whole run and all switch ports"),
+        /// the bound on it by network calculus, at that port, if nothing unscheduled comes; null if
+        /// there is none
+        pub bound_bytes: Option<u64> = number("-"),
+        /// wire bytes of requests, stops and ACKs that came to that port while it never was empty
+        pub unscheduled_bytes: u64 = number("maximum over the whole run"),
+        /// the data queue over its bound by network calculus plus unscheduled bytes; above 1 the run fails
+        pub bound_used: Option<f64> = fraction("maximum over the whole run and all ports"),
+    }
 }
 
 impl CreditSummary {

@@ -1,5 +1,6 @@
 //! Loss against utilisation: windows of time sorted into buckets of 10 % of utilisation.
 
+use crate::columns::summary;
 use std::collections::BTreeMap;
 
 use apus_fabric::Count;
@@ -59,31 +60,41 @@ impl Losses {
     }
 }
 
-/// The loss of a class in windows of time at ports.
-#[derive(Clone, Debug, Serialize)]
-pub struct LossSummary {
-    /// Windows of ports in which the class was offered a packet.
-    pub windows: u64,
-    /// Packets dropped over packets sent into the ports' queues.
-    pub loss_rate: Option<f64>,
-    /// 99.9th percentile of the windows' loss rates: the largest of up to 1000 windows.
-    pub loss_rate_p99_9: Option<f64>,
+const BUCKET: &str =
+    "windows in which the utilisation by the port, or by the class alone, was in this 10 %";
+
+summary! {
+    /// Loss of a class in a bucket of utilisation.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct LossSummary {
+        /// windows of time, per port, in which the class was offered a packet
+        pub windows: u64 = number(BUCKET),
+        /// packets of the class dropped / packets sent into the ports' queues
+        pub loss_rate: Option<f64> = fraction(BUCKET),
+        /// 99.9th percentile (nearest rank) of the `loss_rate` of each window of each
+        /// port, so the largest of up to 1000
+        pub loss_rate_p99_9: Option<f64> = fraction(BUCKET),
+    }
 }
 
-/// How the loss of one class compares with that of another, bucket by bucket.
-#[derive(Clone, Debug, Serialize)]
-pub struct ComparisonSummary {
-    /// Buckets in which the other class loses at least the floor, and both have packets.
-    pub buckets: u64,
-    /// Those of them in which some 99.9th percentile over windows is above 0, and so can be compared.
-    pub buckets_p99_9: u64,
-    /// The most windows of the other class in such a bucket. Up to 1000, the percentile is the largest.
-    pub windows: u64,
-    /// The largest ratio of the loss rates in such a bucket.
-    pub loss_ratio: Option<f64>,
-    /// The largest ratio of the 99.9th percentiles over windows in such a bucket; 10^6 where that of
-    /// the other class is 0.
-    pub loss_ratio_p99_9: Option<f64>,
+const LARGEST: &str = "largest of those buckets";
+
+summary! {
+    /// Comparison of the loss of one class with that of another, bucket by bucket.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct ComparisonSummary {
+        /// buckets of utilisation in which the other class loses at least the floor, and both have packets
+        pub buckets: u64 = number("-"),
+        /// buckets of `buckets` in which `loss_rate_p99_9` of either class is above 0
+        pub buckets_p99_9: u64 = number("-"),
+        /// windows of ports in which the other class was offered a packet; up to 1000, the 99.9th
+        /// percentile is the largest
+        pub windows: u64 = number(LARGEST),
+        /// `loss_rate` of the class / that of the other one
+        pub loss_ratio: Option<f64> = number(LARGEST),
+        /// `loss_rate_p99_9` of the class / that of the other one; 10^6 where only that is 0
+        pub loss_ratio_p99_9: Option<f64> = number(LARGEST),
+    }
 }
 
 /// The ratio of percentiles where the other class has none.

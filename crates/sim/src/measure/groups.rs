@@ -1,5 +1,6 @@
 //! Groups of ports as a whole: what they carried and lost, and how long their queues were.
 
+use crate::columns::summary;
 use apus_fabric::PortCounters;
 use apus_units::{PortId, Rate, Span, Time};
 use serde::Serialize;
@@ -23,22 +24,25 @@ struct Queues {
     bytes: Distribution,
 }
 
-/// A group of ports over the measured phase.
-#[derive(Clone, Debug, Serialize)]
-pub struct GroupTotals {
-    /// Wire bytes sent per time, all ports together, Gb/s.
-    pub throughput_gbps: f64,
-    /// The same over the rates of the links together.
-    pub utilisation: f64,
-    /// Packets dropped over packets sent into the ports' queues.
-    pub loss_rate: f64,
-    /// Packets dropped.
-    pub drops: u64,
-    /// Wire bytes in a port as the time that its link takes for them: percentiles over samples of
-    /// all ports, exact mean over time and ports, exact maximum.
-    pub queue_us: DistributionSummary,
-    /// The same in wire bytes.
-    pub queue_bytes: DistributionSummary,
+const SAMPLES: &str = "over samples of each port, every `queue_interval`; mean (over time and ports) and maximum exact";
+
+summary! {
+    /// Results of a group of ports, all traffic classes together.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct GroupTotals {
+        /// wire bytes that the group's ports sent * 8 / length of the measured phase
+        pub throughput_gbps: f64 = number("sum over ports"),
+        /// `throughput_gbps` over the rates of the ports' links together
+        pub utilisation: f64 = fraction("mean over the measured phase"),
+        /// packets dropped / packets sent into the ports' queues
+        pub loss_rate: f64 = fraction("all ports together"),
+        /// packets dropped at the ports
+        pub drops: u64 = number("sum over ports"),
+        /// wire bytes in a port, the packet in service included, as the time that its link takes for them
+        pub queue_us: DistributionSummary = stats(SAMPLES),
+        /// wire bytes in a port, the packet in service included
+        pub queue_bytes: DistributionSummary = stats(SAMPLES),
+    }
 }
 
 impl GroupQueues {

@@ -1,5 +1,8 @@
 //! What to measure of a run besides the whole.
 
+use crate::columns::{Columns, Declared, Kind};
+use crate::distribution::DistributionSummary;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use apus_units::{Bytes, ClassId, PortId, Span, Time};
@@ -154,15 +157,39 @@ impl Quantity {
         ("share", Self::Share),
     ];
 
-    /// Its name in metrics, which says its unit.
+    /// Returns the name in metrics, which states the unit, and the definition there.
+    const fn declared(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Throughput => ("throughput_gbps", "wire bytes sent per time by a group of ports"),
+            Self::Queue => {
+                ("queue_us", "mean `queue_us` over an interval, of the group's port that has most")
+            }
+            Self::QueueBytes => (
+                "queue_bytes",
+                "mean `queue_bytes` over an interval, of the group's port that has most",
+            ),
+            Self::Goodput => {
+                ("goodput_gbps", "payload bytes delivered once per time, of a workload or a flow")
+            }
+            Self::Share => ("share", "goodput of a workload or a flow over that of all flows"),
+        }
+    }
+
+    /// Returns the name in metrics, which states the unit.
     #[must_use]
     pub const fn metric(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput_gbps",
-            Self::Queue => "queue_us",
-            Self::QueueBytes => "queue_bytes",
-            Self::Goodput => "goodput_gbps",
-            Self::Share => "share",
+        self.declared().0
+    }
+}
+
+/// Values of a quantity in a span of time, by the name of the quantity.
+impl Declared for BTreeMap<&'static str, DistributionSummary> {
+    fn declare(to: &mut Columns) {
+        for (_, quantity) in Quantity::ALL {
+            let (name, definition) = quantity.declared();
+            let kind = if quantity == Quantity::Share { Kind::Fraction } else { Kind::Number };
+            let over = "over the intervals between `from` and `to`; exact";
+            to.push(kind, &format!("{name}.<stat>"), definition, over);
         }
     }
 }

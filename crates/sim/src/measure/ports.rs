@@ -1,5 +1,6 @@
 //! Groups of ports: what their classes carried and lost, window by window.
 
+use crate::columns::summary;
 use std::collections::BTreeMap;
 
 use apus_fabric::{ClassCounters, Count};
@@ -158,31 +159,37 @@ impl Tally {
     }
 }
 
-/// A group of ports; its classes over whole windows of the measured phase.
-#[derive(Clone, Debug, Serialize)]
-pub struct PortGroupSummary {
-    /// All classes together.
-    #[serde(flatten)]
-    pub totals: GroupTotals,
-    /// Its traffic classes by name.
-    pub class: BTreeMap<String, ClassSummary>,
+summary! {
+    /// Results of a group of ports.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct PortGroupSummary {
+        /// All classes together, over the measured phase.
+        #[serde(flatten)]
+        pub totals: GroupTotals = flat(),
+        /// Traffic classes by name, over whole windows of the measured phase.
+        pub class: BTreeMap<String, ClassSummary> = parts("<class>"),
+    }
 }
 
-/// What a traffic class did at a group of ports.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClassSummary {
-    /// Wire bytes sent per time, all ports together, Gb/s.
-    pub throughput_gbps: f64,
-    /// Windows of ports in which the class was offered a packet.
-    pub windows: u64,
-    /// Packets dropped over packets sent into the ports' queues.
-    pub loss_rate: Option<f64>,
-    /// 99.9th percentile of the windows' loss rates: the largest of up to 1000 windows.
-    pub loss_rate_p99_9: Option<f64>,
-    /// By the port's utilisation in the window, all classes together: lower end of 10 %.
-    pub by_port: BTreeMap<String, LossSummary>,
-    /// By the class's own utilisation of the link in the window.
-    pub by_class: BTreeMap<String, LossSummary>,
+summary! {
+    /// Results of a traffic class at a group of ports. Buckets are named by their lower ends.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct ClassSummary {
+        /// wire bytes of the class that ports of the group sent * 8 / length of the measured phase in whole
+        /// windows
+        pub throughput_gbps: f64 = number("sum over ports"),
+        /// windows of time, per port, in which the class was offered a packet
+        pub windows: u64 = number("all ports, measured phase"),
+        /// packets of the class dropped / packets sent into the ports' queues
+        pub loss_rate: Option<f64> = fraction("all ports and windows"),
+        /// 99.9th percentile (nearest rank) of the `loss_rate` of each window of each
+        /// port, so the largest of up to 1000
+        pub loss_rate_p99_9: Option<f64> = fraction("over windows"),
+        /// By the port's utilisation in the window, all classes together.
+        pub by_port: BTreeMap<String, LossSummary> = parts("<bucket>"),
+        /// By the class's own utilisation of the link in the window.
+        pub by_class: BTreeMap<String, LossSummary> = parts("<bucket>"),
+    }
 }
 
 fn class_ids(count: usize) -> impl Iterator<Item = ClassId> {

@@ -1,5 +1,6 @@
 //! Quantities over time: when they settle, and what they are within a span of time.
 
+use crate::columns::summary;
 use std::collections::BTreeMap;
 
 use apus_cc::AlgorithmFactory;
@@ -163,12 +164,14 @@ impl SeriesSampler {
     }
 }
 
-/// When a quantity settled.
-#[derive(Clone, Debug, Serialize)]
-pub struct SettleSummary {
-    /// The start of the first interval from which on it stayed beyond its threshold, counted from
-    /// `after`; `null` if it never did for as long as it should.
-    pub time_us: Option<f64>,
+summary! {
+    /// Time at which a quantity settled.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct SettleSummary {
+        /// time from `after` to the first interval from which on the quantity stays beyond its
+        /// threshold for `hold`; null if it never does
+        pub time_us: Option<f64> = number("the whole run"),
+    }
 }
 
 impl Series {

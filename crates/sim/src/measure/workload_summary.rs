@@ -7,73 +7,83 @@ use serde::Serialize;
 use super::plan::NamedWorkload;
 use super::workload::{Tally, WorkloadMetrics};
 use crate::bounds::Bounds;
+use crate::columns::summary;
 use crate::distribution::{DistributionSummary, jain};
 use crate::metrics::{Connection, Distribution};
 use crate::op_times::OpTimes;
 use crate::plan::Plan;
 use apus_cc::AlgorithmFactory;
 
-/// One named workload, over the measured phase.
-#[derive(Clone, Debug, Serialize)]
-pub struct WorkloadSummary {
-    /// Wire bytes of data packets that reached a stack per time, resent ones included, Gb/s.
-    pub throughput_gbps: f64,
-    /// Payload bytes delivered once per time, Gb/s.
-    pub goodput_gbps: f64,
-    /// Ops that completed.
-    pub ops: u64,
-    /// The same per second.
-    pub ops_per_s: f64,
-    /// Ops that completed without success.
-    pub ops_failed: u64,
-    /// Ops that failed or took longer than the workload's deadline, over those submitted in the
-    /// measured phase; `null` without a deadline or ops, or if the bounds differ by more than 1 %.
-    pub late: Option<f64>,
-    /// Lower bound of `late`: every op that had not ended, and was not late yet, counts as in time.
-    pub late_lower: Option<f64>,
-    /// Upper bound of `late`: every op that had not ended counts as late.
-    pub late_upper: Option<f64>,
-    /// Data packets that hosts sent, retransmissions included.
-    pub data_packets_sent: u64,
-    /// Acknowledgements that hosts sent.
-    pub acks_sent: u64,
-    /// Jain's index of its connections' goodput.
-    pub jain: f64,
-    /// Goodput over the mean of the workload's connections, per connection.
-    pub flow_share: DistributionSummary,
-    /// Submission to completion, per op.
-    pub op_latency_us: DistributionSummary,
-    /// Latency over the ideal completion time, per op.
-    pub slowdown: DistributionSummary,
-    /// NIC-to-NIC RTT as Swift computes it, per acknowledgement.
-    pub fabric_rtt_us: DistributionSummary,
-    /// t6 - t1, per acknowledgement.
-    pub end_to_end_rtt_us: DistributionSummary,
-    /// `remote_queuing` + (t6 - t5), per acknowledgement.
-    pub endpoint_delay_us: DistributionSummary,
-    /// The fabric target as the algorithm shows it, per acknowledgement.
-    pub target_delay_us: DistributionSummary,
-    /// The window in force as the algorithm shows it, per acknowledgement.
-    pub cwnd_packets: DistributionSummary,
-    /// The window that follows the fabric delay, per acknowledgement.
-    pub fabric_cwnd_packets: DistributionSummary,
-    /// The window that follows the endpoint delay, per acknowledgement.
-    pub endpoint_cwnd_packets: DistributionSummary,
-    /// Share of the acknowledgements after which the endpoint's window was the smaller; `null` for
-    /// algorithms without both.
-    pub endpoint_limited: Option<f64>,
-    /// By range of op sizes, by the number of the range from 0.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub size: BTreeMap<String, SizeSummary>,
+const ITS_FLOWS: &str = "sum over its flows";
+const ITS_OPS: &str = "over its ops submitted in the measured phase";
+const ITS_ACKS: &str = "over its acknowledgements of the measured phase";
+
+summary! {
+    /// Results of a workload.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct WorkloadSummary {
+        /// wire bytes of the workload's data packets that reached a stack, resent ones included, * 8 / length of
+        /// the measured phase
+        pub throughput_gbps: f64 = number(ITS_FLOWS),
+        /// payload bytes of the workload delivered once * 8 / length of the measured phase
+        pub goodput_gbps: f64 = number(ITS_FLOWS),
+        /// ops of the workload that completed
+        pub ops: u64 = number(ITS_FLOWS),
+        /// `ops` / length of the measured phase
+        pub ops_per_s: f64 = number("-"),
+        /// `ops` that did not succeed
+        pub ops_failed: u64 = number(ITS_FLOWS),
+        /// ops that failed or took longer than the workload's `deadline` / all; null
+        /// without a deadline, or if `late_lower` and `late_upper` differ by over 1 %
+        pub late: Option<f64> = fraction(ITS_OPS),
+        /// lower bound of `late`: unfinished ops that are not late yet count as in time
+        pub late_lower: Option<f64> = fraction(ITS_OPS),
+        /// upper bound of `late`: every unfinished op counts as late
+        pub late_upper: Option<f64> = fraction(ITS_OPS),
+        /// data packets that hosts sent, retransmissions included
+        pub data_packets_sent: u64 = number(ITS_FLOWS),
+        /// acknowledgements that hosts sent
+        pub acks_sent: u64 = number(ITS_FLOWS),
+        /// Jain's index of goodput, as `jain`
+        pub jain: f64 = fraction("over its flows, measured phase"),
+        /// a flow's goodput / the mean over the workload's flows
+        pub flow_share: DistributionSummary = stats("over its flows, measured phase"),
+        /// as `op_latency_us`
+        pub op_latency_us: DistributionSummary = op_stats(ITS_OPS),
+        /// latency / ideal completion time; null if it is censored, as `op_latency_us`
+        pub slowdown: DistributionSummary = op_stats(ITS_OPS),
+        /// as `fabric_rtt_us`
+        pub fabric_rtt_us: DistributionSummary = stats(ITS_ACKS),
+        /// as `end_to_end_rtt_us`
+        pub end_to_end_rtt_us: DistributionSummary = stats(ITS_ACKS),
+        /// as `endpoint_delay_us`
+        pub endpoint_delay_us: DistributionSummary = stats(ITS_ACKS),
+        /// fabric target (Swift §3.5), as the algorithm shows it
+        pub target_delay_us: DistributionSummary = stats(ITS_ACKS),
+        /// window in force, as the algorithm shows it
+        pub cwnd_packets: DistributionSummary = stats(ITS_ACKS),
+        /// window that follows the fabric delay, as the algorithm shows it
+        pub fabric_cwnd_packets: DistributionSummary = stats(ITS_ACKS),
+        /// window that follows the endpoint delay, as the algorithm shows it
+        pub endpoint_cwnd_packets: DistributionSummary = stats(ITS_ACKS),
+        /// share of acknowledgements after which the endpoint's window was the smaller of both; null
+        /// for algorithms without both
+        pub endpoint_limited: Option<f64> = fraction(ITS_ACKS),
+        /// By range of op sizes, by the number of the range from 0.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub size: BTreeMap<String, SizeSummary> = parts("<n>"),
+    }
 }
 
-/// Ops of one range of sizes.
-#[derive(Clone, Debug, Serialize)]
-pub struct SizeSummary {
-    /// Submission to completion, per op.
-    pub op_latency_us: DistributionSummary,
-    /// Latency over the ideal completion time, per op.
-    pub slowdown: DistributionSummary,
+summary! {
+    /// Ops of one range of sizes.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct SizeSummary {
+        /// as `op_latency_us`, of ops in the range `n` (from 0) of `sizes` in `[measure]`
+        pub op_latency_us: DistributionSummary = op_stats(ITS_OPS),
+        /// as `slowdown`, of ops in the range `n` (from 0) of `sizes` in `[measure]`
+        pub slowdown: DistributionSummary = op_stats(ITS_OPS),
+    }
 }
 
 /// The named workloads of a run that measured for `seconds`, by name.

@@ -4,13 +4,15 @@
 //! says so. The tables are the same for any number of threads.
 
 mod ports;
+mod quantity;
 mod recorder;
 mod sampler;
 mod seats;
 
-use apus_transport::{OpKind, Outcome};
+use apus_transport::{FlowCounters, OpKind, Outcome};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 
+pub use quantity::{FlowSample, FlowState, Quantity};
 pub(crate) use recorder::Recorder;
 pub(crate) use sampler::Sampler;
 
@@ -126,14 +128,8 @@ pub struct FlowRecord {
     pub ideal: Ideal,
     /// Payload bytes delivered once in the measured phase.
     pub delivered: u64,
-    /// Of the side that sends the data, in the measured phase.
-    pub packets_sent: u64,
-    /// Packets found lost by the SACK bitmap, and by a timeout.
-    pub fast_losses: u64,
-    /// Packets taken for lost by a timeout.
-    pub timeout_losses: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
+    /// Counters of the side that sends the data, over the measured phase.
+    pub counters: FlowCounters,
     /// Fabric RTT samples of the measured phase.
     pub rtt: RttSum,
 }
@@ -201,73 +197,6 @@ pub struct NodeRecord {
     pub name: String,
     /// Links to the nearest host: 0 is a host.
     pub tier: u32,
-}
-
-/// What is sampled of a flow; NaN where the algorithm has no such thing.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowSample {
-    /// By [`Quantity`].
-    pub values: [f64; Quantity::ALL.len()],
-    /// Whether an op was under way.
-    pub active: bool,
-}
-
-impl FlowSample {
-    /// One of its values.
-    #[must_use]
-    pub fn get(&self, quantity: Quantity) -> f64 {
-        self.values[quantity as usize]
-    }
-}
-
-/// What is sampled of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// Window in force, packets.
-    Cwnd,
-    /// Window that follows the fabric delay, packets.
-    FabricCwnd,
-    /// Window that follows the endpoint delay, packets.
-    EndpointCwnd,
-    /// Fabric target, microseconds.
-    TargetDelay,
-    /// Time between packets if paced, microseconds.
-    PacingDelay,
-    /// Smoothed end-to-end RTT, microseconds.
-    SmoothedRtt,
-    /// Data packets in flight.
-    InFlight,
-    /// Payload delivered once over the interval, Gb/s.
-    Goodput,
-}
-
-impl Quantity {
-    /// All, in the order of the table.
-    pub const ALL: [Self; 8] = [
-        Self::Cwnd,
-        Self::FabricCwnd,
-        Self::EndpointCwnd,
-        Self::TargetDelay,
-        Self::PacingDelay,
-        Self::SmoothedRtt,
-        Self::InFlight,
-        Self::Goodput,
-    ];
-
-    /// Its column.
-    #[must_use]
-    pub const fn column(self) -> &'static str {
-        match self {
-            Self::Cwnd => "cwnd_packets",
-            Self::FabricCwnd => "fabric_cwnd_packets",
-            Self::EndpointCwnd => "endpoint_cwnd_packets",
-            Self::TargetDelay => "target_delay_us",
-            Self::PacingDelay => "pacing_delay_us",
-            Self::SmoothedRtt => "smoothed_rtt_us",
-            Self::InFlight => "in_flight_packets",
-            Self::Goodput => "goodput_gbps",
-        }
-    }
 }
 
 /// The fractions of the flows that [`Band::percentiles`] names.
@@ -346,6 +275,13 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Returns the length of the measured phase; infinite if the run ended in its warm-up.
+    #[must_use]
+    pub fn measured_seconds(&self) -> f64 {
+        let measured = self.duration.as_secs_f64() - self.warmup.as_secs_f64();
+        if measured > 0.0 { measured } else { f64::INFINITY }
+    }
+
     /// The slowdown of an op.
     #[must_use]
     pub fn slowdown(&self, op: &OpRecord) -> f64 {

@@ -3,13 +3,13 @@
 use apus_cc::AlgorithmFactory;
 use apus_fabric::PortCounters;
 use apus_transport::FlowCounters;
-use apus_units::{FlowId, PortId, Span, Time};
+use apus_units::{FlowId, PortId, Time};
 
 use super::ports::{choose_ports, nodes, port_records};
 use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
-    BAND, Band, Cdf, FlowRecord, FlowSample, OpRecord, OpenOpRecord, PortRecord, PortSample,
-    Quantity, Record, Recording, RttSum,
+    BAND, Band, Cdf, FlowRecord, FlowSample, FlowState, OpRecord, OpenOpRecord, PortRecord,
+    PortSample, Quantity, Record, Recording, RttSum,
 };
 use crate::build::PlanError;
 use crate::losses::{Causes, drops_at};
@@ -148,7 +148,6 @@ impl Sampler {
         bytes: u64,
     ) -> FlowSample {
         let (submitter, sender) = self.seats[connection];
-        let us = |span: Option<Span>| span.map_or(f64::NAN, Span::as_us_f64);
         let under_way = |seat: Seat| {
             let flow = FlowId::new(seat.flow);
             endpoint(parts, seat).ops_under_way(flow).unwrap_or(0)
@@ -156,21 +155,12 @@ impl Sampler {
         let ops = under_way(submitter) + under_way(sender);
         let endpoint = endpoint(parts, sender);
         let flow = FlowId::new(sender.flow);
-        let state = endpoint.snapshot(flow).unwrap_or_default();
-        let in_flight = endpoint.in_flight(flow).unwrap_or(0);
-        let gbps = bytes as f64 * 8e-9 / self.record.interval.as_secs_f64();
-        // In the order of `Quantity::ALL`.
-        let values = [
-            state.cwnd,
-            state.fabric_cwnd.unwrap_or(f64::NAN),
-            state.endpoint_cwnd.unwrap_or(f64::NAN),
-            us(state.target_delay),
-            us(state.pacing_delay),
-            us(state.smoothed_rtt),
-            f64::from(in_flight),
-            gbps,
-        ];
-        FlowSample { values, active: ops > 0 || bytes > 0 }
+        let state = FlowState {
+            algorithm: endpoint.snapshot(flow).unwrap_or_default(),
+            in_flight: Some(endpoint.in_flight(flow).unwrap_or(0)),
+            goodput_gbps: bytes as f64 * 8e-9 / self.record.interval.as_secs_f64(),
+        };
+        FlowSample::new(&state, ops > 0 || bytes > 0)
     }
 
     /// The warm-up is over; before the metrics forget it.
@@ -208,10 +198,7 @@ impl Sampler {
                 algorithm: connection.algorithm.name(),
                 ideal: self.ideals[index],
                 delivered: delivered(parts, index),
-                packets_sent: now.packets_sent - then.packets_sent,
-                fast_losses: now.fast_losses - then.fast_losses,
-                timeout_losses: now.timeout_losses - then.timeout_losses,
-                timeouts: now.timeouts - then.timeouts,
+                counters: now.since(then),
                 rtt: rtts[index],
             }
         });

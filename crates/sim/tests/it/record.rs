@@ -42,7 +42,7 @@ fn ops_by_hand() {
     assert_eq!(flow.ideal.base_rtt, Span::from_ps(6_296_000));
     assert_eq!(flow.rtt.max, Span::from_ps(6_296_000));
     assert_eq!(flow.rtt.sum_ps, flow.rtt.count * 6_296_000);
-    assert_eq!(flow.packets_sent, 159); // one per 6.296 us, the first at 0
+    assert_eq!(flow.counters.packets_sent, 159); // one per 6.296 us, the first at 0
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn totals_are_of_the_measured_phase() {
     let (summary, recording) = recorded(&plan, Record::of_duration(plan.duration));
     let delivered = recording.flows[0].delivered as f64 * 8e-9 / 500e-6;
     assert!((delivered - summary.goodput_gbps).abs() < 1e-9);
-    assert_eq!(recording.flows[0].packets_sent, summary.measured.data_packets_sent);
+    assert_eq!(recording.flows[0].counters.packets_sent, summary.measured.data_packets_sent);
     assert_eq!(recording.ops.len() as u64, summary.measured.ops + summary.startup.ops);
     let goodput = recording.samples.iter().map(|s| s[0].get(Quantity::Goodput));
     assert!(goodput.sum::<f64>() / 200.0 > 0.99 * summary.goodput_gbps);

@@ -1,0 +1,401 @@
+//! Declarations of results. A field of a struct is declared with its definition and aggregation; its name in JSON,
+//! CSV and checks, its unit, its documentation and its place in the file follow from that.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use apus_units::Time;
+
+use super::metric::unit_of;
+
+/// A column of a table, or a number of a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name in the header line, or path in a summary's JSON.
+    pub name: String,
+    /// Unit, which the name states; empty for counts, fractions and words.
+    pub unit: &'static str,
+    /// Definition, with the formula.
+    pub definition: String,
+    /// Scope of the aggregation.
+    pub reducer: &'static str,
+    /// Whether checks can name it.
+    pub kind: Kind,
+}
+
+/// Use of a result by checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Not a metric: words, lists, keys, and numbers that no check names.
+    Fact,
+    /// Metric.
+    Number,
+    /// Metric that can be given in percent.
+    Fraction,
+}
+
+/// A file of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Name in the directory of results.
+    pub file: &'static str,
+    /// Meaning of a row.
+    pub row: &'static str,
+    /// Columns in order.
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// Returns the table that consists of rows of a type.
+    #[must_use]
+    pub fn of<R: Row>() -> Self {
+        Self { file: R::FILE, row: R::MEANING.trim(), columns: Columns::of::<R>() }
+    }
+
+    /// Returns the names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+}
+
+/// A struct whose fields are declared results.
+pub trait Declared {
+    /// Appends the columns of the fields.
+    fn declare(to: &mut Columns);
+}
+
+impl<T: Declared> Declared for BTreeMap<String, T> {
+    fn declare(to: &mut Columns) {
+        T::declare(to);
+    }
+}
+
+/// A row of a CSV table: a struct with one field per column.
+pub trait Row: Declared {
+    /// Name of the file.
+    const FILE: &'static str;
+    /// Meaning of a row.
+    const MEANING: &'static str;
+    /// Passes the cells to `put` in the order of the columns.
+    fn cells(&self, put: &mut dyn FnMut(&dyn Display));
+}
+
+/// Columns while they are collected.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Path of the struct whose fields are being declared.
+    path: String,
+    /// Beginning of the definitions of these fields.
+    subject: &'static str,
+    all: Vec<Column>,
+}
+
+impl Columns {
+    /// Returns the columns of a declared struct.
+    #[must_use]
+    pub fn of<T: Declared + ?Sized>() -> Vec<Column> {
+        let mut columns = Self::default();
+        T::declare(&mut columns);
+        columns.all
+    }
+
+    pub(super) fn into_all(self) -> Vec<Column> {
+        self.all
+    }
+
+    pub(crate) fn push(&mut self, kind: Kind, name: &str, doc: &str, reducer: &'static str) {
+        let name = format!("{}{name}", self.path);
+        let definition = format!("{}{}", self.subject, doc.trim());
+        self.all.push(Column { unit: unit_of(&name), name, definition, reducer, kind });
+    }
+
+    fn within(&mut self, path: &str, subject: &'static str, declare: fn(&mut Self)) {
+        let outer = (self.path.clone(), self.subject);
+        self.path += path;
+        self.subject = subject;
+        declare(self);
+        (self.path, self.subject) = outer;
+    }
+}
+
+/// Kinds of fields, as `summary!` names them. Each declares the columns of a field of type `T`.
+pub(crate) mod kind {
+    use super::{Columns, Declared, Kind};
+
+    const UNFINISHED: &str =
+        "ops submitted in the measured phase that had not ended after the drain";
+    const LOWER: &str =
+        "lower bound: the unfinished ops had ended with the run; `count` is of all ops";
+    const UPPER: &str =
+        "upper bound: the unfinished ops never end; null is unbounded; `count` is of all ops";
+    /// Definition of the age of unfinished ops.
+    const OLDEST: &str = "age of the oldest unfinished op; 0 if there are none";
+
+    /// Result that is not a metric.
+    pub(crate) fn fact<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.push(Kind::Fact, name, doc, over);
+    }
+
+    /// Metric.
+    pub(crate) fn number<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.push(Kind::Number, name, doc, over);
+    }
+
+    /// Metric that can be given in percent.
+    pub(crate) fn fraction<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.push(Kind::Fraction, name, doc, over);
+    }
+
+    /// Distribution.
+    pub(crate) fn stats<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.push(Kind::Number, &format!("{name}.<stat>"), doc, over);
+    }
+
+    /// Distribution over ops: unfinished ops set bounds of its numbers.
+    pub(crate) fn op_stats<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        stats::<T>(to, name, doc, over);
+        number::<T>(to, &format!("{name}.unfinished"), UNFINISHED, over);
+        number::<T>(to, &format!("{name}.oldest_unfinished_us"), OLDEST, over);
+        stats::<T>(to, &format!("{name}.lower"), LOWER, over);
+        stats::<T>(to, &format!("{name}.upper"), UPPER, over);
+    }
+
+    /// Struct whose results have a path of their own and definitions that begin with `subject`.
+    pub(crate) fn part<T: Declared>(
+        to: &mut Columns,
+        name: &str,
+        _doc: &str,
+        subject: &'static str,
+    ) {
+        to.within(&format!("{name}."), subject, T::declare);
+    }
+
+    /// Structs by `key`, a placeholder such as `<name>`.
+    pub(crate) fn parts<T: Declared>(to: &mut Columns, name: &str, _doc: &str, key: &str) {
+        to.within(&format!("{name}.{key}."), "", T::declare);
+    }
+
+    /// Struct whose results are those of the outer struct.
+    pub(crate) fn flat<T: Declared>(to: &mut Columns, _name: &str, _doc: &str) {
+        T::declare(to);
+    }
+}
+
+/// Declares a part of a summary: a struct of public fields, each with its definition (the comment), its kind (a function
+/// of [`kind`]) and its aggregation. Fields after `;` are no results.
+macro_rules! summary {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $(#[serde($($serde:tt)*)])?
+                pub $field:ident: $type:ty = $kind:ident($($argument:expr),*),
+            )*
+            $(; $($(#[$other_meta:meta])* pub $other:ident: $other_type:ty,)*)?
+        }
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            $(
+                $(#[doc = $doc])+
+                $(#[serde($($serde)*)])?
+                pub $field: $type,
+            )*
+            $($($(#[$other_meta])* pub $other: $other_type,)*)?
+        }
+
+        impl $crate::columns::Declared for $name {
+            fn declare(to: &mut $crate::columns::Columns) {
+                $($crate::columns::kind::$kind::<$type>(
+                    to, stringify!($field), concat!($($doc),+) $(, $argument)*
+                );)*
+            }
+        }
+    };
+}
+
+/// Declares a row of a CSV table: the file, and a struct of public fields, each with its definition (the comment) and
+/// its aggregation. The comment of the struct is the meaning of a row. Fields after `;` are no columns.
+macro_rules! row {
+    (
+        $file:literal
+        $(#[doc = $meaning:literal])+
+        #[derive($($derive:tt)*)]
+        pub struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                pub $field:ident: $type:ty = $over:expr,
+            )*
+            $(; $($others:tt)*)?
+        }
+    ) => {
+        $crate::columns::summary! {
+            $(#[doc = $meaning])+
+            #[derive($($derive)*)]
+            pub struct $name {
+                $(
+                    $(#[doc = $doc])+
+                    pub $field: $type = fact($over),
+                )*
+                $(; $($others)*)?
+            }
+        }
+
+        impl $crate::columns::Row for $name {
+            const FILE: &'static str = $file;
+            const MEANING: &'static str = concat!($($meaning),+);
+
+            fn cells(&self, put: &mut dyn FnMut(&dyn std::fmt::Display)) {
+                $($crate::columns::Cell::put(&self.$field, put);)*
+            }
+        }
+    };
+}
+
+pub(crate) use {row, summary};
+
+/// Value of a cell.
+pub trait Cell {
+    /// Passes the text of the cell to `put`.
+    fn put(&self, put: &mut dyn FnMut(&dyn Display));
+}
+
+macro_rules! cells {
+    ($($type:ty)*) => {
+        $(impl Cell for $type {
+            fn put(&self, put: &mut dyn FnMut(&dyn Display)) {
+                put(self);
+            }
+        })*
+    };
+}
+
+cells!(u8 u32 u64 String &'static str);
+
+impl Cell for f64 {
+    fn put(&self, put: &mut dyn FnMut(&dyn Display)) {
+        put(&Number(*self));
+    }
+}
+
+/// An empty cell is a value that does not exist.
+impl<T: Cell> Cell for Option<T> {
+    fn put(&self, put: &mut dyn FnMut(&dyn Display)) {
+        match self {
+            Some(value) => value.put(put),
+            None => put(&""),
+        }
+    }
+}
+
+/// A number with up to six decimals and no trailing zeros; empty if it is not finite.
+struct Number(f64);
+
+impl Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.is_finite() {
+            return Ok(());
+        }
+        let text = format!("{:.6}", self.0);
+        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// Returns a time of a run in microseconds.
+pub(super) fn us(time: Time) -> f64 {
+    time.as_ps() as f64 * 1e-6
+}
+
+/// Returns the rate of `bytes` in `seconds`, Gb/s.
+pub(super) fn gbps(bytes: u64, seconds: f64) -> f64 {
+    bytes as f64 * 8e-9 / seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, Columns, Kind, Row, Table};
+
+    crate::columns::summary! {
+        /// Example.
+        #[allow(dead_code)]
+        pub struct Inner {
+            /// number of things,
+            /// on two lines
+            pub things: u64 = number("sum"),
+            /// share of things
+            pub share: f64 = fraction("mean"),
+            ;
+            /// Not a result.
+            pub hidden: (),
+        }
+    }
+
+    crate::columns::summary! {
+        /// Example.
+        #[allow(dead_code)]
+        pub struct Outer {
+            /// Not used.
+            pub first: Inner = part("first: "),
+            /// duration
+            pub wait_us: () = op_stats("ops"),
+            /// word
+            pub word: &'static str = fact("-"),
+        }
+    }
+
+    crate::columns::row! {
+        "example.csv"
+        /// One row per example.
+        #[derive(Debug)]
+        pub struct ExampleRow {
+            /// its name
+            pub name: String = "key column",
+            /// its size
+            pub size_bytes: Option<u64> = "-",
+        }
+    }
+
+    #[test]
+    fn a_field_of_a_summary_declares_path_unit_definition_and_kind() {
+        let columns = Columns::of::<Outer>();
+        let found: Vec<_> = columns
+            .iter()
+            .map(|c| (c.name.as_str(), c.unit, c.definition.as_str(), c.reducer, c.kind))
+            .collect();
+        assert_eq!(
+            found[..2],
+            [
+                ("first.things", "", "first: number of things, on two lines", "sum", Kind::Number),
+                ("first.share", "", "first: share of things", "mean", Kind::Fraction),
+            ]
+        );
+        assert_eq!(found[2], ("wait_us.<stat>", "us", "duration", "ops", Kind::Number));
+        let names: Vec<&str> = found[3..].iter().map(|column| column.0).collect();
+        let bounds = ["wait_us.lower.<stat>", "wait_us.upper.<stat>"];
+        assert_eq!(names[..2], ["wait_us.unfinished", "wait_us.oldest_unfinished_us"]);
+        assert_eq!(names[2..4], bounds);
+        assert_eq!(found[7], ("word", "", "word", "-", Kind::Fact));
+    }
+
+    #[test]
+    fn a_field_of_a_row_declares_column_and_cell() {
+        let table = Table::of::<ExampleRow>();
+        assert_eq!((table.file, table.row), ("example.csv", "One row per example."));
+        assert_eq!(table.names().collect::<Vec<_>>(), ["name", "size_bytes"]);
+        assert_eq!(table.columns[1].unit, "B");
+        let row = ExampleRow { name: "a".to_owned(), size_bytes: None };
+        let mut cells = Vec::new();
+        row.cells(&mut |cell| cells.push(cell.to_string()));
+        assert_eq!(cells, ["a", ""]);
+    }
+
+    #[test]
+    fn numbers_have_up_to_six_decimals_without_trailing_zeros() {
+        let mut shown = Vec::new();
+        for number in [12.5, 100.0, 0.001, 1e-9, f64::NAN, 0.0, f64::INFINITY] {
+            number.put(&mut |cell| shown.push(cell.to_string()));
+        }
+        assert_eq!(shown, ["12.5", "100", "0.001", "0", "", "0", ""]);
+    }
+}
