@@ -136,6 +136,20 @@ pub(crate) mod kind {
         to.push(Kind::Fact, name, doc, over);
     }
 
+    /// Column of a table; `unit` is empty if the name states the unit.
+    pub(crate) fn column<T>(
+        to: &mut Columns,
+        name: &str,
+        doc: &str,
+        over: &'static str,
+        unit: &[&'static str],
+    ) {
+        to.push(Kind::Fact, name, doc, over);
+        if let (Some(column), [unit]) = (to.all.last_mut(), unit) {
+            column.unit = unit;
+        }
+    }
+
     /// Metric.
     pub(crate) fn number<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
         to.push(Kind::Number, name, doc, over);
@@ -215,8 +229,9 @@ macro_rules! summary {
     };
 }
 
-/// Declares a row of a CSV table: the file, and a struct of public fields, each with its definition (the comment) and
-/// its aggregation. The comment of the struct is the meaning of a row. Fields after `;` are no columns.
+/// Declares a row of a CSV table: the file, and a struct of public fields, each with its definition (the comment),
+/// its aggregation and, if the name does not state it, its unit. The comment of the struct is the meaning of a row.
+/// Fields after `;` are no columns.
 macro_rules! row {
     (
         $file:literal
@@ -225,7 +240,7 @@ macro_rules! row {
         pub struct $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                pub $field:ident: $type:ty = $over:expr,
+                pub $field:ident: $type:ty = $over:expr $(=> $unit:literal)?,
             )*
             $(; $($others:tt)*)?
         }
@@ -236,7 +251,7 @@ macro_rules! row {
             pub struct $name {
                 $(
                     $(#[doc = $doc])+
-                    pub $field: $type = fact($over),
+                    pub $field: $type = column($over, &[$($unit)?]),
                 )*
                 $(; $($others)*)?
             }

@@ -63,17 +63,17 @@ row! {
         /// active flows that have the value
         pub flows: u32 = "count over flows",
         /// the column
-        pub mean: f64 = "mean over active flows",
+        pub mean: f64 = "mean over active flows" => "of the column",
         /// the column
-        pub p5: f64 = "5th percentile over active flows, nearest rank",
+        pub p5: f64 = "5th percentile over active flows, nearest rank" => "of the column",
         /// the column
-        pub p25: f64 = "25th percentile over active flows, nearest rank",
+        pub p25: f64 = "25th percentile over active flows, nearest rank" => "of the column",
         /// the column
-        pub p50: f64 = "median over active flows, nearest rank",
+        pub p50: f64 = "median over active flows, nearest rank" => "of the column",
         /// the column
-        pub p75: f64 = "75th percentile over active flows, nearest rank",
+        pub p75: f64 = "75th percentile over active flows, nearest rank" => "of the column",
         /// the column
-        pub p95: f64 = "95th percentile over active flows, nearest rank",
+        pub p95: f64 = "95th percentile over active flows, nearest rank" => "of the column",
     }
 }
 
