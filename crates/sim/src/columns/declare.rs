@@ -195,8 +195,8 @@ pub(crate) mod kind {
     }
 }
 
-/// Declares a part of a summary: a struct of public fields, each with its definition (the comment), its kind (a function
-/// of [`kind`]) and its aggregation. Fields after `;` are no results.
+/// Declares a part of a summary: a struct of public fields, each with its definition (the comment), its kind (a
+/// function of [`kind`]) and its aggregation. Fields after `;` are no results.
 macro_rules! summary {
     (
         $(#[$meta:meta])*
