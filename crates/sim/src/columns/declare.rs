@@ -119,6 +119,7 @@ impl Columns {
 }
 
 /// Kinds of fields, as `summary!` names them. Each declares the columns of a field of type `T`.
+#[allow(clippy::extra_unused_type_parameters, reason = "the macro passes the type to every kind")]
 pub(crate) mod kind {
     use super::{Columns, Declared, Kind};
 
