@@ -18,7 +18,7 @@ use crate::text::number;
 /// The folder of figures, beside the page.
 const FIGURES: &str = "figures";
 
-/// How every page begins, full or quick, and the words by which it is known as one of ours.
+/// Beginning of every page, full or quick, by which a page of this command is recognised.
 const TITLE: &str = "# Reproduction\n";
 const WRITTEN_BY: &str = "Written by `apus reproduce";
 
@@ -54,8 +54,8 @@ impl Document {
             Err(_) if !file.exists() => String::new(),
             Err(error) => return fail(&format!("this file cannot be read: {error}")),
         };
-        let ours = old.starts_with(TITLE) && old.contains(WRITTEN_BY);
-        if !old.is_empty() && !ours {
+        let is_page = old.starts_with(TITLE) && old.contains(WRITTEN_BY);
+        if !old.is_empty() && !is_page {
             return fail(
                 "this file is not a page that `apus reproduce` wrote; move it away, or choose another \
                  name",
@@ -249,10 +249,10 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
             Verdict::Differs => "**differs**",
             Verdict::Fail | Verdict::Stale => "**FAILS**",
         };
-        let [name, paper, ours, spread] = cells(shown);
+        let [name, paper, simulated, spread] = cells(shown);
         let (band, source) = (cell(&band(shown)), cell(&shown.source));
         text +=
-            &format!("| {name} | {paper} | {ours} | {spread} | {band} | {verdict} | {source} |\n");
+            &format!("| {name} | {paper} | {simulated} | {spread} | {band} | {verdict} | {source} |\n");
     }
     if let Some(figure) = figure {
         text += &format!("\n![{}]({figure})\n", cell(&heading(scenario)));
@@ -295,7 +295,7 @@ fn extent(scenario: &Scenario, result: &ExperimentResult) -> String {
     text
 }
 
-/// Name, the paper's number, ours, and the spread.
+/// Name, the paper's number, the simulated one, and the spread.
 fn cells(shown: &Shown) -> [String; 4] {
     let unit = if shown.unit.is_empty() { String::new() } else { format!(" {}", shown.unit) };
     let value = |value: f64| number(value) + &unit;

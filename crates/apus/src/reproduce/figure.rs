@@ -17,7 +17,7 @@ const PANELS_PER_ROW: usize = 2;
 /// Height of a row of the comparison with the paper, and the room for names to its left.
 const ROW: f64 = 22.0;
 const NAMES: f64 = 330.0;
-const OURS: &str = "#0072b2";
+const SIMULATED: &str = "#0072b2";
 const PAPER: &str = "#d55e00";
 const ACCEPTED: &str = "#d9efe3";
 
@@ -73,7 +73,7 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     // Writing to a String cannot fail.
     let _ = writeln!(
         svg,
-        "<circle cx=\"16\" cy=\"{y}\" r=\"4\" fill=\"{OURS}\"/><text x=\"26\" y=\"{t}\">simulated: \
+        "<circle cx=\"16\" cy=\"{y}\" r=\"4\" fill=\"{SIMULATED}\"/><text x=\"26\" y=\"{t}\">simulated: \
          median, min and max of the seeds</text>\
          <path d=\"M330 {a}l5 5-5 5-5-5z\" fill=\"none\" stroke=\"{PAPER}\" stroke-width=\"2\"/>\
          <text x=\"342\" y=\"{t}\">paper</text>\
@@ -114,8 +114,8 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
     let (x0, x1) = (x + left, x + PANEL.0 - right);
     let (y0, y1) = (y + PANEL.1 - bottom, y + top);
     let highest = |shown: &&Shown| {
-        let ours = shown.spread.map_or(0.0, |(_, high)| high);
-        ours.max(shown.paper.unwrap_or(0.0)).max(at_least(shown).unwrap_or(0.0))
+        let simulated = shown.spread.map_or(0.0, |(_, high)| high);
+        simulated.max(shown.paper.unwrap_or(0.0)).max(at_least(shown).unwrap_or(0.0))
     };
     let most = panel.iter().map(highest).fold(0.0, f64::max);
     let values = ValueAxis::new(most, y0, y1);
@@ -153,7 +153,7 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
         let line: Vec<String> = panel.iter().zip(&places).filter_map(point).collect();
         let _ = writeln!(
             svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{OURS}\" stroke-width=\"1.5\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{SIMULATED}\" stroke-width=\"1.5\"/>",
             line.join(" ")
         );
     }
@@ -167,8 +167,8 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
         if let Some(paper) = shown.paper {
             diamond(svg, at, at_y(paper));
         }
-        if let Some(ours) = at_least(shown) {
-            point(svg, (at, at_y(ours)), shown, Towards::Top);
+        if let Some(simulated) = at_least(shown) {
+            point(svg, (at, at_y(simulated)), shown, Towards::Top);
         }
         if index % every == 0 {
             let _ = writeln!(
@@ -183,12 +183,12 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
     }
 }
 
-/// Ours over the paper's, one row per number.
+/// The simulated value divided by the paper's, one row per number.
 fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) {
     let ratio = |shown: &Shown, value: f64| value / shown.paper.unwrap_or(1.0);
     let ends = compared.iter().flat_map(|shown| {
-        let ours = at_least(shown).unwrap_or_default();
-        let (low, high) = shown.spread.unwrap_or((ours, ours));
+        let simulated = at_least(shown).unwrap_or_default();
+        let (low, high) = shown.spread.unwrap_or((simulated, simulated));
         [ratio(shown, low), ratio(shown, high)]
     });
     let far = ends.filter(|ratio| *ratio > 0.0).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max);
@@ -202,8 +202,8 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
     let bottom = top + 34.0 + ROW * compared.len() as f64;
     let _ = writeln!(
         svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">ours over the \
-         paper's</text>",
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">simulated \
+         value / paper's value</text>",
         at(1.0),
         top + 20.0
     );
@@ -242,8 +242,8 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
         if let Some((low, high)) = shown.spread {
             whisker(svg, (at(ratio(shown, low)), y), (at(ratio(shown, high)), y));
         }
-        if let Some(ours) = at_least(shown) {
-            point(svg, (at(ratio(shown, ours)), y), shown, Towards::Right);
+        if let Some(simulated) = at_least(shown) {
+            point(svg, (at(ratio(shown, simulated)), y), shown, Towards::Right);
         }
     }
 }
@@ -251,22 +251,22 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
 fn whisker(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = writeln!(
         svg,
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{OURS}\" \
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{SIMULATED}\" \
          stroke-width=\"3\" opacity=\"0.4\"/>",
         from.0, from.1, to.0, to.1
     );
 }
 
-/// Our number, at `x` and `y`.
+/// The simulated number, at `x` and `y`.
 fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, towards: Towards) {
     let Some(value) = shown.measured else {
         let title = format!("{}: {}", shown.name, not_known(shown));
-        svg::censored(svg, (x, y), towards, OURS, &title);
+        svg::censored(svg, (x, y), towards, SIMULATED, &title);
         return;
     };
     let _ = writeln!(
         svg,
-        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{OURS}\"><title>{}: {} {}</title></circle>",
+        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{SIMULATED}\"><title>{}: {} {}</title></circle>",
         escape(&shown.name),
         number(value),
         escape(&shown.unit)

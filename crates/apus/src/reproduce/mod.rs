@@ -1,4 +1,4 @@
-//! `apus reproduce`: the papers' numbers beside ours.
+//! `apus reproduce`: the papers' numbers beside simulated ones.
 
 mod document;
 mod figure;

@@ -28,7 +28,7 @@ pub(super) fn experiment(result: &ExperimentResult) -> String {
 
 /// The checks with their bands, why what differs may differ, and what is shown besides.
 pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
-    let header = ["", "paper", "ours", "band", "", "source"];
+    let header = ["", "paper", "simulated", "band", "", "source"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for check in checks {
         rows.push(table_row(&check.shown, band(&check.shown), check.verdict.word()));
@@ -38,7 +38,7 @@ pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
         text += &difference(check);
     }
     if !shown.is_empty() {
-        text += "  Also measured:\n";
+        text += "  Results without a band:\n";
         let rows: Vec<_> = shown.iter().map(shown_row).collect();
         text += &columns(&rows, "    ");
     }
@@ -91,7 +91,7 @@ fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
         unit => format!(" {unit}"),
     };
     let paper = shown.paper.map_or_else(|| "-".to_owned(), |value| number(value) + &unit);
-    let ours = match (shown.measured, shown.spread) {
+    let simulated = match (shown.measured, shown.spread) {
         (Some(value), Some((low, high))) if low < high => {
             format!("{}{unit} ({} .. {})", number(value), number(low), number(high))
         }
@@ -99,7 +99,7 @@ fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
         (None, _) => not_known(shown),
     };
     let name = shown.name.clone();
-    vec![name, paper, ours, band, verdict.to_owned(), shown.source.clone()]
+    vec![name, paper, simulated, band, verdict.to_owned(), shown.source.clone()]
 }
 
 /// Text in place of a number that is not known: its bounds if it is censored.
