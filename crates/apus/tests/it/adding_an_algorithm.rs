@@ -62,7 +62,10 @@ fn the_example_joins_the_project_by_the_steps_of_the_page() {
     let _ = fs::remove_dir_all(copied.join("crates"));
     for name in ["units", "cc", "algorithms"] {
         let (from, to) = (root().join("crates").join(name), copied.join("crates").join(name));
-        copy(&from.join("src"), &to.join("src"));
+        // The documentation of a crate includes its examples.
+        for folder in ["src", "examples"] {
+            copy(&from.join(folder), &to.join(folder));
+        }
         let manifest = without_development(&read(&from.join("Cargo.toml")));
         fs::write(to.join("Cargo.toml"), manifest).expect("manifest");
     }
