@@ -251,8 +251,9 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
         };
         let [name, paper, simulated, spread] = cells(shown);
         let (band, source) = (cell(&band(shown)), cell(&shown.source));
-        text +=
-            &format!("| {name} | {paper} | {simulated} | {spread} | {band} | {verdict} | {source} |\n");
+        text += &format!(
+            "| {name} | {paper} | {simulated} | {spread} | {band} | {verdict} | {source} |\n"
+        );
     }
     if let Some(figure) = figure {
         text += &format!("\n![{}]({figure})\n", cell(&heading(scenario)));

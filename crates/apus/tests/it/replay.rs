@@ -219,9 +219,9 @@ fn wrong_logs_are_refused_with_place_and_remedy() {
     for (index, (arguments, log, messages)) in [
         (&["swift"][..], String::new(), &[":1: is empty", HEADER][..]),
         (&["swift"], "time_ps,event\n".into(), &[":1: the column `rtt_ps` is missing"]),
-        (&["swift"], format!("{HEADER},acked\n"), &[":1: column 8", "`acked` is there twice"]),
+        (&["swift"], format!("{HEADER},acked\n"), &[":1: column 8", "`acked` occurs twice"]),
         (&["swift"], format!("{HEADER},set_fabric_cwn\n"), &["did you mean `set_fabric_cwnd`"]),
-        (&["swift"], format!("{HEADER}\n{line}\n{line},1\n"), &[":3: there are 8 cells", "7"]),
+        (&["swift"], format!("{HEADER}\n{line}\n{line},1\n"), &[":3: 8 cells", "7"]),
         (
             &["swift"],
             format!("{HEADER}\n0,akc,1,1,0,0,1\n"),
@@ -244,7 +244,7 @@ fn wrong_logs_are_refused_with_place_and_remedy() {
         (
             &["dctcp"],
             format!("{HEADER},set_fabric_cwnd\n{line},3\n"),
-            &["`set_fabric_cwnd`", "no part of this algorithm's state"],
+            &["`set_fabric_cwnd`", "not part of this algorithm's state"],
         ),
         (
             &["swift", "--set", "decompose=false"],
