@@ -88,16 +88,18 @@ fn cell(text: &str) -> String {
 }
 
 /// The documentation at the top of the reader, as plain Markdown: one level further down, and
-/// without links into the code.
+/// without links into the code. Its last section is an example of the crate, which the page does not need.
 fn reader() -> String {
     let lines = READER.lines().map_while(|line| line.strip_prefix("//!"));
+    let lines = lines.take_while(|line| *line != " # Example");
     let mut text = String::new();
     for line in lines {
         let line = line.strip_prefix(' ').unwrap_or(line);
         let line = if line.starts_with("# ") { format!("#{line}") } else { line.to_owned() };
         text += &(without_links(&line) + "\n");
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 /// `[`name`](place)` and `[`name`]` become `name` in the type of code.

@@ -380,7 +380,7 @@ fn foreign_packets_are_named() {
     assert_eq!(decode(&[0, 1, 13]), Err(DecodeError::Kind(13)));
     assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
     let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
-    assert_eq!(text, "truncated: at least 57 bytes needed, 3 there");
+    assert_eq!(text, "truncated: at least 57 bytes needed, 3 available");
     let text = DecodeError::Illegal(Illegal::RangeBeyondOp).to_string();
     assert_eq!(text, "illegal header: offset + length must not exceed op_length");
 }
