@@ -316,7 +316,9 @@ fn reproduce_json_has_its_schema() {
 fn reproduce_prints_paper_and_measurement() {
     let output = apus_in(Path::new("/"), &["reproduce", "swift/fig20", "--quick"]);
     let (stdout, _) = texts(&output);
-    for part in ["swift/fig20", "paper", "simulated", "band", "<= 10", "Swift Fig. 20", "checks pass"] {
+    for part in
+        ["swift/fig20", "paper", "simulated", "band", "<= 10", "Swift Fig. 20", "checks pass"]
+    {
         assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
 }
