@@ -92,7 +92,9 @@ impl OpLatency {
         let (lower, upper) = (with(|age| age), with(|_| f64::INFINITY));
         let at = |share| {
             let (lower, upper) = (quantile(&lower, share)?, quantile(&upper, share)?);
-            Some(Bounds { lower, upper })
+            // Values are middles of buckets, and those of neighbours differ by up to 1/32.
+            let neighbours = upper.is_finite() && upper - lower <= upper / 32.0;
+            Some(if neighbours { Bounds::exact(upper) } else { Bounds { lower, upper } })
         };
         Self {
             p50_us: at(0.5),
@@ -284,6 +286,13 @@ mod tests {
             (&json["op_latency_p99_lower_us"], &json["ops_unfinished"]),
             (&5.0.into(), &2.into())
         );
+    }
+
+    /// The unfinished op moves the median by one bucket of 1/64.
+    #[test]
+    fn op_latency_is_known_to_the_resolution_of_the_histogram() {
+        let latency = OpLatency::of_ops(&[(64.0, 1), (65.0, 1)], &[1.0]);
+        assert_eq!(latency.p50_us, Some(Bounds::exact(65.0)));
     }
 
     #[test]

@@ -135,7 +135,9 @@ fn a_scenario_runs_both_ways_and_beside_the_kernels_tcp() {
         assert!(number(&run[side], "jain") >= 0.5, "{side}"); // of two flows
         // base_target and one hop of 1 us; flow scaling adds at most its range.
         assert!(number(&run[side], "target_us") >= 5001.0, "{side}");
-        for name in ["fabric_rtt_p50_us", "fabric_cwnd", "endpoint_cwnd", "op_latency_p50_us"] {
+        // The median itself is censored if a busy machine ends few ops.
+        for name in ["fabric_rtt_p50_us", "fabric_cwnd", "endpoint_cwnd", "op_latency_p50_lower_us"]
+        {
             assert!(number(&run[side], name) > 0.0, "{side} {name}");
         }
     }
