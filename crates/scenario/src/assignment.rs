@@ -50,7 +50,7 @@ impl ReasonRule<'_> {
 pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) -> bool {
     let Assignment { key, place, node } = assignment;
     let first = key.split('.').next().unwrap_or(key);
-    if RUN.find(first).is_none() {
+    if RUN.own.iter().all(|key| key.name != first) {
         let hint = suggestion(first, RUN.own.iter().map(|key| key.name));
         problems.add(*place, format!("`{key}` is not a setting of a run{hint}"));
         return false;

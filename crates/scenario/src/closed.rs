@@ -4,10 +4,10 @@ use apus_units::{Bytes, Span};
 
 use super::declared::{Key, Keys, Kind, key};
 use super::frame::{Frame, Times, check_times, read_flows_per_pair, read_op_size, stop_later};
-use super::hosts::{read_host, read_host_list, read_hosts, read_senders};
+use super::hosts::{read_host, read_host_list, read_host_or_last, read_hosts, read_senders};
 use super::reroute::REROUTE;
 use super::reroute::RerouteSpec;
-use super::section::{Section, Setting};
+use super::section::{Section, list_of};
 use super::tree::{Node, Value};
 
 /// The keys of `[[workload.flow]]`.
@@ -140,20 +140,15 @@ fn read_flows(section: &Section<'_>, frame: &Frame<'_>, times: &Times) -> Option
     let flows: Vec<Option<FlowSpec>> = tables
         .into_iter()
         .map(|table| {
-            let end = |key| {
-                let Some(node) = table.node(key) else {
-                    table.missing(key, u32::KIND);
-                    return None;
-                };
-                read_host(&table, key, node, frame.hosts)
-            };
+            let end = |key| read_host(&table, key, frame.hosts);
             let (from, to) = (end("from"), end("to"));
             if let (Some(from), Some(to)) = (from, to) {
                 let message = format_args!("is host {to}, which is also where the flow comes from");
                 table.check(from != to, "to", message);
             }
-            let own_start = table.get("start").unwrap_or(start);
-            let own_stop = table.get("stop").or(stop);
+            let own_start = table.get_or("start", start);
+            let own_stop =
+                stop.map(|stop| table.get_or("stop", stop)).or_else(|| table.get("stop"));
             if table.node("start").is_some() || table.node("stop").is_some() {
                 check_times(&table, own_start, start_spread, own_stop, frame.duration);
             }
@@ -174,9 +169,9 @@ fn read_incast(section: &Section<'_>, hosts: u32) -> Option<Pattern> {
         Some(Node { value: Value::List(list), .. }) => {
             read_host_list(section, "receiver", list, hosts, 1)?
         }
-        Some(node) => vec![read_host(section, "receiver", node, hosts)?],
-        None => vec![hosts - 1],
+        _ => vec![read_host_or_last(section, "receiver", hosts)?],
     };
+    section.record("receiver", list_of(&receivers));
     let senders = read_senders(section, "senders", &receivers, hosts)?;
     Some(Pattern::Incast { senders, receivers })
 }

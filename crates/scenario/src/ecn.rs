@@ -47,26 +47,11 @@ impl Marking {
         ecn.finish();
         marking
     }
-
-    /// Returns the text that [`Self::read`] reads.
-    pub(super) fn write(&self) -> String {
-        match self {
-            Self::Threshold(EcnMarker { threshold, at }) => {
-                let word = MarkAt::WORDS.iter().find(|(_, known)| known == at);
-                let word = word.map_or("", |(word, _)| word);
-                format!("ecn = {{ threshold = \"{threshold}\", at = \"{word}\" }}")
-            }
-            Self::Ramp(Ramp { k_min, k_max, p_max }) => {
-                format!("ecn = {{ k_min = \"{k_min}\", k_max = \"{k_max}\", p_max = {p_max:?} }}")
-            }
-        }
-    }
 }
 
 fn read_threshold(ecn: &Section<'_>) -> Option<Marking> {
     let threshold = ecn.require("threshold");
-    let word = ecn.word("at");
-    let (_, at) = MarkAt::WORDS.into_iter().find(|(known, _)| Some(*known) == word)?;
+    let at = ecn.meaning("at", &MarkAt::WORDS)?;
     Some(Marking::Threshold(EcnMarker { threshold: threshold?, at }))
 }
 

@@ -4,7 +4,7 @@ use apus_units::{PortId, Span, Time};
 
 use super::declared::{Keys, Kind, key};
 use super::pattern::matches_pattern;
-use super::section::Section;
+use super::section::{Section, Setting};
 use apus_sim::plan::{Fault, FaultKind};
 
 /// Keys of `fault`.
@@ -140,6 +140,7 @@ fn read_fault(
         }
     };
     let (link, ports) = found?;
+    table.record("link", link.value());
     Some(FaultSpec { link, at, until, kind, ports })
 }
 

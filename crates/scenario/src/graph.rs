@@ -9,8 +9,8 @@ use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
 use super::declared::{Keys, Kind, key};
 use super::links::{BUFFER, DELAY, RATE};
-use super::links::{Links, read_links};
-use super::section::Section;
+use super::links::{Links, Memory, check_holds_packet, read_links};
+use super::section::{Section, Setting};
 use crate::import::{End, Graph};
 
 /// A link of the topology `links`.
@@ -96,8 +96,7 @@ impl GraphSpec {
 
     fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
         // Neither format states the size of buffers.
-        let file_rate = Links { rate: Rate::from_gbps(1), delay: Span::ZERO, buffer: Bytes::MAX };
-        let buffer = if shared { Bytes::MAX } else { read_buffer(section, file_rate, packet)? };
+        let buffer = if shared { Bytes::MAX } else { read_buffer(section, packet)? };
         let (key, name, text) = section.text_or_file("text", ".topo of htsim or topology.txt")?;
         let graph = match Graph::parse(&text) {
             Ok(graph) => graph,
@@ -111,18 +110,29 @@ impl GraphSpec {
             b: link.b,
             links: Links { rate: link.rate, delay: link.delay, buffer },
         });
-        Some(Self {
+        let graph = Self {
             hosts: graph.hosts.len() as u32,
             links: links.collect(),
             numbers: graph.hosts,
             switches: graph.switches,
             pipeline_latency: graph.pipeline_latency,
-        })
+        };
+        for OneLink { a, b, links } in &graph.links {
+            let link = section.effective().append("link");
+            link.set("a", graph.name(*a).value());
+            link.set("b", graph.name(*b).value());
+            link.set("rate", links.rate.value());
+            link.set("delay", links.delay.value());
+            if !shared {
+                link.set("buffer", Memory(links.buffer).value());
+            }
+        }
+        Some(graph)
     }
 
     fn list(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
-        let rate: Option<Rate> = section.get("rate");
-        let delay: Option<Span> = section.get("delay");
+        let rate: Option<Rate> = section.peek("rate");
+        let delay: Option<Span> = section.peek("delay");
         section.check_delay("delay", delay.unwrap_or(Span::ZERO));
         let tables = section.sections("link");
         if tables.is_empty() {
@@ -133,7 +143,7 @@ impl GraphSpec {
         }
         let buffer_given = section.node("buffer").is_some();
         let base = Links { rate: Rate::from_gbps(1), delay: Span::ZERO, buffer: Bytes::MAX };
-        let buffer = if buffer_given { Some(read_buffer(section, base, packet)?) } else { None };
+        let buffer = if buffer_given { Some(read_buffer(section, packet)?) } else { None };
         let mut nodes = Nodes::default();
         let mut links = Vec::new();
         for table in tables {
@@ -258,12 +268,14 @@ fn table_problem(section: &Section<'_>, key: &str, name: &str, must: &str) {
     section.problem("link", format_args!("has {key} = {name:?}, but it {must}"));
 }
 
-fn read_buffer(section: &Section<'_>, default: Links, packet: u64) -> Option<Bytes> {
+/// Reads the buffer of all links.
+fn read_buffer(section: &Section<'_>, packet: u64) -> Option<Bytes> {
     if section.node("buffer").is_none() {
-        section.missing("buffer", "the memory of a switch port, like \"4MB\" or \"unlimited\"");
-        return None;
+        section.missing("buffer", Memory::KIND);
     }
-    read_links(section, Some(default), false, packet).map(|links| links.buffer)
+    let Memory(buffer) = section.peek("buffer")?;
+    check_holds_packet(section, "buffer", buffer, packet);
+    Some(buffer)
 }
 
 /// The nodes named so far.

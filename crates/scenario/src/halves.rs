@@ -21,7 +21,7 @@ pub(super) fn place(setup: &Setup, topology: &mut Topology) {
         .map(|class| switch_algorithm(class as u8, &setup.algorithms, &setup.workloads))
         .collect();
     let takes_part = |topology: &Topology, node: Node| match node {
-        Node::Host(_) => setup.host.model.nic == Nic::Queue,
+        Node::Host(_) => setup.host.nic == Nic::Queue,
         Node::Switch(switch) => {
             !setup.topology.plain.contains(&topology.switches[switch.index()].name)
         }

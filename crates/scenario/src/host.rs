@@ -4,10 +4,12 @@ use apus_transport::{EndpointConfig, LocalRx, Recovery};
 use apus_units::{Bytes, Span};
 
 use super::declared::{Keys, Kind, key, words_of};
-use super::links::read_size_or_unlimited;
-use super::section::Section;
+use super::links::Memory;
+use super::section::{Section, Setting};
+use super::tree::Value;
 use apus_sim::PacketSizes;
 use apus_sim::host_model::{EngineCosts, HostModel, Nic};
+use apus_sim::plan::FINE_TIMERS_LOG2_PS;
 
 /// Keys of `packets`.
 pub(super) static PACKETS: Keys = Keys::of(&[
@@ -85,8 +87,7 @@ pub(super) static TRANSPORT: Keys = Keys::of(&[
 const MAX_PACKET: u64 = 65_535;
 
 /// Reads `[packets]`.
-pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> {
-    let Some(section) = section else { return Some(PacketSizes::default()) };
+pub(super) fn read_packets(section: Section<'_>) -> Option<PacketSizes> {
     let size = |key, lowest: u64| {
         let bytes: Bytes = section.get_or_default(key);
         let holds = (lowest..=MAX_PACKET).contains(&bytes.get());
@@ -102,79 +103,54 @@ pub(super) fn read_packets(section: Option<Section<'_>>) -> Option<PacketSizes> 
 }
 
 /// The words for how data gets into the NIC.
-pub(super) const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
-
-/// A host model and the preset that it started from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HostSpec {
-    pub(super) preset: &'static str,
-    pub(super) model: HostModel,
-}
+const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
 
 /// Reads `[host]`.
-pub(super) fn read_host(section: Option<Section<'_>>) -> Option<HostSpec> {
-    let ideal = HostSpec { preset: HostModel::PRESETS[0], model: HostModel::IDEAL };
-    let Some(section) = section else { return Some(ideal) };
-    let preset = section.word("model")?;
-    let mut model = HostModel::preset(preset)?;
+pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
+    let mut model = HostModel::preset(section.word("model")?)?;
     let span = |key, field: &mut Span| {
-        if let Some(value) = section.get(key) {
-            section.check_delay(key, value);
-            *field = value;
-        }
+        *field = section.get_or(key, *field);
+        section.check_delay(key, *field);
     };
     span("jitter", &mut model.jitter);
-    span("nic_backlog", &mut model.nic_backlog);
-    // No delays: clocks may differ by hours, and be read once per hour.
-    let of_clock = |key, field: &mut Span| *field = section.get(key).unwrap_or(*field);
-    of_clock("clock_offset", &mut model.clock_offset);
-    of_clock("clock_reading_interval", &mut model.clock_reading_interval);
-    if let Some(Some(nic)) = section.optional_word("nic", &NIC) {
-        model.nic = nic;
-    }
-    if model.nic == Nic::Queue {
-        section.no_effect("nic_backlog", "with `nic = \"queue\"`, which takes all it is given");
-    }
-    let positive = |key: &str, value: Span| {
-        section.check(!value.is_zero(), key, "must be above 0");
-    };
-    positive("clock_reading_interval", model.clock_reading_interval);
-    positive("nic_backlog", model.nic_backlog);
-    if let Some(drift) = section.node("clock_drift") {
-        let text: Option<String> = section.read_node("clock_drift", drift);
-        match text.map(|text| parse_drift(&text)) {
-            Some(Some(ppb)) => model.clock_drift_ppb = ppb,
-            Some(None) => section.problem(
-                "clock_drift",
-                "must be a whole number of ppm or ppb, at most 1000ppm, like \"40ppm\"",
-            ),
-            None => {}
+    model.nic = section.meaning("nic", &NIC)?;
+    match model.nic {
+        Nic::Pull => {
+            span("nic_backlog", &mut model.nic_backlog);
+            section.check(!model.nic_backlog.is_zero(), "nic_backlog", "must be above 0");
+        }
+        Nic::Queue => {
+            let why = "with `nic = \"queue\"`, which takes all it is given";
+            section.no_effect("nic_backlog", why);
         }
     }
+    // No delays: clocks may differ by hours, and be read once per hour.
+    let of_clock = |key, field: &mut Span| *field = section.get_or(key, *field);
+    of_clock("clock_offset", &mut model.clock_offset);
+    of_clock("clock_reading_interval", &mut model.clock_reading_interval);
+    let sound = !model.clock_reading_interval.is_zero();
+    section.check(sound, "clock_reading_interval", "must be above 0");
+    model.clock_drift_ppb = section.get_or("clock_drift", Drift(model.clock_drift_ppb)).0;
     if model.engine.is_none() {
         let why =
             "with the model \"ideal\", whose engine costs nothing (other models: t1, t1-quiet)";
         section.no_effect("receive_queue", why);
         section.no_effect("engine", why);
-    } else if let Some(node) = section.node("receive_queue")
-        && let Some(size) = read_size_or_unlimited(&section, "receive_queue", &node.value)
-    {
-        model.receive_queue = size;
-        section.check(size > Bytes::ZERO, "receive_queue", "must be above 0");
     }
-    if let Some(costs) = &mut model.engine
-        && let Some(engine) = section.section("engine")
-    {
-        read_engine(engine, costs);
+    if let Some(costs) = &mut model.engine {
+        let queue = section.get_or("receive_queue", Memory(model.receive_queue)).0;
+        section.check(queue > Bytes::ZERO, "receive_queue", "must be above 0");
+        model.receive_queue = queue;
+        read_engine(section.section_or_empty("engine")?, costs);
     }
     section.finish();
-    Some(HostSpec { preset, model })
+    Some(model)
 }
 
 /// Reads `[host.engine]`. `scale` multiplies the preset's costs of work, not its stalls; an
 /// explicit cost is not scaled.
 fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
-    if let Some(scale) = section.get::<f64>("scale") {
+    if let Some(scale) = section.peek::<f64>("scale") {
         let must = format_args!("must be from 0.1 to 10, but it is {scale}");
         let sound = (0.1..=10.0).contains(&scale);
         section.check(sound, "scale", must);
@@ -185,36 +161,29 @@ fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
         }
     }
     for (key, field) in spans_of(costs) {
-        if let Some(value) = section.get(key) {
-            // A stall may come once per hour.
-            if key != "stall_every" {
-                section.check_delay(key, value);
-            }
-            *field = value;
+        *field = section.get_or(key, *field);
+        // A stall may come once per hour.
+        if key != "stall_every" {
+            section.check_delay(key, *field);
         }
     }
-    if let Some(noise) = section.get::<f64>("noise") {
-        costs.noise = noise;
-        let must = format_args!("must be from 0 to 1, but it is {noise}");
-        section.check((0.0..=1.0).contains(&noise), "noise", must);
-    }
-    if let Some(batch) = section.get::<u32>("batch") {
-        costs.batch = batch;
-        let most = EngineCosts::MAX_BATCH;
-        let must = format_args!(
-            "must be from 1 to {most} packets, of which one acknowledgement can tell, but it is {batch}"
-        );
-        section.check((1..=most).contains(&batch), "batch", must);
-    }
-    if let Some(shared) = section.get("shared") {
-        costs.shared = shared;
-    }
+    costs.noise = section.get_or("noise", costs.noise);
+    let must = format_args!("must be from 0 to 1, but it is {}", costs.noise);
+    section.check((0.0..=1.0).contains(&costs.noise), "noise", must);
+    costs.batch = section.get_or("batch", costs.batch);
+    let most = EngineCosts::MAX_BATCH;
+    let must = format_args!(
+        "must be from 1 to {most} packets, of which one acknowledgement can tell, but it is {}",
+        costs.batch
+    );
+    section.check((1..=most).contains(&costs.batch), "batch", must);
+    costs.shared = section.get_or("shared", costs.shared);
     section.check(!costs.round.is_zero(), "round", "must be above 0");
     section.finish();
 }
 
 /// The times of an engine by name.
-pub(super) fn spans_of(costs: &mut EngineCosts) -> [(&'static str, &mut Span); 10] {
+fn spans_of(costs: &mut EngineCosts) -> [(&'static str, &mut Span); 10] {
     [
         ("round", &mut costs.round),
         ("receive_packet", &mut costs.receive_packet),
@@ -229,15 +198,26 @@ pub(super) fn spans_of(costs: &mut EngineCosts) -> [(&'static str, &mut Span); 1
     ]
 }
 
-/// Reads `40ppm` as 40 000 parts per billion.
-fn parse_drift(text: &str) -> Option<i32> {
-    let (digits, factor) = match (text.strip_suffix("ppm"), text.strip_suffix("ppb")) {
-        (Some(digits), _) => (digits, 1_000),
-        (_, Some(digits)) => (digits, 1),
-        _ => return None,
-    };
-    let value = digits.trim().parse::<i32>().ok()?.checked_mul(factor)?;
-    (0..=1_000_000).contains(&value).then_some(value)
+/// A frequency error in parts per billion, like "40ppm".
+struct Drift(i32);
+
+impl Setting for Drift {
+    const KIND: &'static str = "a whole number of ppm or ppb, at most 1000ppm, like \"40ppm\"";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        let Value::Text(text) = value else { return Err(None) };
+        let (digits, factor) = match (text.strip_suffix("ppm"), text.strip_suffix("ppb")) {
+            (Some(digits), _) => (digits, 1_000),
+            (_, Some(digits)) => (digits, 1),
+            _ => return Err(None),
+        };
+        let ppb = digits.trim().parse::<i32>().ok().and_then(|value| value.checked_mul(factor));
+        ppb.filter(|ppb| (0..=1_000_000).contains(ppb)).map(Self).ok_or(None)
+    }
+
+    fn value(&self) -> Value {
+        Value::Text(format!("{}ppb", self.0))
+    }
 }
 
 /// Largest distance behind the newest packet at which one is declared lost. Rationale: an
@@ -245,52 +225,47 @@ fn parse_drift(text: &str) -> Option<i32> {
 const MAX_REORDER_THRESHOLD: u64 = 128;
 
 /// Words for the kind of delay that the local NIC receive delay counts as (Swift App. C).
-pub(super) const LOCAL_RX: [(&str, LocalRx); 3] =
+const LOCAL_RX: [(&str, LocalRx); 3] =
     [("endpoint", LocalRx::Endpoint), ("fabric", LocalRx::Fabric), ("ignored", LocalRx::Ignored)];
 
-/// The key of the slot of the timer wheel.
-pub(super) const TIMER_GRANULARITY: &str = "timer_granularity";
-
 /// Words for the treatment of packets out of order.
-pub(super) const RECOVERY: [(&str, Recovery); 2] =
+const RECOVERY: [(&str, Recovery); 2] =
     [("selective", Recovery::Selective), ("go-back-n", Recovery::GoBackN)];
 
-/// Reads `[transport]`.
-pub(super) fn read_transport(section: Option<Section<'_>>, sizes: &PacketSizes) -> EndpointConfig {
+/// Reads `[transport]`; `fine_timers`: an algorithm depends on short gaps.
+pub(super) fn read_transport(
+    section: Section<'_>,
+    sizes: &PacketSizes,
+    fine_timers: bool,
+) -> Option<EndpointConfig> {
     let mut config = EndpointConfig {
         max_payload: sizes.payload,
         header_bytes: sizes.header,
+        reorder_threshold: section.get_or_default("reorder_threshold"),
+        recovery: section.meaning("recovery", &RECOVERY)?,
+        max_ops: section.get_or_default("max_ops"),
+        local_rx_delay: section.meaning("local_rx_delay", &LOCAL_RX)?,
         ..EndpointConfig::default()
     };
-    let Some(section) = section else { return config };
-    if let Some(threshold) = section.get("reorder_threshold") {
-        config.reorder_threshold = threshold;
-        let must = format_args!(
-            "must be from 1 to {MAX_REORDER_THRESHOLD} packets, which one acknowledgement can report, \
-             but it is {threshold}"
-        );
-        let holds = (1..=MAX_REORDER_THRESHOLD).contains(&threshold);
-        section.check(holds, "reorder_threshold", must);
+    let must = format_args!(
+        "must be from 1 to {MAX_REORDER_THRESHOLD} packets, which one acknowledgement can report, \
+         but it is {}",
+        config.reorder_threshold
+    );
+    let holds = (1..=MAX_REORDER_THRESHOLD).contains(&config.reorder_threshold);
+    section.check(holds, "reorder_threshold", must);
+    let must = format_args!("must be from 1 to 65536 ops, but it is {}", config.max_ops);
+    section.check((1..=65_536).contains(&config.max_ops), "max_ops", must);
+    if fine_timers {
+        config.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
     }
-    if let Some(Some(recovery)) = section.optional_word("recovery", &RECOVERY) {
-        config.recovery = recovery;
-    }
-    if let Some(ops) = section.get::<u32>("max_ops") {
-        config.max_ops = ops;
-        let must = format_args!("must be from 1 to 65536 ops, but it is {ops}");
-        section.check((1..=65_536).contains(&ops), "max_ops", must);
-    }
-    if let Some(granularity) = section.get::<Span>(TIMER_GRANULARITY) {
-        let ps = granularity.as_ps();
-        config.timer_granularity_log2_ps = ps.max(1).ilog2();
-        let holds = ps.is_power_of_two() && (10..=30).contains(&ps.ilog2());
-        let must = "must be a power of two of picoseconds from 1024ps to 1073741824ps, \
-                    like \"131072ps\"";
-        section.check(holds, TIMER_GRANULARITY, must);
-    }
-    if let Some(Some(counts)) = section.optional_word("local_rx_delay", &LOCAL_RX) {
-        config.local_rx_delay = counts;
-    }
+    let default = Span::from_ps(1 << config.timer_granularity_log2_ps);
+    let ps = section.get_or("timer_granularity", default).as_ps();
+    config.timer_granularity_log2_ps = ps.max(1).ilog2();
+    let holds = ps.is_power_of_two() && (10..=30).contains(&ps.ilog2());
+    let must = "must be a power of two of picoseconds from 1024ps to 1073741824ps, \
+                like \"131072ps\"";
+    section.check(holds, "timer_granularity", must);
     section.finish();
-    config
+    Some(config)
 }

@@ -1,7 +1,7 @@
 //! Hosts as workloads name them: a number, the first ones, or a list.
 
 use super::declared::{Key, Kind, key};
-use super::section::Section;
+use super::section::{Section, Setting, list_of};
 use super::tree::{Node, Value};
 
 pub(super) const HOSTS: Key =
@@ -21,7 +21,7 @@ pub(super) fn read_senders(
     hosts: u32,
 ) -> Option<Vec<u32>> {
     let others = || (0..hosts).filter(|host| !receivers.contains(host));
-    match section.node(key) {
+    let senders = match section.node(key) {
         None if others().next().is_none() => {
             section.problem("receiver", "holds every host, so that none is left to send");
             None
@@ -36,7 +36,7 @@ pub(super) fn read_senders(
             Some(senders)
         }
         Some(_) => {
-            let count: u32 = section.get(key)?;
+            let count: u32 = section.peek(key)?;
             let (most, receive) = match receivers.len() {
                 1 => (hosts - 1, "one of which receives".to_owned()),
                 several => (hosts - several as u32, format!("{several} of which receive")),
@@ -48,7 +48,13 @@ pub(super) fn read_senders(
             section.check(holds, key, message);
             holds.then(|| others().take(count as usize).collect())
         }
-    }
+    };
+    record(section, key, senders)
+}
+
+fn record(section: &Section<'_>, key: &'static str, hosts: Option<Vec<u32>>) -> Option<Vec<u32>> {
+    section.record(key, list_of(hosts.as_deref()?));
+    hosts
 }
 
 /// A number of hosts (the first ones) or a list of them; all by default.
@@ -58,19 +64,20 @@ pub(super) fn read_hosts(
     hosts: u32,
     least: u32,
 ) -> Option<Vec<u32>> {
-    match section.node(key) {
+    let named = match section.node(key) {
         None => Some((0..hosts).collect()),
         Some(Node { value: Value::List(list), .. }) => {
             read_host_list(section, key, list, hosts, least)
         }
         Some(_) => {
-            let count: u32 = section.get(key)?;
+            let count: u32 = section.peek(key)?;
             let holds = (least..=hosts).contains(&count);
             let message = format!("must be from {least} to {hosts} hosts, but it is {count}");
             section.check(holds, key, message);
             holds.then(|| (0..count).collect())
         }
-    }
+    };
+    record(section, key, named)
 }
 
 /// A list of hosts, `least` or more, each once.
@@ -82,7 +89,7 @@ pub(super) fn read_host_list(
     least: u32,
 ) -> Option<Vec<u32>> {
     let numbers: Option<Vec<u32>> =
-        list.iter().map(|node| read_host(section, key, node, hosts)).collect();
+        list.iter().map(|node| check_host(section, key, node, hosts)).collect();
     let numbers = numbers?;
     let mut sorted = numbers.clone();
     sorted.sort_unstable();
@@ -93,16 +100,33 @@ pub(super) fn read_host_list(
     let holds = numbers.len() >= least as usize;
     let message = format_args!("must hold at least {least} hosts, but holds {}", numbers.len());
     section.check(holds, key, message);
-    holds.then_some(numbers)
+    record(section, key, holds.then_some(numbers))
 }
 
 /// Reads a host by its number.
-pub(super) fn read_host(
+pub(super) fn read_host(section: &Section<'_>, key: &'static str, hosts: u32) -> Option<u32> {
+    if section.node(key).is_none() {
+        section.missing(key, u32::KIND);
+    }
+    let host = check_host(section, key, section.node(key)?, hosts)?;
+    section.record(key, host.value());
+    Some(host)
+}
+
+/// Reads a host by its number, by default the last.
+pub(super) fn read_host_or_last(
     section: &Section<'_>,
     key: &'static str,
-    node: &Node,
     hosts: u32,
 ) -> Option<u32> {
+    if section.node(key).is_some() {
+        return read_host(section, key, hosts);
+    }
+    section.record(key, (hosts - 1).value());
+    Some(hosts - 1)
+}
+
+fn check_host(section: &Section<'_>, key: &'static str, node: &Node, hosts: u32) -> Option<u32> {
     let host: u32 = section.read_node(key, node)?;
     if host >= hosts {
         let message =

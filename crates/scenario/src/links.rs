@@ -3,7 +3,7 @@
 use apus_units::{Bytes, Rate, Span};
 
 use super::declared::{Key, Keys, Kind, key};
-use super::section::Section;
+use super::section::{Section, Setting};
 use super::tree::Value;
 
 /// Keys of links, in the topology and in the tables of its other links.
@@ -36,14 +36,11 @@ pub(super) fn read_upper(
     shared: bool,
     packet: u64,
 ) -> Option<Links> {
-    match section.section(key) {
-        Some(table) => {
-            let links = read_links(&table, edge, shared, packet);
-            table.finish();
-            links
-        }
-        None => edge,
-    }
+    let table = section.section_or_empty(key)?;
+    // Without the links of the hosts, which are an error already, every key would be missing.
+    let links = read_links(&table, Some(edge?), shared, packet);
+    table.finish();
+    links
 }
 
 /// Reads a kind of link, completely or as differences from `default`.
@@ -53,31 +50,13 @@ pub(super) fn read_links(
     shared: bool,
     packet: u64,
 ) -> Option<Links> {
-    let rate = match default {
-        Some(default) => section.get("rate").or(Some(default.rate)),
-        None => section.require("rate"),
-    };
-    let delay = match default {
-        Some(default) => section.get("delay").or(Some(default.delay)),
-        None => section.require("delay"),
-    };
-    let buffer = match section.node("buffer") {
-        Some(_) if shared => {
-            section.no_effect("buffer", "where the ports share the memory of their switch");
-            None
-        }
-        Some(node) => read_size_or_unlimited(section, "buffer", &node.value),
-        None if shared => Some(Bytes::MAX),
-        None => match default {
-            Some(default) => Some(default.buffer),
-            None => {
-                section.missing(
-                    "buffer",
-                    "the memory of a switch port, like \"4MB\" or \"unlimited\"",
-                );
-                None
-            }
-        },
+    let rate = get_or_require(section, "rate", default.map(|links| links.rate));
+    let delay = get_or_require(section, "delay", default.map(|links| links.delay));
+    let buffer = if shared {
+        section.no_effect("buffer", "where the ports share the memory of their switch");
+        Some(Memory(Bytes::MAX))
+    } else {
+        get_or_require(section, "buffer", default.map(|links| Memory(links.buffer)))
     };
     if let Some(rate) = rate {
         let must = format_args!("must be at least {MIN_RATE}, but it is {rate}");
@@ -86,10 +65,21 @@ pub(super) fn read_links(
     if let Some(delay) = delay {
         section.check_delay("delay", delay);
     }
-    if let Some(buffer) = buffer {
+    if let Some(Memory(buffer)) = buffer {
         check_holds_packet(section, "buffer", buffer, packet);
     }
-    Some(Links { rate: rate?, delay: delay?, buffer: buffer? })
+    Some(Links { rate: rate?, delay: delay?, buffer: buffer?.0 })
+}
+
+fn get_or_require<T: Setting>(
+    section: &Section<'_>,
+    key: &'static str,
+    default: Option<T>,
+) -> Option<T> {
+    match default {
+        Some(default) => Some(section.get_or(key, default)),
+        None => section.require(key),
+    }
 }
 
 /// Notes a memory that does not hold the largest packet.
@@ -99,13 +89,19 @@ pub(super) fn check_holds_packet(section: &Section<'_>, key: &str, size: Bytes, 
 }
 
 /// A size, or [`Bytes::MAX`] for "unlimited".
-pub(super) fn read_size_or_unlimited(
-    section: &Section<'_>,
-    key: &'static str,
-    value: &Value,
-) -> Option<Bytes> {
-    match value {
-        Value::Text(text) if text == "unlimited" => Some(Bytes::MAX),
-        _ => section.get(key),
+pub(super) struct Memory(pub(super) Bytes);
+
+impl Setting for Memory {
+    const KIND: &'static str = "the memory of a switch port, like \"4MB\" or \"unlimited\"";
+
+    fn read(value: &Value) -> Result<Self, Option<String>> {
+        match value {
+            Value::Text(text) if text == "unlimited" => Ok(Self(Bytes::MAX)),
+            _ => Bytes::read(value).map(Self),
+        }
+    }
+
+    fn value(&self) -> Value {
+        if self.0 == Bytes::MAX { Value::Text("unlimited".to_owned()) } else { self.0.value() }
     }
 }

@@ -1,14 +1,12 @@
 //! `[measure]`: measurements in addition to those of the whole run.
 
-use std::fmt::{self, Write};
-
 use apus_units::{Bytes, Span};
 
 use super::declared::{Keys, Kind, key};
 use super::measure_ports::{self, Ports};
 use super::measure_ports::{COMPARE, PORTS};
 use super::parts::Parts;
-use super::section::{Section, Setting};
+use super::section::{Section, Setting, list_of};
 use super::series::{self, Subjects};
 use super::series::{SETTLE, SPAN};
 use super::tree::Value;
@@ -84,7 +82,7 @@ pub(super) fn read(root: &Section<'_>, parts: &Parts<'_>) -> Option<Measure> {
     let series = ports.as_ref().and_then(|ports| {
         let groups = ports.iter().flat_map(|ports| &ports.groups);
         let subjects = Subjects {
-            groups: groups.map(|group| group.group.name.as_str()).collect(),
+            groups: groups.map(|group| group.name.as_str()).collect(),
             workloads: parts.named.iter().map(String::as_str).collect(),
             flows: parts.flows,
             duration: parts.duration,
@@ -124,7 +122,10 @@ fn read_sizes(section: &Section<'_>) -> Option<Vec<SizeRange>> {
     };
     let holds = (1..=MAX_SIZES).contains(&list.len());
     section.check(holds, "sizes", format_args!("must have 1 to {MAX_SIZES} ranges"));
-    list.iter().map(|node| section.read_node("sizes", node)).collect()
+    let sizes: Option<Vec<SizeRange>> =
+        list.iter().map(|node| section.read_node("sizes", node)).collect();
+    section.record("sizes", list_of(sizes.as_deref()?));
+    sizes
 }
 
 impl Setting for SizeRange {
@@ -145,26 +146,8 @@ impl Setting for SizeRange {
         }
         Ok(range)
     }
-}
 
-/// Writes it back.
-pub(super) fn write(out: &mut String, measure: &Measure, workloads: &[&str]) -> fmt::Result {
-    let Measure { fair_share, sizes, ports, series } = measure;
-    if fair_share.is_none() && sizes.is_empty() && ports.is_none() && series.is_empty() {
-        return Ok(());
+    fn value(&self) -> Value {
+        Value::Text(self.to_string())
     }
-    writeln!(out, "\n[measure]")?;
-    if let Some(FairShare { interval, after }) = fair_share {
-        writeln!(out, "interval = \"{interval}\"\nfair_share_after = \"{after}\"")?;
-    }
-    if !sizes.is_empty() {
-        let ranges: Vec<String> = sizes.iter().map(|range| format!("\"{range}\"")).collect();
-        writeln!(out, "sizes = [{}]", ranges.join(", "))?;
-    }
-    if let Some(ports) = ports {
-        measure_ports::write(out, ports)?;
-    }
-    let groups = ports.iter().flat_map(|ports| &ports.groups);
-    let groups: Vec<&str> = groups.map(|group| group.group.name.as_str()).collect();
-    series::write(out, series, &groups, workloads)
 }

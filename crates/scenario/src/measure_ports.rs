@@ -1,8 +1,6 @@
 //! `[measure.ports]` and `[[measure.compare]]`: groups of ports, and classes that are compared there.
 
 use crate::set::Topology;
-use std::fmt::{self, Write};
-
 use apus_fabric::Node;
 use apus_units::{ClassId, PortId, Span};
 
@@ -35,17 +33,8 @@ pub(super) struct Ports {
     pub(super) window: Span,
     /// Time between samples of the queues.
     pub(super) queue_interval: Span,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<PortGroup>,
     pub(super) comparisons: Vec<Comparison>,
-    /// Names of the classes, by number.
-    classes: Vec<String>,
-}
-
-/// A group and the patterns that say which ports it has.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) group: PortGroup,
-    patterns: Vec<String>,
 }
 
 /// Reads them. The outer `None` means that something is wrong.
@@ -64,6 +53,7 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
     section.check(window <= measured, "window", message);
     let queue_interval = section.get_or_default::<Span>("queue_interval");
     section.check(!queue_interval.is_zero(), "queue_interval", "must be above 0");
+    section.record("ports", Value::Table(table.clone()));
     let names = switch_ports(parts.topology?);
     let mut groups = Vec::new();
     for (name, entry) in &table.entries {
@@ -86,7 +76,7 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
         section.check(!twice, "compare", format_args!("has two named `{}`", one.name));
         comparisons.push(one);
     }
-    Some(Some(Ports { window, queue_interval, groups, comparisons, classes }))
+    Some(Some(Ports { window, queue_interval, groups, comparisons }))
 }
 
 /// Every egress port of a switch, with its name.
@@ -108,7 +98,7 @@ fn read_group(
     name: &str,
     node: &Entry,
     names: &[(PortId, String)],
-) -> Option<Group> {
+) -> Option<PortGroup> {
     let key = format!("ports.{name}");
     let problem = |message: String| section.problem("ports", message);
     if !is_part_name(name) {
@@ -124,7 +114,7 @@ fn read_group(
             return None;
         }
     };
-    let (mut patterns, mut ports) = (Vec::new(), Vec::new());
+    let mut ports = Vec::new();
     for node in list {
         let pattern: String = section.read_node(&key, node)?;
         let found = names.iter().filter(|(_, name)| matches_pattern(name, &pattern));
@@ -135,22 +125,21 @@ fn read_group(
             let hint = apus_units::suggestion(&pattern, known);
             problem(format!("`{name}` names no port of a switch by \"{pattern}\"{hint}"));
         }
-        patterns.push(pattern);
     }
     ports.sort_unstable();
     ports.dedup();
-    Some(Group { group: PortGroup { name: name.to_owned(), ports }, patterns })
+    Some(PortGroup { name: name.to_owned(), ports })
 }
 
 fn read_comparison(
     table: &Section<'_>,
-    groups: &[Group],
+    groups: &[PortGroup],
     classes: &[String],
 ) -> Option<Comparison> {
     let name: String = table.require("name")?;
     table.check(is_part_name(&name), "name", format_args!("must be {PART_RULE}"));
     let group: String = table.require("ports")?;
-    let known = || groups.iter().map(|known| known.group.name.as_str());
+    let known = || groups.iter().map(|known| known.name.as_str());
     let found = known().position(|known| known == group);
     let hint = || apus_units::suggestion(&group, known());
     table.check(found.is_some(), "ports", format_args!("names no group of ports{}", hint()));
@@ -166,27 +155,8 @@ fn read_comparison(
     let floor: f64 = table.get_or_default("floor");
     let must = format_args!("must be above 0 and at most 1, but it is {floor}");
     table.check(floor > 0.0 && floor <= 1.0, "floor", must);
-    let by = table.optional_word("by", &Sorting::WORDS)?.unwrap_or(Sorting::Port);
+    let by = table.meaning("by", &Sorting::WORDS)?;
     let (class, with) = (class?, with?);
     table.check(class != with, "with", "is the same class; name another");
     Some(Comparison { name, group: found?, class, with, floor, by })
-}
-
-/// Writes them back.
-pub(super) fn write(out: &mut String, ports: &Ports) -> fmt::Result {
-    let Ports { window, queue_interval, groups, comparisons, classes } = ports;
-    writeln!(out, "window = \"{window}\"\nqueue_interval = \"{queue_interval}\"")?;
-    writeln!(out, "\n[measure.ports]")?;
-    for Group { group, patterns } in groups {
-        let patterns: Vec<String> = patterns.iter().map(|text| format!("{text:?}")).collect();
-        writeln!(out, "{} = [{}]", group.name, patterns.join(", "))?;
-    }
-    for Comparison { name, group, class, with, floor, by } in comparisons {
-        let (class, with) = (&classes[class.index()], &classes[with.index()]);
-        let by = Sorting::WORDS.iter().find(|(_, known)| known == by).map_or("port", |(w, _)| w);
-        writeln!(out, "\n[[measure.compare]]\nname = \"{name}\"")?;
-        writeln!(out, "ports = \"{}\"", groups[*group].group.name)?;
-        writeln!(out, "class = \"{class}\"\nwith = \"{with}\"\nfloor = {floor:?}\nby = \"{by}\"")?;
-    }
-    Ok(())
 }

@@ -1,7 +1,5 @@
 //! Times of a run that are set, or that an op's end decides: "25us", "last end of rpc".
 
-use std::fmt::Write;
-
 use apus_units::{Span, Time};
 
 use super::declared::{Key, Kind, key};
@@ -38,6 +36,16 @@ impl Setting for MomentText {
         }
         Span::read(value).map(Self::At)
     }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::At(at) => at.value(),
+            Self::End(op, name) => {
+                let words = ENDS.iter().find(|(_, one)| one == op).map_or("", |(words, _)| words);
+                Value::Text(format!("{words}{name}"))
+            }
+        }
+    }
 }
 
 /// Reads the moments of one table.
@@ -66,14 +74,10 @@ impl<'a, 'b> Moments<'a, 'b> {
         Self { table, workloads, lead: table.get("lead") }
     }
 
-    /// Reads the moment of a key. The outer `None` means that an error was reported, the inner one
-    /// that the key is absent.
-    pub(super) fn read(&self, key: &'static str) -> Option<Option<Moment>> {
-        if self.table.node(key).is_none() {
-            return Some(None);
-        }
-        let (op, name) = match self.table.get(key)? {
-            MomentText::At(at) => return Some(Some(Moment::At(Time::ZERO + at))),
+    /// Reads the moment of a key, which is `default` if the key is absent.
+    pub(super) fn read(&self, key: &'static str, default: Span) -> Option<Moment> {
+        let (op, name) = match self.table.get_or(key, MomentText::At(default)) {
+            MomentText::At(at) => return Some(Moment::At(Time::ZERO + at)),
             MomentText::End(op, name) => (op, name),
         };
         let found = self.workloads.iter().position(|known| *known == name);
@@ -83,26 +87,6 @@ impl<'a, 'b> Moments<'a, 'b> {
             self.table.problem(key, message);
         }
         let lead = self.lead.unwrap_or(Span::ZERO);
-        Some(Some(Moment::End { workload: found? as u32, op, lead }))
+        Some(Moment::End { workload: found? as u32, op, lead })
     }
-}
-
-/// Returns the text of a moment in a scenario.
-pub(super) fn write(moment: Moment, workloads: &[&str]) -> String {
-    match moment {
-        Moment::At(time) => time.since(Time::ZERO).to_string(),
-        Moment::End { workload, op, .. } => {
-            let words = ENDS.iter().find(|(_, one)| *one == op).map_or("", |(words, _)| words);
-            format!("{words}{}", workloads[workload as usize])
-        }
-    }
-}
-
-/// Writes the `lead` that the moments of a table share, if they have one.
-pub(super) fn write_lead(out: &mut String, moments: &[Moment]) -> std::fmt::Result {
-    let lead = moments.iter().find_map(|moment| match moment {
-        Moment::End { lead, .. } if !lead.is_zero() => Some(lead),
-        _ => None,
-    });
-    lead.map_or(Ok(()), |lead| writeln!(out, "lead = \"{lead}\""))
 }

@@ -1,13 +1,11 @@
 //! `topology.pfc`: switches that pause the ports that fill their memory.
 
-use std::fmt::{self, Write};
-
 use apus_fabric::PfcConfig;
 use apus_units::{Bytes, ClassId};
 
 use super::classes::Class;
 use super::declared::{Keys, Kind, key};
-use super::section::Section;
+use super::section::{Section, Setting};
 
 /// Keys of `pfc`.
 pub(super) static PFC: Keys = Keys::of(&[
@@ -50,6 +48,10 @@ pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<P
 fn read_classes(section: &Section<'_>, classes: &[Class]) -> Option<Vec<ClassId>> {
     let id = |index: usize| ClassId::new(index as u8);
     if section.node("classes").is_none() {
+        if !classes.is_empty() {
+            let names: Vec<String> = classes.iter().map(|class| class.name.clone()).collect();
+            section.record("classes", names.value());
+        }
         return Some((0..classes.len().max(1)).map(id).collect());
     }
     let names: Vec<String> = section.get("classes")?;
@@ -66,16 +68,4 @@ fn read_classes(section: &Section<'_>, classes: &[Class]) -> Option<Vec<ClassId>
         found.map(id)
     };
     names.iter().map(find).collect()
-}
-
-/// Writes it back.
-pub(super) fn write(out: &mut String, pfc: &PfcConfig, classes: &[Class]) -> fmt::Result {
-    let PfcConfig { pause, resume, headroom, classes: paused } = pfc;
-    write!(out, "pfc = {{ pause = \"{pause}\", resume = \"{resume}\", headroom = \"{headroom}\"")?;
-    if !classes.is_empty() {
-        let names = paused.iter().filter_map(|class| classes.get(class.index()));
-        let names: Vec<String> = names.map(|class| format!("\"{}\"", class.name)).collect();
-        write!(out, ", classes = [{}]", names.join(", "))?;
-    }
-    writeln!(out, " }}")
 }

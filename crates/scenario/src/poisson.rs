@@ -131,19 +131,16 @@ impl Poisson {
 
 fn read_pairs(section: &Section<'_>, frame: &Frame<'_>) -> Option<Pairs> {
     let hosts = frame.hosts;
-    let Some(node) = section.node("receiver") else {
+    if section.node("receiver").is_none() {
         section
             .no_effect("senders", "without a `receiver`; name `hosts`, which all send and receive");
         let named = read_hosts(section, "hosts", hosts, 2)?;
-        let remote = match section.node("to") {
-            Some(_) => section.word("to")? == "other-racks",
-            None => false,
-        };
+        let remote = section.word("to")? == "other-racks";
         return if remote { read_racks(section, frame, named) } else { Some(Pairs::Random(named)) };
-    };
+    }
     section.no_effect("to", "with a `receiver`");
     section.no_effect("hosts", "with a `receiver`; name the `senders`");
-    let receiver = read_host(section, "receiver", node, hosts)?;
+    let receiver = read_host(section, "receiver", hosts)?;
     Some(Pairs::To { senders: read_senders(section, "senders", &[receiver], hosts)?, receiver })
 }
 

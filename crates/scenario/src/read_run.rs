@@ -2,19 +2,20 @@
 
 use apus_cc::AlgorithmFactory;
 use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use apus_sim::plan::FINE_TIMERS_LOG2_PS;
 use apus_units::Span;
 
 use super::algorithm::{self, NamedAlgorithm};
 use super::contradictions::{self, check_delays};
 use super::fault::read_faults;
 use super::frame::Frame;
-use super::host::{TIMER_GRANULARITY, read_host, read_packets, read_transport};
+use super::host::{read_host, read_packets, read_transport};
 use super::keys::RUN;
 use super::parts::Parts;
 use super::read::Options;
-use super::section::Section;
+use super::section::{Section, Setting};
 use super::setup::Setup;
 use super::source::{Place, Problems};
 use super::topology::TopologySpec;
@@ -37,7 +38,7 @@ pub(super) fn read_run(
     let duration = read_duration(&root);
     let warmup = read_warmup(&root, duration);
     let seed = read_seed(&root);
-    let sizes = read_packets(root.section("packets"));
+    let sizes = read_packets(root.section_or_empty("packets")?);
     let packet = sizes.map_or(1, |s| u64::from((s.payload + s.header).max(s.control)));
     let topology = match root.section("topology") {
         Some(section) => TopologySpec::read(section, packet),
@@ -48,19 +49,17 @@ pub(super) fn read_run(
             None
         }
     };
-    let host = read_host(root.section("host"));
-    let mut endpoint = read_transport(root.section("transport"), &sizes.unwrap_or_default());
+    let host = read_host(root.section_or_empty("host")?);
     let network = OnceCell::new();
     let network = || {
         let (topology, sizes, host) = (topology.as_ref()?, sizes?, host.as_ref()?);
-        *network.get_or_init(|| topology.network_info(sizes, &host.model))
+        *network.get_or_init(|| topology.network_info(sizes, host))
     };
     let algorithms = algorithm::read(&root, options.registry, &network, problems);
-    let timed = root.section("transport").is_some_and(|s| s.node(TIMER_GRANULARITY).is_some());
     let fine = |named: &NamedAlgorithm| named.config.fine_timers();
-    if !timed && algorithms.iter().flatten().any(fine) {
-        endpoint.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
-    }
+    let fine_timers = algorithms.iter().flatten().any(fine);
+    let transport = root.section_or_empty("transport")?;
+    let endpoint = read_transport(transport, &sizes.unwrap_or_default(), fine_timers);
     if let (Some(topology), Some(duration)) = (&topology, duration) {
         check_delays(&root, topology, duration);
     }
@@ -70,6 +69,7 @@ pub(super) fn read_run(
     }
     // The limits of a workload are only known if the rest could be read.
     let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
+    let endpoint = endpoint?;
     let labels = algorithms.iter().map(|named| named.label.as_str()).collect();
     let frame = Frame {
         hosts: topology.hosts().max(2),
@@ -78,15 +78,24 @@ pub(super) fn read_run(
         algorithms: labels,
         topology: &topology,
     };
+    let recorded: Vec<_> = tables.iter().map(|table| Rc::clone(table.effective())).collect();
     let workloads: Vec<Option<Vec<Workload>>> =
         tables.into_iter().map(|table| Workload::read(table, &frame)).collect();
     let mut workloads: Vec<Vec<Workload>> = workloads.into_iter().collect::<Option<_>>()?;
     workload::label(&mut workloads);
+    for (recorded, table) in recorded.iter().zip(&workloads) {
+        if let Some(named) = table.first().and_then(|workload| workload.named.as_ref()) {
+            recorded.set("name", named.name.value());
+        }
+    }
     let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
     // No packets are sent before the first message of a trace, so rates cannot be averaged over
     // this time.
     let warmup = match workload::first_message(&workloads) {
-        Some(first) if root.node("warmup").is_none() => Some(first),
+        Some(first) if root.node("warmup").is_none() => {
+            root.record("warmup", first.value());
+            Some(first)
+        }
         _ => warmup,
     };
     let drain = read_drain(&root, duration, warmup);
@@ -131,6 +140,7 @@ pub(super) fn read_run(
         faults: faults?,
         measure: measure?,
         record,
+        effective: Arc::new(root.effective().to_table()),
         recorded: false,
     })
 }
@@ -154,10 +164,7 @@ fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
 
 /// Reads the drain, which by default is as long as the measured phase.
 fn read_drain(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Option<Span> {
-    if root.node("drain").is_none() {
-        return Some(duration.saturating_sub(warmup?));
-    }
-    root.get("drain")
+    Some(root.get_or("drain", duration.saturating_sub(warmup?)))
 }
 
 fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool> {
@@ -170,6 +177,8 @@ fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool
 
 fn read_seed(root: &Section<'_>) -> Option<u64> {
     let seed = root.get_or_default("seed");
+    // The seed of a setup can change later.
+    root.effective().remove("seed");
     root.check(seed <= MAX_SEED, "seed", format_args!("must be at most {MAX_SEED}"));
     Some(seed)
 }

@@ -1,7 +1,5 @@
 //! `[record]`: data recorded of a run when its results are written.
 
-use std::fmt::{self, Write};
-
 use apus_units::Span;
 
 use super::declared::{Keys, Kind, key};
@@ -28,7 +26,7 @@ const MAX_OPS: u64 = 10_000_000;
 pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
     let section = root.section("record")?;
     let default = Record::of_duration(duration);
-    let interval: Span = section.get("interval").unwrap_or(default.interval);
+    let interval: Span = section.get_or("interval", default.interval);
     let samples = duration.as_ps() / interval.as_ps().max(1);
     section.check(
         !interval.is_zero() && samples <= MAX_SAMPLES,
@@ -59,11 +57,4 @@ pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
     };
     section.finish();
     Some(record)
-}
-
-/// Writes the section as it is read.
-pub(super) fn write(out: &mut String, record: &Record) -> fmt::Result {
-    let Record { interval, flows, ports, ops, nics } = record;
-    writeln!(out, "\n[record]\ninterval = \"{interval}\"\nflows = {flows}\nports = {ports}")?;
-    writeln!(out, "ops = {ops}\nnics = {nics}")
 }

@@ -1,13 +1,12 @@
 //! `reroute = { at, through }` of a listed flow: a change of its path during the run.
 
-use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use apus_units::{HostId, PortId, Span, Time};
 
 use super::declared::{Keys, Kind, key};
 use super::frame::Frame;
-use super::section::Section;
+use super::section::{Section, Setting};
 use super::tree::Value;
 use apus_sim::plan::Reroute;
 
@@ -25,8 +24,6 @@ pub(super) static REROUTE: Keys = Keys::of(&[
 #[derive(Clone, Debug)]
 pub(super) struct RerouteSpec {
     at: Span,
-    /// Names of switches, from the flow's source on.
-    through: Vec<String>,
     path: Arc<[PortId]>,
 }
 
@@ -53,18 +50,11 @@ impl RerouteSpec {
             path.inspect_err(|why| section.problem("through", why)).ok()
         });
         section.finish();
-        Some(Some(Self { at: at?, through: through?, path: path?.into() }))
+        Some(Some(Self { at: at?, path: path?.into() }))
     }
 
     pub(super) fn plan(&self) -> Reroute {
         Reroute { at: Time::ZERO + self.at, path: Arc::clone(&self.path) }
-    }
-
-    /// Writes it back.
-    pub(super) fn write(&self, out: &mut String) -> fmt::Result {
-        let names: Vec<String> = self.through.iter().map(|name| format!("\"{name}\"")).collect();
-        let through = names.join(", ");
-        writeln!(out, "reroute = {{ at = \"{}\", through = [{through}] }}", self.at)
     }
 }
 
@@ -84,8 +74,9 @@ fn read_names(section: &Section<'_>) -> Option<Vec<String>> {
             .collect::<Option<Vec<_>>>(),
         _ => None,
     };
-    if names.is_none() {
-        section.problem("through", format_args!("must be {EXAMPLE}"));
+    match &names {
+        Some(names) => section.record("through", names.value()),
+        None => section.problem("through", format_args!("must be {EXAMPLE}")),
     }
     names
 }

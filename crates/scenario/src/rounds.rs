@@ -4,7 +4,7 @@
 use apus_units::Bytes;
 
 use super::frame::{Frame, read_op_size};
-use super::hosts::{read_host, read_senders};
+use super::hosts::{read_host_or_last, read_senders};
 use super::section::Section;
 
 /// The workload: rounds of requests and answers. An op is an answer, from the submission of its
@@ -19,10 +19,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>) -> Option<Self> {
-        let master = match section.node("master") {
-            Some(node) => read_host(section, "master", node, frame.hosts)?,
-            None => frame.hosts - 1,
-        };
+        let master = read_host_or_last(section, "master", frame.hosts)?;
         let workers = read_senders(section, "workers", &[master], frame.hosts);
         let (request, answer) = (read_op_size(section, "request"), read_op_size(section, "answer"));
         Some(Self { master, workers: workers?, request: request?, answer: answer? })

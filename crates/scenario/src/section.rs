@@ -1,22 +1,27 @@
-//! Reads a table of settings: the reader requests each key once; keys that were never requested are
-//! unknown.
+//! Reads a table of settings: the reader requests each key; keys that were never requested are
+//! unknown. Every value that is read, and every default that takes its place, is recorded: the records
+//! are the effective configuration.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::rc::Rc;
 
 use apus_units::{Bytes, Rate, Span, suggestion};
 
 use super::declared::{Key, Keys};
+use super::effective::Effective;
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};
 
-/// A table of a scenario and the keys that were requested.
+/// A table of a scenario, the keys that were requested, and their effective values.
 pub(super) struct Section<'a> {
     table: &'a Table,
     keys: &'static Keys,
     path: String,
     place: Place,
     requested: RefCell<Vec<&'static str>>,
+    effective: Rc<Effective>,
     problems: &'a Problems,
 }
 
@@ -28,6 +33,9 @@ pub(super) trait Setting: Sized {
     /// Reads a value. The error contains the mistake in a value of the right type, or `None` if the
     /// type is wrong.
     fn read(value: &Value) -> Result<Self, Option<String>>;
+
+    /// Returns the value that reads back to this one.
+    fn value(&self) -> Value;
 }
 
 macro_rules! quantities {
@@ -41,6 +49,10 @@ macro_rules! quantities {
                     .parse()
                     .map_err(|error: apus_units::ParseQuantityError| Some(error.to_string()))?;
                 within(read, $most)
+            }
+
+            fn value(&self) -> Value {
+                Value::Text(self.to_string())
             }
         }
     )+ };
@@ -81,6 +93,11 @@ impl Setting for u64 {
             _ => Err(None),
         }
     }
+
+    fn value(&self) -> Value {
+        // Every number of a scenario is at most `i64::MAX`.
+        Value::Integer(*self as i64)
+    }
 }
 
 impl Setting for u32 {
@@ -89,6 +106,10 @@ impl Setting for u32 {
     fn read(value: &Value) -> Result<Self, Option<String>> {
         let wide = u64::read(value)?;
         Self::try_from(wide).map_err(|_| Some(format!("{wide} is larger than {}", Self::MAX)))
+    }
+
+    fn value(&self) -> Value {
+        Value::Integer((*self).into())
     }
 }
 
@@ -103,6 +124,10 @@ impl Setting for f64 {
             _ => Err(None),
         }
     }
+
+    fn value(&self) -> Value {
+        Value::Float(*self)
+    }
 }
 
 impl Setting for bool {
@@ -113,6 +138,10 @@ impl Setting for bool {
             Value::Flag(flag) => Ok(*flag),
             _ => Err(None),
         }
+    }
+
+    fn value(&self) -> Value {
+        Value::Flag(*self)
     }
 }
 
@@ -128,6 +157,15 @@ impl Setting for Vec<String> {
             _ => Err(None),
         }
     }
+
+    fn value(&self) -> Value {
+        list_of(self)
+    }
+}
+
+/// Returns the list of these values.
+pub(super) fn list_of<T: Setting>(values: &[T]) -> Value {
+    Value::List(values.iter().map(|value| Node::of(value.value())).collect())
 }
 
 impl Setting for String {
@@ -139,7 +177,14 @@ impl Setting for String {
             _ => Err(None),
         }
     }
+
+    fn value(&self) -> Value {
+        Value::Text(self.clone())
+    }
 }
+
+/// The table in place of one that is not given.
+static EMPTY: Table = Table { entries: BTreeMap::new() };
 
 impl<'a> Section<'a> {
     pub(super) fn new(
@@ -149,7 +194,13 @@ impl<'a> Section<'a> {
         place: Place,
         problems: &'a Problems,
     ) -> Self {
-        Self { table, keys, path: path.into(), place, requested: RefCell::default(), problems }
+        let (path, requested) = (path.into(), RefCell::default());
+        Self { table, keys, path, place, requested, effective: Rc::default(), problems }
+    }
+
+    /// The effective values of the keys read so far.
+    pub(super) fn effective(&self) -> &Rc<Effective> {
+        &self.effective
     }
 
     pub(super) fn place(&self) -> Place {
@@ -174,7 +225,7 @@ impl<'a> Section<'a> {
 
     /// Returns the declaration of a key; every requested key has one.
     fn declaration(&self, key: &str) -> Option<&'static Key> {
-        let found = self.keys.find(key);
+        let found = self.keys.find(key, self.table);
         debug_assert!(found.is_some(), "`{}` is not declared", self.name(key));
         found
     }
@@ -189,8 +240,27 @@ impl<'a> Section<'a> {
 
     /// Asks for a key that may be absent.
     pub(super) fn get<T: Setting>(&self, key: &'static str) -> Option<T> {
-        let node = self.node(key)?;
-        self.read_node(key, node)
+        let value: T = self.peek(key)?;
+        self.record(key, value.value());
+        Some(value)
+    }
+
+    /// Asks for a key that may be absent and has no effective value of its own, as it decides other
+    /// settings.
+    pub(super) fn peek<T: Setting>(&self, key: &'static str) -> Option<T> {
+        self.read_node(key, self.node(key)?)
+    }
+
+    /// Sets the effective value of a key.
+    pub(super) fn record(&self, key: &'static str, value: Value) {
+        self.effective.set(key, value);
+    }
+
+    /// Asks for a key that may be absent, and is `default` then.
+    pub(super) fn get_or<T: Setting>(&self, key: &'static str, default: T) -> T {
+        let value = self.peek(key).unwrap_or(default);
+        self.record(key, value.value());
+        value
     }
 
     /// Asks for a key that may be absent, and is its declared default then.
@@ -199,8 +269,8 @@ impl<'a> Section<'a> {
             let default = self.declaration(key).and_then(Key::default_value);
             default.and_then(|value| T::read(&value).ok())
         };
-        match self.get(key).or_else(default) {
-            Some(value) => value,
+        match default() {
+            Some(default) => self.get_or(key, default),
             None => unreachable!("`{}` has no default of its type", self.name(key)),
         }
     }
@@ -243,17 +313,14 @@ impl<'a> Section<'a> {
         self.one_of(key, self.declaration(key)?.words())
     }
 
-    /// Asks for a key of words that has no default. The outer `None` means that it is wrong.
-    pub(super) fn optional_word<T: Copy>(
+    /// Asks for a key of words with these meanings, the first one by default.
+    pub(super) fn meaning<T: Copy>(
         &self,
         key: &'static str,
         meanings: &[(&'static str, T)],
-    ) -> Option<Option<T>> {
-        if self.node(key).is_none() {
-            return Some(None);
-        }
+    ) -> Option<T> {
         let word = self.word(key)?;
-        Some(meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning))
+        meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning)
     }
 
     /// Requests the `kind` of a table, which must be present; returns its index among the declared
@@ -279,15 +346,20 @@ impl<'a> Section<'a> {
 
     /// Asks for a key that is one of some of its declared words, the first one by default.
     pub(super) fn one_of(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
-        let Some(node) = self.node(key) else { return words.first().copied() };
-        let word: String = self.read_node(key, node)?;
-        let found = words.iter().find(|known| **known == word).copied();
-        if found.is_none() {
-            let hint = suggestion(&word, words.iter().copied());
-            let name = self.name(key);
-            self.problems.add(node.place, format!("`{name}` cannot be \"{word}\"{hint}"));
-        }
-        found
+        let found = match self.node(key) {
+            None => words.first().copied(),
+            Some(node) => {
+                let word: String = self.read_node(key, node)?;
+                let found = words.iter().find(|known| **known == word).copied();
+                if found.is_none() {
+                    let hint = suggestion(&word, words.iter().copied());
+                    self.problem(key, format_args!("cannot be \"{word}\"{hint}"));
+                }
+                found
+            }
+        }?;
+        self.record(key, Value::Text(found.to_owned()));
+        Some(found)
     }
 
     /// A table within this one.
@@ -295,10 +367,7 @@ impl<'a> Section<'a> {
         self.mark_requested(key);
         let entry = self.table.entries.get(key)?;
         match &entry.node.value {
-            Value::Table(table) => {
-                let keys = self.declaration(key)?.kind.keys()?;
-                Some(Section::new(table, keys, self.name(key), entry.key, self.problems))
-            }
+            Value::Table(table) => self.child(key, table, entry.key),
             other => {
                 let (name, other) = (self.name(key), other.describe());
                 let message = format!("`{name}` must be a table like `[{name}]`, not {other}");
@@ -306,6 +375,18 @@ impl<'a> Section<'a> {
                 None
             }
         }
+    }
+
+    /// A table within this one, empty if it is not given.
+    pub(super) fn section_or_empty(&self, key: &'static str) -> Option<Section<'a>> {
+        self.section(key).or_else(|| self.child(key, &EMPTY, self.place))
+    }
+
+    fn child(&self, key: &'static str, table: &'a Table, place: Place) -> Option<Section<'a>> {
+        let keys = self.declaration(key)?.kind.keys()?;
+        let effective = self.effective.table(key);
+        let section = Section::new(table, keys, self.name(key), place, self.problems);
+        Some(Section { effective, ..section })
     }
 
     /// The tables of a list: `[[workload]]`.
@@ -331,7 +412,7 @@ impl<'a> Section<'a> {
                 Value::Table(table) => {
                     let section =
                         Section::new(table, keys, name.clone(), element.place, self.problems);
-                    sections.push(section);
+                    sections.push(Section { effective: self.effective.append(key), ..section });
                 }
                 other => {
                     let message =
@@ -355,10 +436,10 @@ impl<'a> Section<'a> {
                 self.missing("file", &format!("the name of a file ({kind}), or `{key}` its text"));
                 return None;
             }
-            return Some((key, format!("`{}` line ", self.name(key)), self.get(key)?));
+            return Some((key, format!("`{}` line ", self.name(key)), self.peek(key)?));
         }
         self.no_effect(key, "with a `file`");
-        let file: String = self.get("file")?;
+        let file: String = self.peek("file")?;
         match self.problems.file(&file) {
             Ok(text) => Some(("file", format!("{file}:"), text)),
             Err(why) => {

@@ -1,13 +1,11 @@
 //! `[[measure.settle]]` and `[[measure.span]]`: quantities over time.
 
-use std::fmt::{self, Write};
-
 use apus_units::{Bytes, Rate, Span, Time};
 
 use super::declared::{Key, Keys, Kind, key, words_of};
 use super::label::{PART_RULE, is_part_name};
 use super::moment::LEAD;
-use super::moment::{self, Moments};
+use super::moment::Moments;
 use super::section::Section;
 use super::tree::Value;
 use apus_sim::measure::{Moment, Quantity, Question, SeriesPlan, Subject, Threshold};
@@ -158,7 +156,7 @@ fn read_settle(
     subjects: &Subjects<'_>,
 ) -> Option<Question> {
     let moments = Moments::new(table, &subjects.workloads, &["after"]);
-    let after = moments.read("after").map(|set| set.unwrap_or(Moment::At(Time::ZERO)));
+    let after = moments.read("after", Span::ZERO);
     let hold: Option<Span> = table.require("hold");
     if let (Some(hold), Some(interval)) = (hold, interval) {
         let message = format_args!("is {hold}, shorter than an interval, which is {interval}");
@@ -189,9 +187,8 @@ fn read_span(
     subjects: &Subjects<'_>,
 ) -> Option<Question> {
     let moments = Moments::new(table, &subjects.workloads, &["from", "to"]);
-    let from = moments.read("from").map(|set| set.unwrap_or(Moment::At(Time::ZERO)));
     let duration = subjects.duration;
-    let to = moments.read("to").map(|set| set.unwrap_or(Moment::At(Time::ZERO + duration)));
+    let (from, to) = (moments.read("from", Span::ZERO), moments.read("to", duration));
     let (from, to) = (from?, to?);
     if let Some(to) = to.set().map(|to| to.since(Time::ZERO)) {
         table.check(to <= duration, "to", format_args!("is {to}, but the run ends at {duration}"));
@@ -217,54 +214,6 @@ fn read_value(table: &Section<'_>, key: &'static str, quantity: Quantity) -> Opt
             Some(share)
         }
     }
-}
-
-/// Writes them back, given the names of groups and workloads.
-pub(super) fn write(
-    out: &mut String,
-    all: &[SeriesPlan],
-    groups: &[&str],
-    workloads: &[&str],
-) -> fmt::Result {
-    for SeriesPlan { name, of, quantity, interval, question } in all {
-        let table = if matches!(question, Question::Settle { .. }) { "settle" } else { "span" };
-        writeln!(out, "\n[[measure.{table}]]\nname = \"{name}\"")?;
-        match of {
-            Subject::Ports(group) => writeln!(out, "of = {{ ports = \"{}\" }}", groups[*group])?,
-            Subject::Workload(index) => {
-                writeln!(out, "of = {{ workload = \"{}\" }}", workloads[*index as usize])?;
-            }
-            Subject::Flow(flow) => writeln!(out, "of = {{ flow = {flow} }}")?,
-        }
-        let word =
-            Quantity::ALL.iter().find(|(_, one)| one == quantity).map_or("", |(word, _)| word);
-        writeln!(out, "quantity = \"{word}\"\ninterval = \"{interval}\"")?;
-        let said = |at: &Moment| moment::write(*at, workloads);
-        match question {
-            Question::Settle { after, hold, threshold } => {
-                writeln!(out, "after = \"{}\"\nhold = \"{hold}\"", said(after))?;
-                moment::write_lead(out, &[*after])?;
-                let (key, value) = match threshold {
-                    Threshold::Above(value) => ("above", value),
-                    Threshold::Below(value) => ("below", value),
-                };
-                let value = match quantity {
-                    Quantity::Throughput | Quantity::Goodput => {
-                        format!("\"{}\"", Rate::from_bps((value * 1e9).round() as u64))
-                    }
-                    Quantity::Queue => format!("\"{}\"", Span::from_ps_f64(value * 1e6)),
-                    Quantity::QueueBytes => format!("\"{}\"", Bytes::new(*value as u64)),
-                    Quantity::Share => format!("{value:?}"),
-                };
-                writeln!(out, "{key} = {value}")?;
-            }
-            Question::Span { from, to } => {
-                writeln!(out, "from = \"{}\"\nto = \"{}\"", said(from), said(to))?;
-                moment::write_lead(out, &[*from, *to])?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Returns the names of a scenario's spans, each with the name of its quantity in metrics.

@@ -1,7 +1,5 @@
 //! `[workload.service]`: the device that reads wait for at the host that answers them.
 
-use std::fmt::{self, Write};
-
 use apus_units::Span;
 
 use super::declared::{Keys, Kind, key};
@@ -36,13 +34,6 @@ impl ServiceSpec {
     pub(super) fn of_device(self, device: u32) -> Service {
         let Self { time, noise, parallel } = self;
         Service { device, time, noise, parallel }
-    }
-
-    /// Writes it back.
-    pub(super) fn write(self, out: &mut String) -> fmt::Result {
-        let Self { time, noise, parallel } = self;
-        writeln!(out, "\n[workload.service]\ntime = \"{time}\"")?;
-        writeln!(out, "noise = {noise:?}\nparallel = {parallel}")
     }
 }
 

@@ -1,5 +1,7 @@
 //! All settings of a run, read and checked, from which a plan is made.
 
+use std::sync::Arc;
+
 use apus_algorithms::{AlgorithmConfig, Registry};
 use apus_cc::SettingError;
 use apus_transport::EndpointConfig;
@@ -7,12 +9,13 @@ use apus_units::{Bytes, Span};
 
 use super::algorithm::NamedAlgorithm;
 use super::fault::FaultSpec;
-use super::host::HostSpec;
 use super::measure::Measure;
 use super::memory;
 use super::topology::TopologySpec;
+use super::tree::Table;
 use super::workload::{Demand, Workload, first_message, named_workloads};
 use apus_sim::PacketSizes;
+use apus_sim::host_model::HostModel;
 use apus_sim::measure::NamedWorkload;
 use apus_sim::record::Record;
 
@@ -27,7 +30,7 @@ pub struct Setup {
     pub(super) seed: u64,
     pub(super) topology: TopologySpec,
     pub(super) sizes: PacketSizes,
-    pub(super) host: HostSpec,
+    pub(super) host: HostModel,
     pub(super) endpoint: EndpointConfig,
     /// The algorithms that others can be chosen from.
     pub(super) registry: Registry,
@@ -36,6 +39,8 @@ pub struct Setup {
     pub(super) faults: Vec<FaultSpec>,
     pub(super) measure: Measure,
     pub(super) record: Option<Record>,
+    /// The settings as a scenario writes them, except name, seed and algorithms.
+    pub(super) effective: Arc<Table>,
     /// Whether the run is to be recorded.
     pub(super) recorded: bool,
 }

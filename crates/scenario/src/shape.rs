@@ -1,7 +1,6 @@
 //! `kind` of a topology: its hosts, its switches and their links.
 
 use crate::set::{Tier, Topology};
-use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use apus_fabric::TopologyError;
@@ -101,7 +100,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// A number of nodes: at least 1, and small enough that products do not overflow.
     fn count(&self, key: &'static str) -> Option<u32> {
-        let count: u32 = self.section.require(key)?;
+        self.checked(key, self.section.require(key)?)
+    }
+
+    fn checked(&self, key: &'static str, count: u32) -> Option<u32> {
         let holds = (1..=MAX_HOSTS).contains(&u64::from(count));
         let must = format_args!("must be from 1 to {MAX_HOSTS}, but it is {count}");
         self.section.check(holds, key, must);
@@ -137,18 +139,19 @@ fn read_leaf_spine(reader: &Reader<'_>) -> Option<Shape> {
 fn read_fat_tree(reader: &Reader<'_>) -> Option<Shape> {
     let (aggregation, core) = (reader.upper("aggregation"), reader.upper("core"));
     let section = reader.section;
-    let hosts_per_edge = match section.node("hosts_per_edge") {
-        Some(_) => reader.count("hosts_per_edge").map(Some),
-        None => Some(None),
-    };
     let k: u32 = section.require("k")?;
     let holds = k.is_multiple_of(2) && (2..=128).contains(&k);
     section.check(holds, "k", format_args!("must be an even number from 2 to 128, but it is {k}"));
     if !holds {
         return None;
     }
-    let hosts_per_edge = hosts_per_edge?.unwrap_or(k / 2);
-    Some(Shape::FatTree { k, hosts_per_edge, aggregation: aggregation?, core: core? })
+    let hosts_per_edge = reader.checked("hosts_per_edge", section.get_or("hosts_per_edge", k / 2));
+    Some(Shape::FatTree {
+        k,
+        hosts_per_edge: hosts_per_edge?,
+        aggregation: aggregation?,
+        core: core?,
+    })
 }
 
 fn read_parking_lot(reader: &Reader<'_>) -> Option<Shape> {
@@ -197,38 +200,6 @@ impl Shape {
             _ => edge,
         };
         (shape, edge)
-    }
-
-    /// Writes kind and counts, and returns the links between switches by key.
-    pub(super) fn write(&self, out: &mut String) -> Result<Vec<(&'static str, Links)>, fmt::Error> {
-        Ok(match self {
-            Self::Graph(_) => {
-                writeln!(out, "kind = \"links\"")?;
-                Vec::new()
-            }
-            &Self::ParkingLot { switches, hosts_per_switch, chain } => {
-                writeln!(out, "kind = \"parking-lot\"\nswitches = {switches}")?;
-                writeln!(out, "hosts_per_switch = {hosts_per_switch}")?;
-                vec![("chain", chain)]
-            }
-            &Self::Star { hosts } => {
-                writeln!(out, "kind = \"star\"\nhosts = {hosts}")?;
-                Vec::new()
-            }
-            &Self::Dumbbell { left, right, middle } => {
-                writeln!(out, "kind = \"dumbbell\"\nleft = {left}\nright = {right}")?;
-                vec![("middle", middle)]
-            }
-            &Self::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
-                writeln!(out, "kind = \"leaf-spine\"\nleaves = {leaves}")?;
-                writeln!(out, "hosts_per_leaf = {hosts_per_leaf}\nspines = {spines}")?;
-                vec![("uplink", uplink)]
-            }
-            &Self::FatTree { k, hosts_per_edge, aggregation, core } => {
-                writeln!(out, "kind = \"fat-tree\"\nk = {k}\nhosts_per_edge = {hosts_per_edge}")?;
-                vec![("aggregation", aggregation), ("core", core)]
-            }
-        })
     }
 
     /// Returns the number of hosts.

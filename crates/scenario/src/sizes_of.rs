@@ -20,8 +20,7 @@ pub(super) static SIZES: Keys = Keys::of(&[
 #[derive(Clone, Debug)]
 pub(super) enum OpSizes {
     Fixed(Bytes),
-    /// A distribution, with its name if it is built in.
-    Drawn(Arc<Sizes>, Option<&'static str>),
+    Drawn(Arc<Sizes>),
 }
 
 impl OpSizes {
@@ -29,7 +28,7 @@ impl OpSizes {
     pub(super) fn mean(&self) -> f64 {
         match self {
             Self::Fixed(size) => size.get() as f64,
-            Self::Drawn(sizes, _) => sizes.mean(),
+            Self::Drawn(sizes) => sizes.mean(),
         }
     }
 
@@ -37,7 +36,7 @@ impl OpSizes {
     pub(super) fn draw(&self, u: f64) -> Bytes {
         match self {
             Self::Fixed(size) => *size,
-            Self::Drawn(sizes, _) => Bytes::new(sizes.quantile(u)),
+            Self::Drawn(sizes) => Bytes::new(sizes.quantile(u)),
         }
     }
 }
@@ -71,14 +70,16 @@ pub(super) fn read_sizes(section: &Section<'_>) -> Option<OpSizes> {
             section.problem("sizes", message);
             return None;
         };
-        return Some(OpSizes::Drawn(Arc::new(Sizes::built_in(known)?), Some(known)));
+        section.record("sizes", Value::Text(name.clone()));
+        return Some(OpSizes::Drawn(Arc::new(Sizes::built_in(known)?)));
     }
     let table = section.section("sizes")?;
     let (key, name, text) = table.text_or_file("points", "size and cumulative percent per line")?;
     match Sizes::parse(&text) {
         Ok(sizes) => {
+            table.record("points", Value::Text(sizes.to_text()));
             table.finish();
-            Some(OpSizes::Drawn(Arc::new(sizes), None))
+            Some(OpSizes::Drawn(Arc::new(sizes)))
         }
         Err(why) => {
             table.problem(key, format_args!("{name}{why}"));

@@ -28,7 +28,7 @@ impl Setup {
             let port = if fault.port.get().is_multiple_of(2) { &mut link.ab } else { &mut link.ba };
             port.variable = true;
         }
-        let queues = self.host.model.nic == Nic::Queue;
+        let queues = self.host.nic == Nic::Queue;
         if queues {
             topology = self.topology.with_nic_classes(topology);
         }
@@ -52,7 +52,7 @@ impl Setup {
             faults,
             least_ports: PortKind::Fifo,
             sizes: self.sizes,
-            host: self.host.model,
+            host: self.host,
             endpoint: self.endpoint,
             ack_class: self.topology.ack_class.map(ClassId::new),
             connections,
@@ -79,7 +79,7 @@ impl Setup {
             sizes: sizes.clone(),
             window: ports.as_ref().map(|ports| ports.window),
             queue_interval: ports.as_ref().map(|ports| ports.queue_interval),
-            groups: groups.map(|group| group.group.clone()).collect(),
+            groups: groups.cloned().collect(),
             classes: classes.map(|class| class.name.clone()).collect(),
             comparisons: ports.iter().flat_map(|ports| ports.comparisons.clone()).collect(),
             series: series.clone(),

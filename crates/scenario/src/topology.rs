@@ -94,7 +94,7 @@ impl TopologySpec {
             Some(Shape::Graph(graph)) => graph.pipeline_latency,
             _ => Span::ZERO,
         };
-        let pipeline_latency = section.get("pipeline_latency").unwrap_or(own_latency);
+        let pipeline_latency = section.get_or("pipeline_latency", own_latency);
         section.check_delay("pipeline_latency", pipeline_latency);
         let ecn = section.section("ecn").and_then(Marking::read);
         let classes = read_classes(&section);

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::frame::{Frame, read_flows_per_pair};
+use super::frame::Frame;
 use super::section::Section;
+use super::tree::Value;
 use crate::import::{Message, Traffic};
 
 /// The workload: each message is one op. Nodes are hosts of the topology.
@@ -25,9 +26,12 @@ impl Trace {
             .map_err(|e| e.to_string())
             .and_then(|traffic| Self::fit(traffic, frame));
         // The default, a flow per message, has no word.
-        let flows_per_pair = section.node("flows_per_pair").map(|_| read_flows_per_pair(section));
+        let flows_per_pair: Option<u32> = section.get("flows_per_pair");
+        section.check(flows_per_pair != Some(0), "flows_per_pair", "must be at least 1");
         match messages {
             Ok(messages) => {
+                let rows = crate::import::csv::render(messages.iter());
+                section.record("flows", Value::Text(rows));
                 let messages: Arc<[Message]> = messages.into();
                 let (connections, outstanding) = count(&messages, flows_per_pair, frame.max_ops);
                 Some(Self { messages, flows_per_pair, connections, outstanding })

@@ -69,7 +69,21 @@ impl Value {
             Self::Text(text) => text.clone(),
             Self::Integer(n) => n.to_string(),
             Self::Float(x) => x.to_string(),
-            other => other.describe(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::List(_) | Self::Table(_) | Self::Date => self.describe(),
+        }
+    }
+
+    /// Returns a value that is not a table in TOML.
+    pub(super) fn to_toml(&self) -> String {
+        match self {
+            Self::Text(text) => toml::Value::from(text.as_str()).to_string(),
+            Self::Float(x) => format!("{x:?}"),
+            Self::List(list) => {
+                let list: Vec<String> = list.iter().map(|node| node.value.to_toml()).collect();
+                format!("[{}]", list.join(", "))
+            }
+            other => other.text(),
         }
     }
 
@@ -155,7 +169,44 @@ fn convert(value: DeValue<'_>, place: Place, start: Place, problems: &Problems) 
     Node { value, place }
 }
 
+impl Node {
+    /// A value that is from no text.
+    pub(super) fn of(value: Value) -> Self {
+        Self { value, place: Place::default() }
+    }
+}
+
+impl Entry {
+    /// A value that is from no text.
+    pub(super) fn of(value: Value) -> Self {
+        Self { key: Place::default(), node: Node::of(value) }
+    }
+}
+
 impl Table {
+    /// Puts a value that is from no text at a dotted path, which leads through tables only.
+    pub(super) fn put(&mut self, path: &str, value: Value) {
+        let set = self.set(path, Place::default(), Node::of(value));
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+
+    /// The value under `key`.
+    pub(super) fn value_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.entries.get_mut(key).map(|entry| &mut entry.node.value)
+    }
+
+    /// The tables of a list.
+    pub(super) fn tables_mut(&mut self, key: &str) -> impl Iterator<Item = &mut Self> {
+        let list = match self.value_mut(key) {
+            Some(Value::List(list)) => list.as_mut_slice(),
+            _ => &mut [],
+        };
+        list.iter_mut().filter_map(|node| match &mut node.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         self.entries.get(key).map(|entry| &entry.node)
     }

@@ -1,17 +1,17 @@
 //! Equal network and traffic with another algorithm, for comparisons.
 
 use apus_algorithms::AlgorithmConfig;
-use apus_algorithms::dctcp::switch::EcnMarker;
 use apus_algorithms::dctcp::{MARKING_RULE, MARKING_SOURCE, marking_threshold};
 use apus_cc::{NetworkInfo, SettingError};
 use apus_units::Bytes;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
-use super::ecn::Marking;
 use super::read::{Options, Scenario};
+use super::section::{Setting, list_of};
 use super::setup::Setup;
 use super::source::Source;
-use apus_sim::measure::{NamedWorkload, SizeRange};
+use super::tree::{Entry, Table, Value};
+use apus_sim::measure::SizeRange;
 
 /// Ranges of op sizes in a comparison, unless the scenario has its own: the classes of
 /// ExpressPass's figures (10 kB, 100 kB, 1 MB).
@@ -45,7 +45,7 @@ impl Setup {
     /// reach each other.
     #[must_use]
     pub fn network_info(&self) -> Option<NetworkInfo> {
-        self.topology.network_info(self.sizes, &self.host.model)
+        self.topology.network_info(self.sizes, &self.host)
     }
 
     /// Returns the algorithm `name` for this run. If the scenario has the algorithm in this profile
@@ -89,51 +89,49 @@ impl Setup {
     /// # Errors
     /// The reason why the algorithm cannot run there.
     pub fn under(&self, config: &AlgorithmConfig) -> Result<Under, String> {
-        let mut setup = self.clone();
-        let label = config.info().name.to_owned();
-        setup.algorithms = vec![NamedAlgorithm { label, config: config.clone() }];
-        for (index, workload) in setup.workloads.iter_mut().enumerate() {
-            workload.algorithm = 0;
-            let unnamed = || NamedWorkload { name: format!("workload-{index}"), deadline: None };
-            workload.named.get_or_insert_with(unnamed);
+        let mut settings = Table::clone(&self.effective);
+        for (index, workload) in settings.tables_mut("workload").enumerate() {
+            let name = Value::Text(format!("workload-{index}"));
+            workload.entries.entry("name".to_owned()).or_insert_with(|| Entry::of(name));
+            let label = Value::Text(config.info().name.to_owned());
+            workload.put("algorithm", label);
         }
-        if setup.measure.sizes.is_empty() {
+        if self.measure.sizes.is_empty() {
             let range = |(from, to): (u64, Option<u64>)| SizeRange {
                 from: Bytes::new(from),
                 to: to.map(Bytes::new),
             };
-            setup.measure.sizes = SIZES.map(range).into();
+            settings.put("measure.sizes", list_of(&SIZES.map(range)));
         }
         let (mut marking, mut unmarked) = (None, false);
-        match (needs_marks(config), setup.topology.marks()) {
+        match (needs_marks(config), self.topology.marks()) {
             (true, false) => {
                 let network = self.network_info().ok_or("no two hosts can reach each other")?;
                 let threshold = marking_threshold(&network);
-                setup = setup.with_marking_threshold(threshold);
+                mark_from(&mut settings, Some(threshold));
                 marking =
                     Some(MarkingRule { threshold, rule: MARKING_RULE, source: MARKING_SOURCE });
             }
             (false, true) => {
-                setup.topology.ecn = None;
-                for class in &mut setup.topology.classes {
-                    class.ecn = None;
-                }
+                mark_from(&mut settings, None);
                 unmarked = true;
             }
-            _ => {}
+            (true, true) | (false, false) => {}
         }
-        setup.check_again()?;
+        let label = config.info().name.to_owned();
+        let algorithms = vec![NamedAlgorithm { label, config: config.clone() }];
+        let setup = Self { algorithms, ..self.clone() }.read_again(&settings)?;
         Ok(Under { setup, marking, unmarked })
     }
 
     /// Returns this run with switches that mark from `threshold` in all classes.
-    #[must_use]
-    pub fn with_marking_threshold(mut self, threshold: Bytes) -> Self {
-        for class in &mut self.topology.classes {
-            class.ecn = None;
-        }
-        self.topology.ecn = Some(Marking::Threshold(EcnMarker::new(threshold)));
-        self
+    ///
+    /// # Errors
+    /// The reason why they cannot.
+    pub fn with_marking_threshold(&self, threshold: Bytes) -> Result<Self, String> {
+        let mut settings = Table::clone(&self.effective);
+        mark_from(&mut settings, Some(threshold));
+        self.read_again(&settings)
     }
 
     /// Returns this run with changed parameters of its only algorithm.
@@ -145,12 +143,27 @@ impl Setup {
         self.with_parameters(&label, changes, &[])
     }
 
-    /// Returns the errors that the reader would report.
-    fn check_again(&self) -> Result<(), String> {
-        let source = Source { name: self.name.clone(), text: self.to_toml() };
+    /// Reads the run with `settings` in place of its own.
+    fn read_again(&self, settings: &Table) -> Result<Self, String> {
+        let source = Source { name: self.name.clone(), text: self.write_toml(settings, false) };
         let no_testbed = |name: &str| Err(format!("unknown testbed `{name}`"));
         let options = Options { registry: self.registry, ..Options::default() };
         let read = Scenario::read(&source, &no_testbed, &options);
-        read.map(|_| ()).map_err(|error| error.to_string())
+        let mut setup = read.map_err(|error| error.to_string())?.runs.remove(0).setup;
+        // A text does not say which parameters follow from the network, and how the file that the topology
+        // is from numbers the hosts.
+        setup.algorithms.clone_from(&self.algorithms);
+        setup.topology.shape = self.topology.shape.clone();
+        Ok(setup.recorded(self.recorded))
+    }
+}
+
+/// Makes switches mark from `threshold` in all classes, or not at all.
+fn mark_from(settings: &mut Table, threshold: Option<Bytes>) {
+    let Some(Value::Table(topology)) = settings.value_mut("topology") else { return };
+    topology.entries.remove("ecn");
+    topology.tables_mut("class").for_each(|class| drop(class.entries.remove("ecn")));
+    if let Some(threshold) = threshold {
+        topology.put("ecn.threshold", threshold.value());
     }
 }

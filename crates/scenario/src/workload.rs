@@ -13,12 +13,13 @@ use super::poisson::Poisson;
 use super::poisson::{FLOWS, LOAD, TO};
 use super::repeat::{self, MAX_BURSTS};
 use super::rounds::Rounds;
-use super::section::Section;
+use super::section::{Section, Setting};
 use super::service::SERVICE;
 use super::service::{self, ServiceSpec};
 use super::sizes_of::SIZES;
 use super::topology::TopologySpec;
 use super::trace::Trace;
+use super::tree::Value;
 use apus_sim::measure::NamedWorkload;
 
 /// Keys of `workload`.
@@ -190,12 +191,17 @@ impl Workload {
     /// Reads a workload: several if it is repeated.
     pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Vec<Self>> {
         let kind = section.kind().map(|kind| WORKLOADS[kind].name);
-        let start = section.get_or_default("start");
-        let stop: Option<Span> = section.get("stop");
-        let spread = match kind {
-            Some("poisson" | "trace" | "partition-aggregate") => Span::ZERO,
-            _ => section.get_or_default("start_spread"),
-        };
+        let (mut start, mut stop, mut spread) = (Span::ZERO, None, Span::ZERO);
+        if kind == Some("trace") {
+            for key in ["start", "stop"] {
+                section.no_effect(key, "on a trace, whose messages have start times");
+            }
+        } else {
+            (start, stop) = (section.get_or_default("start"), section.get("stop"));
+        }
+        if !matches!(kind, Some("poisson" | "trace" | "partition-aggregate")) {
+            spread = section.get_or_default("start_spread");
+        }
         check_times(&section, start, spread, stop, frame.duration);
         let times = Times { start, spread, stop };
         let every = repeat::read(&section, kind, &times, frame);
@@ -203,12 +209,7 @@ impl Workload {
             None => None,
             Some("poisson") => Poisson::read(&section, frame, &times).map(Demand::Poisson),
             Some("partition-aggregate") => Rounds::read(&section, frame).map(Demand::Rounds),
-            Some("trace") => {
-                for key in ["start", "stop"] {
-                    section.no_effect(key, "on a trace, whose messages have start times");
-                }
-                Trace::read(&section, frame).map(Demand::Trace)
-            }
+            Some("trace") => Trace::read(&section, frame).map(Demand::Trace),
             Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
         };
         let op = match kind {
@@ -366,6 +367,9 @@ fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
 /// The class that a workload's packets travel in.
 fn read_class(section: &Section<'_>, topology: &TopologySpec) -> Option<u8> {
     if section.node("class").is_none() {
+        if let Some(first) = topology.classes.first() {
+            section.record("class", first.name.value());
+        }
         return Some(0);
     }
     let name: String = section.get("class")?;
@@ -391,6 +395,8 @@ fn read_algorithm(section: &Section<'_>, frame: &Frame<'_>) -> Option<usize> {
             section.missing("algorithm", &format!("one of {labels}"));
             return None;
         }
+        let only = known().next()?;
+        section.record("algorithm", Value::Text(only.to_owned()));
         return Some(0);
     }
     let label: String = section.get("algorithm")?;

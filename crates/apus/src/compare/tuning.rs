@@ -191,7 +191,7 @@ fn with_value(setup: Setup, tunable: &Tunable, value: &str) -> Result<Setup, Str
         }
         TunedSetting::MarkingThreshold => {
             let threshold = value.parse().map_err(|error| format!("{error}"))?;
-            Ok(setup.with_marking_threshold(threshold))
+            setup.with_marking_threshold(threshold)
         }
     }
 }

@@ -6,7 +6,7 @@ mod kind;
 mod reference;
 mod schema;
 
-use super::tree::Value;
+use super::tree::{Table, Value};
 
 pub(super) use kind::Kind;
 pub(super) use reference::reference;
@@ -100,9 +100,20 @@ impl Keys {
         Self { own: &[], kinds: &[], others: Some(kind) }
     }
 
-    /// Returns the declaration of a key, for any kind of table.
-    pub(super) fn find(&self, name: &str) -> Option<&'static Key> {
+    /// Returns the keys that `table` may have: its own, and those of its kind. A table without one of the
+    /// declared kinds has those of all.
+    pub(super) fn of_table(&self, table: &Table) -> impl Iterator<Item = &'static Key> {
+        let word = match table.get("kind").map(|node| &node.value) {
+            Some(Value::Text(word)) => self.kinds.iter().position(|kind| kind.name == word),
+            _ => None,
+        };
+        let kinds = word.map_or(self.kinds, |index| &self.kinds[index..=index]);
+        self.own.iter().chain(kinds.iter().flat_map(|kind| kind.keys))
+    }
+
+    /// Returns the declaration of a key of `table`, or that of another kind.
+    pub(super) fn find(&self, name: &str, table: &Table) -> Option<&'static Key> {
         let of_kinds = self.kinds.iter().flat_map(|kind| kind.keys);
-        self.own.iter().chain(of_kinds).find(|key| key.name == name)
+        self.of_table(table).chain(of_kinds).find(|key| key.name == name)
     }
 }
