@@ -8,6 +8,7 @@ use std::thread::available_parallelism;
 
 use apus_fabric::PortKind;
 use apus_scenario::{Options, Scenario, Setup};
+use apus_units::suggestion;
 use clap::{Args, Subcommand, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -144,10 +145,8 @@ impl Bench {
             return Ok(known.into_iter().map(str::to_owned).collect());
         }
         if let Some(name) = self.cases.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(Failure::Input(format!(
-                "there is no benchmark `{name}`; there are {}",
-                known.join(", ")
-            )));
+            let hint = suggestion(name, known.iter().copied());
+            return Err(Failure::Input(format!("unknown benchmark `{name}`{hint}")));
         }
         Ok(self.cases.clone())
     }
@@ -212,7 +211,7 @@ impl Bench {
         };
         let file = format!("bench/{name}");
         let Some(mut source) = library::find(&file) else {
-            return Err(Failure::Input(format!("there is no benchmark `{name}`")));
+            return Err(Failure::Input(format!("unknown benchmark `{name}`")));
         };
         if self.class_ports.is_some() {
             source.text.push_str(CLASSES);

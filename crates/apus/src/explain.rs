@@ -44,7 +44,7 @@ impl Explain {
             None => REMEDY.to_owned(),
         };
         let name = &self.name;
-        Err(Failure::Input(format!("there is no algorithm, column or scenario `{name}`{hint}")))
+        Err(Failure::Input(format!("unknown algorithm, column or scenario `{name}`{hint}")))
     }
 }
 

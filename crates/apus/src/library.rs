@@ -160,7 +160,7 @@ fn read_file(path: &Path) -> Result<String, Failure> {
             None => "; see `apus list scenarios`".to_owned(),
         };
         fail(format!(
-            "this file cannot be read: {error}, and there is no built-in scenario of that name{hint}"
+            "this file cannot be read: {error}, and no built-in scenario has this name{hint}"
         ))
     })?;
     String::from_utf8(bytes).map_err(|_| fail("is not text (UTF-8), so not a scenario".to_owned()))

@@ -66,9 +66,7 @@ impl Replay {
     fn sender(&self) -> Result<BuiltInSender, Failure> {
         let pairs = self.set.iter().map(|text| {
             text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
-                Failure::Input(format!(
-                    "--set {text}: there is no `=`; write --set base_target=30us"
-                ))
+                Failure::Input(format!("--set {text}: lacks `=`; write --set base_target=30us"))
             })
         });
         let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;

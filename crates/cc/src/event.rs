@@ -121,7 +121,7 @@ impl SignalEvent {
     }
 }
 
-/// Packets were found lost through holes in the SACK bitmap (Swift §3.6: fast recovery).
+/// Packets were declared lost from holes in the SACK bitmap (Swift §3.6: fast recovery).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LossEvent {

@@ -83,7 +83,7 @@ pub enum SenderControl {
 pub trait Sender {
     /// An acknowledgement arrived.
     fn on_ack(&mut self, event: &AckEvent<'_>);
-    /// Packets were found lost by the SACK bitmap.
+    /// Packets were declared lost from the SACK bitmap.
     fn on_loss(&mut self, event: &LossEvent);
     /// The retransmission timeout expired.
     fn on_timeout(&mut self, event: &TimeoutEvent);

@@ -14,7 +14,7 @@ size = "64kB"
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let read = |text: &str| {
         let source = Source { name: "incast.toml".to_owned(), text: text.to_owned() };
-        let find_testbed = |name: &str| Err(format!("there is no testbed `{name}`"));
+        let find_testbed = |name: &str| Err(format!("unknown testbed `{name}`"));
         Scenario::read(&source, &find_testbed, &Options::default())
     };
     let plan = read(INCAST)?.runs[0].setup.plan()?;

@@ -71,7 +71,7 @@ pub struct EngineCosts {
 
 impl EngineCosts {
     /// The longest batch: one acknowledgement per flow follows, which says of the newest 128 packets which have come
-    /// (`apus_wire`, the body of an ACK) and would have all others of a longer one taken for lost.
+    /// (`apus_wire`, the body of an ACK) and would have all others of a longer one declared lost.
     pub const MAX_BATCH: u32 = u128::BITS;
 
     /// The engine of testbed T1. deviation: the paper gives no costs; these were fitted to Swift

@@ -121,7 +121,7 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) sizes: PacketSizes,
     /// Class of acknowledgements and read requests, if it is not that of their flow.
     pub(crate) ack_class: Option<ClassId>,
-    /// Whether any flow lives on credits, and ports are divided for them.
+    /// Whether any flow is credit-based, and ports are divided for credits.
     pub(crate) credits: bool,
     /// The time of the event being handled; between phases, the end of the last one.
     pub(crate) now: Time,

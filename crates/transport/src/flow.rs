@@ -48,7 +48,7 @@ pub struct RttSample {
 pub struct FlowCounters {
     /// Data packets sent, retransmissions included.
     pub packets_sent: u64,
-    /// Data packets found lost by the SACK bitmap.
+    /// Data packets declared lost from the SACK bitmap.
     pub fast_losses: u64,
     /// Data packets declared lost by a timeout.
     pub timeout_losses: u64,

@@ -212,12 +212,13 @@ impl fmt::Display for ConnectError {
                  (`max_unaccepted`) is full",
             ),
             Self::PeerFull => f.write_str("the peer has no room for another connection"),
-            Self::CipherRefused(cipher) => write!(
-                f,
-                "the peer does not accept the cipher {cipher}; use one of {}, or enable {cipher} on the \
-                 peer",
-                Cipher::available().map(Cipher::name).collect::<Vec<_>>().join(", ")
-            ),
+            Self::CipherRefused(cipher) => {
+                write!(f, "the peer does not accept the cipher {cipher}; ")?;
+                for other in Cipher::available().filter(|other| other != cipher) {
+                    write!(f, "use {other} here (`session.cipher`), or ")?;
+                }
+                write!(f, "accept {cipher} at the peer (`session.accept_ciphers`)")
+            }
             Self::NoKey => f.write_str("unknown key; choose one of the key file"),
             Self::Exists => f.write_str(
                 "a connection to this address is open; use its flows, or close it first",

@@ -173,7 +173,7 @@ impl Compare {
         let known = || METRICS.iter().copied().chain(metrics.names.iter().map(String::as_str));
         if !known().any(|name| name == metric) {
             let hint = suggestion(&metric, known());
-            let message = format!("--objective {metric}: there is no such metric here{hint}");
+            let message = format!("--objective: unknown metric `{metric}`{hint}");
             return Err(Failure::Input(message));
         }
         if !(self.keep > 0.0 && self.keep < 100.0) {

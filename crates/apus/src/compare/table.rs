@@ -117,7 +117,7 @@ impl Metrics {
             if !METRICS.contains(&name.as_str()) && !names.contains(name) {
                 let known = METRICS.iter().copied().chain(names.iter().map(String::as_str));
                 let hint = suggestion(name, known);
-                return Err(format!("--metric {name}: there is no such metric here{hint}"));
+                return Err(format!("--metric: unknown metric `{name}`{hint}"));
             }
             names.push(name.clone());
         }

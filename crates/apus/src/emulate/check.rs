@@ -106,7 +106,7 @@ pub(super) fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
         not("topology.shared: a qdisc has a buffer of its own; give `buffer` instead".to_owned());
     }
     if plan.credits.is_some() {
-        not("algorithm: lives on credits, which no qdisc limits".to_owned());
+        not("algorithm: is credit-based, and no qdisc limits credits".to_owned());
     } else if switch_ports().any(|(_, port)| port.classes.len() > 1) {
         not("topology.class: only one traffic class can be emulated".to_owned());
     }

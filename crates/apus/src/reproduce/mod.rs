@@ -182,7 +182,7 @@ impl Reproduce {
                 None => "; see `apus list experiments`".to_owned(),
             };
             let own = " (a scenario file of your own ends in `.toml`)";
-            return Err(Failure::Input(format!("there is no experiment `{name}`{hint}{own}")));
+            return Err(Failure::Input(format!("unknown experiment `{name}`{hint}{own}")));
         }
         let scenario = library::open(name, &options)?;
         if scenario.checks.is_empty() && scenario.shown.is_empty() {

@@ -18,7 +18,7 @@ pub struct Axis {
 pub fn read_axis(text: &str) -> Result<Axis, String> {
     let example = "write --vary algorithm.base_target=20us,30us,50us";
     let Some((key, list)) = text.split_once('=') else {
-        return Err(format!("there is no `=`; {example}"));
+        return Err(format!("lacks `=`; {example}"));
     };
     let mut values = vec![String::new()];
     let (mut depth, mut quoted) = (0i32, false);

@@ -153,7 +153,7 @@ impl Sweep {
         for name in &self.metric {
             if pattern_of(name).is_none() {
                 let hint = suggestion(name, METRICS.iter().chain(SCOPED.iter()).copied());
-                let message = format!("--metric {name}: there is no such metric{hint}");
+                let message = format!("--metric: unknown metric `{name}`{hint}");
                 return Err(Failure::Input(message));
             }
         }

@@ -238,11 +238,11 @@ fn reproduce_refuses_names_that_it_does_not_know() {
     let here = Path::new(".");
     refused(&apus_in(here, &["reproduce"]), "<NAME|FILE");
     let output = apus_in(here, &["reproduce", "swift/fig177"]);
-    refused(&output, "there is no experiment `swift/fig177`; did you mean `swift/fig17`?");
+    refused(&output, "unknown experiment `swift/fig177`; did you mean `swift/fig17`?");
     let output = apus_in(here, &["reproduce", "fig17"]);
     refused(&output, "`fig17`; did you mean `bolt/fig17` or `swift/fig17`?");
     let output = apus_in(here, &["reproduce", "xyzzy"]);
-    refused(&output, "there is no experiment `xyzzy`; see `apus list experiments` (");
+    refused(&output, "unknown experiment `xyzzy`; see `apus list experiments` (");
     refused(&apus_in(here, &["reproduce", "--all", "swift/fig17"]), "cannot be used with");
     let output = apus_in(here, &["reproduce", "swift/fig20", "swift/fig20"]);
     refused(&output, "the experiment `swift/fig20` is named twice");

@@ -54,7 +54,7 @@ fn an_unknown_name_is_refused_with_similar_names() {
         ("fig17", "did you mean `bolt/fig17` or `swift/fig17`?"),
         ("goodput", "did you mean `goodput_gbps`"),
         ("something-else-entirely", "see `apus list algorithms`, `apus list scenarios` and docs"),
-        ("", "there is no algorithm, column or scenario ``"),
+        ("", "unknown algorithm, column or scenario ``"),
     ] {
         let output = explain(name);
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");

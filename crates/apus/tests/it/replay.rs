@@ -254,7 +254,7 @@ fn wrong_logs_are_refused_with_place_and_remedy() {
         (&["swift"], format!("{HEADER}\n{long}\n"), &[":2: the line is longer"]),
         (&["swfit"], format!("{HEADER}\n"), &["did you mean `swift`?"]),
         (&["swift", "--profile", "papr"], format!("{HEADER}\n"), &["did you mean `paper`?"]),
-        (&["swift", "--set", "ai"], format!("{HEADER}\n"), &["--set ai: there is no `=`"]),
+        (&["swift", "--set", "ai"], format!("{HEADER}\n"), &["--set ai: lacks `=`"]),
         (&["swift", "--set", "a=1"], format!("{HEADER}\n"), &["no parameter `a`"]),
         (&["swift", "--set", "base_target=25"], format!("{HEADER}\n"), &["unit is missing"]),
     ]

@@ -167,7 +167,7 @@ fn wrong_sweeps_are_refused() {
     };
     let good = "workload.size=1kB,2kB";
     for (output, message) in [
-        (vary("workload.size", "out"), "there is no `=`"),
+        (vary("workload.size", "out"), "lacks `=`"),
         (vary("workload.size=1kB,,2kB", "out"), "a value is empty"),
         (vary("workload.size=1kB,1kB", "out"), "`1kB` is there twice"),
         (vary("workload.sise=1kB,2kB", "out"), "did you mean `size`?"),
@@ -182,6 +182,6 @@ fn wrong_sweeps_are_refused() {
     refused(&output, "given twice");
     let metric = ["--vary", good, "--out", "out", "--metric", "goodput"];
     let output = apus(&folder, &["sweep", "mine.toml"]).args(metric).output().expect("run");
-    refused(&output, "there is no such metric");
+    refused(&output, "unknown metric `goodput`");
     assert!(!folder.join("out").exists(), "nothing is written");
 }

@@ -32,7 +32,7 @@ pub struct Plan<F: AlgorithmFactory> {
     pub endpoint: EndpointConfig,
     /// Class of acknowledgements and read requests; `None`: that of their connection.
     pub ack_class: Option<ClassId>,
-    /// What ports do to credits, if any flow lives on them. [`Plan::topology`] is divided already.
+    /// Limit of credits at ports, if any flow is credit-based. [`Plan::topology`] is divided already.
     pub credits: Option<CreditLimit>,
     /// Switches pause what fills their memory. Every port must be pausable.
     pub pfc: Option<PfcConfig>,

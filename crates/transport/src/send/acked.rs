@@ -109,7 +109,7 @@ impl SendSide {
         self.progress_at = now;
     }
 
-    /// Go-back-N: each lane's bytes leave in their order, whenever they were found lost.
+    /// Go-back-N: each lane's bytes leave in their order, whenever they were declared lost.
     fn begin_again(&mut self) {
         let order = |range: &Range| (range.lane == Lane::Responses, range.stream, range.offset);
         let next = self.next_seq().get();
@@ -186,7 +186,7 @@ impl SendSide {
         }
     }
 
-    /// Takes a transmission for lost if it is still in flight: its range is queued again.
+    /// Declares a transmission lost if it is still in flight: its range is queued again.
     fn lose(&mut self, seq: u64) -> bool {
         let Some(record) = self.record(seq) else { return false };
         if record.fate != Fate::InFlight {

@@ -61,7 +61,7 @@ impl FromStr for Cipher {
             )),
             None => {
                 let hint = suggestion(text, Self::available().map(Self::name));
-                Err(format!("there is no cipher `{text}`{hint}"))
+                Err(format!("unknown cipher `{text}`{hint}"))
             }
         }
     }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_misspelt_cipher_is_an_error_with_a_suggestion() {
         let error = "aegis-128l".parse::<Cipher>().unwrap_err();
-        assert_eq!(error, "there is no cipher `aegis-128l`; did you mean `aegis-128x`?");
+        assert_eq!(error, "unknown cipher `aegis-128l`; did you mean `aegis-128x`?");
     }
 
     #[cfg(not(feature = "aegis"))]

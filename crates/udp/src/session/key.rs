@@ -246,7 +246,7 @@ impl fmt::Display for KeyError {
                 "line {line} is no key: write `{MARK}` and 64 hexadecimal digits, not all 0"
             ),
             Self::None => {
-                write!(f, "there is no key: write a line of `{MARK}` and 64 hexadecimal digits")
+                write!(f, "no key found; write a line of `{MARK}` and 64 hexadecimal digits")
             }
             Self::Twice(id) => write!(f, "key {id} is there twice; leave one"),
             Self::TooMany => write!(f, "more than {MAX_KEYS} keys"),
