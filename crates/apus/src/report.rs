@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use apus_scenario::experiment::{CheckResult, Shown};
+use apus_sim::columns::gbps;
 use apus_sim::faults::FaultRecord;
 use apus_sim::record::{BAND, Cdf, PortRecord, PortSample, Quantity, Recording};
 use apus_sim::summary::Summary;
@@ -183,7 +184,7 @@ fn ports(recording: &Recording, stride: usize, lines: usize) -> Value {
         };
         json!({
             "name": recording.port_name(*port),
-            "throughput_gbps": values(&|s| s.sent_bytes as f64 * 8e-9 / seconds),
+            "throughput_gbps": values(&|s| gbps(s.sent_bytes, seconds)),
             "queue_kb": values(&|s| s.mean_queue_bytes * 1e-3),
         })
     };
@@ -234,7 +235,7 @@ fn topology(recording: &Recording) -> Value {
     if links > MAX_LINKS {
         return json!({ "left_out": format!("{links} links are too many to draw; see ports.csv") });
     }
-    let seconds = recording.duration.as_secs_f64() - recording.warmup.as_secs_f64();
+    let seconds = recording.measured_seconds();
     let nodes: Vec<Value> =
         recording.nodes.iter().map(|node| json!([node.name, node.tier])).collect();
     let faults_of = |pair: &[PortRecord]| -> Vec<String> {
@@ -246,7 +247,7 @@ fn topology(recording: &Recording) -> Value {
         .chunks_exact(2)
         .map(|pair| {
             let use_of = |port: &PortRecord| {
-                let gbps = port.sent_bytes as f64 * 8e-9 / seconds.max(1e-12);
+                let gbps = gbps(port.sent_bytes, seconds);
                 (gbps * 1e3 / port.rate.as_gbps_f64()).round() / 1e3
             };
             let (ab, ba) = (&pair[0], &pair[1]);

@@ -5,7 +5,7 @@ use apus_fabric::{DropReason, Drops};
 use apus_units::PortId;
 use serde::Serialize;
 
-use crate::columns::summary;
+use crate::columns::{ratio, summary};
 use crate::part::Part;
 use crate::simulation::RunError;
 
@@ -153,7 +153,6 @@ impl Losses {
         ports.truncate(MAX_PORTS);
         let causes = Causes { nic_queue, ..Causes::of(total) };
         let packets = causes.total();
-        let loss_rate = if sent == 0 { 0.0 } else { packets as f64 / sent as f64 };
-        Ok(Self { packets, loss_rate, causes, lossy_ports, ports })
+        Ok(Self { packets, loss_rate: ratio(packets, sent), causes, lossy_ports, ports })
     }
 }

@@ -12,7 +12,7 @@ use apus_units::{PortId, Time};
 use apus_wire::Header;
 use serde::Serialize;
 
-use crate::columns::summary;
+use crate::columns::{gbps, summary};
 use crate::packets::PacketSizes;
 use crate::plan::{Load, Plan};
 
@@ -122,7 +122,7 @@ impl OfferedLoad {
             let load = WorkloadLoad {
                 open_loop: true,
                 ops: Some(ops),
-                offered_gbps: seconds.map(|seconds| payload as f64 * 8e-9 / seconds),
+                offered_gbps: seconds.map(|seconds| gbps(payload, seconds)),
                 max_link_load: seconds
                     .and_then(|seconds| own.largest(network, seconds, |_| true))
                     .map(|(_, load)| load),

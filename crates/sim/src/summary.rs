@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::columns::summary;
+use crate::columns::{ratio, summary};
 use crate::credits::CreditSummary;
 use crate::distribution::DistributionSummary;
 use crate::faults::FaultRecord;
@@ -100,7 +100,7 @@ impl PhaseSummary {
             data_packets_delivered: counts.delivered_packets,
             duplicates_delivered: counts.duplicate_packets,
             drops,
-            loss_rate: if offered == 0 { 0.0 } else { drops as f64 / offered as f64 },
+            loss_rate: ratio(drops, offered),
             ops: counts.ops,
             unfinished_ops: 0,
             oldest_unfinished_us: 0.0,

@@ -18,7 +18,7 @@ pub struct Column {
     /// Definition, with the formula.
     pub definition: String,
     /// Scope of the aggregation.
-    pub reducer: &'static str,
+    pub aggregation: &'static str,
     /// Whether checks can name it.
     pub kind: Kind,
 }
@@ -103,10 +103,10 @@ impl Columns {
         self.all
     }
 
-    pub(crate) fn push(&mut self, kind: Kind, name: &str, doc: &str, reducer: &'static str) {
+    pub(crate) fn push(&mut self, kind: Kind, name: &str, doc: &str, aggregation: &'static str) {
         let name = format!("{}{name}", self.path);
         let definition = format!("{}{}", self.subject, doc.trim());
-        self.all.push(Column { unit: unit_of(&name), name, definition, reducer, kind });
+        self.all.push(Column { unit: unit_of(&name), name, definition, aggregation, kind });
     }
 
     fn within(&mut self, path: &str, subject: &'static str, declare: fn(&mut Self)) {
@@ -323,9 +323,15 @@ pub(super) fn us(time: Time) -> f64 {
     time.as_ps() as f64 * 1e-6
 }
 
-/// Returns the rate of `bytes` in `seconds`, Gb/s.
-pub(super) fn gbps(bytes: u64, seconds: f64) -> f64 {
-    bytes as f64 * 8e-9 / seconds
+/// Returns the rate of `bytes` in `seconds`, Gb/s; 0 if no time has passed.
+#[must_use]
+pub fn gbps(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8e-9 / seconds } else { 0.0 }
+}
+
+/// Returns the share of `part` in `whole`; 0 of nothing.
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]
@@ -377,7 +383,7 @@ mod tests {
         let columns = Columns::of::<Outer>();
         let found: Vec<_> = columns
             .iter()
-            .map(|c| (c.name.as_str(), c.unit, c.definition.as_str(), c.reducer, c.kind))
+            .map(|c| (c.name.as_str(), c.unit, c.definition.as_str(), c.aggregation, c.kind))
             .collect();
         assert_eq!(
             found[..2],

@@ -26,9 +26,9 @@ row! {
         pub goodput_gbps: f64 = "mean over the measured phase",
         /// data packets sent, retransmissions included, by the side that sends the data
         pub packets_sent: u64 = MEASURED,
-        /// data packets found lost by the SACK bitmap
+        /// data packets declared lost from the SACK bitmap
         pub fast_losses: u64 = MEASURED,
-        /// data packets taken for lost by a timeout
+        /// data packets declared lost by a timeout
         pub timeout_losses: u64 = MEASURED,
         /// retransmission timeouts that expired
         pub timeouts: u64 = MEASURED,

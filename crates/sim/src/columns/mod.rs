@@ -12,9 +12,9 @@ mod workloads;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-pub(crate) use declare::{kind, row, summary};
+pub(crate) use declare::{kind, ratio, row, summary};
 
-pub use declare::{Cell, Column, Columns, Declared, Kind, Row, Table};
+pub use declare::{Cell, Column, Columns, Declared, Kind, Row, Table, gbps};
 pub use flows::FlowRow;
 pub use metric::{METRICS, Names, SCOPED, STATS, is_fraction, pattern_of, unit_of};
 pub use ops::OpRow;
@@ -60,20 +60,6 @@ const COST: &str = "\
     summary.json. These numbers differ from run to run and from machine to machine; those of \
     summary.json do not. `apus run --json` prints them as `cost` next to `runs`.";
 
-/// Parts of a summary in the order of lists of metrics, after the numbers of the whole run and their
-/// distributions. Other parts follow in the order of the summary.
-const PARTS: [&str; 9] = [
-    "busiest_port",
-    "credits",
-    "startup",
-    "measured",
-    "drain",
-    "stalled",
-    "packets",
-    "offered",
-    "losses",
-];
-
 summary! {
     /// Cost of a run on this machine.
     #[derive(Clone, Debug, serde::Serialize)]
@@ -95,14 +81,20 @@ fn summary_columns() -> Vec<Column> {
     let mut columns = [version.into_all(), Columns::of::<Summary>()].concat();
     let distributions: Vec<String> = columns
         .iter()
-        .filter_map(|column| column.name.strip_suffix(".<stat>"))
-        .filter(|part| !part.contains('.'))
+        .filter_map(|column| column.name.strip_suffix("<stat>"))
+        .filter(|path| path.matches('.').count() == 1)
         .map(str::to_owned)
         .collect();
-    columns.sort_by_key(|column| match column.name.split_once('.') {
-        None => 0,
-        Some((part, _)) if distributions.iter().any(|known| known == part) => 1,
-        Some((part, _)) => 2 + PARTS.iter().position(|known| *known == part).unwrap_or(PARTS.len()),
+    // Numbers of the whole run, its distributions, its parts, and the parts that the scenario names; each in the order
+    // of the declarations.
+    columns.sort_by_key(|column| {
+        let name = &column.name;
+        match name.split_once('.') {
+            None => 0,
+            Some(_) if distributions.iter().any(|path| name.starts_with(path)) => 1,
+            Some((_, rest)) if !rest.starts_with('<') => 2,
+            Some(_) => 3,
+        }
     });
     columns
 }
@@ -129,7 +121,7 @@ pub fn explain(name: &str) -> Option<String> {
             }
             let _ = writeln!(text, "  in {}: {}", table.file, column.definition);
             let _ = writeln!(text, "    unit: {}", unit(column, name));
-            let _ = writeln!(text, "    aggregation: {}", column.reducer);
+            let _ = writeln!(text, "    aggregation: {}", column.aggregation);
         }
     }
     (!text.is_empty()).then_some(text)
@@ -158,9 +150,9 @@ pub fn document() -> String {
     for table in TABLES.iter() {
         let _ = write!(text, "\n## {}\n{}\n\n", table.file, table.row);
         text += "| name | unit | definition | aggregation |\n|---|---|---|---|\n";
-        for Column { name, unit, definition, reducer, .. } in &table.columns {
+        for Column { name, unit, definition, aggregation, .. } in &table.columns {
             let definition = definition.replace('|', "\\|");
-            let _ = writeln!(text, "| `{name}` | {unit} | {definition} | {reducer} |");
+            let _ = writeln!(text, "| `{name}` | {unit} | {definition} | {aggregation} |");
         }
     }
     text
@@ -169,7 +161,8 @@ pub fn document() -> String {
 const INTRODUCTION: &str = "\
 # Results
 
-This page is generated from the declarations of results in `crates/sim`; `apus explain NAME` prints any entry of it.
+This page is generated from the declarations of results in `crates/sim`
+(`APUS_WRITE_DOCS=1 cargo test -p apus-sim --test it columns` rewrites it). `apus explain NAME` prints any entry of it.
 
 `apus run FILE --out DIR` writes all of these files or none:
 

@@ -1,6 +1,6 @@
 //! `ports.csv` and `port_samples.csv`.
 
-use super::declare::{gbps, row, us};
+use super::declare::{gbps, ratio, row, us};
 use crate::losses::Causes;
 use crate::record::Recording;
 
@@ -108,10 +108,7 @@ impl Recording {
                 sent_packets: port.sent_packets,
                 offered_packets: port.offered_packets,
                 drops: port.drops,
-                loss_rate: match port.offered_packets {
-                    0 => 0.0,
-                    offered => port.drops as f64 / offered as f64,
-                },
+                loss_rate: ratio(port.drops, port.offered_packets),
                 marked_packets: port.marked,
                 mean_queue_bytes: port.mean_queue_bytes,
                 max_queue_bytes: port.max_queue.get(),

@@ -28,8 +28,8 @@ impl Declared for SampleRow {
         let flow = "the connection, numbered from 0 in the scenario's order";
         to.push(fact, "flow", flow, "key column");
         for quantity in Quantity::ALL {
-            let (definition, reducer) = quantity.definition();
-            to.push(fact, quantity.column(), definition, reducer);
+            let (definition, aggregation) = quantity.definition();
+            to.push(fact, quantity.column(), definition, aggregation);
         }
         let active =
             "1 if the flow had an outstanding op or delivered data in the interval, else 0";

@@ -32,22 +32,22 @@ row! {
         pub goodput_share: Option<f64> = "over the measured phase",
         /// median of the latency, submission to completion; empty if it is censored
         pub op_latency_p50_us: Option<f64> = ITS_OPS,
-        /// the same if the unfinished ops had ended with the run
+        /// lower bound of `op_latency_p50_us`: the unfinished ops had ended with the run
         pub op_latency_p50_lower_us: Option<f64> = ITS_OPS,
-        /// the same if the unfinished ops never end; empty is unbounded
+        /// upper bound of `op_latency_p50_us`: the unfinished ops never end; empty is unbounded
         pub op_latency_p50_upper_us: Option<f64> = ITS_OPS,
         /// 99th percentile of the latency; empty if it is censored
         pub op_latency_p99_us: Option<f64> = ITS_OPS,
-        /// the same if the unfinished ops had ended with the run
+        /// lower bound of `op_latency_p99_us`: the unfinished ops had ended with the run
         pub op_latency_p99_lower_us: Option<f64> = ITS_OPS,
-        /// the same if the unfinished ops never end; empty is unbounded
+        /// upper bound of `op_latency_p99_us`: the unfinished ops never end; empty is unbounded
         pub op_latency_p99_upper_us: Option<f64> = ITS_OPS,
         /// 99th percentile of the slowdown; empty if it is censored, and for a single workload without a
         /// name
         pub slowdown_p99: Option<f64> = ITS_OPS,
-        /// the same if the unfinished ops had ended with the run
+        /// lower bound of `slowdown_p99`: the unfinished ops had ended with the run
         pub slowdown_p99_lower: Option<f64> = ITS_OPS,
-        /// the same if the unfinished ops never end; empty is unbounded
+        /// upper bound of `slowdown_p99`: the unfinished ops never end; empty is unbounded
         pub slowdown_p99_upper: Option<f64> = ITS_OPS,
     }
 }

@@ -1,6 +1,6 @@
 //! Groups of ports as a whole: what they carried and lost, and how long their queues were.
 
-use crate::columns::summary;
+use crate::columns::{gbps, ratio, summary};
 use apus_fabric::PortCounters;
 use apus_units::{PortId, Rate, Span, Time};
 use serde::Serialize;
@@ -125,7 +125,7 @@ impl Queues {
         }
         let ports = self.ports.len().max(1) as f64;
         let seconds = measured.as_secs_f64();
-        let throughput_gbps = if seconds > 0.0 { sent as f64 * 8e-9 / seconds } else { 0.0 };
+        let throughput_gbps = gbps(sent, seconds);
         let exact = |sampled: &Distribution, mean: f64, max: f64| DistributionSummary {
             mean: Some(mean / ports),
             max: Some(max),
@@ -134,7 +134,7 @@ impl Queues {
         GroupTotals {
             throughput_gbps,
             utilisation: throughput_gbps / capacity,
-            loss_rate: if offered == 0 { 0.0 } else { dropped as f64 / offered as f64 },
+            loss_rate: ratio(dropped, offered),
             drops: dropped,
             queue_us: exact(&self.time, mean_us, max_us),
             queue_bytes: exact(&self.bytes, mean_bytes, max_bytes),

@@ -1,6 +1,6 @@
 //! Groups of ports: what their classes carried and lost, window by window.
 
-use crate::columns::summary;
+use crate::columns::{gbps, summary};
 use std::collections::BTreeMap;
 
 use apus_fabric::{ClassCounters, Count};
@@ -147,9 +147,8 @@ impl PortWindows {
 impl Tally {
     fn summary(&self, seconds: f64) -> ClassSummary {
         let LossSummary { windows, loss_rate, loss_rate_p99_9 } = self.all.summary();
-        let gbps = self.sent_bytes as f64 * 8e-9 / seconds;
         ClassSummary {
-            throughput_gbps: if seconds > 0.0 { gbps } else { 0.0 },
+            throughput_gbps: gbps(self.sent_bytes, seconds),
             windows,
             loss_rate,
             loss_rate_p99_9,

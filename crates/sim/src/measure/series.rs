@@ -1,6 +1,6 @@
 //! Quantities over time: when they settle, and what they are within a span of time.
 
-use crate::columns::summary;
+use crate::columns::{gbps, summary};
 use std::collections::BTreeMap;
 
 use apus_cc::AlgorithmFactory;
@@ -292,10 +292,10 @@ impl Series {
     /// The quantity over the interval that ends with what was seen last.
     fn value(&self, before: &Seen) -> f64 {
         let (now, interval) = (&self.before, self.plan.interval);
-        let bytes = (now.bytes - before.bytes) as f64;
+        let bytes = now.bytes - before.bytes;
         match self.plan.quantity {
-            Quantity::Throughput | Quantity::Goodput => bytes * 8e-9 / interval.as_secs_f64(),
-            Quantity::Share => bytes / (now.all - before.all) as f64,
+            Quantity::Throughput | Quantity::Goodput => gbps(bytes, interval.as_secs_f64()),
+            Quantity::Share => bytes as f64 / (now.all - before.all) as f64,
             Quantity::Queue => self.longest_queue(before, |bytes, rate| bytes * 8e6 / rate),
             Quantity::QueueBytes => self.longest_queue(before, |bytes, _| bytes),
         }

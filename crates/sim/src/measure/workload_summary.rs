@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::plan::NamedWorkload;
 use super::workload::{Tally, WorkloadMetrics};
 use crate::bounds::Bounds;
-use crate::columns::summary;
+use crate::columns::{gbps, summary};
 use crate::distribution::{DistributionSummary, jain};
 use crate::metrics::{Connection, Distribution};
 use crate::op_times::OpTimes;
@@ -136,8 +136,8 @@ impl Tally {
         // Times of ops are known when the last of them has ended: `note_times`.
         let later = || DistributionSummary::of_values(Vec::new());
         WorkloadSummary {
-            throughput_gbps: per_second(self.wire_bytes as f64 * 8e-9),
-            goodput_gbps: per_second(bytes.iter().sum::<f64>() * 8e-9),
+            throughput_gbps: gbps(self.wire_bytes, seconds),
+            goodput_gbps: gbps(bytes.iter().sum::<f64>() as u64, seconds),
             ops: self.ops,
             ops_per_s: per_second(self.ops as f64),
             ops_failed: self.ops_failed,

@@ -33,7 +33,7 @@ impl FlowSample {
 
 /// Declares the quantities in the order of the columns: definition, name, column, aggregation and value.
 macro_rules! quantities {
-    ($($(#[doc = $doc:literal])+ $name:ident = $column:literal, $reducer:literal, $value:expr;)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $column:literal, $aggregation:literal, $value:expr;)*) => {
         /// Quantity that is sampled of a flow.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Quantity {
@@ -56,7 +56,7 @@ macro_rules! quantities {
             #[must_use]
             pub const fn definition(self) -> (&'static str, &'static str) {
                 match self {
-                    $(Self::$name => (concat!($($doc),+), $reducer),)*
+                    $(Self::$name => (concat!($($doc),+), $aggregation),)*
                 }
             }
         }
@@ -85,7 +85,7 @@ quantities! {
     PacingDelay = "pacing_delay_us", "instant", |flow| us(flow.algorithm.pacing_delay);
     /// smoothed end-to-end RTT
     SmoothedRtt = "smoothed_rtt_us", "instant", |flow| us(flow.algorithm.smoothed_rtt);
-    /// data packets sent and neither acknowledged nor taken for lost
+    /// data packets sent and neither acknowledged nor declared lost
     InFlight = "in_flight_packets", "instant", |flow| or_nan(flow.in_flight.map(f64::from));
     /// payload bytes delivered once in the interval * 8 / interval
     Goodput = "goodput_gbps", "mean over the interval", |flow| flow.goodput_gbps;

@@ -12,6 +12,7 @@ use super::{
     PortSample, Quantity, Record, Recording, RttSum,
 };
 use crate::build::PlanError;
+use crate::columns::gbps;
 use crate::losses::{Causes, drops_at};
 use crate::part::Part;
 use crate::plan::Plan;
@@ -158,7 +159,7 @@ impl Sampler {
         let state = FlowState {
             algorithm: endpoint.snapshot(flow).unwrap_or_default(),
             in_flight: Some(endpoint.in_flight(flow).unwrap_or(0)),
-            goodput_gbps: bytes as f64 * 8e-9 / self.record.interval.as_secs_f64(),
+            goodput_gbps: gbps(bytes, self.record.interval.as_secs_f64()),
         };
         FlowSample::new(&state, ops > 0 || bytes > 0)
     }

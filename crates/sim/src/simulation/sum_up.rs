@@ -7,6 +7,7 @@ use apus_fabric::{Count, Counters, PortCounters};
 use apus_units::PortId;
 
 use super::{Simulation, minus};
+use crate::columns::{self, ratio};
 use crate::credits::CreditSummary;
 use crate::distribution::{DistributionSummary, jain};
 use crate::faults;
@@ -30,9 +31,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let after = self.port_counters(self.now());
         let measured = plan.duration - plan.warmup;
         let seconds = measured.as_secs_f64();
-        // A run that ended in its warm-up has measured nothing.
-        let over = |total: f64, time: f64| if measured.is_zero() { 0.0 } else { total / time };
-        let gbps = |bytes: u64| over(bytes as f64 * 8e-9, seconds);
+        let gbps = |bytes: u64| columns::gbps(bytes, seconds);
 
         let mut startup = Totals::default();
         let mut steady = Totals::default();
@@ -57,10 +56,9 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 utilisation: gbps(bytes) / network.rate(port).as_gbps_f64(),
                 loss_rate: ratio(drops, offered),
                 drops,
-                mean_queue_bytes: over(
-                    (new.byte_time - old.byte_time) as f64,
-                    measured.as_ps_f64(),
-                ),
+                // A run that ended in its warm-up has measured nothing.
+                mean_queue_bytes: (new.byte_time - old.byte_time) as f64
+                    / measured.as_ps_f64().max(1.0),
                 max_queue_bytes: new.max_queue.get(),
                 startup_max_queue_bytes: old.max_queue.get(),
             }
@@ -97,7 +95,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 .then(|| metrics.warm.engine_time.as_ps_f64() / metrics.warm.new_bytes as f64),
             acks_per_packet: (metrics.warm.delivered_packets > 0)
                 .then(|| ratio(metrics.warm.acks, metrics.warm.delivered_packets)),
-            signals_gbps: counters.signal_bytes as f64 * 8e-9 / plan.duration.as_secs_f64(),
+            signals_gbps: columns::gbps(counters.signal_bytes, plan.duration.as_secs_f64()),
             loss_rate: port.loss_rate,
             fabric_rtt_us: DistributionSummary::from(&metrics.rtts().fabric()),
             end_to_end_rtt_us: DistributionSummary::from(&metrics.rtts().end_to_end()),
@@ -188,8 +186,4 @@ impl Totals {
         self.drops += dropped.packets;
         self.offered += offered.packets;
     }
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::Topology;
 use crate::support::{connection, plan, run, tier};
-use apus_sim::columns::{METRICS, SCOPED, STATS, TABLES, document, explain, names};
+use apus_sim::columns::{METRICS, SCHEMA_VERSION, SCOPED, STATS, TABLES, document, explain, names};
 use apus_sim::measure::{
     Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
     Sorting, Subject, Threshold,
@@ -10,7 +10,7 @@ use apus_sim::measure::{
 use apus_sim::offered::Demand;
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
-/// Run with `APUS_WRITE_DOCS=1` to write the page anew.
+/// `APUS_WRITE_DOCS=1` rewrites the page.
 #[test]
 fn docs_outputs_md_is_generated() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outputs.md");
@@ -18,7 +18,18 @@ fn docs_outputs_md_is_generated() {
         std::fs::write(path, document()).expect("written");
     }
     let page = std::fs::read_to_string(path).expect("docs/outputs.md");
-    assert!(page == document(), "APUS_WRITE_DOCS=1 cargo test -p apus-sim writes it anew");
+    assert!(
+        page == document(),
+        "APUS_WRITE_DOCS=1 cargo test -p apus-sim --test it columns rewrites it"
+    );
+}
+
+#[test]
+fn the_documentation_of_both_json_files_states_the_version_of_the_layout() {
+    let version = format!("\"schema_version\": {SCHEMA_VERSION},");
+    for table in &TABLES[..2] {
+        assert!(table.row.contains(&version), "{}: {}", table.file, table.row);
+    }
 }
 
 /// `<stat>` stands for every statistic where the part has no name in the scenario.
