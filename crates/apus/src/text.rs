@@ -183,12 +183,7 @@ fn distribution(d: &DistributionSummary) -> String {
 
 /// A number of a distribution, or its bounds if it is censored.
 fn stat(d: &DistributionSummary, of: fn(&DistributionSummary) -> Option<f64>) -> Option<String> {
-    if let Some(value) = of(d) {
-        return Some(number(value));
-    }
-    let open = d.open.as_ref()?;
-    let upper = of(&open.upper).unwrap_or(f64::INFINITY);
-    Some(bounds(Bounds { lower: of(&open.lower)?, upper }))
+    d.bounds(of).map(bounds)
 }
 
 /// A number, or its bounds if it is censored: ">= 28.9", "28.9 .. 31.2".

@@ -23,12 +23,32 @@ impl Bounds {
         Self { lower: value, upper: value }
     }
 
+    /// The percentile `share` (0.99 is the 99th) of ops. `ended` has the latencies of the ops that ended, each with
+    /// its number of ops; `open` has the ages of the others. The lower bound is the percentile if these ops ended
+    /// now, the upper bound the percentile if they never end. `None` without ops.
+    #[must_use]
+    pub fn of_percentile(ended: &[(f64, u64)], open: &[f64], share: f64) -> Option<Self> {
+        let with = |value: fn(f64) -> f64| {
+            let mut all = ended.to_vec();
+            all.extend(open.iter().map(|&age| (value(age), 1)));
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            percentile(&all, share)
+        };
+        Some(Self { lower: with(|age| age)?, upper: with(|_| f64::INFINITY)? })
+    }
+
     /// Returns the upper bound if both bounds are close enough to count as one number, so that unfinished
     /// ops never make a result look better. `None` if the number is censored.
     #[must_use]
     pub fn value(self) -> Option<f64> {
+        self.value_within(CLOSE)
+    }
+
+    /// As [`Bounds::value`], if the bounds may differ by the fraction `resolution` of the upper bound.
+    #[must_use]
+    pub fn value_within(self, resolution: f64) -> Option<f64> {
         let close = self.lower == self.upper
-            || self.upper.is_finite() && self.upper - self.lower <= CLOSE * self.upper.abs();
+            || self.upper.is_finite() && self.upper - self.lower <= resolution * self.upper.abs();
         close.then_some(self.upper)
     }
 
@@ -75,6 +95,19 @@ impl Bounds {
     }
 }
 
+/// The percentile `share` (0.99 is the 99th) by nearest rank of sorted values, each with its number of occurrences.
+/// `None` without values.
+#[must_use]
+pub fn percentile(values: &[(f64, u64)], share: f64) -> Option<f64> {
+    let count: u64 = values.iter().map(|(_, count)| count).sum();
+    let rank = ((count as f64 * share).ceil() as u64).max(1);
+    let mut seen = 0;
+    values.iter().find_map(|&(value, count)| {
+        seen += count;
+        (seen >= rank).then_some(value)
+    })
+}
+
 /// The median; the mean of the middle two of an even number.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -91,7 +124,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
 mod tests {
     use serde_json::json;
 
-    use super::Bounds;
+    use super::{Bounds, percentile};
 
     #[test]
     fn bounds_within_one_percent_are_one_number_and_it_is_the_upper_one() {
@@ -101,6 +134,41 @@ mod tests {
         assert_eq!(value(98.9, 100.0), None);
         assert_eq!(value(5.0, f64::INFINITY), None);
         assert_eq!(value(0.0, 0.0), Some(0.0));
+    }
+
+    #[test]
+    fn bounds_count_as_one_number_within_a_given_resolution() {
+        let bounds = Bounds { lower: 64.0, upper: 65.0 };
+        assert_eq!((bounds.value(), bounds.value_within(1.0 / 64.0)), (None, Some(65.0)));
+    }
+
+    #[test]
+    fn percentiles_are_values_of_their_rank() {
+        let values = [(1.0, 2), (2.0, 1), (9.0, 1)];
+        assert_eq!(percentile(&values, 0.5), Some(1.0));
+        assert_eq!(percentile(&values, 0.75), Some(2.0));
+        assert_eq!(percentile(&values, 0.99), Some(9.0));
+        assert_eq!(percentile(&[], 0.5), None);
+    }
+
+    /// Of a hundred ops, 98 took 1 to 98 us and two have waited for 500 us: the 99th is one of these.
+    #[test]
+    fn percentile_among_unfinished_ops_has_no_upper_bound() {
+        let ended: Vec<(f64, u64)> = (1..=98).map(|us| (f64::from(us), 1)).collect();
+        let of = |open: &[f64], share| Bounds::of_percentile(&ended, open, share).expect("ops");
+        assert_eq!(of(&[500.0, 500.0], 0.5), Bounds::exact(50.0));
+        let p99 = of(&[500.0, 500.0], 0.99);
+        assert_eq!((p99.lower, p99.upper), (500.0, f64::INFINITY));
+        assert_eq!(of(&[], 0.99), Bounds::exact(98.0));
+        assert_eq!(Bounds::of_percentile(&[], &[], 0.5), None);
+    }
+
+    /// An op that is younger than the percentile may still end below it or above it.
+    #[test]
+    fn young_unfinished_op_moves_both_bounds() {
+        let ended = [(10.0, 1), (20.0, 1), (30.0, 1)];
+        let p50 = Bounds::of_percentile(&ended, &[1.0], 0.5).expect("ops");
+        assert_eq!((p50.lower, p50.upper), (10.0, 20.0));
     }
 
     #[test]

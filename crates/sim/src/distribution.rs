@@ -132,6 +132,17 @@ impl DistributionSummary {
         }
     }
 
+    /// A number of the distribution with its bounds, such as `bounds(|d| d.p99)`; `None` if it was not measured.
+    #[must_use]
+    pub fn bounds(&self, number: fn(&Self) -> Option<f64>) -> Option<Bounds> {
+        if let Some(value) = number(self) {
+            return Some(Bounds::exact(value));
+        }
+        let open = self.open.as_ref()?;
+        let upper = number(&open.upper).unwrap_or(f64::INFINITY);
+        Some(Bounds { lower: number(&open.lower)?, upper })
+    }
+
     /// Ops that had not ended; 0 if this is not over ops.
     #[must_use]
     pub fn unfinished(&self) -> u64 {

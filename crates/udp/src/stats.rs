@@ -6,7 +6,7 @@ use apus_units::Span;
 
 use crate::session::Counters;
 
-/// Buckets per doubling, so that a value is known within 1/64.
+/// Buckets per doubling.
 const SUB: usize = 64;
 /// Doublings: up to 2^36 ns, a minute.
 const DOUBLINGS: usize = 31;
@@ -40,6 +40,9 @@ fn middle(bucket: usize) -> f64 {
 }
 
 impl Histogram {
+    /// Width of the buckets in relation to their values, at most. Values below 128 ns are exact.
+    pub const RESOLUTION: f64 = 1.0 / SUB as f64;
+
     /// Records a span.
     #[inline]
     pub fn record(&self, span: Span) {
@@ -65,7 +68,7 @@ impl Histogram {
         self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()
     }
 
-    /// Returns the sum of the recorded spans in seconds, within 1/64.
+    /// Returns the sum of the recorded spans in seconds, within [`Histogram::RESOLUTION`].
     #[must_use]
     pub fn sum_seconds(&self) -> f64 {
         let of = |(index, bucket): (usize, &AtomicU64)| {
@@ -74,7 +77,8 @@ impl Histogram {
         self.buckets.iter().enumerate().map(of).sum::<f64>() / 1e9
     }
 
-    /// Returns the quantile of this share in microseconds, within 1/64; `None` if no span was recorded.
+    /// Returns the quantile of this share in microseconds, within [`Histogram::RESOLUTION`]; `None` if no span was
+    /// recorded.
     #[must_use]
     pub fn quantile_us(&self, share: f64) -> Option<f64> {
         let count = self.count();
@@ -167,11 +171,11 @@ mod tests {
         }
         for (share, expected) in [(0.5, 50.0), (0.99, 99.0), (0.001, 0.1)] {
             let got = histogram.quantile_us(share).expect("values");
-            assert!((got / expected - 1.0f64).abs() < 1.0 / 64.0, "{share}: {got}");
+            assert!((got / expected - 1.0f64).abs() < Histogram::RESOLUTION, "{share}: {got}");
         }
         assert_eq!(histogram.count(), 100_000);
         // 1 + ... + 100,000 ns.
-        assert!((histogram.sum_seconds() / 5.000_05 - 1.0).abs() < 1.0 / 64.0);
+        assert!((histogram.sum_seconds() / 5.000_05 - 1.0).abs() < Histogram::RESOLUTION);
         histogram.record(Span::from_secs(1000));
         assert!(histogram.quantile_us(1.0).expect("values") > 6e7);
     }

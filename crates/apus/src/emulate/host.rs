@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::registry;
 use apus_udp::session::KeyRing;
@@ -109,7 +109,8 @@ fn run(
         return Ok(());
     }
     let (queue, ends) = async_channel::unbounded();
-    let work = Arc::new(Work::new(flows, queue, Instant::now()));
+    let measured = Duration::from_nanos(spec.warmup_ns)..Duration::from_nanos(spec.duration_ns);
+    let work = Arc::new(Work::new(flows, queue, measured));
     let follower = Arc::clone(&work);
     thread::spawn(move || follower.follow(&ends));
     let hosts: Vec<&Host> = client.iter().chain([&*server]).collect();
@@ -187,7 +188,8 @@ fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
     Ok(flows)
 }
 
-/// Submits ops at their times, samples the flows' states, and counts from the end of the warm-up.
+/// Submits ops at their times, samples the flows' states, counts from the end of the warm-up, and lets the ops of the
+/// measured time end.
 fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
     let warmup = Duration::from_nanos(spec.warmup_ns);
     let end = Duration::from_nanos(spec.duration_ns);
@@ -227,14 +229,10 @@ fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
         next_sample += interval;
     }
     work.measuring.store(false, Ordering::Relaxed);
-    let unfinished_us = work.unfinished_us(work.begin.elapsed());
     let mut result = HostResult {
         bytes: BTreeMap::new(),
         seconds: (work.begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
         losses: losses().saturating_sub(losses_before),
-        failed: work.failure(),
-        op_latency: work.latency.buckets().collect(),
-        unfinished_us,
         samples,
         ..HostResult::default()
     };
@@ -246,6 +244,10 @@ fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
     for flow in &work.flows {
         result.bytes.insert(flow.spec.index, flow.bytes.load(Ordering::Relaxed));
     }
+    // Ops of the measured time meet the same load until they end: loops go on.
+    result.unfinished_us = work.drain(end.saturating_add(Duration::from_nanos(spec.drain_ns)));
+    result.op_latency = work.latency.buckets().collect();
+    result.failed = work.failure();
     result
 }
 

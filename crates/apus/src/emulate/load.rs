@@ -1,6 +1,7 @@
 //! The ops of an emulated host: closed loops, and open ones whose ops come at their times.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -12,6 +13,9 @@ use apus_udp::{
 
 use super::spec::{FlowSpec, LoadSpec, OpName};
 
+/// Time between two looks for unfinished ops in the drain. deviation: no source; rationale: short against the runs, and
+/// each look takes the locks of all flows.
+const DRAIN_POLL: Duration = Duration::from_millis(5);
 /// How long to wait if the engine takes nothing and no end of an op will say when it does.
 /// deviation: no source; the wake-up of a thread.
 const RETRY: Duration = Duration::from_micros(50);
@@ -104,20 +108,28 @@ pub struct Work {
     queue: async_channel::Sender<Completion>,
     /// The start.
     pub begin: Instant,
-    /// Whether what ends now counts.
+    /// The measured time, after the start.
+    measured: Range<Duration>,
+    /// Whether the bytes of ops that end now count.
     pub measuring: AtomicBool,
-    /// Of ops; those of open loops count from their times on, also while they wait for room.
+    /// Of ops submitted in the measured time, whenever they end; those of open loops count from their times on, also
+    /// while they wait for room.
     pub latency: Histogram,
     failed: Mutex<Option<String>>,
 }
 
 impl Work {
-    /// The work of these flows, whose ops end on `queue`.
-    pub fn new(flows: Vec<Flow>, queue: async_channel::Sender<Completion>, begin: Instant) -> Self {
+    /// The work of these flows, whose ops end on `queue`. It begins now.
+    pub fn new(
+        flows: Vec<Flow>,
+        queue: async_channel::Sender<Completion>,
+        measured: Range<Duration>,
+    ) -> Self {
         Self {
             flows,
             queue,
-            begin,
+            begin: Instant::now(),
+            measured,
             measuring: AtomicBool::new(false),
             latency: Histogram::default(),
             failed: Mutex::new(None),
@@ -179,7 +191,7 @@ impl Work {
             let (index, number) = ((end.user >> 32) as usize, end.user as u32);
             let flow = &self.flows[index];
             let mut state = flow.lock();
-            state.under_way.remove(&number);
+            let submitted = state.under_way.remove(&number);
             match end.result {
                 Ok(done) => {
                     let now = self.begin.elapsed();
@@ -199,6 +211,8 @@ impl Work {
                     };
                     if self.measuring.load(Ordering::Relaxed) {
                         flow.bytes.fetch_add(flow.size(number), Ordering::Relaxed);
+                    }
+                    if submitted.is_some_and(|at| self.measured.contains(&at)) {
                         self.latency.record(latency);
                     }
                     state.waiting.extend(next);
@@ -209,17 +223,26 @@ impl Work {
         }
     }
 
-    /// Returns the ages at `end` after the start, in microseconds, of all ops that were to be submitted before and
-    /// have not ended.
-    pub fn unfinished_us(&self, end: Duration) -> Vec<f64> {
+    /// Waits at most until `limit` after the start for the ends of the ops that were to be submitted in the measured
+    /// time. Returns the ages of those that have not ended, in microseconds.
+    pub fn drain(&self, limit: Duration) -> Vec<f64> {
+        loop {
+            let now = self.begin.elapsed();
+            let unfinished = self.unfinished_us(now);
+            if unfinished.is_empty() || now >= limit {
+                return unfinished;
+            }
+            thread::sleep(DRAIN_POLL.min(limit - now));
+        }
+    }
+
+    fn unfinished_us(&self, now: Duration) -> Vec<f64> {
         let mut ages = Vec::new();
         for flow in &self.flows {
             let state = flow.lock();
-            let begins = state.under_way.values().copied();
-            let begins = begins.chain(state.waiting.iter().map(|op| op.at));
-            ages.extend(
-                begins.filter_map(|at| end.checked_sub(at)).map(|age| age.as_secs_f64() * 1e6),
-            );
+            let begins = state.under_way.values().chain(state.waiting.iter().map(|op| &op.at));
+            let counted = begins.filter(|at| self.measured.contains(at));
+            ages.extend(counted.map(|at| now.saturating_sub(*at).as_secs_f64() * 1e6));
         }
         ages
     }
@@ -232,5 +255,73 @@ impl Work {
     /// Why the first op failed that did.
     pub fn failure(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use apus_udp::session::KeyRing;
+    use apus_udp::{Access, Config, Host, Mode, Region};
+
+    use super::*;
+
+    const MEASURED: Range<Duration> = Duration::from_nanos(10)..Duration::from_nanos(20);
+
+    fn host() -> Host {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let mut config = Config::new(any, KeyRing::insecure()).expect("defaults");
+        config.mode = Mode::HYBRID;
+        Host::start(config).expect("a host")
+    }
+
+    /// An open load of three ops, of which the second is submitted in the measured time.
+    fn work(client: &Host, server: &Host) -> (Work, async_channel::Receiver<Completion>, Region) {
+        let region = server.register(vec![0; 100], Access::ReadWrite).expect("memory");
+        let connection = client.connect(server.local_addr()).expect("connected");
+        let spec = FlowSpec {
+            index: 0,
+            to: 0,
+            op: OpName::Write,
+            load: LoadSpec::Open(vec![(0, 100), (10, 100), (20, 100)]),
+            start_ns: 0,
+            stop_ns: u64::MAX,
+        };
+        let (queue, ends) = async_channel::unbounded();
+        let flow = Flow::new(spec, connection, 0, region.key());
+        let work = Work::new(vec![flow], queue, MEASURED);
+        work.timed_ops().iter().for_each(|op| work.submit(op));
+        (work, ends, region)
+    }
+
+    #[test]
+    fn only_ops_submitted_in_the_measured_time_have_latencies() {
+        let (client, server) = (host(), host());
+        let (work, ends, _region) = work(&client, &server);
+        let work = Arc::new(work);
+        let follower = Arc::clone(&work);
+        thread::spawn(move || follower.follow(&ends));
+        let patience = work.begin.elapsed() + Duration::from_secs(60);
+        assert_eq!(work.drain(patience), Vec::<f64>::new());
+        while !work.flows[0].lock().under_way.is_empty() {
+            assert!(work.begin.elapsed() < patience, "all ops end");
+            thread::sleep(DRAIN_POLL);
+        }
+        assert_eq!(work.latency.count(), 1);
+        assert_eq!(work.failure(), None);
+    }
+
+    #[test]
+    fn ops_that_have_not_ended_after_the_drain_have_ages() {
+        let (client, server) = (host(), host());
+        // No thread takes the ends of ops.
+        let (work, _ends, _region) = work(&client, &server);
+        let limit = work.begin.elapsed() + 2 * DRAIN_POLL;
+        let ages = work.drain(limit);
+        assert_eq!(ages.len(), 1, "{ages:?}");
+        // From 10 ns after the start to the limit at the earliest.
+        assert!(ages[0] >= (limit - MEASURED.start).as_secs_f64() * 1e6, "{ages:?}");
+        assert_eq!(work.latency.count(), 0);
     }
 }

@@ -39,7 +39,7 @@ const ROWS: &[Row] = &[
     ("goodput, Gb/s", |s| Some(Bounds::exact(s.goodput_gbps))),
     ("utilisation of the busiest port", |s| Some(Bounds::exact(s.utilisation))),
     ("packets dropped", |s| Some(Bounds::exact(s.drops as f64))),
-    ("packets taken for lost", |s| s.losses.map(|losses| Bounds::exact(losses as f64))),
+    ("packets declared lost", |s| s.losses.map(|losses| Bounds::exact(losses as f64))),
     ("Jain's index", |s| Some(Bounds::exact(s.jain))),
     ("fabric RTT p50, us", |s| s.fabric_rtt_p50_us.map(Bounds::exact)),
     ("fabric RTT p99, us", |s| s.fabric_rtt_p99_us.map(Bounds::exact)),
@@ -53,7 +53,7 @@ const ROWS: &[Row] = &[
     ("endpoint window, mean, packets", |s| s.endpoint_cwnd.map(Bounds::exact)),
     ("op latency p50, us", |s| s.op_latency.p50_us),
     ("op latency p99, us", |s| s.op_latency.p99_us),
-    ("ops unfinished at the end", |s| {
+    ("ops unfinished after the drain", |s| {
         s.op_latency.p50_us.map(|_| Bounds::exact(s.op_latency.unfinished as f64))
     }),
     ("age of the oldest of them, us", |s| {
@@ -205,7 +205,7 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
             if real.utilisation < 0.9 * simulated.utilisation {
                 "the real senders leave the port idle at times"
             } else {
-                "headers differ, and ops that end after the end count for nothing on the real side"
+                "headers differ, and bytes of ops that end after the measured time do not count on the real side"
             }
         ));
     }

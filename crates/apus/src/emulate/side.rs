@@ -1,9 +1,11 @@
 //! What is compared: the same numbers of the simulator, of our engine and of the kernel's TCP.
 
-use apus_sim::bounds::Bounds;
+use apus_sim::bounds::{Bounds, percentile};
+use apus_sim::columns::gbps;
 use apus_sim::distribution::{DistributionSummary, jain};
 use apus_sim::record::{PortRecord, Quantity, Recording};
 use apus_sim::summary::Summary;
+use apus_udp::Histogram;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -18,7 +20,7 @@ pub struct Side {
     pub jain: f64,
     /// Packets dropped at switch ports, from the start on.
     pub drops: u64,
-    /// Packets that senders took for lost; TCP's are unknown.
+    /// Packets that senders declared lost; TCP's are unknown.
     pub losses: Option<u64>,
     /// Median of the NIC-to-NIC RTT; of TCP its smoothed RTT.
     pub fabric_rtt_p50_us: Option<f64>,
@@ -47,14 +49,15 @@ pub struct Side {
     pub op_latency: OpLatency,
 }
 
-/// Latency of ops with its bounds: unfinished ops may have ended with the run, or never end.
+/// Latency of the ops submitted in the measured time, with its bounds: unfinished ops may have ended with the run, or
+/// never end.
 #[derive(Clone, Debug, Default)]
 pub struct OpLatency {
     /// Median.
     pub p50_us: Option<Bounds>,
     /// 99th percentile.
     pub p99_us: Option<Bounds>,
-    /// Ops that had not ended with the measured time.
+    /// Ops that had not ended after the drain.
     pub unfinished: u64,
     /// Age of the oldest of them, microseconds.
     pub oldest_unfinished_us: f64,
@@ -62,17 +65,9 @@ pub struct OpLatency {
 
 impl OpLatency {
     fn of_simulation(latency: &DistributionSummary) -> Self {
-        let bounds =
-            |value: Option<f64>, of: fn(&DistributionSummary) -> Option<f64>| match &latency.open {
-                Some(open) if value.is_none() => {
-                    let upper = of(&open.upper).unwrap_or(f64::INFINITY);
-                    of(&open.lower).map(|lower| Bounds { lower, upper })
-                }
-                _ => value.map(Bounds::exact),
-            };
         Self {
-            p50_us: bounds(latency.p50, |d| d.p50),
-            p99_us: bounds(latency.p99, |d| d.p99),
+            p50_us: latency.bounds(|d| d.p50),
+            p99_us: latency.bounds(|d| d.p99),
             unfinished: latency.unfinished(),
             oldest_unfinished_us: latency
                 .open
@@ -81,20 +76,11 @@ impl OpLatency {
         }
     }
 
-    /// From the latencies of the ops that ended, in order, and the ages of the others.
+    /// From a histogram of the latencies of ops that ended, and the ages of the others.
     fn of_ops(ended: &[(f64, u64)], unfinished_us: &[f64]) -> Self {
-        let with = |value: fn(f64) -> f64| {
-            let mut all = ended.to_vec();
-            all.extend(unfinished_us.iter().map(|&age| (value(age), 1)));
-            all.sort_by(|a, b| a.0.total_cmp(&b.0));
-            all
-        };
-        let (lower, upper) = (with(|age| age), with(|_| f64::INFINITY));
         let at = |share| {
-            let (lower, upper) = (quantile(&lower, share)?, quantile(&upper, share)?);
-            // Values are middles of buckets, and those of neighbours differ by up to 1/32.
-            let neighbours = upper.is_finite() && upper - lower <= upper / 32.0;
-            Some(if neighbours { Bounds::exact(upper) } else { Bounds { lower, upper } })
+            let bounds = Bounds::of_percentile(ended, unfinished_us, share)?;
+            Some(bounds.value_within(Histogram::RESOLUTION).map_or(bounds, Bounds::exact))
         };
         Self {
             p50_us: at(0.5),
@@ -136,7 +122,6 @@ impl Side {
             mean(means.into_iter().filter(|mean| mean.is_finite()))
         };
         let busiest = summary.recording.as_ref().and_then(|recording| busiest(recording));
-        let seconds = summary.measured.seconds.max(f64::MIN_POSITIVE);
         Self {
             goodput_gbps: summary.goodput_gbps,
             jain: summary.jain,
@@ -152,7 +137,7 @@ impl Side {
                 .map(|(_, port)| port.mean_queue_bytes * 8.0 / port.rate.as_bps() as f64 * 1e6),
             busiest_port: busiest.map(|(r, port)| r.port_name(port.port)).unwrap_or_default(),
             utilisation: busiest.map_or(0.0, |(_, port)| {
-                port.sent_bytes as f64 * 8.0 / seconds / port.rate.as_bps() as f64
+                gbps(port.sent_bytes, summary.measured.seconds) / port.rate.as_gbps_f64()
             }),
             end_to_end_rtt_p50_us: summary.end_to_end_rtt_us.p50,
             endpoint_delay_p50_us: summary.endpoint_delay_us.p50,
@@ -199,21 +184,20 @@ impl Side {
         let busiest = outcome.ports.iter().max_by(|a, b| used(a).total_cmp(&used(b)));
         let per_flow: Vec<f64> = bytes.iter().map(|&b| b as f64).collect();
         Self {
-            goodput_gbps: per_flow.iter().sum::<f64>() * 8.0 / seconds.max(f64::MIN_POSITIVE) / 1e9,
+            goodput_gbps: gbps(bytes.iter().sum(), seconds),
             jain: jain(&per_flow),
             drops: outcome.ports.iter().map(|port| port.drops).sum(),
             losses: (spec.stack == Stack::Apus)
                 .then(|| outcome.hosts.iter().map(|host| host.losses).sum()),
-            fabric_rtt_p50_us: quantile(&fabric, 0.5),
-            fabric_rtt_p99_us: quantile(&fabric, 0.99),
+            fabric_rtt_p50_us: percentile(&fabric, 0.5),
+            fabric_rtt_p99_us: percentile(&fabric, 0.99),
             target_us: sampled(|s| s.target_us),
             queue_us: busiest.and_then(waiting_us),
             busiest_port: busiest.map(|port| port.name.clone()).unwrap_or_default(),
-            utilisation: busiest.map_or(0.0, |port| {
-                port.sent_bytes as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE) / port.rate as f64
-            }),
-            end_to_end_rtt_p50_us: quantile(&end_to_end, 0.5),
-            endpoint_delay_p50_us: quantile(&endpoint, 0.5),
+            utilisation: busiest
+                .map_or(0.0, |port| gbps(port.sent_bytes, seconds) * 1e9 / port.rate as f64),
+            end_to_end_rtt_p50_us: percentile(&end_to_end, 0.5),
+            endpoint_delay_p50_us: percentile(&endpoint, 0.5),
             fabric_cwnd: sampled(|s| s.fabric_cwnd),
             endpoint_cwnd: sampled(|s| s.endpoint_cwnd),
             op_latency: OpLatency::of_ops(&latency, &unfinished),
@@ -247,29 +231,9 @@ fn waiting_us(port: &PortResult) -> Option<f64> {
     Some(bytes * 8.0 / port.rate as f64 * 1e6)
 }
 
-/// The value of this rank among values in order.
-fn quantile(values: &[(f64, u64)], share: f64) -> Option<f64> {
-    let count: u64 = values.iter().map(|(_, count)| count).sum();
-    let rank = ((count as f64 * share).ceil() as u64).max(1);
-    let mut seen = 0;
-    values.iter().find_map(|&(value, count)| {
-        seen += count;
-        (seen >= rank).then_some(value)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_values_of_their_rank() {
-        let values = [(1.0, 2), (2.0, 1), (9.0, 1)];
-        assert_eq!(quantile(&values, 0.5), Some(1.0));
-        assert_eq!(quantile(&values, 0.75), Some(2.0));
-        assert_eq!(quantile(&values, 0.99), Some(9.0));
-        assert_eq!(quantile(&[], 0.5), None);
-    }
 
     /// 98 ops ended after 1 us and two are unfinished after 5 us and 7 us: the 98th op is known, the 99th is at least
     /// 5 us.

@@ -125,6 +125,8 @@ pub struct AgentSpec {
     pub warmup_ns: u64,
     /// From start to end, ns.
     pub duration_ns: u64,
+    /// Longest time after the end in which ops of the measured time can end, ns.
+    pub drain_ns: u64,
 }
 
 /// A flow and its ops.
@@ -189,7 +191,7 @@ pub struct HostResult {
     pub bytes: BTreeMap<usize, u64>,
     /// Of the measured time.
     pub seconds: f64,
-    /// Packets that the engine took for lost.
+    /// Packets that the engine declared lost.
     pub losses: u64,
     /// Ops that failed, and why the first did.
     pub failed: Option<String>,
@@ -199,9 +201,9 @@ pub struct HostResult {
     pub end_to_end_rtt: Buckets,
     /// Time in hosts.
     pub endpoint_delay: Buckets,
-    /// Of ops, as the engine sees them.
+    /// Of ops submitted in the measured time, as the engine sees them.
     pub op_latency: Buckets,
-    /// Ages of the ops that had not ended with the measured time.
+    /// Ages of the ops submitted in the measured time that had not ended after the drain.
     pub unfinished_us: Vec<f64>,
     /// Of all samples of all flows that send.
     pub samples: Samples,

@@ -58,6 +58,7 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str, cipher: Cipher) -> Result<Spe
             flows,
             warmup_ns: plan.warmup.as_ps() / 1_000,
             duration_ns: plan.duration.as_ps() / 1_000,
+            drain_ns: plan.drain.as_ps() / 1_000,
         }
     });
     Ok(Spec {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use apus_sim::Watch;
 use apus_sim::bounds::Bounds;
-use apus_udp::{Bytes, Connection, RegionKey, Request, SubmitError, async_channel};
+use apus_sim::columns::gbps;
+use apus_sim::distribution::jain;
+use apus_udp::{Bytes, Connection, RegionKey, Request, async_channel};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -15,6 +17,7 @@ use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
+use crate::text;
 
 /// The ops to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -95,21 +98,6 @@ struct Percentiles {
     p99_us: Option<f64>,
 }
 
-/// The percentile by nearest rank of `ended` latencies, sorted, and of ops that have not ended, whose
-/// ages are `open`.
-fn percentile(ended: &[f64], open: &[f64], share: f64) -> Bounds {
-    let mut all = [ended, open].concat();
-    all.sort_by(f64::total_cmp);
-    let rank = ((all.len() as f64 * share).ceil() as usize).clamp(1, all.len().max(1)) - 1;
-    let at = |values: &[f64]| values.get(rank).copied().unwrap_or(f64::INFINITY);
-    Bounds { lower: at(&all), upper: at(ended) }
-}
-
-/// A percentile for people: censored ones by their lower bound.
-fn shown(bounds: Bounds) -> String {
-    bounds.value().map_or_else(|| format!(">= {:.1}", bounds.lower), |value| format!("{value:.1}"))
-}
-
 impl Perf {
     /// Does it.
     pub fn execute(&self) -> Result<(), Failure> {
@@ -152,15 +140,17 @@ impl Perf {
             return print(&(to_json(results)? + "\n"));
         }
         let partial = results.partial.as_ref().map(|why| format!("partial results: {why}\n"));
-        let bounds = |lower: Option<f64>, upper: Option<f64>| Bounds {
-            lower: lower.unwrap_or(f64::INFINITY),
-            upper: upper.unwrap_or(f64::INFINITY),
+        let latency = |lower: Option<f64>, upper: Option<f64>| {
+            lower.map_or_else(
+                || "-".to_owned(),
+                |lower| text::bounds(Bounds { lower, upper: upper.unwrap_or(f64::INFINITY) }),
+            )
         };
         let unfinished = match results.unfinished {
             0 => String::new(),
             count => format!(
-                "{count} ops had not ended {:?} after the measurement; the oldest is {:.0} us old\n",
-                self.drain, results.oldest_unfinished_us
+                "{count} ops had not ended, the oldest of them after {} us\n",
+                text::number(results.oldest_unfinished_us)
             ),
         };
         print(&format!(
@@ -172,13 +162,13 @@ impl Perf {
             results.ops_per_second,
             results.goodput_gbps,
             results.jain,
-            shown(bounds(results.lower.p50_us, results.upper.p50_us)),
-            shown(bounds(results.lower.p99_us, results.upper.p99_us)),
+            latency(results.lower.p50_us, results.upper.p50_us),
+            latency(results.lower.p99_us, results.upper.p99_us),
         ))
     }
 
-    /// Measures until the time is over, somebody interrupts, or an op fails: what there is by then, and how
-    /// the command ends if that was too early.
+    /// Measures until the time is over, somebody interrupts, or an op fails, and lets ops that were submitted in time
+    /// end: what there is by then, and how the command ends if that was too early.
     fn measure(
         &self,
         host: &apus_udp::Host,
@@ -198,28 +188,36 @@ impl Perf {
                 Kind::Write => Request::write(*region, 0, payload.clone()),
                 Kind::Read => Request::read(*region, 0, self.size),
             };
-            connection.submit_queued(index % flows, request, &queue, slot as u64)
+            connection
+                .submit_queued(index % flows, request, &queue, slot as u64)
+                .map_err(|error| Failure::Run(error.to_string()))
         };
-        let failed = |error: SubmitError| Failure::Run(error.to_string());
         for place in 0..self.outstanding {
             for index in 0..all {
-                submit(index * self.outstanding + place).map_err(failed)?;
+                submit(index * self.outstanding + place)?;
             }
         }
         let mut submitted = vec![Some(Instant::now()); all * self.outstanding];
+        let (from, mut shown) = (Instant::now(), Instant::now());
         let recorded = (0..all)
             .map(|index| Recorded { connection: &servers[index / flows].0, flow: index % flows });
         let mut record = dir
             .is_some()
-            .then(|| Record::new(recorded.collect(), self.common.algorithm(), self.interval));
+            .then(|| Record::new(recorded.collect(), self.common.algorithm(), from, self.interval));
         let bar = ProgressBar::new(self.duration.as_millis() as u64);
         let mut per_flow = vec![0u64; all];
         let mut latencies = Vec::new();
-        let (from, mut shown) = (Instant::now(), Instant::now());
+        // Length of the measurement, once it is over and the drain has begun.
+        let mut measured = None;
         let mut failure = None;
         loop {
-            let now = Instant::now();
-            if now.duration_since(from) >= self.duration {
+            let elapsed = from.elapsed();
+            if measured.is_none() && elapsed >= self.duration {
+                measured = Some(elapsed);
+            }
+            if let Some(measured) = measured
+                && (submitted.iter().all(Option::is_none) || elapsed - measured >= self.drain)
+            {
                 break;
             }
             if interrupt::interrupted(watch) {
@@ -227,7 +225,9 @@ impl Perf {
                 break;
             }
             let busy = host.drive();
-            if let Some(Err(error)) = record.as_mut().map(Record::sample) {
+            if measured.is_none()
+                && let Some(Err(error)) = record.as_mut().map(Record::sample)
+            {
                 failure = Some(error);
                 break;
             }
@@ -248,83 +248,57 @@ impl Perf {
                     break;
                 }
             };
+            latencies.push((done.latency.as_secs_f64() * 1e6, 1));
+            if let Some(record) = &mut record {
+                record.on_op(index, done.latency);
+            }
+            // Of an op that ends in the drain the latency counts, but not the bytes.
+            if measured.is_some() {
+                continue;
+            }
             per_flow[index] += 1;
             if let Some(record) = &mut record {
-                record.on_op(index, self.size, done.latency);
+                record.on_delivered(index, self.size);
             }
-            latencies.push(done.latency.as_secs_f64() * 1e6);
             if let Err(error) = submit(slot) {
-                failure = Some(failed(error));
+                failure = Some(error);
                 break;
             }
-            submitted[slot] = Some(now);
+            submitted[slot] = Some(from + elapsed);
             if shown.elapsed() > Duration::from_millis(200) {
                 shown = Instant::now();
                 bar.set_position(from.elapsed().as_millis() as u64);
-                let bits = latencies.len() as f64 * self.size as f64 * 8.0;
-                let rate = bits / from.elapsed().as_secs_f64() / 1e9;
+                let bytes = latencies.len() as u64 * self.size as u64;
+                let rate = gbps(bytes, from.elapsed().as_secs_f64());
                 bar.set_message(format!("{rate:.2} Gb/s"));
             }
         }
         bar.finish_and_clear();
-        let seconds = from.elapsed().as_secs_f64();
-        let ops = latencies.len() as u64;
-        // What is outstanding now was submitted in time: its latency counts, its bytes do not.
-        let drained = Instant::now();
-        while failure.is_none()
-            && submitted.iter().any(Option::is_some)
-            && drained.elapsed() < self.drain
-        {
-            if interrupt::interrupted(watch) {
-                failure = Some(Failure::Interrupted("interrupted".to_owned()));
-                break;
-            }
-            let busy = host.drive();
-            let Ok(end) = ends.try_recv() else {
-                if !busy {
-                    std::thread::yield_now();
-                }
-                continue;
-            };
-            match end.result {
-                Ok(done) => {
-                    submitted[end.user as usize] = None;
-                    latencies.push(done.latency.as_secs_f64() * 1e6);
-                }
-                Err(error) => {
-                    let (connection, _) = &servers[end.user as usize / self.outstanding / flows];
-                    failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
-                }
-            }
-        }
-        let ages: Vec<(usize, f64)> = submitted
+        let seconds = measured.unwrap_or_else(|| from.elapsed()).as_secs_f64();
+        let unfinished: Vec<(usize, Instant)> = submitted
             .iter()
             .enumerate()
-            .filter_map(|(slot, at)| {
-                Some((slot / self.outstanding, at.as_ref()?.elapsed().as_secs_f64() * 1e6))
-            })
+            .filter_map(|(slot, at)| Some((slot / self.outstanding, (*at)?)))
             .collect();
-        if let Some(record) = &mut record {
-            record.unfinished(&ages);
-        }
         if let (Some(record), Some(dir)) = (&record, dir) {
             let kind = if self.op == Kind::Write { "write" } else { "read" };
-            record.write(dir, kind, self.size)?;
+            record.write(dir, kind, self.size, seconds, &unfinished)?;
         }
-        if ops == 0 {
-            if let Some(failure) = failure {
-                return Err(failure);
-            }
+        let ops: u64 = per_flow.iter().sum();
+        if ops == 0 && failure.is_none() {
             let what =
                 "no op ended in the time given; give a longer --duration or a smaller --size";
-            return Err(Failure::Run(what.to_owned()));
+            failure = Some(Failure::Run(what.to_owned()));
         }
-        latencies.sort_by(f64::total_cmp);
-        let open: Vec<f64> = ages.iter().map(|(_, age)| *age).collect();
-        let (p50, p99) = (percentile(&latencies, &open, 0.5), percentile(&latencies, &open, 0.99));
+        let ages: Vec<f64> =
+            unfinished.iter().map(|(_, at)| at.elapsed().as_secs_f64() * 1e6).collect();
+        let percentile = |share| Bounds::of_percentile(&latencies, &ages, share);
+        let (p50, p99) = (percentile(0.5), percentile(0.99));
         let finite = |value: f64| value.is_finite().then_some(value);
-        let sum: f64 = per_flow.iter().map(|&n| n as f64).sum();
-        let squares: f64 = per_flow.iter().map(|&n| (n as f64).powi(2)).sum();
+        let side = |of: fn(Bounds) -> f64| Percentiles {
+            p50_us: p50.map(of).and_then(finite),
+            p99_us: p99.map(of).and_then(finite),
+        };
         let stats = host.stats().next();
         let fabric = |share| stats.and_then(|s| s.fabric_rtt.quantile_us(share));
         let endpoint = |share| stats.and_then(|s| s.endpoint_delay.quantile_us(share));
@@ -336,14 +310,14 @@ impl Perf {
             seconds,
             ops,
             ops_per_second: ops as f64 / seconds,
-            goodput_gbps: ops as f64 * self.size as f64 * 8.0 / seconds / 1e9,
-            p50_us: p50.value(),
-            p99_us: p99.value(),
-            lower: Percentiles { p50_us: finite(p50.lower), p99_us: finite(p99.lower) },
-            upper: Percentiles { p50_us: finite(p50.upper), p99_us: finite(p99.upper) },
-            unfinished: open.len() as u64,
-            oldest_unfinished_us: open.iter().copied().fold(0.0, f64::max),
-            jain: sum * sum / (all as f64 * squares),
+            goodput_gbps: gbps(ops * self.size as u64, seconds),
+            p50_us: p50.and_then(Bounds::value),
+            p99_us: p99.and_then(Bounds::value),
+            lower: side(|bounds| bounds.lower),
+            upper: side(|bounds| bounds.upper),
+            unfinished: ages.len() as u64,
+            oldest_unfinished_us: ages.iter().copied().fold(0.0, f64::max),
+            jain: jain(&per_flow.iter().map(|&ops| ops as f64).collect::<Vec<_>>()),
             partial,
             fabric_p50_us: fabric(0.5),
             fabric_p99_us: fabric(0.99),
@@ -351,30 +325,5 @@ impl Perf {
             endpoint_p99_us: endpoint(0.99),
         };
         Ok((results, failure))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Bounds, percentile, shown};
-
-    /// Of a hundred ops, 98 took 1 to 98 us and two have waited for 500 us: the 99th is one of these.
-    #[test]
-    fn percentile_among_unfinished_ops_has_no_upper_bound() {
-        let ended: Vec<f64> = (1..=98).map(f64::from).collect();
-        let open = [500.0, 500.0];
-        assert_eq!(percentile(&ended, &open, 0.5), Bounds::exact(50.0));
-        let p99 = percentile(&ended, &open, 0.99);
-        assert_eq!((p99.lower, p99.upper), (500.0, f64::INFINITY));
-        assert_eq!(shown(p99), ">= 500.0");
-        assert_eq!(shown(percentile(&ended, &[], 0.99)), "98.0");
-    }
-
-    /// An op that is younger than the percentile may still end below it or above it.
-    #[test]
-    fn young_unfinished_op_moves_both_bounds() {
-        let p50 = percentile(&[10.0, 20.0, 30.0], &[1.0], 0.5);
-        assert_eq!((p50.lower, p50.upper), (10.0, 20.0));
-        assert_eq!(shown(p50), ">= 10.0");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use apus_sim::columns::{FlowRow, OpRow, SampleRow};
+use apus_sim::columns::{FlowRow, OpRow, SampleRow, gbps};
 use apus_sim::record::{FlowSample, FlowState};
 use apus_udp::{Connection, FlowCounters};
 use apus_units::Span;
@@ -39,38 +39,44 @@ pub struct Record<'c> {
     next: Duration,
     ops: Vec<Op>,
     samples: Vec<SampleRow>,
-    /// Ops that had not ended: flow and age in microseconds.
-    unfinished: Vec<(usize, f64)>,
-    /// Bytes of ops that ended, per flow: in all, and when the last sample was taken.
+    /// Bytes of ops that ended in the measured time, per flow: in all, and when the last sample was taken.
     delivered: Vec<(u64, u64)>,
     /// Counters of each flow at the last sample, which stay when its connection ends.
     counters: Vec<FlowCounters>,
 }
 
 impl<'c> Record<'c> {
-    /// A record of these flows that begins now.
-    pub fn new(flows: Vec<Recorded<'c>>, algorithm: &str, interval: Duration) -> Self {
+    /// A record of these flows, whose measurement began at `from`.
+    pub fn new(
+        flows: Vec<Recorded<'c>>,
+        algorithm: &str,
+        from: Instant,
+        interval: Duration,
+    ) -> Self {
         let delivered = vec![(0, 0); flows.len()];
         let counters = vec![FlowCounters::default(); flows.len()];
         Self {
             flows,
             algorithm: algorithm.to_owned(),
-            from: Instant::now(),
+            from,
             interval,
             next: interval,
             ops: Vec::new(),
             samples: Vec::new(),
-            unfinished: Vec::new(),
             delivered,
             counters,
         }
     }
 
-    /// An op of `bytes` bytes ended on a flow.
-    pub fn on_op(&mut self, flow: usize, bytes: usize, latency: Span) {
-        self.delivered[flow].0 += bytes as u64;
+    /// An op ended on a flow.
+    pub fn on_op(&mut self, flow: usize, latency: Span) {
         let complete_us = self.from.elapsed().as_secs_f64() * 1e6;
         self.ops.push(Op { flow, complete_us, latency_us: latency.as_us_f64() });
+    }
+
+    /// The bytes of an op were delivered in the measured time.
+    pub fn on_delivered(&mut self, flow: usize, bytes: usize) {
+        self.delivered[flow].0 += bytes as u64;
     }
 
     /// Takes the samples that are due.
@@ -87,7 +93,7 @@ impl<'c> Record<'c> {
             self.counters[index] = counters;
             let (now, before) = self.delivered[index];
             self.delivered[index].1 = now;
-            let goodput_gbps = (now - before) as f64 * 8e-9 / seconds;
+            let goodput_gbps = gbps(now - before, seconds);
             let state = FlowState { algorithm: state, in_flight: None, goodput_gbps };
             self.samples.push(SampleRow {
                 time_us: since.as_secs_f64() * 1e6,
@@ -98,46 +104,63 @@ impl<'c> Record<'c> {
         Ok(())
     }
 
-    /// Writes the tables into a directory.
-    pub fn write(&self, dir: &OutputDir, kind: &'static str, size: usize) -> Result<(), Failure> {
-        let seconds = self.from.elapsed().as_secs_f64();
-        write_rows(dir, self.op_rows(kind, size))
-            .and_then(|()| write_rows(dir, self.flow_rows(seconds)))
+    /// Writes the tables of a measurement that took `seconds` into a directory. `unfinished` has flow and submission
+    /// of each op that has not ended.
+    pub fn write(
+        &self,
+        dir: &OutputDir,
+        kind: &'static str,
+        size: usize,
+        seconds: f64,
+        unfinished: &[(usize, Instant)],
+    ) -> Result<(), Failure> {
+        write_rows(dir, self.op_rows(kind, size, unfinished))
+            .and_then(|()| write_rows(dir, self.flow_rows(seconds, unfinished)))
             .and_then(|()| write_rows(dir, self.samples.iter().cloned()))
             .map_err(Failure::Run)
-    }
-
-    /// Notes the flows and ages, in microseconds, of the ops that had not ended.
-    pub fn unfinished(&mut self, ages: &[(usize, f64)]) {
-        self.unfinished.extend(ages);
     }
 
     fn peer(&self, flow: usize) -> String {
         self.flows[flow].connection.peer().to_string()
     }
 
-    fn op_rows(&self, kind: &'static str, size: usize) -> impl Iterator<Item = OpRow> {
+    fn op_rows(
+        &self,
+        kind: &'static str,
+        size: usize,
+        unfinished: &[(usize, Instant)],
+    ) -> impl Iterator<Item = OpRow> {
+        let open = move |flow: usize, submit_us| OpRow {
+            flow: flow as u32,
+            op: None,
+            from: HERE.to_owned(),
+            to: self.peer(flow),
+            kind,
+            size_bytes: size as u64,
+            submit_us,
+            complete_us: None,
+            latency_us: None,
+            slowdown: None,
+            outcome: "unfinished",
+            phase: "measured",
+        };
         let mut numbers = vec![0u64; self.flows.len()];
-        self.ops.iter().map(move |op| {
+        let ended = self.ops.iter().map(move |op| {
             numbers[op.flow] += 1;
             OpRow {
-                flow: op.flow as u32,
                 op: Some(numbers[op.flow] - 1),
-                from: HERE.to_owned(),
-                to: self.peer(op.flow),
-                kind,
-                size_bytes: size as u64,
-                submit_us: op.complete_us - op.latency_us,
                 complete_us: Some(op.complete_us),
                 latency_us: Some(op.latency_us),
-                slowdown: None,
                 outcome: "done",
-                phase: "measured",
+                ..open(op.flow, op.complete_us - op.latency_us)
             }
-        })
+        });
+        // The first ops were submitted before the measurement began.
+        let us = |at: Instant| at.saturating_duration_since(self.from).as_secs_f64() * 1e6;
+        ended.chain(unfinished.iter().map(move |&(flow, at)| open(flow, us(at))))
     }
 
-    fn flow_rows(&self, seconds: f64) -> Vec<FlowRow> {
+    fn flow_rows(&self, seconds: f64, unfinished: &[(usize, Instant)]) -> Vec<FlowRow> {
         let row = |(index, flow): (usize, &Recorded<'_>)| {
             let last = self.counters[index];
             // Counters of a connection that has ended are those of its last sample.
@@ -153,7 +176,9 @@ impl<'c> Record<'c> {
         };
         let mut rows: Vec<FlowRow> = self.flows.iter().enumerate().map(row).collect();
         self.ops.iter().for_each(|op| rows[op.flow].ops += 1);
-        self.unfinished.iter().for_each(|&(flow, age)| rows[flow].add_unfinished(age));
+        for &(flow, at) in unfinished {
+            rows[flow].add_unfinished(at.elapsed().as_secs_f64() * 1e6);
+        }
         rows
     }
 }

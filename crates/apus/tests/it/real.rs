@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use apus_sim::columns::{FlowRow, OpRow, SampleRow, Table};
 use apus_udp::session::KeyRing;
-use apus_udp::{Access, Config, Connection, End, Host, Region, Request};
+use apus_udp::{Access, Config, Connection, End, Host, Mode, Region, Request};
 
 /// Long against anything on a loopback interface.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,6 +54,16 @@ fn fresh(name: &str) -> PathBuf {
     path
 }
 
+/// Returns these columns of ops.csv, whose cells have no quotes.
+fn op_columns<const N: usize>(tables: &Path, columns: [&str; N]) -> Vec<[String; N]> {
+    let table = fs::read_to_string(tables.join("ops.csv")).expect("ops.csv");
+    let all = Table::of::<OpRow>();
+    let indices =
+        columns.map(|column| all.names().position(|name| name == column).expect("a column"));
+    let cell = |row: &str, index| row.split(',').nth(index).expect("a field").to_owned();
+    table.lines().skip(1).map(|row| indices.map(|index| cell(row, index))).collect()
+}
+
 #[test]
 fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     let file = fresh("key");
@@ -82,12 +92,14 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     let perf = ["perf", &server.1, "--duration", "2s", "--size", "20000", "--flows", "2"];
     let perf = run(&[&perf[..], &["--json", "--out", out, "--pcap", capture]].concat(), &security);
     assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
-    // Ops per flow, by the table of ops; Jain's index of them, by its formula.
-    let table = fs::read_to_string(tables.join("ops.csv")).expect("ops");
-    let flow = Table::of::<OpRow>().names().position(|name| name == "flow").expect("a column");
+    // Ops per flow that ended in the measured time, by the table of ops; Jain's index of them, by its formula.
+    let end = number(&perf.stdout, "seconds") * 1e6;
     let mut ops = [0.0; 2];
-    for row in table.lines().skip(1) {
-        ops[row.split(',').nth(flow).expect("a field").parse::<usize>().expect("a flow")] += 1.0;
+    for [flow, complete] in op_columns(&tables, ["flow", "complete_us"]) {
+        // Ops that ended in the drain come later, and unfinished ones have no end.
+        if complete.parse().is_ok_and(|complete: f64| complete <= end) {
+            ops[flow.parse::<usize>().expect("a flow")] += 1.0;
+        }
     }
     let [a, b]: [f64; 2] = ops;
     assert_eq!(number(&perf.stdout, "ops"), a + b);
@@ -191,16 +203,18 @@ fn interrupt(child: &Child) {
     assert!(sent.expect("kill").success());
 }
 
-fn insecure_host() -> Host {
+fn insecure_host(mode: Mode) -> Host {
     let any = "127.0.0.1:0".parse().expect("an address");
-    Host::start(Config::new(any, KeyRing::insecure()).expect("defaults")).expect("a host")
+    let mut config = Config::new(any, KeyRing::insecure()).expect("defaults");
+    config.mode = mode;
+    Host::start(config).expect("a host")
 }
 
 #[test]
 fn a_server_that_is_interrupted_tells_its_peers_and_ends_well() {
     for mode in ["hybrid", "inline"] {
         let mut server = serve(&["--insecure", "--mode", mode]);
-        let client = insecure_host();
+        let client = insecure_host(Mode::HYBRID);
         let connection = client.connect(server.1.parse().expect("an address")).expect("a server");
         connection.receive().expect("its greeting");
         interrupt(&server.0);
@@ -210,23 +224,34 @@ fn a_server_that_is_interrupted_tells_its_peers_and_ends_well() {
     }
 }
 
-/// `apus perf` against a host of this test, once it has had a hundred ops done.
-fn perf_under_way() -> (Child, Host, Connection, Region) {
-    let server = insecure_host();
-    let region = server.register(vec![0; 1000], Access::ReadWrite).expect("memory");
+/// `apus perf` with four outstanding ops of `size` bytes against a host of this test, once `ops` ops have arrived. In
+/// inline mode the host then answers no more.
+fn perf_under_way(
+    mode: Mode,
+    options: &[&str],
+    (ops, size): (u64, usize),
+) -> (Child, Host, Connection, Region) {
+    let server = insecure_host(mode);
+    let region = server.register(vec![0; size], Access::ReadWrite).expect("memory");
     let address = server.local_addr().to_string();
-    let perf = apus(&["perf", &address, "--insecure", "--json", "--duration", "3600s"])
-        .args(["--size", "1000", "--outstanding", "4"])
+    let perf = apus(&["perf", &address, "--insecure", "--json"])
+        .args(["--size", &size.to_string(), "--outstanding", "4"])
+        .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("perf");
     let connection = server.accept().expect("perf");
-    let greeting = [region.key().get().to_be_bytes(), 1000u64.to_be_bytes()].concat();
+    let greeting = [region.key().get().to_be_bytes(), (size as u64).to_be_bytes()].concat();
     connection.submit(Request::message(greeting)).expect("room").wait().expect("delivered");
-    // Four are outstanding: of 100 ops that came, 96 have ended.
     let received = || server.stats().map(|s| s.payload_received.load(Ordering::Relaxed));
-    until("a hundred ops", || received().sum::<u64>() >= 100 * 1000);
+    until("the ops arrive", || {
+        let arrived = received().sum::<u64>() >= ops * size as u64;
+        if !arrived {
+            server.drive();
+        }
+        arrived
+    });
     (perf, server, connection, region)
 }
 
@@ -235,7 +260,8 @@ fn perf_that_is_interrupted_or_loses_its_server_says_what_it_has_and_that_it_is_
     for (interrupted, code, why) in
         [(true, 130, "interrupted"), (false, 1, "the peer closed the connection")]
     {
-        let (perf, server, connection, _region) = perf_under_way();
+        let (perf, server, connection, _region) =
+            perf_under_way(Mode::HYBRID, &["--duration", "3600s"], (100, 1000));
         if interrupted {
             interrupt(&perf);
         } else {
@@ -243,12 +269,55 @@ fn perf_that_is_interrupted_or_loses_its_server_says_what_it_has_and_that_it_is_
         }
         let said = perf.wait_with_output().expect("its end");
         assert_eq!(said.status.code(), Some(code));
+        // Of 100 ops that arrived, 96 have ended.
         assert!(number(&said.stdout, "ops") >= 96.0);
         let results: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
         let partial = results["partial"].as_str().expect("a reason");
         assert!(partial.contains(why), "{partial}");
         assert!(String::from_utf8_lossy(&said.stderr).contains(why));
     }
+}
+
+#[test]
+fn perf_whose_server_stops_answering_reports_the_unfinished_ops() {
+    let tables = fresh("unfinished");
+    let out = ["--out", tables.to_str().expect("a path")];
+    // Interrupted, because the time until a hundred ops have arrived is unknown.
+    let (perf, _server, _connection, _region) =
+        perf_under_way(Mode::Inline, &[&out[..], &["--duration", "3600s"]].concat(), (100, 1000));
+    interrupt(&perf);
+    let said = perf.wait_with_output().expect("its end");
+    assert_eq!(said.status.code(), Some(130), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(number(&said.stdout, "unfinished"), 4.0);
+    assert!(number(&said.stdout, "oldest_unfinished_us") > 0.0);
+    let rows = op_columns(&tables, ["op", "outcome", "complete_us", "latency_us"]);
+    let (done, open): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row[1] == "done");
+    assert_eq!(done.len() as f64, number(&said.stdout, "ops"));
+    assert_eq!(open, vec![["", "unfinished", "", ""].map(str::to_owned); 4]);
+    let flows = fs::read_to_string(tables.join("flows.csv")).expect("flows.csv");
+    let column = Table::of::<FlowRow>().names().position(|name| name == "unfinished_ops");
+    let row = flows.lines().nth(1).expect("one flow");
+    assert_eq!(row.split(',').nth(column.expect("a column")), Some("4"));
+    fs::remove_dir_all(tables).expect("the tables");
+}
+
+/// The percentiles are at least the ages of the four ops, and have no upper bound.
+#[test]
+fn perf_of_which_no_op_ends_reports_lower_bounds_after_the_drain() {
+    let options = ["--duration", "20ms", "--drain", "20ms"];
+    // The host may receive some packets while it waits for the end of its greeting, but no whole op.
+    let (perf, _server, _connection, _region) =
+        perf_under_way(Mode::Inline, &options, (0, 16 << 20));
+    let said = perf.wait_with_output().expect("its end");
+    let why = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(1), "{why}");
+    assert!(why.contains("no op ended in the time given"), "{why}");
+    assert_eq!((number(&said.stdout, "ops"), number(&said.stdout, "unfinished")), (0.0, 4.0));
+    let results: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    assert!(results["p50_us"].is_null() && results["upper"]["p50_us"].is_null(), "{results}");
+    // Measured time and drain together, whatever the load of the machine.
+    let (p50, oldest) = (&results["lower"]["p50_us"], &results["oldest_unfinished_us"]);
+    assert!(p50.as_f64() >= Some(40_000.0) && p50.as_f64() <= oldest.as_f64(), "{results}");
 }
 
 #[test]
