@@ -178,3 +178,22 @@ fn crates_of_the_workspace_depend_on_each_other_by_version_and_path() {
         assert!(dependency.get("path").is_some(), "{name} in its table of dependencies");
     }
 }
+
+/// A crate that is a workspace of its own cannot inherit these fields.
+#[test]
+fn crates_outside_the_workspace_have_its_version_edition_compiler_and_licence() {
+    let root = manifest(&crates().join(".."));
+    let common = &root["workspace"]["package"];
+    let published = published();
+    let mut names = Vec::new();
+    for (_, manifest) in published.iter().filter(|(_, m)| m.contains_key("workspace")) {
+        let package = &manifest["package"];
+        let name = package["name"].as_str().expect("name");
+        for field in ["version", "edition", "rust-version", "license"] {
+            assert!(common[field].is_str(), "{field} of the workspace");
+            assert_eq!(package[field], common[field], "{name}: {field}");
+        }
+        names.push(name);
+    }
+    assert_eq!(names, ["apus-quinn"]);
+}
