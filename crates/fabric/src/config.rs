@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Rate};
 
+use crate::scheduler::SchedulerKind;
+
 /// The memory in which a port keeps its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Buffer {
@@ -41,10 +43,9 @@ pub struct RateLimit {
 #[derive(Clone, Debug)]
 pub struct ClassConfig<W> {
     /// Strict priority level: level 0 is served first. Classes of the same level share its
-    /// bandwidth by weight.
+    /// bandwidth as the port's [`scheduler`](PortConfig::scheduler) says.
     pub priority: u8,
-    /// Share within the level, above 0: start-time fair queueing (Goyal, Vin and Cheng, "Start-time
-    /// Fair Queuing", SIGCOMM 1996), which stays fair when the rate varies.
+    /// Share within the level, above 0.
     pub weight: u32,
     /// Most bytes that the class may hold in the port, on top of the port's [`Buffer`].
     pub limit: Bytes,
@@ -79,6 +80,8 @@ pub struct PortConfig<W> {
     pub buffer: Buffer,
     /// Classes of the port, at least one; [`ClassId`](apus_units::ClassId) is the index.
     pub classes: Vec<ClassConfig<W>>,
+    /// Chooses among classes of the same priority.
+    pub scheduler: SchedulerKind,
     /// Whether classes will be paused ([`Network::set_paused`](crate::Network::set_paused)).
     pub pausable: bool,
     /// Whether the link will fail or change its rate
@@ -113,6 +116,7 @@ impl<W: SwitchHalf> PortConfig<W> {
             rate,
             buffer: Buffer::Own(buffer),
             classes: vec![ClassConfig::default()],
+            scheduler: SchedulerKind::default(),
             pausable: false,
             variable: false,
         }

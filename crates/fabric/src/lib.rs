@@ -58,6 +58,7 @@ mod packet;
 mod pfc;
 mod port;
 mod routing;
+mod scheduler;
 mod topology;
 
 pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
@@ -68,4 +69,5 @@ pub use network::{Arrived, ControlError, Network, Outcome, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit};
 pub use pfc::PfcConfig;
 pub use routing::{RouteError, RouteId, opposite};
+pub use scheduler::SchedulerKind;
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

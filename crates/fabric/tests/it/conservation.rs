@@ -2,7 +2,7 @@
 
 use crate::support::{ClassConfig, PortConfig, Tier, Topology};
 use crate::support::{Sim, gbps};
-use apus_fabric::{Buffer, RateLimit};
+use apus_fabric::{Buffer, RateLimit, SchedulerKind};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -44,13 +44,14 @@ fn classes() -> Vec<ClassConfig> {
     ]
 }
 
-fn topology() -> Topology {
+fn topology(scheduler: SchedulerKind) -> Topology {
     let mut hosts = Tier::hosts(gbps(100), Span::from_ns(500), Bytes::new(15_000));
     hosts.up = PortConfig::new(gbps(100), Bytes::new(50_000));
     let mut switches = Tier::switches(gbps(40), Span::from_ns(500), Bytes::ZERO);
     for port in [&mut switches.up, &mut switches.down] {
         port.buffer = Buffer::Shared { alpha: 0.5 };
         port.classes = classes();
+        port.scheduler = scheduler;
         port.pausable = true;
         port.variable = true;
     }
@@ -63,9 +64,10 @@ proptest! {
     #[test]
     fn under_random_traffic_pauses_and_failures(
         seed in any::<u64>(),
+        scheduler in prop::sample::select(SchedulerKind::WORDS.map(|(_, kind)| kind).to_vec()),
         ops in prop::collection::vec((0..300_000_u64, op()), 1..300),
     ) {
-        let mut sim = Sim::new(topology().build(seed).unwrap());
+        let mut sim = Sim::new(topology(scheduler).build(seed).unwrap());
         let mut id = 0;
         for (gap, op) in ops {
             let now = Time::from_ps(sim.now().as_ps() + gap);

@@ -8,6 +8,7 @@ mod forwarding;
 mod pfc;
 mod refused;
 mod routing;
+mod schedulers;
 mod shared_links;
 mod signals;
 mod support;

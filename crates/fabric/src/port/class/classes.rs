@@ -1,7 +1,7 @@
 //! The classes of a port: their queues and which is served next.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use apus_cc::{ClassView, SwitchHalf};
@@ -10,6 +10,7 @@ use apus_units::{Bytes, Rate, Span, Time};
 use crate::config::{ClassConfig, RateLimit};
 use crate::counters::Count;
 use crate::packet::PacketRef;
+use crate::scheduler::{BuiltInScheduler, Head, SchedulerKind};
 
 /// A packet that waits for service.
 #[derive(Clone, Copy)]
@@ -68,11 +69,6 @@ pub(super) struct Class<W> {
     pub(super) dropped: Count,
     pub(super) paused: bool,
     pub(super) algorithm: W,
-    /// Index of its priority level, 0 served first.
-    level: usize,
-    weight: u32,
-    /// Start-time fair queueing: finish tag of its packet served last.
-    finish: u64,
     bucket: Option<TokenBucket>,
 }
 
@@ -80,6 +76,20 @@ impl<W: SwitchHalf> Class<W> {
     /// Returns `true` if the class has its own rate limit.
     pub(super) fn is_rate_limited(&self) -> bool {
         self.bucket.is_some()
+    }
+
+    /// Returns the first packet if it may be served. `not_before` becomes the time from which there
+    /// are tokens for it, if that is in the future.
+    #[inline]
+    fn head(&self, now: Time, not_before: &mut Option<Time>) -> Option<Head> {
+        let bytes = self.waiting.front().filter(|_| !self.paused)?.bytes;
+        if let Some(ready) = self.bucket.as_ref().map(|bucket| bucket.ready_at(bytes))
+            && ready > now
+        {
+            *not_before = Some(ready);
+            return None;
+        }
+        Some(Head { bytes })
     }
 
     /// Returns the number of queued packets, without the one in service.
@@ -98,23 +108,45 @@ pub(super) enum Choice {
     Nothing,
 }
 
-/// The classes of a port. Levels are served in strict priority. Within a level, start-time fair
-/// queueing applies (Goyal, Vin and Cheng 1996): a packet that reaches the head of its class gets
-/// the start tag max(virtual time, finish tag of its predecessor) and the finish tag start + bytes
-/// / weight; the smallest start tag is served, and the level's virtual time is the start tag in
-/// service. A class that was idle, paused or out of tokens is therefore not compensated for missed
-/// service.
+/// The classes of one priority.
+struct Level {
+    /// Their indices, ascending.
+    classes: Box<[usize]>,
+    /// Chooses among several classes; `None` for one class.
+    scheduler: Option<BuiltInScheduler>,
+    /// The first packets of the classes, for the scheduler.
+    heads: Box<[Option<Head>]>,
+}
+
+impl Level {
+    /// Returns the index of the class to be served from `now` on.
+    #[inline]
+    fn choose<W: SwitchHalf>(
+        &mut self,
+        classes: &[Class<W>],
+        now: Time,
+        not_before: &mut Option<Time>,
+    ) -> Option<usize> {
+        let Some(scheduler) = &mut self.scheduler else {
+            let index = self.classes[0];
+            return classes[index].head(now, not_before).map(|_| index);
+        };
+        for (head, &index) in self.heads.iter_mut().zip(&self.classes) {
+            *head = classes[index].head(now, not_before);
+        }
+        scheduler.next(&self.heads).map(|place| self.classes[place])
+    }
+}
+
+/// The classes of a port. Levels are served in strict priority; a [scheduler](crate::scheduler::Scheduler)
+/// chooses among the classes of a level.
 pub(super) struct Classes<W> {
     pub(super) classes: Vec<Class<W>>,
     /// The view of each class for switch halves; the bytes of classes are counted here.
     pub(super) views: Vec<ClassView>,
-    /// Virtual time of each level.
-    virtual_time: Vec<u64>,
+    /// The level that is served first comes first.
+    levels: Box<[Level]>,
 }
-
-/// Units of a tag per byte at weight 1. Tags start from 0 in each busy period, so that 64 bits hold
-/// 4.5 PB of it.
-const TAG_UNITS: u64 = 1 << 12;
 
 /// The classes and their views for switch halves, borrowed separately.
 pub(super) struct Parts<'a, W> {
@@ -127,7 +159,7 @@ impl<W: SwitchHalf> Classes<W> {
         Parts { classes: &mut self.classes, views: &self.views }
     }
 
-    pub(super) fn new(configs: &[ClassConfig<W>]) -> Self {
+    pub(super) fn new(configs: &[ClassConfig<W>], scheduler: SchedulerKind) -> Self {
         let mut priorities: Vec<u8> = configs.iter().map(|c| c.priority).collect();
         priorities.sort_unstable();
         priorities.dedup();
@@ -143,9 +175,6 @@ impl<W: SwitchHalf> Classes<W> {
             dropped: Count::default(),
             paused: false,
             algorithm: config.algorithm.clone(),
-            level: priorities.partition_point(|p| *p < config.priority),
-            weight: config.weight,
-            finish: 0,
             bucket: config.rate_limit.as_ref().map(TokenBucket::new),
         };
         let view = |config: &ClassConfig<W>| ClassView {
@@ -153,10 +182,20 @@ impl<W: SwitchHalf> Classes<W> {
             weight: config.weight,
             priority: config.priority,
         };
+        let level = |priority| {
+            let of_level = configs.iter().enumerate().filter(|(_, c)| c.priority == priority);
+            let (classes, weights): (Vec<usize>, Vec<u32>) =
+                of_level.map(|(index, class)| (index, class.weight)).unzip();
+            Level {
+                scheduler: (classes.len() > 1).then(|| scheduler.build(&weights)),
+                heads: classes.iter().map(|_| None).collect(),
+                classes: classes.into_boxed_slice(),
+            }
+        };
         Self {
             classes: configs.iter().map(class).collect(),
             views: configs.iter().map(view).collect(),
-            virtual_time: vec![0; priorities.len()],
+            levels: priorities.into_iter().map(level).collect(),
         }
     }
 
@@ -179,43 +218,26 @@ impl<W: SwitchHalf> Classes<W> {
 
     /// Takes the packet to be served from `now` on.
     pub(super) fn choose(&mut self, now: Time) -> Choice {
-        let mut best: Option<(usize, u64, usize)> = None;
         let mut not_before = None;
-        for (index, class) in self.classes.iter().enumerate() {
-            let Some(head) = class.waiting.front() else { continue };
-            if class.paused {
-                continue;
+        for level in &mut self.levels {
+            let Some(index) = level.choose(&self.classes, now, &mut not_before) else { continue };
+            let class = &mut self.classes[index];
+            let served =
+                class.waiting.pop_front().expect("the scheduler chose a class with a packet");
+            if let Some(bucket) = &mut class.bucket {
+                bucket.spend(now, served.bytes);
             }
-            if let Some(ready) = class.bucket.as_ref().map(|b| b.ready_at(head.bytes))
-                && ready > now
-            {
-                not_before = Some(ready);
-                continue;
-            }
-            let start = class.finish.max(self.virtual_time[class.level]);
-            let key = (class.level, start, index);
-            if best.is_none_or(|b| key < b) {
-                best = Some(key);
-            }
+            return Choice::Serve(index, served);
         }
-        let Some((level, start, index)) = best else {
-            return not_before.map_or(Choice::Nothing, Choice::NotBefore);
-        };
-        let class = &mut self.classes[index];
-        let served = class.waiting.pop_front().expect("the chosen class has a packet");
-        self.virtual_time[level] = start;
-        class.finish = start + u64::from(served.bytes) * TAG_UNITS / u64::from(class.weight);
-        if let Some(bucket) = &mut class.bucket {
-            bucket.spend(now, served.bytes);
-        }
-        Choice::Serve(index, served)
+        not_before.map_or(Choice::Nothing, Choice::NotBefore)
     }
 
     /// The port has run empty: the next packet begins a new busy period.
     pub(super) fn end_busy_period(&mut self) {
-        self.virtual_time.fill(0);
-        for class in &mut self.classes {
-            class.finish = 0;
+        for level in &mut self.levels {
+            if let Some(scheduler) = &mut level.scheduler {
+                scheduler.on_idle();
+            }
         }
     }
 

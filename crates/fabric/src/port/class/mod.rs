@@ -91,7 +91,7 @@ impl<W: SwitchHalf> ClassPort<W> {
             memory,
             pausable: config.pausable,
             variable: config.variable,
-            classes: Classes::new(&config.classes),
+            classes: Classes::new(&config.classes, config.scheduler),
             in_service: None,
             service_armed: false,
             wake_armed: false,
