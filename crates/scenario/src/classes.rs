@@ -1,6 +1,7 @@
 //! `[[topology.class]]`: the traffic classes of every switch port.
 use crate::set::ClassConfig;
 use apus_algorithms::BuiltInSwitch;
+use apus_fabric::SchedulerKind;
 use apus_units::Bytes;
 
 use super::declared::{Keys, Kind, key};
@@ -74,7 +75,7 @@ pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
         table.finish();
     }
     for class in &classes {
-        let alone = classes.iter().filter(|c| c.priority == class.priority).count() == 1;
+        let alone = is_alone(class, &classes);
         let message = format_args!(
             "`{}` has a weight without effect: no other class has its priority; remove it",
             class.name
@@ -82,6 +83,20 @@ pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
         topology.check(!alone || class.weight == 1, "class", message);
     }
     classes
+}
+
+/// Returns `true` if no other class has the priority of `class`.
+fn is_alone(class: &Class, classes: &[Class]) -> bool {
+    classes.iter().filter(|other| other.priority == class.priority).count() == 1
+}
+
+/// Reads the scheduler of classes with the same priority.
+pub(super) fn read_scheduler(topology: &Section<'_>, classes: &[Class]) -> Option<SchedulerKind> {
+    if classes.iter().all(|class| is_alone(class, classes)) {
+        topology.no_effect("scheduler", "without two classes of the same priority");
+        return Some(SchedulerKind::default());
+    }
+    topology.meaning("scheduler", &SchedulerKind::WORDS)
 }
 
 fn read_class(table: &Section<'_>) -> Option<Class> {

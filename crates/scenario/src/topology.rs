@@ -3,12 +3,12 @@
 use crate::set::Topology;
 use apus_algorithms::BuiltInSwitch;
 use apus_cc::NetworkInfo;
-use apus_fabric::{Buffer, Node, PfcConfig, TopologyError};
+use apus_fabric::{Buffer, Node, PfcConfig, SchedulerKind, TopologyError};
 use apus_units::{Bytes, Rate, Span, suggestion};
 
 use super::classes::CLASS;
-use super::classes::{Class, read_classes};
-use super::declared::{Keys, Kind, key};
+use super::classes::{Class, read_classes, read_scheduler};
+use super::declared::{Keys, Kind, key, words_of};
 use super::ecn::ECN;
 use super::ecn::Marking;
 use super::links::{BUFFER, DELAY, RATE};
@@ -32,6 +32,7 @@ pub(super) static TOPOLOGY: Keys = Keys {
         key("pipeline_latency", Kind::Time, "Time that a packet spends in a switch before it is queued").or("0s"),
         key("ecn", Kind::Table(&ECN), "Marks packets by the queue of their port"),
         key("class", Kind::Tables(&CLASS), "Traffic classes of every switch port, two or more. The ports of a class take part in the algorithm of the workloads in it, if that has a switch half"),
+        key("scheduler", Kind::Word(&words_of(&SchedulerKind::WORDS)), SchedulerKind::DOC).or(SchedulerKind::WORDS[0].0),
         key("ack_class", Kind::Text, "Class of acknowledgements and read requests; that of their flow if not given"),
         key("plain", Kind::Texts, "Names of switches without switch halves of algorithms"),
         key("signals", Kind::Word(&["packets", "instant"]), "Signals of switches travel as acknowledgements do, or reach their source at once and take no bandwidth").or("packets"),
@@ -64,6 +65,8 @@ pub(super) struct TopologySpec {
     pub(super) ecn: Option<Marking>,
     /// Classes of every switch port; none means one without a name.
     pub(super) classes: Vec<Class>,
+    /// Chooses among classes of the same priority.
+    pub(super) scheduler: SchedulerKind,
     /// Index of the class of acknowledgements and read requests, if they have their own.
     pub(super) ack_class: Option<u8>,
     /// Names of switches without switch halves.
@@ -98,6 +101,7 @@ impl TopologySpec {
         section.check_delay("pipeline_latency", pipeline_latency);
         let ecn = section.section("ecn").and_then(Marking::read);
         let classes = read_classes(&section);
+        let scheduler = read_scheduler(&section, &classes);
         let ack_class = read_ack_class(&section, &classes);
         let plain = section.get::<Vec<String>>("plain").unwrap_or_default();
         let instant_signals = section.word("signals") == Some("instant");
@@ -119,6 +123,7 @@ impl TopologySpec {
             pipeline_latency,
             ecn,
             classes,
+            scheduler: scheduler?,
             ack_class,
             plain,
             instant_signals,
@@ -179,6 +184,7 @@ impl TopologySpec {
             for (node, port) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {
                 if let Node::Host(_) = node {
                     port.classes.clone_from(&classes);
+                    port.scheduler = self.scheduler;
                 }
             }
         }
@@ -200,7 +206,10 @@ impl TopologySpec {
         }
         if !self.classes.is_empty() {
             let classes: Vec<_> = self.classes.iter().map(|c| c.config(self.ecn)).collect();
-            topology = topology.with_switch_ports(|port| port.classes.clone_from(&classes));
+            topology = topology.with_switch_ports(|port| {
+                port.classes.clone_from(&classes);
+                port.scheduler = self.scheduler;
+            });
         } else if let Some(marking) = self.ecn {
             let half = marking.half(0);
             topology = topology.with_switch_ports(|p| *p = p.clone().with_algorithm(&half));

@@ -49,14 +49,6 @@ macro_rules! schedulers {
             pub const WORDS: [(&'static str, Self); [$($word),+].len()] =
                 [$(($word, Self::$variant)),+];
 
-            /// The word for it in scenarios.
-            #[must_use]
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-
             /// What a scenario chooses with these words.
             pub const DOC: &'static str = concat!(
                 "Order in which a port serves classes of the same priority",

@@ -19,6 +19,7 @@ mod reading;
 mod record;
 mod replay;
 mod reroute;
+mod schedulers;
 mod service;
 mod trace_flows;
 mod workloads;

@@ -4,7 +4,7 @@ use crate::support::{ClassConfig, Plan, Simulation, Topology};
 use crate::support::{connection, fingerprint, plan, run};
 use apus_algorithms::registry::build;
 use apus_cc::{AlgorithmFactory, SwitchInfo};
-use apus_fabric::PortKind;
+use apus_fabric::{PortKind, SchedulerKind};
 use apus_sim::host_model::HostModel;
 use apus_sim::offered::Demand;
 use apus_sim::plan::{Load, OpArrival};
@@ -153,6 +153,25 @@ fn strict_priorities() {
         general.work.events = work.events;
         general.work.event_hash = work.event_hash;
         assert_eq!(fingerprint(&general), strict, "the general kind");
+    }
+}
+
+/// The data of every third connection and acknowledgements share ports with other data by weight.
+#[test]
+fn schedulers_of_classes() {
+    for (word, scheduler) in SchedulerKind::WORDS {
+        let mut plan = crowd(60_000, ("constant", &[("window", "60")]));
+        plan.topology = plan.topology.with_switch_ports(|port| {
+            let gold = ClassConfig { weight: 3, ..ClassConfig::default() };
+            port.classes = vec![ClassConfig::default(), gold];
+            port.scheduler = scheduler;
+        });
+        for connection in plan.connections.iter_mut().step_by(3) {
+            connection.class = ClassId::new(1);
+        }
+        plan.ack_class = Some(ClassId::new(1));
+        assert!(run(&plan).packets.dropped > 0, "{word}");
+        check(&plan);
     }
 }
 
