@@ -16,10 +16,10 @@ test-loaded:
 	tools/test-loaded busy
 	tools/test-loaded pinned
 
-# Formatting, lints and tests of crates/quinn, which is a workspace of its own because it needs quinn.
+# Formatting, lints, documentation and tests of crates/quinn, which is a workspace of its own because it needs quinn.
 quinn:
 	cd crates/quinn && cargo fmt --check && cargo clippy --all-targets --locked -- -D warnings && \
-		cargo test --locked
+		RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked && cargo test --locked
 
 # Formatting, lints and documentation only.
 lint:

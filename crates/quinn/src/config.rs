@@ -10,38 +10,45 @@ use quinn_proto::congestion::{Controller, ControllerFactory};
 
 use crate::Swift;
 
-/// Smallest window in packets.
+/// Smallest `min_cwnd`.
 ///
 /// Rationale: RFC 9002 §7.2 recommends two packets. A peer may delay the acknowledgement of a single packet for
 /// 25 ms (RFC 9000 §13.2.2), which a window of one packet would take for congestion, and never grow again.
-const MIN_CWND: u32 = 2;
+const MIN_CWND: f64 = 2.0;
+
+/// Most bytes of a first window of more than two packets (RFC 9002 §7.2).
+const MAX_INITIAL_BYTES: f64 = 14720.0;
 
 /// The values of this crate for parameters that the user does not set.
 const DEFAULTS: [(&str, &str); 4] = [
-    // QUIC reports one RTT, not the delays of hosts.
+    // QUIC measures one RTT, not the delays of hosts.
     ("decompose", "false"),
-    // QUIC does not report the number of switches.
+    // QUIC does not count switches.
     ("hop_scale", "0us"),
     ("min_cwnd", "2"),
     // deviation: Swift §3.2 gives no value, and Apus begins with 1. RFC 9002 §7.2 recommends 10 packets, in
-    // which the first flight of a server's handshake fits.
+    // which the first flight of a server's handshake fits; `initial_cwnd` below applies its limit in bytes.
     ("initial_cwnd", "10"),
 ];
 
-const ONE_RTT: &str = "quinn reports one RTT, without the delays of hosts";
-const OWN_TIMEOUTS: &str = "quinn has its own timeouts";
+const ONE_RTT: &str = "QUIC measures one RTT, which includes the delays of both hosts; remove it, and let \
+                       `base_target` cover the hosts";
+const OWN_TIMEOUTS: &str = "quinn has its own timeouts (RFC 9002 §6.2); remove it";
 
-/// Parameters that have no effect in quinn, with the reason.
+/// Parameters that have no effect in quinn, with the reason and what to do instead.
 const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("decompose", ONE_RTT),
     ("endpoint_target", ONE_RTT),
     ("endpoint_min_cwnd", ONE_RTT),
     ("endpoint_gain", ONE_RTT),
-    ("hop_scale", "quinn does not report the number of switches"),
-    ("pacing", "quinn paces packets by its own rule"),
+    (
+        "hop_scale",
+        "QUIC does not count switches; remove it, and let `base_target` cover the longest path",
+    ),
+    ("pacing", "quinn paces packets by its own rule; remove it"),
     (
         "retx_reset_threshold",
-        "`persistent_congestion_threshold` of quinn's transport takes its place",
+        "quinn detects persistent congestion; set `TransportConfig::persistent_congestion_threshold` instead",
     ),
     ("rto_gain", OWN_TIMEOUTS),
     ("rto_multiplier", OWN_TIMEOUTS),
@@ -52,7 +59,9 @@ const WITHOUT_EFFECT: [(&str, &str); 11] = [
 /// Parameters of Swift in quinn, and the factory of its controllers.
 #[derive(Clone, Debug)]
 pub struct SwiftConfig {
-    params: Arc<Params>,
+    config: Config,
+    /// Whether RFC 9002's limit of the first window in bytes applies: the user has not set `initial_cwnd`.
+    limits_initial_bytes: bool,
 }
 
 impl SwiftConfig {
@@ -70,34 +79,55 @@ impl SwiftConfig {
         let info = &<SwiftSender as Algorithm>::INFO;
         // Unknown and unreadable settings are reported first.
         Settings::read(info, None, settings)?;
-        let is_set = |name: &str| settings.iter().any(|(set, _)| *set == name);
-        if let Some((name, reason)) = WITHOUT_EFFECT.iter().find(|(name, _)| is_set(name)) {
-            let message = format!("`{name}` has no effect in quinn: {reason}; remove it");
-            return Err(SettingError::at(name, message));
+        let set = |name: &str| settings.iter().find(|(set, _)| *set == name);
+        for (name, reason) in WITHOUT_EFFECT {
+            if let Some((_, value)) = set(name) {
+                let message = format!("`{name} = {value}` has no effect in quinn: {reason}");
+                return Err(SettingError::at(name, message));
+            }
         }
-        if !is_set("base_target") {
+        if set("base_target").is_none() {
             let message = "`base_target` is missing; set it to the unloaded RTT with both hosts, plus the \
                            acceptable queueing, such as `400us`";
             return Err(SettingError::at("base_target", message.to_owned()));
         }
-        let defaults = DEFAULTS.into_iter().filter(|(name, _)| !is_set(name));
-        let settings: Vec<_> = settings.iter().copied().chain(defaults).collect();
-        let config = Config::from_settings(&mut Settings::read(info, None, &settings)?)?;
-        let smallest = f64::from(MIN_CWND);
-        require(config.min_cwnd >= smallest, "min_cwnd", "at least 2 in quinn", config.min_cwnd)?;
-        Ok(Self { params: Arc::new(Params::new(config)?) })
+        let defaults = DEFAULTS.into_iter().filter(|(name, _)| set(name).is_none());
+        let with_defaults: Vec<_> = settings.iter().copied().chain(defaults).collect();
+        let config = Config::from_settings(&mut Settings::read(info, None, &with_defaults)?)?;
+        require(config.min_cwnd >= MIN_CWND, "min_cwnd", "at least 2 in quinn", config.min_cwnd)?;
+        Params::new(config.clone())?;
+        Ok(Self { config, limits_initial_bytes: set("initial_cwnd").is_none() })
     }
 
-    /// Returns the parameters in force.
+    /// Returns the parameters in force. Without a setting, `initial_cwnd` is that of packets up to 1472 bytes.
     #[must_use]
     pub fn config(&self) -> &Config {
-        self.params.config()
+        &self.config
+    }
+
+    /// First window in packets: the setting, or without one at most 14720 bytes or two packets, whichever is
+    /// more (RFC 9002 §7.2).
+    pub(crate) fn initial_cwnd(&self, mtu: u16) -> f64 {
+        let Config { initial_cwnd, min_cwnd, .. } = self.config;
+        if !self.limits_initial_bytes {
+            return initial_cwnd;
+        }
+        // `min_cwnd` is at least two packets.
+        initial_cwnd.min(MAX_INITIAL_BYTES / f64::from(mtu)).max(min_cwnd)
+    }
+
+    /// Parameters of a sender with packets of this size.
+    pub(crate) fn params(&self, mtu: u16) -> Arc<Params> {
+        let initial_cwnd = self.initial_cwnd(mtu);
+        // ECN marks always reduce the window; the controller decides about losses.
+        let config = Config { initial_cwnd, max_decrease_on_loss: true, ..self.config.clone() };
+        Arc::new(Params::new(config).expect("a first window between both bounds"))
     }
 }
 
 impl ControllerFactory for SwiftConfig {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Swift::new(Arc::clone(&self.params), now, current_mtu))
+        Box::new(Swift::new(self, now, current_mtu))
     }
 }
 
@@ -146,12 +176,32 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_without_effect_is_refused_with_the_reason() {
+    fn every_setting_without_effect_is_refused_with_value_reason_and_remedy() {
         let table = <SwiftSender as Algorithm>::INFO.parameters;
         for (name, reason) in WITHOUT_EFFECT {
             let row = table.iter().find(|row| row.name == name).expect("a parameter of Swift");
             let value = row.defaults[0].value;
-            refused(&[("base_target", "400us"), (name, value)], name, &[reason, "remove"]);
+            let set = format!("`{name} = {value}`");
+            refused(&[("base_target", "400us"), (name, value)], name, &[&set, reason]);
+            assert!(reason.contains("; remove it") || reason.contains("; set `"), "{reason}");
         }
+        let words = ["`endpoint_target = 100us`", "both hosts; remove it", "`base_target` cover"];
+        refused(&[("base_target", "1ms"), ("endpoint_target", "100us")], "endpoint_target", &words);
+    }
+
+    /// RFC 9002 §7.2: min(10 packets, max(14720 bytes, 2 packets)).
+    #[test]
+    fn the_first_window_has_ten_packets_limited_in_bytes_unless_it_is_set() {
+        let first = |settings: &[(&str, &str)], mtu| {
+            let settings = [settings, &[("base_target", "400us")]].concat();
+            SwiftConfig::new(&settings).expect("valid").initial_cwnd(mtu)
+        };
+        assert_eq!(first(&[], 1200), 10.0);
+        assert_eq!(first(&[], 1472), 10.0);
+        assert_eq!(first(&[], 2048), 7.1875);
+        assert_eq!(first(&[], 7360), 2.0);
+        assert_eq!(first(&[], 9000), 2.0);
+        assert_eq!(first(&[("min_cwnd", "3")], 9000), 3.0);
+        assert_eq!(first(&[("initial_cwnd", "10")], 9000), 10.0);
     }
 }

@@ -16,16 +16,22 @@ const TARGET: Duration = Duration::from_micros(400);
 struct Path {
     swift: Box<Swift>,
     start: Instant,
+    /// Largest packet number acknowledged so far.
+    largest: u64,
 }
 
 impl Path {
     /// A path with a target of 400 us and without flow scaling.
     fn new(settings: &[(&str, &str)]) -> Self {
+        Self::with_mtu(MTU, settings)
+    }
+
+    fn with_mtu(mtu: u16, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("base_target", "400us"), ("fs_range", "0us")]].concat();
         let config = Arc::new(SwiftConfig::new(&settings).expect("valid settings"));
         let start = Instant::now();
-        let swift = config.build(start, MTU).into_any().downcast().expect("Swift");
-        Self { swift, start }
+        let swift = config.build(start, mtu).into_any().downcast().expect("Swift");
+        Self { swift, start, largest: 0 }
     }
 
     fn at(&self, us: u64) -> Instant {
@@ -38,17 +44,26 @@ impl Path {
     }
 
     fn ack_of(&mut self, us: u64, rtt: Duration, sizes: &[u64], app_limited: bool) {
+        self.largest += sizes.len() as u64;
+        self.report(us, rtt, sizes, app_limited);
+    }
+
+    /// As [`Self::ack`], for packets with smaller numbers than others that are acknowledged already.
+    fn ack_late(&mut self, us: u64, rtt: Duration, sizes: &[u64]) {
+        self.report(us, rtt, sizes, false);
+    }
+
+    fn report(&mut self, us: u64, rtt: Duration, sizes: &[u64], app_limited: bool) {
         let now = self.at(us);
         for size in sizes {
             self.swift.on_packet_acked(now - rtt, *size, app_limited);
         }
-        self.swift.on_end_acks(now, 0, app_limited, None);
+        self.swift.on_end_acks(now, 0, app_limited, Some(self.largest));
     }
 
-    /// Loss of these bytes, reported at `us`.
-    fn lose(&mut self, us: u64, is_persistent: bool, bytes: u64) {
-        let now = self.at(us);
-        self.swift.on_congestion_event(now, now, is_persistent, bytes);
+    /// Loss of these bytes, sent at `sent` and reported at `us`.
+    fn lose(&mut self, (sent, us): (u64, u64), is_persistent: bool, bytes: u64) {
+        self.swift.on_congestion_event(self.at(us), self.at(sent), is_persistent, bytes);
     }
 
     fn cwnd(&self) -> f64 {
@@ -78,9 +93,14 @@ fn quinn_admits_the_largest_whole_number_of_packets_in_the_window() {
     }
 }
 
+/// RFC 9002 §7.2 for the first window.
 #[test]
-fn a_window_of_whole_packets_has_one_byte_more() {
-    assert_eq!(Path::new(&[]).swift.window(), 10 * 1200 + 1);
+fn a_window_in_bytes_has_one_byte_more() {
+    for (mtu, bytes) in [(1200, 12_000), (1472, 14_720), (2048, 14_720), (9000, 18_000)] {
+        let path = Path::with_mtu(mtu, &[]);
+        assert_eq!(path.swift.window(), bytes + 1, "{mtu}");
+        assert_eq!(path.swift.initial_window(), bytes + 1, "{mtu}");
+    }
 }
 
 #[test]
@@ -121,13 +141,29 @@ fn an_rtt_above_the_target_reduces_the_window_once_per_rtt() {
     path.has(8.4 * 0.84);
 }
 
+/// Swift §3.5: alpha / sqrt(2) + beta with alpha = 100 us / (10 - 0.1), and all of `fs_range` at `fs_min_cwnd`.
+#[test]
+fn flow_scaling_adds_six_microseconds_at_two_packets_unless_fs_min_cwnd_is_two() {
+    for (fs_min_cwnd, target) in [("0.01", 406.132), ("2", 500.0)] {
+        let settings =
+            [("base_target", "400us"), ("initial_cwnd", "2"), ("fs_min_cwnd", fs_min_cwnd)];
+        let config = Arc::new(SwiftConfig::new(&settings).expect("valid settings"));
+        let start = Instant::now();
+        let mut swift = Swift::new(config, start, MTU);
+        swift.on_packet_acked(start, 1200, false);
+        swift.on_end_acks(start + SHORT, 0, false, Some(0));
+        let found = swift.snapshot().target_delay.expect("a target").as_us_f64();
+        assert!((found - target).abs() < 1e-3, "{fs_min_cwnd}: {found} us");
+    }
+}
+
 #[test]
 fn the_newest_packet_of_a_batch_gives_the_rtt() {
     let mut path = Path::new(&[]);
     let now = path.at(1000);
     path.swift.on_packet_acked(now - LONG, 1200, false);
     path.swift.on_packet_acked(now - SHORT, 1200, false);
-    path.swift.on_end_acks(now, 0, false, None);
+    path.swift.on_end_acks(now, 0, false, Some(2));
     path.has(10.2);
 }
 
@@ -135,14 +171,46 @@ fn the_newest_packet_of_a_batch_gives_the_rtt() {
 #[test]
 fn reordered_packets_give_no_rtt_and_count_with_the_next_sample() {
     let mut path = Path::new(&[]);
-    path.ack(1000, SHORT, &[]);
     path.ack(1000, SHORT, &[1200]);
     path.has(10.1);
     // Sent before the packet above, and acknowledged later.
-    path.ack(1010, LONG, &[1200; 3]);
+    path.ack_late(1010, LONG, &[1200; 3]);
     path.has(10.1);
     path.ack(1100, SHORT, &[1200]);
     path.has(10.1 + 4.0 / 10.1);
+}
+
+/// RFC 9002 §5.1: the packets of a burst have one send time, and their numbers decide.
+#[test]
+fn packets_of_a_burst_give_an_rtt_in_order_and_none_if_reordered() {
+    let mut path = Path::new(&[]);
+    path.ack(1000, SHORT, &[1200]);
+    path.ack(1010, SHORT + Duration::from_micros(10), &[1200]);
+    path.has(10.1 + 1.0 / 10.1);
+    // A packet with a smaller number, 500 us after the burst: above the target.
+    path.ack_late(1400, LONG, &[1200]);
+    path.has(10.1 + 1.0 / 10.1);
+    path.ack(1500, SHORT, &[]);
+    path.ack(1500, SHORT, &[1200]);
+    let before = 10.1 + 1.0 / 10.1;
+    path.has(before + 2.0 / before);
+}
+
+/// `Connection::path_changed` of quinn makes a new controller while packets of the old path are in flight.
+#[test]
+fn packets_sent_before_the_controller_existed_are_ignored() {
+    let mut path = Path::new(&[]);
+    let earlier = path.start - Duration::from_micros(1);
+    path.swift.on_packet_acked(earlier, 1200, false);
+    path.swift.on_end_acks(path.at(1000), 0, false, Some(7));
+    assert_eq!(path.swift.snapshot().smoothed_rtt, None);
+    for is_persistent in [false, true] {
+        path.swift.on_congestion_event(path.at(1000), earlier, is_persistent, 1200);
+    }
+    path.has(10.0);
+    // Neither an RTT nor bytes remain, and a packet sent at the first instant counts.
+    path.ack(100, SHORT, &[1200]);
+    path.has(10.1);
 }
 
 /// RFC 9002 §7.8.
@@ -155,34 +223,56 @@ fn an_application_without_data_does_not_grow_the_window_but_delay_reduces_it() {
     path.has(8.4);
 }
 
+/// RFC 9002 §7.3.2 and Alg. 1 l. 22-24.
 #[test]
-fn a_loss_or_an_ecn_mark_halves_the_window_once_per_rtt() {
+fn a_loss_or_an_ecn_mark_halves_the_window_once_per_round_trip() {
     for bytes in [1200, 0] {
         let mut path = Path::new(&[]);
-        path.ack(1000, SHORT, &[]);
         path.ack(1000, SHORT, &[1200; 10]);
         // Alg. 1 l. 23: 1 - max_mdf.
-        path.lose(1000, false, bytes);
+        path.lose((900, 1000), false, bytes);
         path.has(5.5);
-        path.lose(1099, false, bytes);
+        // An RTT has passed, but these packets left before the reduction, or with it.
+        path.lose((950, 1200), false, bytes);
+        path.lose((1000, 1200), false, bytes);
         path.has(5.5);
-        path.lose(1100, false, bytes);
+        path.lose((1001, 1200), false, bytes);
+        path.has(2.75);
+        // Sent after the reduction, but reported within an RTT of it (Alg. 1 l. 3).
+        path.lose((1201, 1299), false, bytes);
         path.has(2.75);
     }
 }
 
+/// A decrease by delay may be tiny, so it is no response to the loss of an earlier packet.
 #[test]
-fn losses_do_not_reduce_the_window_if_the_setting_is_off() {
+fn a_loss_of_a_packet_sent_before_a_decrease_by_delay_reduces_the_window() {
+    let mut path = Path::new(&[]);
+    path.ack(1000, LONG, &[1200]);
+    path.has(8.4);
+    path.lose((990, 1499), false, 1200);
+    path.has(8.4);
+    path.lose((990, 1500), false, 1200);
+    path.has(4.2);
+}
+
+/// RFC 9002 §7.1 for the mark.
+#[test]
+fn without_max_decrease_on_loss_ecn_marks_still_reduce_the_window() {
     let mut path = Path::new(&[("max_decrease_on_loss", "false")]);
-    path.lose(1000, false, 1200);
+    path.lose((900, 1000), false, 1200);
     path.has(10.0);
+    path.lose((900, 1000), false, 0);
+    path.has(5.0);
+    path.lose((1900, 2000), true, 1200);
+    path.has(2.0);
 }
 
 #[test]
 fn the_window_stays_at_two_packets() {
     let mut path = Path::new(&[]);
     for round in 1..10 {
-        path.lose(1000 * round, false, 1200);
+        path.lose((1000 * round - 1, 1000 * round), false, 1200);
     }
     path.has(2.0);
     assert_eq!(path.swift.window(), 2 * 1200 + 1);
@@ -194,10 +284,10 @@ fn the_window_stays_at_two_packets() {
 fn persistent_congestion_sets_the_window_to_its_minimum_despite_a_recent_reduction() {
     let mut path = Path::new(&[]);
     path.ack(1000, LONG, &[1200]);
-    path.lose(1001, true, 1200);
+    path.lose((900, 1001), true, 1200);
     path.has(2.0);
     let mut path = Path::new(&[("min_cwnd", "4")]);
-    path.lose(1000, true, 1200);
+    path.lose((900, 1000), true, 1200);
     path.has(4.0);
 }
 
@@ -215,10 +305,19 @@ fn another_mtu_keeps_the_bytes_of_the_window_and_at_least_two_packets() {
 }
 
 #[test]
+fn a_smaller_mtu_keeps_the_window_within_its_maximum() {
+    let mut path = Path::with_mtu(1500, &[("initial_cwnd", "200"), ("max_cwnd", "200")]);
+    path.swift.on_mtu_update(1200);
+    // 250 packets of the new size have the same bytes.
+    path.has(200.0);
+    assert_eq!(path.swift.window(), 200 * 1200 + 1);
+}
+
+#[test]
 fn a_clone_is_independent() {
     let mut path = Path::new(&[]);
     let clone = path.swift.clone_box();
-    path.lose(1000, false, 1200);
+    path.lose((900, 1000), false, 1200);
     path.has(5.0);
     assert_eq!(clone.window(), 10 * 1200 + 1);
 }

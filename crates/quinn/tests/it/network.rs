@@ -1,7 +1,8 @@
 //! Connections of quinn over an emulated bottleneck, in virtual time.
 //!
-//! Each flow is a client that sends to its own server. All data cross one drop-tail queue; the way back is as
-//! long and never congested. Hosts take no time.
+//! Each flow is a client that sends to its own server. All data cross one drop-tail queue. The reverse path is as
+//! long, and each flow has its own link of the same rate there. Both directions keep the order of datagrams.
+//! Hosts take no time.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use apus_units::random::SplitMix64;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::congestion::Controller;
 use quinn_proto::{
@@ -55,6 +57,8 @@ pub enum Application {
 pub struct Flow {
     ends: [End; 2],
     application: Application,
+    /// When the link of the reverse path has sent all that is in its queue.
+    reverse_busy_until: u64,
     /// Bytes that the server's application has read.
     pub received: u64,
 }
@@ -68,7 +72,7 @@ struct End {
 }
 
 /// What happened to the data packets of all flows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub sent: u64,
     pub dropped: u64,
@@ -87,7 +91,7 @@ pub struct Network {
     link: Link,
     base: Instant,
     now: u64,
-    /// When the link has sent all that is in its queue.
+    /// When the shared link has sent all that is in its queue.
     busy_until: u64,
     happenings: BTreeMap<(u64, u64), (usize, Happening)>,
     sequence: u64,
@@ -141,21 +145,23 @@ impl Network {
         }
     }
 
-    /// Adds a flow that starts at this time.
-    pub fn add(&mut self, start: Duration, application: Application, seed: u8) {
+    /// Adds a flow that starts at this time. `random` gives quinn's own random numbers.
+    pub fn add(&mut self, start: Duration, application: Application, random: &mut SplitMix64) {
         let flow = self.flows.len();
-        let end = |side: u8, server: Option<Arc<ServerConfig>>| {
+        let mut end = |side: u8, server: Option<Arc<ServerConfig>>| {
             let mut config = EndpointConfig::new(Arc::new(Plaintext));
             let first = u64::from(side) << 48;
             config.cid_generator(move || Box::new(Counter(first)));
-            let mut bytes = [seed; 32];
-            (bytes[0], bytes[1]) = (flow as u8, side);
-            config.rng_seed(Some(bytes));
+            let mut seed = [0; 32];
+            for word in seed.chunks_mut(8) {
+                word.copy_from_slice(&random.bits().to_le_bytes());
+            }
+            config.rng_seed(Some(seed));
             let endpoint = Endpoint::new(Arc::new(config), server, true, None);
             End { endpoint, connection: None, stream: None, timer: None }
         };
         let ends = [end(0, None), end(1, Some(Arc::clone(&self.server)))];
-        self.flows.push(Flow { ends, application, received: 0 });
+        self.flows.push(Flow { ends, application, reverse_busy_until: 0, received: 0 });
         self.schedule(start.as_nanos() as u64, flow, Happening::Start);
     }
 
@@ -170,14 +176,10 @@ impl Network {
         self.now = until;
     }
 
-    /// The client's congestion controller.
-    pub fn controller(&self, flow: usize) -> &dyn Controller {
-        self.client(flow).congestion_state()
-    }
-
-    /// The client's connection, which must have started.
-    pub fn client(&self, flow: usize) -> &Connection {
-        &self.flows[flow].ends[0].connection.as_ref().expect("a started flow").1
+    /// The congestion controller of the client, once the flow has started.
+    pub fn controller(&self, flow: usize) -> Option<&dyn Controller> {
+        let (_, connection) = self.flows[flow].ends[0].connection.as_ref()?;
+        Some(connection.congestion_state())
     }
 
     fn instant(&self) -> Instant {
@@ -324,20 +326,20 @@ impl Network {
     /// Puts a datagram into the queue of its direction.
     fn send(&mut self, flow: usize, from: usize, ecn: Option<EcnCodepoint>, datagram: &[u8]) {
         let bytes = datagram.len() as u64 + OVERHEAD;
-        let mut leaves = self.now + self.link.serialisation(bytes);
+        let mut busy_until = &mut self.flows[flow].reverse_busy_until;
         if from == 0 {
+            busy_until = &mut self.busy_until;
             self.traffic.sent += 1;
-            let wait = self.busy_until.saturating_sub(self.now);
+            let wait = busy_until.saturating_sub(self.now);
             let queued = u128::from(wait) * u128::from(self.link.bits_per_second) / 8_000_000_000;
             if queued as u64 + bytes > self.link.buffer {
                 self.traffic.dropped += 1;
                 return;
             }
             self.traffic.waits.push(wait);
-            leaves += wait;
-            self.busy_until = leaves;
         }
-        let at = leaves + self.link.delay.as_nanos() as u64;
+        *busy_until = self.now.max(*busy_until) + self.link.serialisation(bytes);
+        let at = *busy_until + self.link.delay.as_nanos() as u64;
         let datagram = BytesMut::from(datagram);
         self.schedule(at, flow, Happening::Arrival { end: 1 - from, ecn, datagram });
     }
@@ -365,4 +367,25 @@ impl Flow {
 
 fn address(flow: usize, end: usize) -> SocketAddr {
     (Ipv4Addr::new(10, 0, flow as u8, end as u8), 4433).into()
+}
+
+#[test]
+fn both_directions_keep_the_order_of_datagrams() {
+    let link =
+        Link { bits_per_second: 1_000_000, delay: Duration::from_millis(1), buffer: 1_000_000 };
+    for from in [0, 1] {
+        let mut network = Network::new(link, TransportConfig::default());
+        network.add(Duration::from_secs(9), Application::Bulk, &mut SplitMix64::new(1));
+        for bytes in [1200, 40] {
+            network.send(0, from, None, &vec![0; bytes]);
+        }
+        let arrivals = network.happenings.iter().filter_map(|(key, (_, happening))| {
+            let Happening::Arrival { datagram, .. } = happening else { return None };
+            Some((key.0, datagram.len()))
+        });
+        // 8 us per byte; OVERHEAD is 66 bytes.
+        let first = 1_000_000 + 1266 * 8000;
+        let second = first + 106 * 8000;
+        assert_eq!(arrivals.collect::<Vec<_>>(), [(first, 1200), (second, 40)]);
+    }
 }

@@ -54,7 +54,6 @@ struct PlaintextSession {
     own_parameters: Vec<u8>,
     received: Vec<u8>,
     messages_written: u32,
-    announced: bool,
 }
 
 impl PlaintextSession {
@@ -65,7 +64,7 @@ impl PlaintextSession {
         own_parameters.splice(0..0, length.to_be_bytes());
         assert!(own_parameters.len() <= WITH_PARAMETERS);
         own_parameters.resize(WITH_PARAMETERS, 0);
-        Self { side, own_parameters, received: Vec::new(), messages_written: 0, announced: false }
+        Self { side, own_parameters, received: Vec::new(), messages_written: 0 }
     }
 
     /// Bytes that the peer sends before its last message: its hello.
@@ -109,9 +108,8 @@ impl Session for PlaintextSession {
 
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
         self.received.extend_from_slice(buf);
-        let is_first = self.received.len() >= self.hello() && !self.announced;
-        self.announced |= is_first;
-        Ok(is_first)
+        // No handshake data for applications.
+        Ok(false)
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {

@@ -1,12 +1,13 @@
 //! Swift compared with quinn's own controllers: the tables of docs/quinn.md.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, fs, thread};
 
 use apus_quinn::SwiftConfig;
+use apus_units::random::SplitMix64;
 use quinn_proto::TransportConfig;
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 
@@ -14,9 +15,10 @@ use crate::network::{Application, Link, Network, OVERHEAD, Traffic};
 
 /// UDP payload of a full datagram: the upper bound of quinn's MTU discovery.
 const MTU: u16 = 1452;
-const FLOWS: u32 = 4;
+const FLOWS: usize = 4;
 const SEEDS: u64 = 5;
 
+#[derive(Clone, Copy)]
 struct Experiment {
     name: &'static str,
     link: Link,
@@ -27,14 +29,15 @@ struct Experiment {
 
 const EXPERIMENTS: [Experiment; 2] = [
     Experiment {
-        name: "10 Gb/s, 100 us, buffer 250 kB (two bandwidth-delay products), `base_target` 150 us",
+        name: "2.5 Gb/s, 400 us, buffer 250 kB (two bandwidth-delay products), `base_target` 600 us",
         link: Link {
-            bits_per_second: 10_000_000_000,
-            delay: Duration::from_micros(50),
+            bits_per_second: 2_500_000_000,
+            delay: Duration::from_micros(200),
             buffer: 250_000,
         },
-        base_target: "150us",
-        warm_up: Duration::from_millis(100),
+        base_target: "600us",
+        // quinn's BBR begins with 200 ms in which it probes for the RTT.
+        warm_up: Duration::from_millis(250),
         measured: Duration::from_millis(100),
     },
     Experiment {
@@ -45,45 +48,66 @@ const EXPERIMENTS: [Experiment; 2] = [
             buffer: 250_000,
         },
         base_target: "25ms",
-        warm_up: Duration::from_secs(10),
-        measured: Duration::from_secs(10),
+        warm_up: Duration::from_secs(5),
+        measured: Duration::from_secs(5),
     },
 ];
 
 type Factory = Arc<dyn ControllerFactory + Send + Sync>;
 
-/// What one run showed: goodput in Mb/s, RTT in microseconds (median, 99th percentile), loss in per cent,
-/// Jain's index of the flows' goodput.
-type Row = [f64; 5];
+fn controllers(base_target: &str) -> [(&'static str, Factory); 4] {
+    let swift = SwiftConfig::new(&[("base_target", base_target)]).expect("valid");
+    [
+        ("Swift (`apus-quinn`)", Arc::new(swift)),
+        ("CUBIC (quinn's default)", Arc::new(CubicConfig::default())),
+        ("NewReno", Arc::new(NewRenoConfig::default())),
+        ("BBR", Arc::new(BbrConfig::default())),
+    ]
+}
 
-fn run(experiment: &Experiment, controller: &Factory, seed: u64) -> Row {
+/// When the flows of a run start: within ten RTTs.
+fn starts(link: &Link, random: &mut SplitMix64) -> [Duration; FLOWS] {
+    [(); FLOWS].map(|()| (link.delay * 20).mul_f64(random.uniform()))
+}
+
+/// Bytes that each flow received in the measured phase, and its data packets.
+fn run(experiment: &Experiment, controller: &Factory, seed: u64) -> ([u64; FLOWS], Traffic) {
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(Arc::clone(controller));
     transport.initial_mtu(MTU).mtu_discovery_config(None);
-    let link = experiment.link;
-    let mut network = Network::new(link, transport);
-    for flow in 0..FLOWS {
-        // Starts are spread over ten RTTs: a step of a linear congruential generator (Knuth).
-        let drawn = (seed * 64 + u64::from(flow)).wrapping_mul(6_364_136_223_846_793_005);
-        let start = (link.delay * 20).mul_f64((drawn >> 32) as f64 / (1u64 << 32) as f64);
-        network.add(start, Application::Bulk, seed as u8);
+    let mut network = Network::new(experiment.link, transport);
+    let random = &mut SplitMix64::new(seed);
+    for start in starts(&experiment.link, random) {
+        network.add(start, Application::Bulk, random);
     }
+    let received = |network: &Network| [0, 1, 2, 3].map(|flow: usize| network.flows[flow].received);
     network.run(experiment.warm_up);
-    let before: Vec<_> = network.flows.iter().map(|flow| flow.received).collect();
+    let before = received(&network);
     network.traffic = Traffic::default();
     network.run(experiment.warm_up + experiment.measured);
-    let goodputs = network.flows.iter().zip(before).map(|(flow, before)| {
-        (flow.received - before) as f64 * 8e-6 / experiment.measured.as_secs_f64()
-    });
-    let goodputs: Vec<f64> = goodputs.collect();
+    let mut bytes = received(&network);
+    for (bytes, before) in bytes.iter_mut().zip(before) {
+        *bytes -= before;
+    }
+    (bytes, network.traffic)
+}
+
+/// Goodput in Mb/s, RTT in microseconds (median, 99th percentile), loss in per cent, Jain's index of the flows'
+/// goodput.
+type Row = [f64; 5];
+
+fn row(experiment: &Experiment, controller: &Factory, seed: u64) -> Row {
+    let (received, traffic) = run(experiment, controller, seed);
+    let Experiment { link, measured, .. } = experiment;
+    let goodputs = received.map(|bytes| bytes as f64 * 8e-6 / measured.as_secs_f64());
     let total: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
-    let Traffic { sent, dropped, mut waits } = network.traffic;
+    let Traffic { sent, dropped, mut waits } = traffic;
     waits.sort_unstable();
     let unloaded = 2 * link.delay.as_nanos() as u64 + link.serialisation(u64::from(MTU) + OVERHEAD);
     let rtt = |percent| (unloaded + waits[(waits.len() - 1) * percent / 100]) as f64 * 1e-3;
     let loss = 100.0 * dropped as f64 / sent as f64;
-    [total, rtt(50), rtt(99), loss, total * total / (f64::from(FLOWS) * squares)]
+    [total, rtt(50), rtt(99), loss, total * total / (FLOWS as f64 * squares)]
 }
 
 fn median(rows: &[Row], column: usize) -> f64 {
@@ -92,46 +116,90 @@ fn median(rows: &[Row], column: usize) -> f64 {
     values[values.len() / 2]
 }
 
+/// One row of a table: the medians over all seeds.
+fn medians(experiment: &Experiment, name: &str, controller: &Factory) -> String {
+    let rows: Vec<Row> = (1..=SEEDS).map(|seed| row(experiment, controller, seed)).collect();
+    let [goodput, p50, p99, loss, jain] = [0, 1, 2, 3, 4].map(|column| median(&rows, column));
+    format!("| {name} | {goodput:.0} | {p50:.0} | {p99:.0} | {loss:.2} % | {jain:.3} |")
+}
+
 fn tables() -> String {
+    // One thread per row.
+    let tables = EXPERIMENTS.each_ref().map(|experiment| {
+        let rows = controllers(experiment.base_target).map(|(name, controller)| {
+            thread::spawn(move || medians(experiment, name, &controller))
+        });
+        (experiment.name, rows)
+    });
     let mut text = String::new();
-    for experiment in &EXPERIMENTS {
-        let swift = SwiftConfig::new(&[("base_target", experiment.base_target)]).expect("valid");
-        let controllers: [(&str, Factory); 4] = [
-            ("Swift (`apus-quinn`)", Arc::new(swift)),
-            ("CUBIC (quinn's default)", Arc::new(CubicConfig::default())),
-            ("NewReno", Arc::new(NewRenoConfig::default())),
-            ("BBR", Arc::new(BbrConfig::default())),
-        ];
+    for (name, rows) in tables {
         let columns = "goodput, Mb/s | RTT p50, us | RTT p99, us | loss | Jain's index";
-        writeln!(text, "| {} | {columns} |\n|---|---|---|---|---|---|", experiment.name)
-            .expect("a string");
-        for (name, controller) in &controllers {
-            let rows: Vec<Row> =
-                (1..=SEEDS).map(|seed| run(experiment, controller, seed)).collect();
-            let [goodput, p50, p99, loss, jain] =
-                [0, 1, 2, 3, 4].map(|column| median(&rows, column));
-            writeln!(
-                text,
-                "| {name} | {goodput:.0} | {p50:.0} | {p99:.0} | {loss:.2} % | {jain:.3} |"
-            )
-            .expect("a string");
+        writeln!(text, "| {name} | {columns} |\n|---|---|---|---|---|---|").expect("a string");
+        for row in rows {
+            writeln!(text, "{}", row.join().expect("a row")).expect("a string");
         }
         text.push('\n');
     }
     text
 }
 
+/// With `APUS_WRITE_DOCS=1` the tables are written anew.
 #[test]
-#[ignore = "a minute, in release mode; rewrites the tables of docs/quinn.md"]
-fn write_tables() {
+fn the_tables_of_the_page_are_those_of_the_code() {
     const BEGIN: &str = "<!-- tables: begin -->\n";
     const END: &str = "<!-- tables: end -->";
     let tables = tables();
-    println!("{tables}");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/quinn.md");
     let page = fs::read_to_string(&path).expect("docs/quinn.md");
     let (head, rest) = page.split_once(BEGIN).expect("the begin of the tables");
-    let (_, tail) = rest.split_once(END).expect("the end of the tables");
-    let page = format!("{head}{BEGIN}{tables}{END}{tail}");
-    fs::write(&path, page).expect("a writable page");
+    let (written, tail) = rest.split_once(END).expect("the end of the tables");
+    if env::var_os("APUS_WRITE_DOCS").is_some() {
+        fs::write(&path, format!("{head}{BEGIN}{tables}{END}{tail}")).expect("a writable page");
+        return;
+    }
+    assert!(
+        written == tables,
+        "docs/quinn.md differs from these tables; `APUS_WRITE_DOCS=1 cargo test --manifest-path \
+         crates/quinn/Cargo.toml --test it table` writes them:\n{tables}"
+    );
+}
+
+/// quinn's BBR draws the phase of its pacing gain from the operating system, but quinn does not pace by it.
+#[test]
+fn runs_of_all_controllers_are_reproducible() {
+    let seconds = Duration::from_secs;
+    // BBR leaves its first phase after 200 ms.
+    let experiment = Experiment { warm_up: seconds(1), measured: seconds(1), ..EXPERIMENTS[1] };
+    for (name, controller) in controllers(experiment.base_target) {
+        let (received, traffic) = run(&experiment, &controller, 1);
+        let (received_again, traffic_again) = run(&experiment, &controller, 1);
+        assert_eq!(received, received_again, "{name}");
+        assert!(traffic == traffic_again, "{name}");
+    }
+}
+
+/// Shifted by a common time or rotated, the starts of two seeds would be the same experiment.
+#[test]
+fn the_gaps_between_starts_differ_from_seed_to_seed() {
+    let link = &EXPERIMENTS[1].link;
+    let span = 20.0 * link.delay.as_secs_f64();
+    let gaps = |seed| {
+        let mut starts = starts(link, &mut SplitMix64::new(seed)).map(|start| start.as_secs_f64());
+        starts.sort_by(f64::total_cmp);
+        let first = starts[0];
+        let mut next = starts;
+        next.rotate_left(1);
+        next[FLOWS - 1] = first + span;
+        let mut gaps = [0, 1, 2, 3].map(|flow: usize| (next[flow] - starts[flow]) / span);
+        gaps.sort_by(f64::total_cmp);
+        gaps
+    };
+    for a in 1..=SEEDS {
+        for b in 1..a {
+            let differences = gaps(a).into_iter().zip(gaps(b)).map(|(a, b)| (a - b).abs());
+            let largest = differences.fold(0.0, f64::max);
+            // A tenth of the span is one RTT, so a fifth of an RTT.
+            assert!(largest > 0.02, "seeds {a} and {b}: {largest}");
+        }
+    }
 }
