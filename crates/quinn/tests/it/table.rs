@@ -70,8 +70,8 @@ fn starts(link: &Link, random: &mut SplitMix64) -> [Duration; FLOWS] {
     [(); FLOWS].map(|()| (link.delay * 20).mul_f64(random.uniform()))
 }
 
-/// Bytes that each flow received in the measured phase, and its data packets.
-fn run(experiment: &Experiment, controller: &Factory, seed: u64) -> ([u64; FLOWS], Traffic) {
+/// A network with the flows of a run.
+fn network(experiment: &Experiment, controller: &Factory, seed: u64) -> Network {
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(Arc::clone(controller));
     transport.initial_mtu(MTU).mtu_discovery_config(None);
@@ -80,6 +80,12 @@ fn run(experiment: &Experiment, controller: &Factory, seed: u64) -> ([u64; FLOWS
     for start in starts(&experiment.link, random) {
         network.add(start, Application::Bulk, random);
     }
+    network
+}
+
+/// Bytes that each flow received in the measured phase, and the data packets of all flows.
+fn run(experiment: &Experiment, controller: &Factory, seed: u64) -> ([u64; FLOWS], Traffic) {
+    let mut network = network(experiment, controller, seed);
     let received = |network: &Network| [0, 1, 2, 3].map(|flow: usize| network.flows[flow].received);
     network.run(experiment.warm_up);
     let before = received(&network);
@@ -202,4 +208,32 @@ fn the_gaps_between_starts_differ_from_seed_to_seed() {
             assert!(largest > 0.02, "seeds {a} and {b}: {largest}");
         }
     }
+}
+
+/// Why BBR loses half of its packets: four flows that share the path without loss need room for more than eight
+/// bandwidth-delay products.
+#[test]
+fn each_of_four_bbr_flows_has_a_window_of_two_bandwidth_delay_products_of_the_link() {
+    let link = Link { buffer: 4_000_000, ..EXPERIMENTS[1].link };
+    let experiment = Experiment { link, ..EXPERIMENTS[1] };
+    let [.., (_, bbr)] = controllers(experiment.base_target);
+    let mut network = network(&experiment, &bbr, 1);
+    network.run(Duration::from_secs(3));
+    network.traffic = Traffic::default();
+    network.run(Duration::from_secs(5));
+    assert_eq!(network.traffic.dropped, 0);
+    // The window counts UDP payload.
+    let share = f64::from(MTU) / (f64::from(MTU) + OVERHEAD as f64);
+    let bytes_per_second = link.bits_per_second as f64 / 8.0 * share;
+    let rtt = 2.0 * link.delay.as_secs_f64();
+    let windows = [0, 1, 2, 3].map(|flow: usize| {
+        let window = network.controller(flow).expect("a started flow").window();
+        window as f64 / bytes_per_second / rtt
+    });
+    assert!(windows.iter().all(|window| *window > 2.0), "{windows:?}");
+    // What is not on its way is in the queue.
+    let waits = &network.traffic.waits;
+    let wait = waits.iter().sum::<u64>() as f64 * 1e-9 / waits.len() as f64;
+    let expected = windows.iter().sum::<f64>() * rtt - rtt;
+    assert!((wait / expected - 1.0).abs() < 0.02, "{wait} s, not {expected} s: {windows:?}");
 }
