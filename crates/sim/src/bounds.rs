@@ -23,11 +23,14 @@ impl Bounds {
         Self { lower: value, upper: value }
     }
 
-    /// The percentile `share` (0.99 is the 99th) of ops. `ended` has the latencies of the ops that ended, each with
-    /// its number of ops; `open` has the ages of the others. The lower bound is the percentile if these ops ended
+    /// The percentile `share` (0.99 is the 99th) of ops. `ended` has the sorted latencies of the ops that ended, each
+    /// with its number of ops; `open` has the ages of the others. The lower bound is the percentile if these ops ended
     /// now, the upper bound the percentile if they never end. `None` without ops.
     #[must_use]
     pub fn of_percentile(ended: &[(f64, u64)], open: &[f64], share: f64) -> Option<Self> {
+        if open.is_empty() {
+            return percentile(ended, share).map(Self::exact);
+        }
         let with = |value: fn(f64) -> f64| {
             let mut all = ended.to_vec();
             all.extend(open.iter().map(|&age| (value(age), 1)));
