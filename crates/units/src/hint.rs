@@ -8,11 +8,7 @@ const LINE: usize = 64;
 /// memory that does not fit into the cache.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
-    let mut offset = 0;
-    while offset < size_of::<T>() {
-        prefetch_line(value, offset);
-        offset += LINE;
-    }
+    prefetch_first(value, size_of::<T>().div_ceil(LINE));
 }
 
 /// Prefetches the first `lines` cache lines of `value`, at most as many as it has.

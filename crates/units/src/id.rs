@@ -9,7 +9,7 @@ macro_rules! id {
         pub struct $name($int);
 
         impl $name {
-            /// The identifier with this number.
+            /// Returns the identifier with this number.
             #[inline]
             #[must_use]
             pub const fn new(n: $int) -> Self {
@@ -30,7 +30,7 @@ macro_rules! id {
                 self.0 as usize
             }
 
-            /// The identifier that follows.
+            /// Returns the next identifier.
             #[inline]
             #[must_use]
             pub const fn next(self) -> Self {

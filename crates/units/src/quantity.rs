@@ -2,14 +2,74 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt::{self, Write as _};
 
-/// A unit of a quantity and its factor to the base unit (picosecond, byte, bit per second).
-pub(crate) struct Scale {
-    pub(crate) unit: &'static str,
-    pub(crate) factor: u64,
+/// The units of a quantity.
+pub(crate) struct Units {
+    /// The quantity with its article, for messages.
+    pub(crate) what: &'static str,
+    /// Zero, as it is written.
+    pub(crate) zero: &'static str,
+    /// Each unit with its factor to the base unit (picosecond, byte, bit per second), which is the first.
+    pub(crate) scales: &'static [(&'static str, u64)],
 }
+
+/// Implements `Display` and `Debug` for newtypes of `u64` with these units.
+macro_rules! written_with_units {
+    ($units:ident: $($name:ident),*) => {$(
+        impl core::fmt::Display for $name {
+            /// Writes the shortest exact form, such as `25us`, `64KiB` or `2.5Gbps`.
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                crate::quantity::format(f, self.0, &$units)
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+/// Implements the addition of another newtype of `u64` and its subtraction.
+macro_rules! sums {
+    ($name:ident, $other:ident) => {
+        impl core::ops::Add<$other> for $name {
+            type Output = Self;
+            #[inline]
+            fn add(self, other: $other) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+
+        impl core::ops::AddAssign<$other> for $name {
+            #[inline]
+            fn add_assign(&mut self, other: $other) {
+                self.0 += other.0;
+            }
+        }
+
+        impl core::ops::Sub<$other> for $name {
+            type Output = Self;
+            #[inline]
+            fn sub(self, other: $other) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+
+        impl core::ops::SubAssign<$other> for $name {
+            #[inline]
+            fn sub_assign(&mut self, other: $other) {
+                self.0 -= other.0;
+            }
+        }
+    };
+}
+
+pub(crate) use {sums, written_with_units};
 
 /// A quantity that could not be read: quotes the text and names the mistake and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,74 +84,63 @@ impl fmt::Display for ParseQuantityError {
 impl Error for ParseQuantityError {}
 
 /// Reads `<decimal number><unit>`, exactly: digits beyond the base unit are an error, not rounded.
-pub(crate) fn parse(text: &str, what: &str, scales: &[Scale]) -> Result<u64, ParseQuantityError> {
-    let units = || scales.iter().map(|s| s.unit).collect::<alloc::vec::Vec<_>>().join(", ");
+pub(crate) fn parse(text: &str, units: &Units) -> Result<u64, ParseQuantityError> {
+    let Units { what, scales, .. } = *units;
+    let base = scales[0].0;
+    let names = || scales.iter().map(|&(unit, _)| unit).collect::<Vec<_>>().join(", ");
     let fail = |why: String| Err(ParseQuantityError(format!("`{text}` is not {what}: {why}")));
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = (&trimmed[..split], trimmed[split..].trim_start());
     if number.is_empty() {
-        return fail(format!("it must start with a number, like `1{}`", scales[0].unit));
+        return fail(format!("it must start with a number, like `1{base}`"));
     }
     if unit.is_empty() {
-        return fail(format!("the unit is missing; write one of {} after the number", units()));
+        return fail(format!("the unit is missing; write one of {} after the number", names()));
     }
-    let Some(scale) = scales.iter().find(|s| s.unit == unit) else {
-        let other_case = scales.iter().find(|s| s.unit.eq_ignore_ascii_case(unit));
+    let Some(&(_, factor)) = scales.iter().find(|scale| scale.0 == unit) else {
+        let other_case = scales.iter().find(|scale| scale.0.eq_ignore_ascii_case(unit));
         return fail(match other_case {
-            Some(scale) => format!("unknown unit `{unit}`; did you mean `{}`?", scale.unit),
-            None => format!("unknown unit `{unit}`; the units are {}", units()),
+            Some((meant, _)) => format!("unknown unit `{unit}`; did you mean `{meant}`?"),
+            None => format!("unknown unit `{unit}`; the units are {}", names()),
         });
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
         return fail(format!("`{number}` is not a decimal number"));
     }
-    let too_large = || format!("it is larger than {} {}", u64::MAX, scales[0].unit);
-    let mut value: u128 = 0;
-    for digit in whole.bytes() {
-        value = value * 10 + u128::from(digit - b'0');
-        if value > u128::from(u64::MAX) {
-            return fail(too_large());
-        }
-    }
-    value *= u128::from(scale.factor);
-    let mut place = u128::from(scale.factor);
-    let mut remainder_lost = false;
-    // Exact decimal arithmetic: each digit is worth factor / 10^n, carried as numerator over 10^n.
-    let mut numerator: u128 = 0;
-    let mut denominator: u128 = 1;
-    for digit in fraction.trim_end_matches('0').bytes() {
-        if denominator > 1_000_000_000_000_000_000 {
-            remainder_lost = true;
-            break;
-        }
-        numerator = numerator * 10 + u128::from(digit - b'0');
-        denominator *= 10;
-    }
-    place *= numerator;
-    if remainder_lost || !place.is_multiple_of(denominator) {
-        return fail(format!("it has digits below 1 {}", scales[0].unit));
-    }
-    value += place / denominator;
-    u64::try_from(value).or_else(|_| fail(too_large()))
+    let too_large = || fail(format!("it is larger than {} {base}", u64::MAX));
+    // Leading digits only, so that the number is 0 without them.
+    let Ok(whole) = format!("0{whole}").parse::<u64>() else { return too_large() };
+    // Exact decimal arithmetic: n digits are worth their number times factor / 10^n.
+    let digits = fraction.trim_end_matches('0');
+    let worth = 10u64.checked_pow(digits.len() as u32).and_then(|denominator| {
+        let numerator: u128 = format!("0{digits}").parse().ok()?;
+        let (numerator, denominator) = (numerator * u128::from(factor), u128::from(denominator));
+        numerator.is_multiple_of(denominator).then_some(numerator / denominator)
+    });
+    let Some(worth) = worth else { return fail(format!("it has digits below 1 {base}")) };
+    u64::try_from(u128::from(whole) * u128::from(factor) + worth).or_else(|_| too_large())
 }
 
 /// Writes `value` in the largest unit in which it has at most three decimals, or none if the unit is a
 /// power of two.
-pub(crate) fn format(f: &mut fmt::Formatter<'_>, value: u64, scales: &[Scale]) -> fmt::Result {
-    let fits = |s: &&Scale| {
-        let parts = if s.factor.is_power_of_two() { 1 } else { 1000 };
-        value >= s.factor && (u128::from(value) * parts).is_multiple_of(u128::from(s.factor))
+pub(crate) fn format(f: &mut fmt::Formatter<'_>, value: u64, units: &Units) -> fmt::Result {
+    if value == 0 {
+        return f.pad(units.zero);
+    }
+    let fits = |&&(_, factor): &&(&str, u64)| {
+        let parts = if factor.is_power_of_two() { 1 } else { 1000 };
+        value >= factor && (u128::from(value) * parts).is_multiple_of(u128::from(factor))
     };
-    let scale = scales.iter().rev().find(fits).unwrap_or(&scales[0]);
-    let mut text = (value / scale.factor).to_string();
-    let thousandths = u128::from(value % scale.factor) * 1000 / u128::from(scale.factor);
+    let &(unit, factor) = units.scales.iter().rev().find(fits).unwrap_or(&units.scales[0]);
+    let mut text = (value / factor).to_string();
+    let thousandths = u128::from(value % factor) * 1000 / u128::from(factor);
     if thousandths != 0 {
         write!(text, ".{thousandths:03}")?;
         text.truncate(text.trim_end_matches('0').len());
     }
-    text.push_str(scale.unit);
+    text.push_str(unit);
     f.pad(&text)
 }
 

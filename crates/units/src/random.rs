@@ -6,7 +6,7 @@
 /// Increment of the state per number: the golden ratio as an odd fraction of 2^64.
 pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finaliser: every bit of `z` changes every bit of the result with a probability close to one
+/// Applies the finaliser: every bit of `z` changes every bit of the result with a probability close to one
 /// half, and no two `z` give the same.
 #[inline]
 #[must_use]
@@ -16,14 +16,14 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A uniform number in [0, 1), of the upper 53 of 64 random bits.
+/// Returns a uniform number in [0, 1), of the upper 53 of 64 random bits.
 #[inline]
 #[must_use]
 pub const fn uniform(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A uniform number in 0..`n`, `n` at least 1, of 64 random bits; the bias of n / 2^64 is far below
+/// Returns a uniform number in 0..`n`, `n` at least 1, of 64 random bits; the bias of n / 2^64 is far below
 /// anything that a run can detect.
 #[inline]
 #[must_use]
@@ -36,27 +36,27 @@ pub const fn below(bits: u64, n: u64) -> u64 {
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The stream that begins with `seed`.
+    /// Returns the stream that begins with `seed`.
     #[inline]
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(INCREMENT);
         mix(self.0)
     }
 
-    /// The next number, uniform in [0, 1).
+    /// Returns the next number, uniform in [0, 1).
     #[inline]
     pub const fn uniform(&mut self) -> f64 {
         uniform(self.bits())
     }
 
-    /// The next number, uniform in 0..`n`, `n` at least 1.
+    /// Returns the next number, uniform in 0..`n`, `n` at least 1.
     #[inline]
     pub const fn below(&mut self, n: u64) -> u64 {
         below(self.bits(), n)

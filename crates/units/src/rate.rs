@@ -1,9 +1,8 @@
 //! Rates in bits per second.
 
-use core::fmt;
 use core::str::FromStr;
 
-use crate::quantity::{self, ParseQuantityError, Scale};
+use crate::quantity::{self, ParseQuantityError, Units, written_with_units};
 use crate::{Bytes, Span};
 
 /// A rate in bits per second, never zero when it belongs to a link.
@@ -14,31 +13,31 @@ pub struct Rate(u64);
 const BIT_PS_PER_BYTE: u64 = 8_000_000_000_000;
 
 impl Rate {
-    /// A rate of `bps` bits per second.
+    /// Returns a rate of `bps` bits per second.
     #[must_use]
     pub const fn from_bps(bps: u64) -> Self {
         Self(bps)
     }
 
-    /// A rate of `gbps` times 10^9 bits per second.
+    /// Returns a rate of `gbps` times 10^9 bits per second.
     #[must_use]
     pub const fn from_gbps(gbps: u64) -> Self {
         Self(gbps * 1_000_000_000)
     }
 
-    /// Bits per second.
+    /// Returns the bits per second.
     #[must_use]
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
-    /// Units of 10^9 bits per second, for output.
+    /// Returns the units of 10^9 bits per second, for output.
     #[must_use]
     pub fn as_gbps_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// Time to put `bytes` on a link of this rate, rounded up to the picosecond, so that a link
+    /// Returns the time to put `bytes` on a link of this rate, rounded up to the picosecond, so that a link
     /// never carries more than its rate. Computed per packet from the whole size:
     /// a rounded time per byte would be 1 % wrong at 102 Gb/s.
     ///
@@ -57,7 +56,7 @@ impl Rate {
         }
     }
 
-    /// Picoseconds per byte if that is a whole number, at most 2^31 (a rate of 4 kbit/s); otherwise 0.
+    /// Returns the picoseconds per byte if that is a whole number, at most 2^31 (a rate of 4 kbit/s); otherwise 0.
     /// The serialization time of fewer than 2^32 bytes is then their product, exactly.
     #[must_use]
     pub const fn whole_byte_time(self) -> u64 {
@@ -78,40 +77,34 @@ impl Rate {
         self.serialization_time(Bytes::new(bytes as u64))
     }
 
-    /// Whole bytes that a link of this rate carries in `span`, rounded down.
+    /// Returns the whole bytes that a link of this rate carries in `span`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, span: Span) -> Bytes {
         Bytes::new((span.as_ps() as u128 * self.0 as u128 / BIT_PS_PER_BYTE as u128) as u64)
     }
 }
 
-const SCALES: &[Scale] = &[
-    Scale { unit: "bps", factor: 1 },
-    Scale { unit: "kbps", factor: 1_000 },
-    Scale { unit: "Mbps", factor: 1_000_000 },
-    Scale { unit: "Gbps", factor: 1_000_000_000 },
-    Scale { unit: "Tbps", factor: 1_000_000_000_000 },
-];
+const UNITS: Units = Units {
+    what: "a rate",
+    zero: "0bps",
+    scales: &[
+        ("bps", 1),
+        ("kbps", 1_000),
+        ("Mbps", 1_000_000),
+        ("Gbps", 1_000_000_000),
+        ("Tbps", 1_000_000_000_000),
+    ],
+};
 
 impl FromStr for Rate {
     type Err = ParseQuantityError;
     /// Parses `100Gbps`, `2.5 Gbps`, `800Mbps`; the units are bps, kbps, Mbps, Gbps and Tbps.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        quantity::parse(text, "a rate", SCALES).map(Self)
+        quantity::parse(text, &UNITS).map(Self)
     }
 }
 
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        quantity::format(f, self.0, SCALES)
-    }
-}
-
-impl fmt::Debug for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+written_with_units!(UNITS: Rate);
 
 #[cfg(test)]
 mod tests {
