@@ -7,7 +7,7 @@ use apus_udp::session::KeyRing;
 use apus_udp::{Config, Mode, keyfile};
 
 use crate::failure::{Failure, Status, call};
-use crate::pointer::{get, get_mut, hand_out, take_back, text};
+use crate::pointer::{Out, given, hand_out, text};
 
 /// Settings of a host to be.
 pub struct apus_config {
@@ -150,58 +150,42 @@ unsafe extern "C" fn apus_key_create(path: *const c_char) -> i32 {
 unsafe extern "C" fn apus_config_create(
     bind: *const c_char,
     key_file: *const c_char,
-    config: *mut *mut apus_config,
+    config: Out<'_, Box<apus_config>>,
 ) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires texts.
-            let (bind, path) = unsafe { (text(bind, "bind")?, text(key_file, "key_file")?) };
-            let keys = keyfile::read(Path::new(path));
-            apus_config::new(bind, keys.map_err(|error| Failure::invalid(error.to_string()))?)
-        };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(config, "config", make) }
+    hand_out(config, "config", || {
+        // SAFETY: the header requires texts.
+        let (bind, path) = unsafe { (text(bind, "bind")?, text(key_file, "key_file")?) };
+        apus_config::new(bind, read_keys(path)?)
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_config_create_insecure(
     bind: *const c_char,
-    config: *mut *mut apus_config,
+    config: Out<'_, Box<apus_config>>,
 ) -> i32 {
-    call(|| {
-        // SAFETY: the header requires a text.
-        let make = || apus_config::new(unsafe { text(bind, "bind") }?, KeyRing::insecure());
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(config, "config", make) }
-    })
+    // SAFETY: the header requires a text.
+    let make = || apus_config::new(unsafe { text(bind, "bind") }?, KeyRing::insecure());
+    hand_out(config, "config", make)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_config_set(
-    config: *mut apus_config,
+    config: Option<&mut apus_config>,
     name: *const c_char,
     value: *const c_char,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle and two texts.
-        let (config, name, value) =
-            unsafe { (get_mut(config, "config")?, text(name, "name")?, text(value, "value")?) };
-        config.set(name, value)
+        // SAFETY: the header requires two texts.
+        let (name, value) = unsafe { (text(name, "name")?, text(value, "value")?) };
+        given(config, "config")?.set(name, value)
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_config_free(config: *mut apus_config) {
-    // SAFETY: the header requires a handle or NULL.
-    unsafe { take_back(config) };
-}
+extern "C" fn apus_config_free(_: Option<Box<apus_config>>) {}
 
-/// The settings that a handle holds.
-///
-/// # Safety
-/// NULL or a handle.
-pub(crate) unsafe fn settings(config: *const apus_config) -> Result<Config, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { get(config, "config") }?.finish()
+/// Returns the keys of a file.
+pub(crate) fn read_keys(path: &str) -> Result<KeyRing, Failure> {
+    keyfile::read(Path::new(path)).map_err(|error| Failure::invalid(error.to_string()))
 }

@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_void};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -10,7 +11,7 @@ use apus_udp::{Connection, End, Message, async_channel};
 
 use crate::failure::{Failure, Status, call};
 use crate::host::Shared;
-use crate::pointer::{copy_out, get, put, take_back};
+use crate::pointer::{Out, given, put};
 use crate::wait::wait;
 
 /// A connection.
@@ -67,27 +68,24 @@ impl apus_connection {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_connection_peer(connection: *const apus_connection) -> *const c_char {
-    // SAFETY: the header requires a handle; the text lives as long as it.
-    let connection = unsafe { get(connection, "connection") };
+extern "C" fn apus_connection_peer(connection: Option<&apus_connection>) -> *const c_char {
+    // The text lives as long as the handle.
     connection.map_or(c"".as_ptr(), |connection| connection.peer.as_ptr())
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_connection_max_message(connection: *const apus_connection) -> u64 {
-    // SAFETY: the header requires a handle.
-    unsafe { get(connection, "connection") }.map_or(0, |c| c.connection.max_message())
+extern "C" fn apus_connection_max_message(connection: Option<&apus_connection>) -> u64 {
+    connection.map_or(0, |connection| connection.connection.max_message())
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_connection_state(
-    connection: *const apus_connection,
+extern "C" fn apus_connection_state(
+    connection: Option<&apus_connection>,
     flow: u32,
-    state: *mut apus_flow_state,
+    state: Out<'_, apus_flow_state>,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let connection = unsafe { get(connection, "connection") }?;
+        let connection = given(connection, "connection")?;
         let flow = connection.check_flow(flow)?;
         let (snapshot, counters) = connection.connection.flow_state(flow)?;
         let ns = |span: Option<apus_units::Span>| span.map_or(0, |span| span.as_ps() / 1_000);
@@ -100,33 +98,29 @@ unsafe extern "C" fn apus_connection_state(
             smoothed_rtt_ns: ns(snapshot.smoothed_rtt),
             packets_lost: counters.fast_losses + counters.timeout_losses,
         };
-        // SAFETY: the header requires room for the structure.
-        unsafe { put(state, read, "state") }
+        put(state, read, "state")
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_receive(
-    connection: *const apus_connection,
+    connection: Option<&apus_connection>,
     buffer: *mut c_void,
     capacity: usize,
     timeout_ns: u64,
-    length: *mut usize,
-    flow: *mut u32,
+    length: Out<'_, usize>,
+    flow: Out<'_, u32>,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let connection = unsafe { get(connection, "connection") }?;
-        if length.is_null() || (buffer.is_null() && capacity > 0) {
+        let connection = given(connection, "connection")?;
+        if length.is_none() || (buffer.is_null() && capacity > 0) {
             return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
         }
         let message = wait(connection.next(), timeout_ns).ok_or_else(Failure::timeout)??;
         let bytes = message.bytes.len();
-        // SAFETY: `length` is not NULL, and the header requires room for a number.
-        unsafe { put(length, bytes, "length") }?;
-        if !flow.is_null() {
-            // SAFETY: as above.
-            unsafe { put(flow, message.flow as u32, "flow") }?;
+        put(length, bytes, "length")?;
+        if let Some(flow) = flow {
+            flow.write(message.flow as u32);
         }
         if bytes > capacity {
             // An unbounded channel that is never closed accepts it.
@@ -134,23 +128,19 @@ unsafe extern "C" fn apus_receive(
             let what = format!("the message has {bytes} bytes, the buffer {capacity}");
             return Err(Failure::new(Status::TooSmall, what));
         }
-        // SAFETY: the buffer is valid for `capacity` bytes, which are enough.
-        unsafe { copy_out(&message.bytes, buffer.cast()) };
+        // SAFETY: the header requires `capacity` bytes, which suffice; memory of two owners does not overlap.
+        unsafe { ptr::copy_nonoverlapping(message.bytes.as_ptr(), buffer.cast(), bytes) };
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_close(connection: *const apus_connection) -> i32 {
+extern "C" fn apus_close(connection: Option<&apus_connection>) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        unsafe { get(connection, "connection") }?.connection.close();
+        given(connection, "connection")?.connection.close();
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_connection_free(connection: *mut apus_connection) {
-    // SAFETY: the header requires a handle or NULL.
-    unsafe { take_back(connection) };
-}
+extern "C" fn apus_connection_free(_: Option<Box<apus_connection>>) {}

@@ -1,18 +1,19 @@
 //! `apus_host`.
 
 use std::ffi::{CString, c_char};
-use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use apus_udp::{ConnectError, Connection, Host, Mode, Stats, keyfile};
+use apus_udp::{Host, Mode, Stats};
 
-use crate::config::{apus_config, settings};
+use crate::config::{apus_config, read_keys};
 use crate::connection::apus_connection;
-use crate::failure::{Failure, Status, call};
-use crate::pointer::{Foreign, get, hand_out, put, take_back, text};
+use crate::failure::{Failure, call};
+use crate::pointer::{Foreign, Out, given, hand_out, put, text};
 use crate::wait::wait;
+
+/// A number of flows above every limit.
+const TOO_MANY_FLOWS: u32 = 65_536;
 
 /// A host. Handles created from it keep it running.
 pub struct apus_host {
@@ -44,53 +45,43 @@ pub struct apus_stats {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_host_start(config: *const apus_config, host: *mut *mut apus_host) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires a handle.
-            let config = unsafe { settings(config) }?;
-            let inline = config.mode == Mode::Inline;
-            let host = Host::start(config)?;
-            let address = CString::new(host.local_addr().to_string()).unwrap_or_default();
-            Ok(apus_host { shared: Arc::new(Shared { host, inline, address }) })
-        };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(host, "host", make) }
+extern "C" fn apus_host_start(config: Option<&apus_config>, host: Out<'_, Box<apus_host>>) -> i32 {
+    hand_out(host, "host", || {
+        let config = given(config, "config")?.finish()?;
+        let inline = config.mode == Mode::Inline;
+        let host = Host::start(config)?;
+        let address = CString::new(host.local_addr().to_string()).unwrap_or_default();
+        Ok(apus_host { shared: Arc::new(Shared { host, inline, address }) })
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_host_address(host: *const apus_host) -> *const c_char {
-    // SAFETY: the header requires a handle; the text lives as long as it.
-    let host = unsafe { get(host, "host") };
+extern "C" fn apus_host_address(host: Option<&apus_host>) -> *const c_char {
+    // The text lives as long as the handle.
     host.map_or(c"".as_ptr(), |host| host.shared.address.as_ptr())
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_host_set_keys(host: *const apus_host, key_file: *const c_char) -> i32 {
+unsafe extern "C" fn apus_host_set_keys(host: Option<&apus_host>, key_file: *const c_char) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle and a text.
-        let (host, path) = unsafe { (get(host, "host")?, text(key_file, "key_file")?) };
-        let keys = keyfile::read(Path::new(path));
-        let keys = keys.map_err(|error| Failure::invalid(error.to_string()))?;
-        Ok(host.shared.host.set_keys(&keys)?)
+        // SAFETY: the header requires a text.
+        let keys = read_keys(unsafe { text(key_file, "key_file") }?)?;
+        Ok(given(host, "host")?.shared.host.set_keys(&keys)?)
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_host_drive(host: *const apus_host) -> i32 {
+extern "C" fn apus_host_drive(host: Option<&apus_host>) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        unsafe { get(host, "host") }?.shared.host.drive();
+        given(host, "host")?.shared.host.drive();
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_host_stats(host: *const apus_host, stats: *mut apus_stats) -> i32 {
+extern "C" fn apus_host_stats(host: Option<&apus_host>, stats: Out<'_, apus_stats>) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let host = unsafe { get(host, "host") }?;
+        let host = given(host, "host")?;
         let mut sums = apus_stats::default();
         let mut busiest: Option<&Stats> = None;
         for engine in host.shared.host.stats() {
@@ -112,101 +103,61 @@ unsafe extern "C" fn apus_host_stats(host: *const apus_host, stats: *mut apus_st
             sums.endpoint_delay_p50_us = quantile(&engine.endpoint_delay, 0.5);
             sums.endpoint_delay_p99_us = quantile(&engine.endpoint_delay, 0.99);
         }
-        // SAFETY: the header requires room for the structure.
-        unsafe { put(stats, sums, "stats") }
+        put(stats, sums, "stats")
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_connect(
-    host: *const apus_host,
+    host: Option<&apus_host>,
     peer: *const c_char,
     flows: u32,
     timeout_ns: u64,
-    connection: *mut *mut apus_connection,
+    connection: Out<'_, Box<apus_connection>>,
 ) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires a handle and a text.
-            let (host, peer) = unsafe { (get(host, "host")?, address(peer)?) };
-            let connecting = host.shared.host.connect_async(peer, flows, None);
-            host.connected(connecting, timeout_ns)
-        };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(connection, "connection", make) }
-    })
+    let classes = vec![0; flows.min(TOO_MANY_FLOWS) as usize];
+    // SAFETY: the header requires what `apus_connect_classes` requires, except for the classes.
+    unsafe { apus_connect_classes(host, peer, classes.as_ptr(), flows, timeout_ns, connection) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_connect_classes(
-    host: *const apus_host,
+    host: Option<&apus_host>,
     peer: *const c_char,
     classes: *const u8,
     flows: u32,
     timeout_ns: u64,
-    connection: *mut *mut apus_connection,
+    connection: Out<'_, Box<apus_connection>>,
 ) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires a handle, a text and as many classes as flows.
-            let (host, peer, classes) = unsafe {
-                let classes = Foreign::new(classes.cast(), flows as usize, "classes")?;
-                (get(host, "host")?, address(peer)?, classes)
-            };
-            let connecting = host.shared.host.connect_classes_async(peer, classes.as_ref(), None);
-            host.connected(connecting, timeout_ns)
-        };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(connection, "connection", make) }
-    })
-}
-
-/// A peer's address.
-///
-/// # Safety
-/// NULL or a text.
-unsafe fn address(peer: *const c_char) -> Result<SocketAddr, Failure> {
-    // SAFETY: as the caller promises.
-    let peer = unsafe { text(peer, "peer") }?;
-    peer.parse().map_err(|_| {
-        Failure::invalid(format!("`{peer}` is not an address; use one like 10.0.0.1:48700"))
-    })
-}
-
-impl apus_host {
-    fn connected(
-        &self,
-        connecting: impl Future<Output = Result<Connection, ConnectError>>,
-        timeout_ns: u64,
-    ) -> Result<apus_connection, Failure> {
+    hand_out(connection, "connection", || {
+        let host = given(host, "host")?;
+        let flows = flows.min(TOO_MANY_FLOWS) as usize;
+        // SAFETY: the header requires a text and as many classes as flows.
+        let (peer, classes) =
+            unsafe { (text(peer, "peer")?, Foreign::new(classes.cast(), flows, "classes")?) };
+        let peer = peer.parse().map_err(|_| {
+            let what = format!("`{peer}` is not an address; use one like 10.0.0.1:48700");
+            Failure::invalid(what)
+        })?;
+        let connecting = host.shared.host.connect_async(peer, classes.as_ref(), None);
         let connected = wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
-        Ok(apus_connection::new(connected?, &self.shared))
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn apus_accept(
-    host: *const apus_host,
-    timeout_ns: u64,
-    connection: *mut *mut apus_connection,
-) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires a handle.
-            let host = unsafe { get(host, "host") }?;
-            let accepted = wait(host.shared.host.accept_async(), timeout_ns);
-            let accepted = accepted.ok_or_else(Failure::timeout)?;
-            let accepted =
-                accepted.map_err(|error| Failure::new(Status::Stopped, error.to_string()))?;
-            Ok(apus_connection::new(accepted, &host.shared))
-        };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(connection, "connection", make) }
+        Ok(apus_connection::new(connected?, &host.shared))
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_host_free(host: *mut apus_host) {
-    // SAFETY: the header requires a handle or NULL.
-    unsafe { take_back(host) };
+extern "C" fn apus_accept(
+    host: Option<&apus_host>,
+    timeout_ns: u64,
+    connection: Out<'_, Box<apus_connection>>,
+) -> i32 {
+    hand_out(connection, "connection", || {
+        let host = given(host, "host")?;
+        let accepted = wait(host.shared.host.accept_async(), timeout_ns);
+        let accepted = accepted.ok_or_else(Failure::timeout)?;
+        Ok(apus_connection::new(accepted?, &host.shared))
+    })
 }
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_host_free(_: Option<Box<apus_host>>) {}

@@ -7,7 +7,7 @@ use apus_udp::{Bytes, RegionKey, Request};
 
 use crate::connection::apus_connection;
 use crate::failure::{Failure, call};
-use crate::pointer::{Foreign, get, put};
+use crate::pointer::{Foreign, Out, given};
 use crate::queue::apus_queue;
 
 /// `apus_op`: the target of an op, and the record of its completion.
@@ -20,103 +20,85 @@ pub struct apus_op {
     user: u64,
 }
 
-/// Submits a request.
-///
-/// # Safety
-/// Handles, an op, and NULL or room for a ticket.
-unsafe fn submit(
-    connection: *const apus_connection,
-    op: *const apus_op,
-    ticket: *mut u64,
+/// Submits a request; returns the status.
+fn submit(
+    connection: Option<&apus_connection>,
+    op: Option<&apus_op>,
+    ticket: Out<'_, u64>,
     request: impl FnOnce() -> Result<Request, Failure>,
-) -> Result<(), Failure> {
-    // SAFETY: as the caller promises.
-    let (connection, op) = unsafe { (get(connection, "connection")?, get(op, "op")?) };
-    // SAFETY: as the caller promises.
-    let queue = unsafe { get(op.queue, "op->queue") }?;
-    let flow = connection.check_flow(op.flow)?;
-    let mut request = request()?;
-    if op.deadline_ns > 0 {
-        request = request.deadline(Duration::from_nanos(op.deadline_ns));
-    }
-    queue.reserve()?;
-    match connection.connection.submit_queued(flow, request, &queue.sender, op.user) {
-        Ok(_) if ticket.is_null() => Ok(()),
-        // SAFETY: as the caller promises.
-        Ok(number) => unsafe { put(ticket, number, "ticket") },
-        Err(error) => {
-            queue.release();
-            Err(error.into())
+) -> i32 {
+    call(|| {
+        let (connection, op) = (given(connection, "connection")?, given(op, "op")?);
+        // SAFETY: the header requires a handle.
+        let queue = given(unsafe { op.queue.as_ref() }, "op->queue")?;
+        let flow = connection.check_flow(op.flow)?;
+        let mut request = request()?;
+        if op.deadline_ns > 0 {
+            request = request.deadline(Duration::from_nanos(op.deadline_ns));
         }
-    }
+        queue.reserve()?;
+        let submitted = connection.connection.submit_queued(flow, request, &queue.sender, op.user);
+        let number = submitted.inspect_err(|_| queue.release())?;
+        if let Some(ticket) = ticket {
+            ticket.write(number);
+        }
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_write(
-    connection: *const apus_connection,
-    op: *const apus_op,
+    connection: Option<&apus_connection>,
+    op: Option<&apus_op>,
     region: u64,
     address: u64,
     bytes: *const c_void,
     length: usize,
-    ticket: *mut u64,
+    ticket: Out<'_, u64>,
 ) -> i32 {
-    call(|| {
-        let request = || {
-            // SAFETY: the header requires memory that is not accessed until the completion.
-            let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
-            Ok(Request::write(RegionKey::new(region), address, Bytes::from_owner(bytes)))
-        };
-        // SAFETY: the header requires everything that `submit` requires.
-        unsafe { submit(connection, op, ticket, request) }
+    submit(connection, op, ticket, || {
+        // SAFETY: the header requires memory that is not accessed until the completion.
+        let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
+        Ok(Request::write(RegionKey::new(region), address, Bytes::from_owner(bytes)))
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_read(
-    connection: *const apus_connection,
-    op: *const apus_op,
+    connection: Option<&apus_connection>,
+    op: Option<&apus_op>,
     region: u64,
     address: u64,
     buffer: *mut c_void,
     length: usize,
-    ticket: *mut u64,
+    ticket: Out<'_, u64>,
 ) -> i32 {
-    call(|| {
-        let request = || {
-            // SAFETY: the header requires memory that is not accessed until the completion.
-            let target = unsafe { Foreign::new(buffer, length, "buffer") }?;
-            Ok(Request::read_into(RegionKey::new(region), address, Box::new(target)))
-        };
-        // SAFETY: the header requires everything that `submit` requires.
-        unsafe { submit(connection, op, ticket, request) }
+    submit(connection, op, ticket, || {
+        // SAFETY: the header requires memory that is not accessed until the completion.
+        let target = unsafe { Foreign::new(buffer, length, "buffer") }?;
+        Ok(Request::read_into(RegionKey::new(region), address, Box::new(target)))
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_send(
-    connection: *const apus_connection,
-    op: *const apus_op,
+    connection: Option<&apus_connection>,
+    op: Option<&apus_op>,
     bytes: *const c_void,
     length: usize,
-    ticket: *mut u64,
+    ticket: Out<'_, u64>,
 ) -> i32 {
-    call(|| {
-        let request = || {
-            // SAFETY: the header requires memory that is not accessed until the completion.
-            let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
-            Ok(Request::message(Bytes::from_owner(bytes)))
-        };
-        // SAFETY: the header requires everything that `submit` requires.
-        unsafe { submit(connection, op, ticket, request) }
+    submit(connection, op, ticket, || {
+        // SAFETY: the header requires memory that is not accessed until the completion.
+        let bytes = unsafe { Foreign::new(bytes, length, "bytes") }?;
+        Ok(Request::message(Bytes::from_owner(bytes)))
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_cancel(connection: *const apus_connection, ticket: u64) -> i32 {
+extern "C" fn apus_cancel(connection: Option<&apus_connection>, ticket: u64) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        unsafe { get(connection, "connection") }?.connection.cancel(ticket);
+        given(connection, "connection")?.connection.cancel(ticket);
         Ok(())
     })
 }

@@ -1,75 +1,46 @@
 //! From C's pointers to values.
+//!
+//! A pointer that may be NULL is an `Option` of a reference or a box, which has the same representation. The header
+//! requires that pointers are valid for their types, and that no memory is written while it is read.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::MaybeUninit;
 use std::slice;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, call};
 
 fn null(name: &str) -> Failure {
     Failure::invalid(format!("`{name}` is NULL"))
 }
 
-/// Returns a reference to the target of a handle or a structure.
-///
-/// # Safety
-/// NULL, or valid for reads as a `T` for as long as the caller uses the result.
-pub(crate) unsafe fn get<'a, T>(pointer: *const T, name: &str) -> Result<&'a T, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
+/// Returns the target of a pointer: a handle, a structure, or room for a result.
+pub(crate) fn given<T>(pointer: Option<T>, name: &str) -> Result<T, Failure> {
+    pointer.ok_or_else(|| null(name))
 }
 
-/// Returns a mutable reference to the target of a handle or a structure.
-///
-/// # Safety
-/// NULL, or valid for reads and writes as a `T`, without any other use meanwhile.
-pub(crate) unsafe fn get_mut<'a, T>(pointer: *mut T, name: &str) -> Result<&'a mut T, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { pointer.as_mut() }.ok_or_else(|| null(name))
-}
+/// Room for a value that C has not initialised.
+pub(crate) type Out<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
 /// Stores a result.
-///
-/// # Safety
-/// NULL, or valid for writes of a `T`.
-pub(crate) unsafe fn put<T>(pointer: *mut T, value: T, name: &str) -> Result<(), Failure> {
-    if pointer.is_null() {
-        return Err(null(name));
-    }
-    // SAFETY: as the caller promises; the overwritten value has no destructor that C relied on.
-    unsafe { pointer.write(value) };
+pub(crate) fn put<T>(room: Out<'_, T>, value: T, name: &str) -> Result<(), Failure> {
+    given(room, name)?.write(value);
     Ok(())
 }
 
-/// Hands a value over to C.
-///
-/// # Safety
-/// NULL, or valid for writes of a pointer.
-pub(crate) unsafe fn hand_out<T>(
-    out: *mut *mut T,
+/// Hands a value over to C, as a handle; returns the status.
+pub(crate) fn hand_out<T>(
+    room: Out<'_, Box<T>>,
     name: &str,
     make: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(), Failure> {
-    if out.is_null() {
-        return Err(null(name));
-    }
-    let made = Box::into_raw(Box::new(make()?));
-    // SAFETY: as the caller promises.
-    unsafe { out.write(made) };
-    Ok(())
+) -> i32 {
+    call(|| {
+        let room = given(room, name)?;
+        room.write(Box::new(make()?));
+        Ok(())
+    })
 }
 
-/// Takes a value back from C and drops it; NULL has no effect.
-///
-/// # Safety
-/// NULL, or from [`hand_out`] and not taken back before.
-pub(crate) unsafe fn take_back<T>(handle: *mut T) {
-    if !handle.is_null() {
-        // SAFETY: `hand_out` made it from a box, and the caller gives it up.
-        drop(unsafe { Box::from_raw(handle) });
-    }
-}
-
-/// A text.
+/// Returns a text.
 ///
 /// # Safety
 /// NULL, or ends with a zero byte and stays as it is while the result is used.
@@ -131,13 +102,4 @@ impl apus_udp::Memory for Foreign {
         // SAFETY: as in `as_ref`, and no other reference exists.
         unsafe { slice::from_raw_parts_mut(self.pointer, self.length) }
     }
-}
-
-/// Copies `bytes` to the caller's memory.
-///
-/// # Safety
-/// `to` is valid for writes of as many bytes.
-pub(crate) unsafe fn copy_out(bytes: &[u8], to: *mut u8) {
-    // SAFETY: as the caller promises; memory of two owners does not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
 }

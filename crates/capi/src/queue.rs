@@ -1,22 +1,24 @@
 //! `apus_queue`: where ops end.
 
 use std::future::poll_fn;
+use std::mem::MaybeUninit;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, slice};
 
 use apus_udp::{Completion, async_channel};
 
 use crate::failure::{Failure, Reason, Status, call, of_op};
 use crate::host::{Shared, apus_host};
-use crate::pointer::{get, hand_out, put, take_back};
+use crate::pointer::{Out, given, hand_out};
 use crate::wait::wait;
 
 /// A queue of completions with room for the maximum number of its outstanding ops.
 pub struct apus_queue {
     pub(crate) sender: async_channel::Sender<Completion>,
     receiver: async_channel::Receiver<Completion>,
-    under_way: AtomicUsize,
+    outstanding: AtomicUsize,
     capacity: usize,
     host: Arc<Shared>,
 }
@@ -34,10 +36,10 @@ pub struct apus_completion {
 impl apus_queue {
     /// Takes room for the end of an op.
     pub(crate) fn reserve(&self) -> Result<(), Failure> {
-        if self.under_way.fetch_add(1, Ordering::AcqRel) < self.capacity {
+        if self.outstanding.fetch_add(1, Ordering::AcqRel) < self.capacity {
             return Ok(());
         }
-        self.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.outstanding.fetch_sub(1, Ordering::AcqRel);
         let what = format!(
             "{} ops are outstanding with this queue, which is its capacity; poll it first",
             self.capacity
@@ -47,7 +49,7 @@ impl apus_queue {
 
     /// Gives room back.
     pub(crate) fn release(&self) {
-        self.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.outstanding.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn convert(completion: &Completion) -> apus_completion {
@@ -64,45 +66,39 @@ impl apus_queue {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_queue_create(
-    host: *const apus_host,
+extern "C" fn apus_queue_create(
+    host: Option<&apus_host>,
     capacity: usize,
-    queue: *mut *mut apus_queue,
+    queue: Out<'_, Box<apus_queue>>,
 ) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires a handle.
-            let host = unsafe { get(host, "host") }?;
-            if !(1..=1 << 20).contains(&capacity) {
-                return Err(Failure::invalid(format!(
-                    "`capacity` must be 1 to 1048576, not {capacity}"
-                )));
-            }
-            let (sender, receiver) = async_channel::bounded(capacity);
-            let host = Arc::clone(&host.shared);
-            Ok(apus_queue { sender, receiver, under_way: AtomicUsize::new(0), capacity, host })
-        };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(queue, "queue", make) }
+    hand_out(queue, "queue", || {
+        let host = given(host, "host")?;
+        if !(1..=1 << 20).contains(&capacity) {
+            let what = format!("`capacity` must be 1 to 1048576, not {capacity}");
+            return Err(Failure::invalid(what));
+        }
+        let (sender, receiver) = async_channel::bounded(capacity);
+        let host = Arc::clone(&host.shared);
+        Ok(apus_queue { sender, receiver, outstanding: AtomicUsize::new(0), capacity, host })
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_poll(
-    queue: *const apus_queue,
-    completions: *mut apus_completion,
+    queue: Option<&apus_queue>,
+    completions: *mut MaybeUninit<apus_completion>,
     most: usize,
     timeout_ns: u64,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let queue = unsafe { get(queue, "queue") }?;
+        let queue = given(queue, "queue")?;
         if completions.is_null() || most == 0 {
             return Err(Failure::invalid("`completions` is NULL or `most` is 0"));
         }
-        // SAFETY: the header requires room for a number.
-        unsafe { put(count, 0, "count") }?;
+        let count = given(count, "count")?.write(0);
+        // SAFETY: the header requires room for `most` completions.
+        let room = unsafe { slice::from_raw_parts_mut(completions, most) };
         let mut receive = pin!(queue.receiver.recv());
         let first = wait(
             poll_fn(|context| {
@@ -114,22 +110,16 @@ unsafe extern "C" fn apus_poll(
             }),
             timeout_ns,
         );
-        let mut next = first.ok_or_else(Failure::timeout)?.ok();
-        let mut taken = 0;
-        while let Some(completion) = next {
+        let first = first.ok_or_else(Failure::timeout)?.ok();
+        let rest = iter::from_fn(|| queue.receiver.try_recv().ok());
+        for (place, completion) in room.iter_mut().zip(first.into_iter().chain(rest)) {
             queue.release();
-            // SAFETY: the header requires room for `most` completions, and `taken` is below.
-            unsafe { completions.add(taken).write(apus_queue::convert(&completion)) };
-            taken += 1;
-            next = if taken < most { queue.receiver.try_recv().ok() } else { None };
+            place.write(apus_queue::convert(&completion));
+            *count += 1;
         }
-        // SAFETY: as above.
-        unsafe { put(count, taken, "count") }
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_queue_free(queue: *mut apus_queue) {
-    // SAFETY: the header requires a handle or NULL.
-    unsafe { take_back(queue) };
-}
+extern "C" fn apus_queue_free(_: Option<Box<apus_queue>>) {}

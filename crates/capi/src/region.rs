@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use apus_udp::{Access, Region};
 
-use crate::failure::{Failure, Status, call};
+use crate::failure::{Failure, Status};
 use crate::host::{Shared, apus_host};
-use crate::pointer::{Foreign, get, hand_out, take_back};
+use crate::pointer::{Foreign, Out, given, hand_out};
 
 /// Time that answers to peers' reads have to end before they are given up. deviation: no source; rationale: thousands of
 /// round trips of a datacenter, so that only a peer that no longer acknowledges loses its answers, and short enough for
@@ -42,46 +42,36 @@ impl Drop for apus_region {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_region_register(
-    host: *const apus_host,
+    host: Option<&apus_host>,
     memory: *mut c_void,
     length: usize,
     access: i32,
-    region: *mut *mut apus_region,
+    region: Out<'_, Box<apus_region>>,
 ) -> i32 {
-    call(|| {
-        let make = || {
-            // SAFETY: the header requires a handle, and memory that is not accessed until the
-            // region is freed.
-            let (host, memory) =
-                unsafe { (get(host, "host")?, Foreign::new(memory, length, "memory")?) };
-            let access = match access {
-                1 => Access::Read,
-                2 => Access::Write,
-                3 => Access::ReadWrite,
-                other => {
-                    return Err(Failure::invalid(format!(
-                        "`access` must be APUS_READ, APUS_WRITE or both, not {other}"
-                    )));
-                }
-            };
-            let registered = host.shared.host.register_memory(Box::new(memory), access);
-            let region =
-                registered.map_err(|error| Failure::new(Status::System, error.to_string()))?;
-            Ok(apus_region { region, host: Arc::clone(&host.shared) })
+    hand_out(region, "region", || {
+        let host = given(host, "host")?;
+        // SAFETY: the header requires memory that is not accessed until the region is freed.
+        let memory = unsafe { Foreign::new(memory, length, "memory") }?;
+        let access = match access {
+            1 => Access::Read,
+            2 => Access::Write,
+            3 => Access::ReadWrite,
+            other => {
+                return Err(Failure::invalid(format!(
+                    "`access` must be APUS_READ, APUS_WRITE or both, not {other}"
+                )));
+            }
         };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(region, "region", make) }
+        let region = host.shared.host.register_memory(Box::new(memory), access);
+        let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
+        Ok(apus_region { region, host: Arc::clone(&host.shared) })
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_region_key(region: *const apus_region) -> u64 {
-    // SAFETY: the header requires a handle.
-    unsafe { get(region, "region") }.map_or(0, |region| region.region.key().get())
+extern "C" fn apus_region_key(region: Option<&apus_region>) -> u64 {
+    region.map_or(0, |region| region.region.key().get())
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_region_free(region: *mut apus_region) {
-    // SAFETY: the header requires a handle or NULL.
-    unsafe { take_back(region) };
-}
+extern "C" fn apus_region_free(_: Option<Box<apus_region>>) {}

@@ -8,7 +8,7 @@ use apus_cc::{AckEvent, AlgorithmFactory, FlowInfo, LossEvent, Pacing, Sender, T
 use apus_units::{Span, Time};
 
 use crate::failure::{Failure, call};
-use crate::pointer::{get, get_mut, hand_out, put, take_back, text};
+use crate::pointer::{Out, given, hand_out, put, text};
 
 /// The sender half of one flow.
 pub struct apus_swift {
@@ -51,39 +51,34 @@ fn span(ns: u64) -> Span {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn apus_swift_create(
     settings: *const c_char,
-    swift: *mut *mut apus_swift,
+    swift: Out<'_, Box<apus_swift>>,
 ) -> i32 {
-    call(|| {
-        let make = || {
-            let settings = if settings.is_null() {
-                ""
-            } else {
-                // SAFETY: the header requires a text.
-                unsafe { text(settings, "settings") }?
-            };
-            let mut pairs = Vec::new();
-            for word in settings.split_whitespace() {
-                let pair = word.split_once('=').ok_or_else(|| {
-                    Failure::invalid(format!(
-                        "`{word}` is not a setting; write name=value, as in base_target=25us"
-                    ))
-                })?;
-                pairs.push(pair);
-            }
-            let built = build("swift", Some("paper"), &pairs);
-            let config = built.map_err(|error| Failure::invalid(error.to_string()))?;
-            Ok(apus_swift { sender: config.sender(&FlowInfo::default()) })
+    hand_out(swift, "swift", || {
+        let settings = if settings.is_null() {
+            ""
+        } else {
+            // SAFETY: the header requires a text.
+            unsafe { text(settings, "settings") }?
         };
-        // SAFETY: the header requires room for a pointer.
-        unsafe { hand_out(swift, "swift", make) }
+        let mut pairs = Vec::new();
+        for word in settings.split_whitespace() {
+            let pair = word.split_once('=').ok_or_else(|| {
+                Failure::invalid(format!(
+                    "`{word}` is not a setting; write name=value, as in base_target=25us"
+                ))
+            })?;
+            pairs.push(pair);
+        }
+        let built = build("swift", Some("paper"), &pairs);
+        let config = built.map_err(|error| Failure::invalid(error.to_string()))?;
+        Ok(apus_swift { sender: config.sender(&FlowInfo::default()) })
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_swift_on_ack(swift: *mut apus_swift, ack: *const apus_ack) -> i32 {
+extern "C" fn apus_swift_on_ack(swift: Option<&mut apus_swift>, ack: Option<&apus_ack>) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle and an acknowledgement.
-        let (swift, ack) = unsafe { (get_mut(swift, "swift")?, get(ack, "ack")?) };
+        let (swift, ack) = (given(swift, "swift")?, given(ack, "ack")?);
         if ack.endpoint_delay_ns > ack.rtt_ns {
             return Err(Failure::invalid("endpoint_delay_ns must be at most rtt_ns"));
         }
@@ -98,35 +93,30 @@ unsafe extern "C" fn apus_swift_on_ack(swift: *mut apus_swift, ack: *const apus_
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_swift_on_loss(swift: *mut apus_swift, now_ns: u64) -> i32 {
+extern "C" fn apus_swift_on_loss(swift: Option<&mut apus_swift>, now_ns: u64) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let swift = unsafe { get_mut(swift, "swift") }?;
         let event = LossEvent::new(time(now_ns)?, 1);
-        swift.sender.on_loss(&event);
+        given(swift, "swift")?.sender.on_loss(&event);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_swift_on_timeout(swift: *mut apus_swift, now_ns: u64) -> i32 {
+extern "C" fn apus_swift_on_timeout(swift: Option<&mut apus_swift>, now_ns: u64) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let swift = unsafe { get_mut(swift, "swift") }?;
         let event = TimeoutEvent::new(time(now_ns)?);
-        swift.sender.on_timeout(&event);
+        given(swift, "swift")?.sender.on_timeout(&event);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_swift_allowance(
-    swift: *const apus_swift,
-    allowance: *mut apus_allowance,
+extern "C" fn apus_swift_allowance(
+    swift: Option<&apus_swift>,
+    allowance: Out<'_, apus_allowance>,
 ) -> i32 {
     call(|| {
-        // SAFETY: the header requires a handle.
-        let swift = unsafe { get(swift, "swift") }?;
+        let swift = given(swift, "swift")?;
         let allowed = swift.sender.allowance();
         let state = swift.sender.snapshot();
         let result = apus_allowance {
@@ -141,13 +131,9 @@ unsafe extern "C" fn apus_swift_allowance(
             endpoint_cwnd: state.endpoint_cwnd.unwrap_or(0.0),
             target_ns: state.target_delay.map_or(0, |target| target.as_ps() / 1_000),
         };
-        // SAFETY: the header requires room for the structure.
-        unsafe { put(allowance, result, "allowance") }
+        put(allowance, result, "allowance")
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn apus_swift_free(swift: *mut apus_swift) {
-    // SAFETY: the header requires a handle or NULL.
-    unsafe { take_back(swift) };
-}
+extern "C" fn apus_swift_free(_: Option<Box<apus_swift>>) {}

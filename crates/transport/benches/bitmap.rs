@@ -23,14 +23,14 @@ fn bitmap(c: &mut Criterion) {
     group.throughput(Throughput::Elements(PACKETS));
     group.bench_function("record", |b| {
         b.iter(|| {
-            let mut received = ReceivedPackets::new();
+            let mut received = ReceivedPackets::default();
             for &packet in &arrivals {
                 black_box(received.record(packet));
             }
             received
         });
     });
-    let mut received = ReceivedPackets::new();
+    let mut received = ReceivedPackets::default();
     let acks: Vec<_> = arrivals
         .iter()
         .map(|&packet| {
@@ -41,7 +41,7 @@ fn bitmap(c: &mut Criterion) {
     for every in [1, 16, 64] {
         group.bench_function(format!("on_ack/every {every}"), |b| {
             b.iter(|| {
-                let mut acked = AckedPackets::new();
+                let mut acked = AckedPackets::default();
                 for &(largest, bitmap) in acks.iter().step_by(every) {
                     for packet in acked.on_ack(largest, bitmap) {
                         black_box(packet);

@@ -2,9 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use apus_cc::{
-    AlgorithmFactory, CreditEvent, DataEvent, Receiver, ReceiverControl, Sender, SenderControl,
-};
+use apus_cc::{AlgorithmFactory, CreditEvent, Receiver, ReceiverControl, Sender, SenderControl};
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Control, Credit, CreditEcho, Header};
 
@@ -43,12 +41,6 @@ pub(crate) fn echoed(now: Time, echo: CreditEcho) -> apus_cc::CreditEcho {
 }
 
 impl<F: AlgorithmFactory> Flow<F> {
-    /// Passes arrived data to the receiver half. Returns `true` if an acknowledgement is due.
-    #[inline]
-    pub(crate) fn on_data(&mut self, event: &DataEvent) -> bool {
-        self.receiver.on_data(event)
-    }
-
     /// Returns the time at which the receiver half has a control packet to send.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
@@ -96,7 +88,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(Header { flow: self.peer, seq, body: Body::Control(body) })
     }
 
-    /// Takes in a control packet of `id`; `finish` gets each op that ends with it.
+    /// Handles a control packet of `id`; `finish` gets each op that ends with it.
     pub(crate) fn on_control(
         &mut self,
         arrival: &Arrival,

@@ -298,13 +298,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             return;
         }
         flow.path_label = flow.algorithm.path_label();
-        if !flow.in_requests && flow.send.has_request() {
-            flow.in_requests = true;
-            self.requests.push_back(id);
+        if flow.send.has_request() {
+            enqueue(&mut self.requests, &mut flow.in_requests, id);
         }
-        if flow.prepare_control(now) && !flow.in_controls {
-            flow.in_controls = true;
-            self.controls.push_back(id);
+        if flow.prepare_control(now) {
+            enqueue(&mut self.controls, &mut flow.in_controls, id);
         }
         let readiness = self.note_readiness(now, id);
         let flow = &self.flows[id.index()];
@@ -334,9 +332,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let flow = &mut self.flows[id.index()];
         let readiness = flow.readiness(now, &self.config);
         flow.can_send = readiness == Readiness::Ready;
-        if flow.can_send && !flow.in_ready {
-            flow.in_ready = true;
-            self.ready.push_back(id);
+        if flow.can_send {
+            enqueue(&mut self.ready, &mut flow.in_ready, id);
         }
         self.looked_at = self.looked_at.max(now);
         readiness
@@ -354,5 +351,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     fn round_up(&self, at: Time) -> Time {
         let mask = (1u64 << self.config.timer_granularity_log2_ps) - 1;
         Time::from_ps(at.as_ps().saturating_add(mask) & !mask)
+    }
+}
+
+/// Adds a flow to a queue unless it is in the queue already.
+#[inline]
+fn enqueue(queue: &mut VecDeque<FlowId>, is_in: &mut bool, id: FlowId) {
+    if !core::mem::replace(is_in, true) {
+        queue.push_back(id);
     }
 }

@@ -407,7 +407,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         let in_flight = self.send.data_in_flight();
         let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
         segment.credit = self.take_credit();
-        let info = self.send_info(now, seq, in_flight, true);
+        let mut info = SendInfo::new(now, seq);
+        (info.in_flight, info.is_windowed) = (in_flight, true);
         Some(self.stamp(info, segment))
     }
 
@@ -415,30 +416,14 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_request(now)?;
-        let info = self.send_info(now, seq, in_flight, false);
+        let mut info = SendInfo::new(now, seq);
+        (info.in_flight, info.is_windowed) = (in_flight, false);
         Some(self.stamp(info, segment))
     }
 
-    /// The properties of a packet for the algorithm; `in_flight` excludes the packet.
-    fn send_info(
-        &self,
-        now: Time,
-        seq: PacketNumber,
-        in_flight: u32,
-        is_windowed: bool,
-    ) -> SendInfo {
-        let pending = Bytes::new(self.send.pending);
-        {
-            let mut event = SendInfo::new(now, seq);
-            event.pending = pending;
-            event.in_flight = in_flight;
-            event.is_windowed = is_windowed;
-            event
-        }
-    }
-
-    /// Lets the algorithm stamp a packet.
-    fn stamp(&mut self, info: SendInfo, segment: Segment) -> (Header, CongestionHeader) {
+    /// Lets the algorithm stamp a packet; `info.in_flight` excludes the packet.
+    fn stamp(&mut self, mut info: SendInfo, segment: Segment) -> (Header, CongestionHeader) {
+        info.pending = Bytes::new(self.send.pending);
         let mut congestion = CongestionHeader::default();
         self.algorithm.on_transmit(&mut congestion, &info);
         let body = Body::Data(segment);

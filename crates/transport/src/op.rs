@@ -4,8 +4,7 @@
 
 use apus_units::{FlowId, OpId, Time};
 use apus_wire::{RegionKey, RejectReason};
-use core::error::Error;
-use core::fmt;
+use thiserror::Error;
 
 /// Maximum length of an op: 256 TiB. The limit keeps sums over all ops of a flow far from overflow.
 pub const MAX_OP_BYTES: u64 = 1 << 48;
@@ -94,31 +93,21 @@ pub struct Completion {
 }
 
 /// The reason why an op was refused: back-pressure that the caller can handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// No such flow, or it was aborted.
+    #[error("the flow does not exist or was aborted; open it first")]
     NoFlow,
     /// The flow's outstanding ops already span the configured range of numbers: the oldest must
     /// complete first.
+    #[error(
+        "the flow's outstanding ops span as many numbers as allowed; wait for the oldest to complete"
+    )]
     TooManyOps,
     /// The op is longer than [`MAX_OP_BYTES`].
+    #[error("an op moves at most 2^48 bytes; split it")]
     TooLong,
     /// The address plus length of a read or write is 2^64 or more, which no packet can express.
+    #[error("address + length must be below 2^64")]
     AddressOverflow,
 }
-
-impl fmt::Display for SubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoFlow => "the flow does not exist or was aborted; open it first",
-            Self::TooManyOps => {
-                "the flow's ops under way span as many numbers as allowed; \
-                 wait for the oldest to complete"
-            }
-            Self::TooLong => "an op moves at most 2^48 bytes; split it",
-            Self::AddressOverflow => "address + length must be below 2^64",
-        })
-    }
-}
-
-impl Error for SubmitError {}

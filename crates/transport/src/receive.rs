@@ -196,7 +196,7 @@ impl ReceiveSide {
         self.due == DueAck::Gap
     }
 
-    /// Takes in an admitted segment of one of the peer's ops.
+    /// Processes an admitted segment of one of the peer's ops.
     pub(crate) fn accept(&mut self, segment: &Segment) -> Accepted {
         let Some(index) = segment.op.get().checked_sub(self.first_op) else {
             return Accepted::Duplicate;

@@ -48,12 +48,6 @@ pub enum Recorded {
 }
 
 impl ReceivedPackets {
-    /// Nothing received yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { largest: PacketNumber::new(0), bitmap: Bits([0; 2]) }
-    }
-
     /// Records a packet that has arrived and returns whether it is new.
     #[inline]
     pub fn record(&mut self, packet: PacketNumber) -> Recorded {
@@ -84,14 +78,14 @@ impl ReceivedPackets {
         Recorded::New
     }
 
-    /// The largest packet number received, if any was.
+    /// Returns the largest packet number received, if there is one.
     #[inline]
     #[must_use]
     pub fn largest(&self) -> Option<PacketNumber> {
         (self.bitmap.get() != 0).then_some(self.largest)
     }
 
-    /// Bit i is set if `largest - i` was received; zero before the first packet.
+    /// Returns the bitmap: bit i is set if `largest - i` was received. Zero before the first packet.
     #[inline]
     #[must_use]
     pub fn bitmap(&self) -> u128 {
@@ -116,13 +110,7 @@ pub struct AckedPackets {
 }
 
 impl AckedPackets {
-    /// Nothing acknowledged yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { largest: PacketNumber::new(0), recent: Bits([0; 2]), older: Bits([0; 2]) }
-    }
-
-    /// The largest packet number acknowledged, if any was.
+    /// Returns the largest packet number acknowledged, if there is one.
     #[inline]
     #[must_use]
     pub fn largest(&self) -> Option<PacketNumber> {

@@ -146,14 +146,8 @@ impl SendSide {
             stream.next_offset = op.length;
             self.await_answer(now);
             self.rare().reads_waiting += 1;
-            self.rare().requests.push_back(Range {
-                lane: Lane::Ops,
-                request: true,
-                cancel: false,
-                length: 0,
-                stream: number,
-                offset: 0,
-            });
+            let request = Range { request: true, stream: number, ..Range::default() };
+            self.rare().requests.push_back(request);
         } else {
             self.pending += op.length;
         }
@@ -277,7 +271,7 @@ impl SendSide {
         stream.started = true;
         streams.skip_sent();
         self.pending -= u64::from(length);
-        Some(Range { lane, request: false, cancel: false, length, stream: number, offset })
+        Some(Range { lane, length, stream: number, offset, ..Range::default() })
     }
 
     fn transmit(&mut self, now: Time, range: Range) -> Option<(PacketNumber, Segment)> {

@@ -6,9 +6,10 @@ use crate::op::{Completion, Op, OpKind, Outcome};
 use crate::ranges::RangeSet;
 
 /// The origin of a stream's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Ops of the local application.
+    #[default]
     Ops,
     /// The peer, by a read.
     Responses,

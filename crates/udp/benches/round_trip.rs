@@ -37,7 +37,7 @@ impl Pair {
         };
         let (client, server) = (host(), host());
         let connection = {
-            let mut connecting = pin!(client.connect_async(server.local_addr(), 1, None));
+            let mut connecting = pin!(client.connect_async(server.local_addr(), &[0], None));
             let mut context = Context::from_waker(Waker::noop());
             loop {
                 if let Poll::Ready(connection) = connecting.as_mut().poll(&mut context) {

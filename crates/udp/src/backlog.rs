@@ -19,7 +19,7 @@ pub(crate) struct BacklogSlot(Arc<AtomicU32>);
 
 /// A connection in the backlog.
 pub(crate) struct Unaccepted {
-    connection: Opened,
+    pub(crate) connection: Opened,
     _slot: BacklogSlot,
 }
 
@@ -52,13 +52,6 @@ impl Backlog {
 impl Drop for BacklogSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Unaccepted {
-    /// Takes the connection out of the backlog.
-    pub(crate) fn accept(self) -> Opened {
-        self.connection
     }
 }
 

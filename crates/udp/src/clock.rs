@@ -148,22 +148,21 @@ impl Clock {
     /// plausible.
     #[inline]
     pub(crate) fn received(&self, meta: &Meta, now: Time) -> Time {
-        let by_nic = match (&self.nic, meta.nic_received_at) {
-            (Some((_, nic)), Some(instant)) => nic.convert(instant, now),
-            _ => None,
-        };
-        by_nic.or_else(|| self.kernel.convert(meta.received_at?, now)).unwrap_or(now)
+        self.convert(meta.nic_received_at, meta.received_at, now).unwrap_or(now)
     }
-}
 
-impl Clock {
     /// Returns when a datagram left (t1): the NIC's timestamp, or the kernel's, or `None` if neither is plausible.
     pub(crate) fn sent(&self, departure: &Departure, now: Time) -> Option<Time> {
-        let by_nic = match (&self.nic, departure.nic_left_at) {
+        self.convert(departure.nic_left_at, departure.left_at, now)
+    }
+
+    #[inline]
+    fn convert(&self, nic_instant: Option<i128>, instant: Option<i128>, now: Time) -> Option<Time> {
+        let by_nic = match (&self.nic, nic_instant) {
             (Some((_, nic)), Some(instant)) => nic.convert(instant, now),
             _ => None,
         };
-        by_nic.or_else(|| self.kernel.convert(departure.left_at?, now))
+        by_nic.or_else(|| self.kernel.convert(instant?, now))
     }
 }
 
@@ -177,16 +176,7 @@ mod tests {
     use super::*;
 
     fn meta(received_at: Option<i128>) -> Meta {
-        Meta {
-            from: ([127, 0, 0, 1], 1).into(),
-            to: None,
-            length: 0,
-            segment: 0,
-            ttl: None,
-            tos: 0,
-            received_at,
-            nic_received_at: None,
-        }
+        Meta { received_at, ..Meta::new(([127, 0, 0, 1], 1).into(), 0) }
     }
 
     #[test]

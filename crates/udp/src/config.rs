@@ -15,7 +15,7 @@ use apus_wire::MAX_HEADER_BYTES;
 
 use crate::capture::Capture;
 use crate::error::StartError;
-use crate::session::{Config as SessionConfig, KeyRing, guard_bytes};
+use crate::session::{Config as SessionConfig, KeyRing, guard_bytes, in_range};
 
 /// Traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
 pub const CLASSES: usize = 8;
@@ -66,28 +66,27 @@ fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
-/// The way in which an engine waits for work.
+/// How an engine waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It never sleeps: minimum latency, for a core of its own.
+    /// Spins: minimum latency, for an engine with a core of its own.
     Spinning,
-    /// It spins for a while after the last work, then sleeps.
+    /// Spins for a while after the last work, then sleeps.
     Hybrid {
-        /// How long it spins.
+        /// Duration of the spinning.
         spin: Duration,
     },
-    /// It sleeps whenever it is idle.
+    /// Sleeps whenever the engine is idle.
     Blocking,
-    /// There is no thread: the calls that wait for an op, a message or a connection drive the engine, as does
-    /// [`Host::drive`](crate::Host::drive). For a thread that does both.
+    /// Has no thread: the calls that wait for an op, a message or a connection drive the engine, as does
+    /// [`Host::drive`](crate::Host::drive). For a thread that runs application and engine.
     Inline,
 }
 
 impl Mode {
-    /// The default. deviation: Snap dedicates cores or spreads. A flow's bursts are a quarter of its window,
-    /// so that at the target of 200 us ([`Config::new`]) the next comes after 50 us; spinning for twice as long
-    /// keeps an engine from going to sleep in between, which would cost it a wake-up per burst, and covers a
-    /// round trip in a rack.
+    /// The default. deviation: Snap dedicates cores or spreads. A flow's bursts are a quarter of its window, so that at the
+    /// target of 200 us ([`Config::new`]) the next burst follows after 50 us. Spinning for twice as long prevents sleep
+    /// between bursts, which would cost a wake-up per burst, and covers a round trip in a rack.
     pub const HYBRID: Self = Self::Hybrid { spin: Duration::from_micros(100) };
 }
 
@@ -100,8 +99,8 @@ pub struct Config {
     pub keys: KeyRing,
     /// The way in which engines wait; [`Mode::HYBRID`] by default.
     pub mode: Mode,
-    /// Engines, each with a socket and a thread of its own; every connection stays with one. deviation: no
-    /// source; one carries some 10 Gb/s and half a million ops a second (docs/performance.md).
+    /// Number of engines, each with its own socket and thread; every connection stays with one engine. deviation: no source;
+    /// one engine carries about 10 Gb/s and half a million ops per second (docs/performance.md).
     pub engines: u32,
     /// The congestion control algorithm of every flow.
     pub algorithm: AlgorithmConfig,
@@ -110,10 +109,9 @@ pub struct Config {
     /// Rate of the host's link, for algorithms that start from it.
     /// deviation: no source; most servers have at least 10 Gb/s.
     pub line_rate: Rate,
-    /// The longest IP packet to send, in bytes, if the path takes it. deviation: 9000 is the usual
-    /// jumbo frame.
+    /// Maximum length in bytes of IP packets to send, if the path carries them. deviation: 9000 is the usual jumbo frame.
     pub max_mtu: u32,
-    /// Maximum number of flows per connection. deviation: no source; they cost half a megabyte.
+    /// Maximum number of flows per connection. deviation: no source; 1024 flows take half a megabyte.
     pub max_flows: u32,
     /// Maximum number of outstanding ops per flow and direction. deviation: as the transport's default.
     pub max_ops: u32,
@@ -134,7 +132,7 @@ pub struct Config {
     /// 10 Gb/s, by which an engine that shares its core may be late.
     pub socket_buffer: u32,
     /// DSCP of each traffic class, 0 to 63; a flow's class is chosen when it is opened
-    /// ([`Host::connect_classes`](crate::Host::connect_classes)), 0 otherwise. What the peer sends on
+    /// ([`Host::connect_with`](crate::Host::connect_with)), 0 otherwise. What the peer sends on
     /// the flow follows the peer's settings for the same class.
     pub dscp: [u8; CLASSES],
     /// Device of the NIC's clock (`/dev/ptp0`), if its timestamps are to be used.
@@ -150,7 +148,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Settings for a host at `bind` with these keys and otherwise defaults: Swift, one engine, hybrid.
+    /// Returns settings for a host at `bind` with these keys and otherwise defaults: Swift, one engine, hybrid.
     ///
     /// # Errors
     /// None with this version's table of algorithms.
@@ -182,11 +180,11 @@ impl Config {
         })
     }
 
-    /// Changes the algorithm's parameters, or the algorithm: of the one that is set already (Swift at
-    /// first, with the settings of [`Config::new`]) what is not named stays; another has its own defaults.
+    /// Changes parameters of the algorithm, or the algorithm. Parameters of the current algorithm (initially Swift with the
+    /// settings of [`Config::new`]) that are not named stay as they are. Another algorithm begins with its own defaults.
     ///
     /// # Errors
-    /// An algorithm or a parameter that does not exist, or a value that is impossible.
+    /// An unknown algorithm or parameter, or an invalid value.
     pub fn set_algorithm(
         &mut self,
         name: Option<&str>,
@@ -202,41 +200,14 @@ impl Config {
         Ok(())
     }
 
-    /// The longest IP packet to allow (`max_mtu`) so that full packets carry at least `payload` bytes
-    /// under a key, with an algorithm that has no fields of its own in them.
+    /// Returns the `max_mtu` with which full sealed packets carry `payload` bytes, for an algorithm without own fields.
     #[must_use]
     pub fn mtu_for(payload: u32) -> u32 {
         payload + IP_UDP_BYTES + (MAX_HEADER_BYTES + guard_bytes(true)) as u32
     }
 
     pub(crate) fn check(&self) -> Result<(), StartError> {
-        let wrong = |what: &str| Err(StartError::Setting(what.to_owned()));
-        if !(1..=64).contains(&self.engines) {
-            return wrong("engines must be 1 to 64");
-        }
-        if self.mode == Mode::Inline && self.engines != 1 {
-            return wrong("inline mode has exactly one engine; set engines to 1");
-        }
-        if !(1280..=65_535).contains(&self.max_mtu) {
-            return wrong("max_mtu must be 1280 to 65535 bytes");
-        }
-        if !(1..=1024).contains(&self.max_flows) {
-            return wrong("max_flows must be 1 to 1024");
-        }
-        if !(1..=65_536).contains(&self.max_ops) {
-            return wrong("max_ops must be 1 to 65536");
-        }
-        if self.max_queued_bytes < self.max_message || self.max_queued_messages == 0 {
-            return wrong(
-                "max_queued_bytes must be at least max_message, and max_queued_messages at least 1",
-            );
-        }
-        if self.max_unaccepted == 0 || self.submission_ring == 0 {
-            return wrong("max_unaccepted and submission_ring must be at least 1");
-        }
-        if self.dscp.iter().any(|&dscp| dscp > 63) {
-            return wrong("dscp must be 0 to 63 for every traffic class");
-        }
+        self.check_ranges().map_err(StartError::Setting)?;
         let name = self.algorithm.info().name;
         if switch_half(&self.algorithm).feedback() == SwitchFeedback::Fields {
             return Err(StartError::Setting(format!(
@@ -257,7 +228,26 @@ impl Config {
                  not report; choose profile paper, which uses the endpoint delay"
             )));
         }
-        self.session.check().map_err(|what| StartError::Setting(what.to_owned()))
+        Ok(())
+    }
+
+    fn check_ranges(&self) -> Result<(), String> {
+        in_range("engines", self.engines, 1..=64)?;
+        if self.mode == Mode::Inline && self.engines != 1 {
+            return Err(format!("engines is {}; inline mode has exactly one engine", self.engines));
+        }
+        in_range("max_mtu", self.max_mtu, 1280..=65_535)?;
+        in_range("max_flows", self.max_flows, 1..=1024)?;
+        in_range("max_ops", self.max_ops, 1..=65_536)?;
+        in_range("max_message", self.max_message, ..=self.max_queued_bytes)
+            .map_err(|error| error + " (max_queued_bytes)")?;
+        in_range("max_queued_messages", self.max_queued_messages, 1..)?;
+        in_range("max_unaccepted", self.max_unaccepted, 1..)?;
+        in_range("submission_ring", self.submission_ring, 1..)?;
+        for (class, &dscp) in self.dscp.iter().enumerate() {
+            in_range(&format!("dscp of traffic class {class}"), dscp, ..=63)?;
+        }
+        self.session.check()
     }
 }
 
@@ -268,12 +258,15 @@ mod tests {
 
     use super::*;
 
+    fn defaults() -> Config {
+        Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("defaults")
+    }
+
     /// A peer whose engine shares its core is descheduled again and again, and then is not. The flow must not pause
     /// afterwards: a pause would take RTT / cwnd, with the RTT of a descheduled peer (40 ms / 0.01 is 4 s).
     #[test]
     fn a_flow_does_not_pause_after_its_peer_was_descheduled() {
-        let keys = KeyRing::insecure();
-        let config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
+        let config = defaults();
         let mut flow = config.algorithm.sender(&FlowInfo::default());
         let mut now = Time::ZERO;
         let (descheduled, fabric) = (Span::from_ms(40), Span::from_us(20));
@@ -313,8 +306,7 @@ mod tests {
 
     #[test]
     fn a_parameter_is_changed_and_the_others_stay() {
-        let keys = KeyRing::insecure();
-        let mut config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
+        let mut config = defaults();
         let of = |config: &Config, name| {
             let all = config.algorithm.effective();
             all.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone())
@@ -335,10 +327,8 @@ mod tests {
     #[test]
     fn algorithms_that_need_switches_to_take_part_are_refused() {
         let config = |algorithm| {
-            let keys = KeyRing::insecure();
-            let mut config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
-            config.algorithm = build(algorithm, None, &[]).expect("an algorithm");
-            config
+            let algorithm = build(algorithm, None, &[]).expect("an algorithm");
+            Config { algorithm, ..defaults() }
         };
         for algorithm in ["swift", "dctcp", "cubic", "bolt", "hull"] {
             config(algorithm).check().expect(algorithm);

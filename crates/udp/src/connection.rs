@@ -23,12 +23,8 @@ use crate::region::Memory;
 /// or by [`Connection::close`].
 #[derive(Clone)]
 pub struct Connection {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     link: Arc<EngineLink>,
-    opened: Opened,
+    opened: Arc<Opened>,
 }
 
 /// An op to submit, with its options.
@@ -80,35 +76,31 @@ impl Connection {
     pub(crate) fn new(opened: Opened, driver: Driver) -> Self {
         let (state, mailbox) = (Arc::clone(&opened.state), Arc::clone(&opened.mailbox));
         let link = Arc::new(EngineLink { state, mailbox, driver });
-        Self { inner: Arc::new(Inner { link, opened }) }
-    }
-
-    fn link(&self) -> &EngineLink {
-        &self.inner.link
+        Self { link, opened: Arc::new(opened) }
     }
 
     /// Returns the peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        self.link().state.peer
+        self.link.state.peer
     }
 
     /// Returns the number of flows.
     #[must_use]
     pub fn flows(&self) -> usize {
-        self.link().state.flows()
+        self.link.state.flows()
     }
 
     /// Returns how it ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
-        self.link().state.ended()
+        self.link.state.ended()
     }
 
     /// Returns the maximum length in bytes of a message that the peer accepts.
     #[must_use]
     pub fn max_message(&self) -> u64 {
-        self.link().state.limits.max_message
+        self.link.state.limits.max_message
     }
 
     /// Submits a request to the first flow.
@@ -130,7 +122,7 @@ impl Connection {
     pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.hand_in(flow, request, Notify::One(sender))?;
-        let link = Arc::clone(&self.inner.link);
+        let link = Arc::clone(&self.link);
         Ok(Op { receiver, link, ticket, waker: ContainedWaker::default() })
     }
 
@@ -155,11 +147,11 @@ impl Connection {
 
     /// Asks the engine to give up an op by its ticket.
     pub fn cancel(&self, ticket: u64) {
-        self.link().cancel(ticket);
+        self.link.cancel(ticket);
     }
 
     fn hand_in(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
-        let EngineLink { state, mailbox, .. } = self.link();
+        let EngineLink { state, mailbox, .. } = &*self.link;
         if let Some(end) = state.ended() {
             return Err(SubmitError::Ended(end));
         }
@@ -175,7 +167,7 @@ impl Connection {
             started: false,
             deadline: request.deadline,
             accepted_at: Time::ZERO,
-            notify,
+            notify: Some(notify),
         };
         let Err(pending) = mailbox.submit(pending) else { return Ok(ticket) };
         pending.refuse();
@@ -189,7 +181,7 @@ impl Connection {
     /// # Errors
     /// How the connection ended, after its last message was taken.
     pub fn receive(&self) -> Result<Message, End> {
-        let message = self.link().driver.wait_channel(&self.inner.opened.messages);
+        let message = self.link.driver.wait_channel(&self.opened.messages);
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
@@ -198,7 +190,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::receive`].
     pub fn try_receive(&self) -> Result<Option<Message>, End> {
-        match self.inner.opened.messages.try_recv() {
+        match self.opened.messages.try_recv() {
             Ok(message) => Ok(Some(self.take(message))),
             Err(async_channel::TryRecvError::Empty) => Ok(None),
             Err(async_channel::TryRecvError::Closed) => Err(self.end()),
@@ -210,7 +202,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::receive`].
     pub async fn receive_async(&self) -> Result<Message, End> {
-        let message = self.link().driver.next(&self.inner.opened.messages).await;
+        let message = self.link.driver.next(&self.opened.messages).await;
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
@@ -224,7 +216,7 @@ impl Connection {
     /// If the connection has no such flow.
     pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
-        self.link().driver.wait(receiver).ok_or_else(|| self.end())
+        self.link.driver.wait(receiver).ok_or_else(|| self.end())
     }
 
     /// Async form of [`Connection::flow_state`].
@@ -236,41 +228,41 @@ impl Connection {
     /// If the connection has no such flow.
     pub async fn flow_state_async(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
         let receiver = self.ask_state(flow);
-        self.link().driver.answer(receiver).await.ok_or_else(|| self.end())
+        self.link.driver.answer(receiver).await.ok_or_else(|| self.end())
     }
 
     fn ask_state(&self, flow: usize) -> oneshot::Receiver<(Snapshot, FlowCounters)> {
         assert!(flow < self.flows(), "flow {flow} of {}", self.flows());
         let (reply, receiver) = oneshot::channel();
-        let EngineLink { state, mailbox, .. } = self.link();
+        let EngineLink { state, mailbox, .. } = &*self.link;
         mailbox.post(Command::Inspect { session: state.session, flow, reply });
         receiver
     }
 
     fn take(&self, message: Message) -> Message {
-        self.link().state.release_message(message.bytes.len() as u64);
+        self.link.state.release_message(message.bytes.len() as u64);
         message
     }
 
     fn end(&self) -> End {
-        self.link().state.end()
+        self.link.state.end()
     }
 
     /// Closes the connection after its last op, and waits for that. Outstanding ops of the peer fail.
     pub fn close(&self) {
         let receiver = self.ask_close();
-        self.link().driver.wait(receiver);
+        self.link.driver.wait(receiver);
     }
 
     /// Async form of [`Connection::close`].
     pub async fn close_async(&self) {
         let receiver = self.ask_close();
-        self.link().driver.answer(receiver).await;
+        self.link.driver.answer(receiver).await;
     }
 
     fn ask_close(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let EngineLink { state, mailbox, .. } = self.link();
+        let EngineLink { state, mailbox, .. } = &*self.link;
         mailbox.post(Command::Close { session: state.session, closed: Some(sender) });
         receiver
     }

@@ -30,11 +30,12 @@ pub(crate) struct ConnectionLimits {
     pub(crate) max_message: u64,
 }
 
-/// Maximum size of the received messages that the application has not taken.
+/// Maximum size of received messages, as in [`Config`](crate::Config).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueLimits {
-    pub(crate) bytes: u64,
-    pub(crate) messages: u32,
+pub(crate) struct InboxLimits {
+    pub(crate) max_message: u64,
+    pub(crate) max_queued_bytes: u64,
+    pub(crate) max_queued_messages: u32,
 }
 
 /// The shared state of a connection.
@@ -137,11 +138,11 @@ impl ConnectionState {
     }
 
     /// Reserves room for a message until the application takes it. Returns `false` if there is no room.
-    pub(crate) fn reserve_message(&self, bytes: u64, limits: QueueLimits) -> bool {
+    pub(crate) fn reserve_message(&self, bytes: u64, limits: &InboxLimits) -> bool {
         let messages = self.queued_messages.load(Ordering::Acquire);
         let queued = self.queued_bytes.load(Ordering::Acquire);
         // Only the engine adds, so room that is free now stays free.
-        if messages >= limits.messages || queued + bytes > limits.bytes {
+        if messages >= limits.max_queued_messages || queued + bytes > limits.max_queued_bytes {
             return false;
         }
         self.queued_messages.fetch_add(1, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! Who runs an engine, and how the calls of applications wait for it.
+//! Drivers of engines: what calls [`Engine::step`], and how the calls of applications wait for an engine.
 //!
 //! An engine has a thread of its own ([`run`]), or the calls that wait drive it ([`Driver::Inline`]).
 
@@ -36,44 +36,35 @@ pub(crate) enum Driver {
 impl Driver {
     /// Waits for a value; returns `None` if its sender is gone.
     pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
-        match self {
-            Self::Thread { spin } => {
-                let from = Instant::now();
-                while !spin.is_zero() && from.elapsed() < *spin {
-                    match receiver.try_recv() {
-                        Ok(value) => return Some(value),
-                        Err(oneshot::TryRecvError::Empty) => std::hint::spin_loop(),
-                        Err(oneshot::TryRecvError::Disconnected) => return None,
-                    }
-                }
-                receiver.recv().ok()
-            }
-            Self::Inline(_) => {
-                let mut idle = 0;
-                loop {
-                    match receiver.try_recv() {
-                        Ok(value) => return Some(value),
-                        Err(oneshot::TryRecvError::Empty) => self.step_or_yield(&mut idle),
-                        Err(oneshot::TryRecvError::Disconnected) => return None,
-                    }
-                }
-            }
-        }
+        let value = self.spin_or_drive(|| match receiver.try_recv() {
+            Ok(value) => Some(Some(value)),
+            Err(oneshot::TryRecvError::Disconnected) => Some(None),
+            Err(oneshot::TryRecvError::Empty) => None,
+        });
+        value.unwrap_or_else(|| receiver.recv().ok())
     }
 
     /// Waits for the next value of a channel; returns `None` if it is closed.
     pub(crate) fn wait_channel<T>(&self, channel: &async_channel::Receiver<T>) -> Option<T> {
+        let value = self.spin_or_drive(|| match channel.try_recv() {
+            Ok(value) => Some(Some(value)),
+            Err(async_channel::TryRecvError::Closed) => Some(None),
+            Err(async_channel::TryRecvError::Empty) => None,
+        });
+        value.unwrap_or_else(|| channel.recv_blocking().ok())
+    }
+
+    /// Polls until there is a result, while an inline engine is driven, or for the time to spin. Returns `None` if the
+    /// caller has to sleep.
+    fn spin_or_drive<T>(&self, poll: impl Fn() -> Option<T>) -> Option<T> {
         let from = Instant::now();
         let mut idle = 0;
         loop {
-            match channel.try_recv() {
-                Ok(value) => return Some(value),
-                Err(async_channel::TryRecvError::Closed) => return None,
-                Err(async_channel::TryRecvError::Empty) => match self {
-                    Self::Inline(_) => self.step_or_yield(&mut idle),
-                    Self::Thread { spin } if from.elapsed() < *spin => std::hint::spin_loop(),
-                    Self::Thread { .. } => return channel.recv_blocking().ok(),
-                },
+            match (poll(), self) {
+                (Some(result), _) => return Some(result),
+                (None, Self::Inline(_)) => self.step_or_yield(&mut idle),
+                (None, Self::Thread { spin }) if from.elapsed() < *spin => std::hint::spin_loop(),
+                (None, Self::Thread { .. }) => return None,
             }
         }
     }

@@ -55,10 +55,10 @@ impl Host {
         for sibling in &siblings {
             let engine = Engine::open(&config, address, sibling.clone(), shared.clone())?;
             // Further engines share the port that the first one got.
-            address = engine.mailbox().status.address;
+            address = engine.mailbox.status.address;
             engines.push(engine);
         }
-        let mailboxes: Vec<_> = engines.iter().map(|e| Arc::clone(e.mailbox())).collect();
+        let mailboxes: Vec<_> = engines.iter().map(|e| Arc::clone(&e.mailbox)).collect();
         if let Some(any) = siblings.first() {
             any.set_mailboxes(mailboxes.clone());
         }
@@ -130,52 +130,27 @@ impl Host {
         Region::new(&self.regions, memory, access)
     }
 
-    /// Connects to a peer by one flow, with the first key of the ring. Waits until the connection is open.
+    /// Connects to a peer by one flow of traffic class 0, with the first key of the ring. Waits until the connection is
+    /// open.
     ///
     /// # Errors
     /// If the peer does not answer, refuses, or there are too many connections.
     pub fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
-        self.connect_with(peer, 1, None)
+        self.connect_with(peer, &[0], None)
     }
 
-    /// Connects to a peer by `flows` flows, with `key` or the first key of the ring. Waits until the connection is open.
+    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]), with `key` or the first
+    /// key of the ring. `&[0; 4]` gives four flows of class 0. Waits until the connection is open.
     ///
     /// # Errors
-    /// As [`Host::connect`], and if `flows` is 0 or more than either side allows.
+    /// As [`Host::connect`], and if a class does not exist, or there are no flows or more than either side allows.
     pub fn connect_with(
         &self,
         peer: SocketAddr,
-        flows: u32,
-        key: Option<KeyId>,
-    ) -> Result<Connection, ConnectError> {
-        self.opened(self.driver.wait(self.ask(peer, same_class(flows), key)))
-    }
-
-    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]). Waits until the
-    /// connection is open.
-    ///
-    /// # Errors
-    /// As [`Host::connect_with`], and if a class does not exist.
-    pub fn connect_classes(
-        &self,
-        peer: SocketAddr,
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        self.opened(self.driver.wait(self.ask(peer, some(classes), key)))
-    }
-
-    /// Async form of [`Host::connect_classes`].
-    ///
-    /// # Errors
-    /// As [`Host::connect_classes`].
-    pub async fn connect_classes_async(
-        &self,
-        peer: SocketAddr,
-        classes: &[u8],
-        key: Option<KeyId>,
-    ) -> Result<Connection, ConnectError> {
-        self.opened(self.driver.answer(self.ask(peer, some(classes), key)).await)
+        self.opened(self.driver.wait(self.request(peer, classes, key)))
     }
 
     /// Async form of [`Host::connect_with`].
@@ -185,10 +160,10 @@ impl Host {
     pub async fn connect_async(
         &self,
         peer: SocketAddr,
-        flows: u32,
+        classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        self.opened(self.driver.answer(self.ask(peer, same_class(flows), key)).await)
+        self.opened(self.driver.answer(self.request(peer, classes, key)).await)
     }
 
     /// Returns the handle of a connection that an engine has opened.
@@ -200,18 +175,18 @@ impl Host {
         Ok(Connection::new(opened, self.driver.clone()))
     }
 
-    fn accepted(&self, next: Unaccepted) -> Connection {
-        Connection::new(next.accept(), self.driver.clone())
+    fn accepted(&self, next: Option<Unaccepted>) -> Result<Connection, ConnectError> {
+        self.opened(next.map(|next| Ok(next.connection)))
     }
 
-    fn ask(&self, peer: SocketAddr, classes: Vec<u8>, key: Option<KeyId>) -> Answer {
+    /// Requests a connection from the next engine in turn that has not failed.
+    fn request(&self, peer: SocketAddr, classes: &[u8], key: Option<KeyId>) -> Answer {
         let (reply, receiver) = oneshot::channel();
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
-        // An engine that has failed opens no connections.
-        let in_turn = (0..self.engines.len()).map(|i| first.wrapping_add(i) % self.engines.len());
-        let engine = in_turn.clone().find(|&engine| !self.engines[engine].status.has_failed());
-        let engine = &self.engines[engine.unwrap_or(first % self.engines.len())];
-        engine.post(Command::Connect(ConnectRequest { peer, classes, key, reply }));
+        let (first, count) = (self.next.fetch_add(1, Ordering::Relaxed), self.engines.len());
+        let mut in_turn = (0..count).map(|i| &self.engines[first.wrapping_add(i) % count]);
+        let engine = in_turn.find(|engine| !engine.status.has_failed());
+        let request = ConnectRequest { peer, classes: classes.to_vec(), key, reply };
+        engine.unwrap_or(&self.engines[first % count]).post(Command::Connect(request));
         receiver
     }
 
@@ -226,14 +201,13 @@ impl Host {
     /// # Errors
     /// If the engines have stopped.
     pub fn accept(&self) -> Result<Connection, ConnectError> {
-        let next = self.driver.wait_channel(&self.accepted);
-        next.map(|next| self.accepted(next)).ok_or_else(|| self.stopped())
+        self.accepted(self.driver.wait_channel(&self.accepted))
     }
 
     /// Returns the next connection that a peer has opened, if there is one.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection> {
-        self.accepted.try_recv().ok().map(|next| self.accepted(next))
+        self.accepted(Some(self.accepted.try_recv().ok()?)).ok()
     }
 
     /// Async form of [`Host::accept`].
@@ -241,8 +215,7 @@ impl Host {
     /// # Errors
     /// As [`Host::accept`].
     pub async fn accept_async(&self) -> Result<Connection, ConnectError> {
-        let next = self.driver.next(&self.accepted).await;
-        next.map(|next| self.accepted(next)).ok_or_else(|| self.stopped())
+        self.accepted(self.driver.next(&self.accepted).await)
     }
 
     /// Replaces the ring of keys. Connections under keys that the new ring lacks end. To change the key of a group of hosts
@@ -318,19 +291,6 @@ impl Host {
 
 /// An engine's answer to a request for a connection.
 type Answer = oneshot::Receiver<Result<Opened, ConnectError>>;
-
-/// Number of flows above every limit.
-const TOO_MANY: usize = 65_536;
-
-/// Returns the classes of at most [`TOO_MANY`] flows.
-fn some(classes: &[u8]) -> Vec<u8> {
-    classes[..classes.len().min(TOO_MANY)].to_vec()
-}
-
-/// Returns the classes of flows of class 0.
-fn same_class(flows: u32) -> Vec<u8> {
-    vec![0; (flows as usize).min(TOO_MANY)]
-}
 
 impl Drop for Host {
     fn drop(&mut self) {

@@ -1,39 +1,39 @@
-//! Key files on disk: made from the system's randomness, and read only if nobody else can.
+//! Key files: made from the system's randomness, and read only if their owner alone may read them.
 //!
 //! The format is [`KeyRing::parse`]'s: lines of `apus-key-1` and 64 hexadecimal digits.
 
-use std::error::Error;
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::session::{KeyError, KeyId, KeyRing, SharedKey};
 
-/// A file of a thousand keys is a tenth of this.
+/// Maximum length of a key file. A file of a thousand keys has a tenth of this.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Reads the keys of a file, which must be readable by its owner only.
 ///
 /// # Errors
-/// If the file cannot be read, others may read it, or it is no key file.
+/// If the file cannot be read, others may read it, or it is not a key file.
 pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
-    let at = |kind| KeyFileError { path: path.to_owned(), kind };
-    let file = File::open(path).map_err(|error| at(Kind::Io("read", error)))?;
-    let metadata = file.metadata().map_err(|error| at(Kind::Io("read", error)))?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(at(Kind::Readable(mode)));
-    }
-    // Room for all of it: growing would leave copies of the secrets behind.
-    let room = metadata.len().min(MAX_FILE_BYTES) as usize + 1;
-    let mut text = Zeroizing::new(String::with_capacity(room));
-    let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
-    read.map_err(|error| at(Kind::Io("read", error)))?;
-    KeyRing::parse(&text).map_err(|error| at(Kind::Key(error)))
+    let read = || {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(Fault::Readable(mode));
+        }
+        // Full capacity at once: growing would leave copies of the secrets in memory.
+        let room = metadata.len().min(MAX_FILE_BYTES) as usize + 1;
+        let mut text = Zeroizing::new(String::with_capacity(room));
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
+        Ok(KeyRing::parse(&text)?)
+    };
+    read().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
 }
 
 /// Makes a new key and writes it to a new file that only its owner may read.
@@ -41,73 +41,51 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
 /// # Errors
 /// If the file exists or cannot be written, or the system gives no randomness.
 pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
-    let at =
-        |what| move |error| KeyFileError { path: path.to_owned(), kind: Kind::Io(what, error) };
-    let key = SharedKey::generate().map_err(at("be given a random key"))?;
-    let about = format!(
-        "# An Apus key. Every peer that has this file can open sessions: keep it from others.\n\
-         # Its public name is {}.\n",
-        key.id()
-    );
-    let line = key.to_line();
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(at("be created"))?;
-    let parts = [about.as_bytes(), line.as_bytes(), b"\n"];
-    let written = parts.into_iter().try_for_each(|part| file.write_all(part));
-    written.and_then(|()| file.sync_all()).map_err(at("be written"))?;
-    Ok(key.id())
+    let create = || {
+        let key = SharedKey::generate().map_err(|error| Fault::Create("be given a key", error))?;
+        let about = format!(
+            "# An Apus key. Every peer that has this file can open sessions: keep it from others.\n\
+             # Its public name is {}.\n",
+            key.id()
+        );
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create_new(true).mode(0o600).open(path);
+        let mut file = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Fault::Exists,
+            _ => Fault::Create("be created", error),
+        })?;
+        let line = key.to_line();
+        let parts = [about.as_bytes(), line.as_bytes(), b"\n"];
+        let written = parts.into_iter().try_for_each(|part| file.write_all(part));
+        let written = written.and_then(|()| file.sync_all());
+        written.map_err(|error| Fault::Create("be written", error))?;
+        Ok(key.id())
+    };
+    create().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
 }
 
-/// What is wrong with a key file.
-#[derive(Debug)]
+/// A key file that cannot be read or created.
+#[derive(Debug, Error)]
+#[error("{}: {fault}", path.display())]
 pub struct KeyFileError {
     path: PathBuf,
-    kind: Kind,
+    fault: Fault,
 }
 
-#[derive(Debug)]
-enum Kind {
-    /// The file cannot be treated in this way.
-    Io(&'static str, io::Error),
-    /// Others have these rights.
+#[derive(Debug, Error)]
+enum Fault {
+    #[error("this key file cannot be read: {0}; `apus key` makes one")]
+    Read(#[from] io::Error),
+    #[error("others may read this key file (mode {0:03o}); apply `chmod 600` to it first")]
     Readable(u32),
-    Key(KeyError),
-}
-
-impl fmt::Display for KeyFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.kind {
-            Kind::Io("read", error) => {
-                write!(f, "{path}: this key file cannot be read: {error}; `apus key` makes one")
-            }
-            Kind::Io(_, error) if error.kind() == io::ErrorKind::AlreadyExists => write!(
-                f,
-                "{path}: the file exists, and keys are never overwritten; choose another name, or \
-                 remove the file"
-            ),
-            Kind::Io(what, error) => write!(f, "{path}: the key file cannot {what}: {error}"),
-            Kind::Readable(mode) => write!(
-                f,
-                "{path}: others may read this key file (mode {mode:03o}); `chmod 600 {path}` first"
-            ),
-            Kind::Key(error) => write!(f, "{path}: {error}"),
-        }
-    }
-}
-
-impl Error for KeyFileError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.kind {
-            Kind::Io(_, error) => Some(error),
-            Kind::Key(error) => Some(error),
-            Kind::Readable(_) => None,
-        }
-    }
+    #[error("{0}")]
+    Key(#[from] KeyError),
+    #[error(
+        "the file exists, and keys are never overwritten; choose another name, or remove the file"
+    )]
+    Exists,
+    #[error("the key file cannot {0}: {1}")]
+    Create(&'static str, io::Error),
 }
 
 #[cfg(test)]
@@ -145,11 +123,11 @@ mod tests {
         create(&file).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         let open = read(&file).unwrap_err().to_string();
-        assert!(open.contains("(mode 640); `chmod 600 "), "{open}");
+        assert!(open.contains("(mode 640); apply `chmod 600`"), "{open}");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&file, "apus-key-1 short\n").unwrap();
         let short = read(&file).unwrap_err().to_string();
-        assert!(short.contains("line 1 is no key"), "{short}");
+        assert!(short.contains("line 1 is not a key"), "{short}");
         fs::remove_file(file).unwrap();
     }
 }

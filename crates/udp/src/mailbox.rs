@@ -1,4 +1,4 @@
-//! The way from applications to an engine: bounded rings of commands, and the wake-up of an engine that sleeps.
+//! The way from applications to an engine: queues of ops and other commands, and the wake-up of an engine that sleeps.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use apus_cc::Snapshot;
 use apus_transport::FlowCounters;
 use apus_units::Span;
-use concurrent_queue::ConcurrentQueue;
+use concurrent_queue::{ConcurrentQueue, PushError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection_state::{ConnectionState, Message};
@@ -28,10 +28,8 @@ pub(crate) struct ConnectRequest {
     pub(crate) reply: oneshot::Sender<Result<Opened, ConnectError>>,
 }
 
-/// A request to an engine.
+/// A request to an engine other than an op.
 pub(crate) enum Command {
-    /// Runs an op.
-    Op(Pending),
     /// Gives up an op.
     Cancel { session: SessionId, ticket: u64 },
     /// Opens a connection.
@@ -63,18 +61,12 @@ impl Drop for Opened {
 pub(crate) struct Mailbox {
     pub(crate) status: Arc<EngineStatus>,
     /// Ops. Bounded, so that a full ring is back-pressure.
-    ops: ConcurrentQueue<Command>,
-    /// Other commands. Their number is bounded by the numbers of ops and connections.
+    ops: ConcurrentQueue<Pending>,
+    /// Their number is bounded by the numbers of ops and connections.
     control: ConcurrentQueue<Command>,
     wakeup: OwnedFd,
     /// Set while the engine sleeps or is about to.
     asleep: AtomicBool,
-}
-
-/// How many commands of each kind wait.
-pub(crate) struct Waiting {
-    pub(crate) control: usize,
-    pub(crate) ops: usize,
 }
 
 impl Mailbox {
@@ -95,10 +87,7 @@ impl Mailbox {
         if self.status.is_stopped() {
             return Err(op);
         }
-        if let Err(refused) = self.ops.push(Command::Op(op)) {
-            let Command::Op(op) = refused.into_inner() else { return Ok(()) };
-            return Err(op);
-        }
+        self.ops.push(op).map_err(PushError::into_inner)?;
         self.notify();
         Ok(())
     }
@@ -110,14 +99,14 @@ impl Mailbox {
         self.notify();
     }
 
-    /// Returns the numbers of commands. Every control command counted was posted after ops that are counted too.
-    pub(crate) fn waiting(&self) -> Waiting {
+    /// Returns the numbers of control commands and of ops. Every counted command was posted after ops that are counted too.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
         let control = self.control.len();
-        Waiting { control, ops: self.ops.len() }
+        (control, self.ops.len())
     }
 
     /// Takes the oldest op.
-    pub(crate) fn take_op(&self) -> Option<Command> {
+    pub(crate) fn take_op(&self) -> Option<Pending> {
         self.ops.pop().ok()
     }
 
@@ -177,7 +166,7 @@ impl Mailbox {
 
     /// Drops the commands of an engine that has stopped, which ends the waits for them.
     pub(crate) fn drain(&self) {
-        while self.take_op().or_else(|| self.take_control()).is_some() {}
+        while self.take_op().is_some() || self.take_control().is_some() {}
     }
 }
 

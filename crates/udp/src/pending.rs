@@ -77,8 +77,6 @@ pub struct Completion {
 pub(crate) enum Notify {
     One(oneshot::Sender<OpResult>),
     Queue(async_channel::Sender<Completion>, u64),
-    /// The end was reported already, or the op was never accepted.
-    Nobody,
 }
 
 /// An op from its submission to its end. If it is dropped before, it ends as not sent, or as unknown if the transport
@@ -96,7 +94,8 @@ pub(crate) struct Pending {
     pub(crate) deadline: Option<Duration>,
     /// When the engine took it from its mailbox.
     pub(crate) accepted_at: Time,
-    pub(crate) notify: Notify,
+    /// `None` once the end was reported, or if the op was never accepted.
+    pub(crate) notify: Option<Notify>,
 }
 
 impl Pending {
@@ -113,15 +112,12 @@ impl Pending {
 
     /// Discards an op that no engine accepted. Its end is not reported.
     pub(crate) fn refuse(mut self) {
-        self.notify = Notify::Nobody;
+        self.notify = None;
         self.connection.end_op(self.flow);
     }
 
     fn finish(&mut self, result: Result<Span, OpError>) {
-        let notify = std::mem::replace(&mut self.notify, Notify::Nobody);
-        if matches!(notify, Notify::Nobody) {
-            return;
-        }
+        let Some(notify) = self.notify.take() else { return };
         self.connection.end_op(self.flow);
         let buffers = std::mem::replace(&mut self.buffers, Buffers::Payload(Bytes::new()));
         let bytes = match buffers {
@@ -140,7 +136,6 @@ impl Pending {
             Notify::Queue(sender, user) => {
                 contain(|| drop(sender.try_send(Completion { user, result })));
             }
-            Notify::Nobody => {}
         }
     }
 }

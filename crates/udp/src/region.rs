@@ -43,23 +43,7 @@ pub enum Access {
     ReadWrite,
 }
 
-impl Access {
-    fn reads(self) -> bool {
-        self != Self::Write
-    }
-
-    fn writes(self) -> bool {
-        self != Self::Read
-    }
-}
-
-/// The access that an op needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
-    Read,
-    Write,
-}
-
+/// A registered region.
 pub(crate) struct Registered {
     pub(crate) key: RegionKey,
     access: Access,
@@ -83,22 +67,28 @@ impl Drop for Registered {
 }
 
 impl Registered {
-    /// Checks whether an op of this kind and range is allowed.
-    pub(crate) fn admit(&self, want: Want, address: u64, length: u64) -> Result<(), RejectReason> {
+    /// Checks whether an op with this access and range is allowed.
+    pub(crate) fn admit(
+        &self,
+        access: Access,
+        address: u64,
+        length: u64,
+    ) -> Result<(), RejectReason> {
         if self.withdrawn.load(Ordering::Acquire) {
             return Err(RejectReason::NoRegion);
         }
-        let allowed = match want {
-            Want::Read => self.access.reads(),
-            Want::Write => self.access.writes(),
-        };
-        if !allowed {
+        if self.access != access && self.access != Access::ReadWrite {
             return Err(RejectReason::NotAllowed);
         }
         match address.checked_add(length) {
             Some(end) if end <= self.length => Ok(()),
             _ => Err(RejectReason::OutOfBounds),
         }
+    }
+
+    /// Returns `true` if the region was withdrawn and no engine uses it.
+    fn is_free(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire) && self.engines.load(Ordering::Acquire) == 0
     }
 
     fn lock(&self) -> Locked<'_> {
@@ -212,9 +202,8 @@ impl Regions {
     }
 
     fn register(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Arc<Registered>> {
-        let random = random::system()?;
-        let [a, b, c, d, e, f, g, h, ..] = *random;
-        let secret = [a, b, c, d, e, f, g, h];
+        let [a, b, c, d, e, f, g, h, ..] = *random::system()?;
+        let secret = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let place = match table.iter().position(Option::is_none) {
             Some(place) => place,
@@ -224,7 +213,7 @@ impl Regions {
             }
             None => return Err(io::Error::other("65536 regions are registered; withdraw one")),
         };
-        let key = u64::from_ne_bytes(secret) & !(MAX_REGIONS as u64 - 1) | place as u64;
+        let key = secret & !(MAX_REGIONS as u64 - 1) | place as u64;
         let registered = Arc::new(Registered {
             key: RegionKey::new(key),
             access,
@@ -248,23 +237,17 @@ impl Regions {
 
     /// Records that engine `engine` has ended and uses no region any more.
     pub(crate) fn leave(&self, engine: u32) {
-        let rest = !(1 << engine);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        self.engines.fetch_and(rest, Ordering::AcqRel);
-        for place in table.iter_mut() {
-            place.take_if(|region| {
-                let last = region.engines.fetch_and(rest, Ordering::AcqRel) & rest == 0;
-                last && region.withdrawn.load(Ordering::Acquire)
-            });
+        self.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
+        for region in table.iter().flatten() {
+            region.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
         }
+        remove_free(&mut table);
     }
 
-    /// Removes a withdrawn region that no engine uses.
-    fn forget(&self, key: RegionKey) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = table.get_mut(key.get() as usize % MAX_REGIONS) {
-            place.take_if(|r| r.key == key && r.engines.load(Ordering::Acquire) == 0);
-        }
+    /// Removes the withdrawn regions that no engine uses.
+    fn remove_free(&self) {
+        remove_free(&mut self.table.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Returns the regions that were revoked and are still in use.
@@ -274,58 +257,35 @@ impl Regions {
         revoked.map(|region| region.key).collect()
     }
 
-    /// Releases the withdrawn regions from which engine `engine` sends no bytes any more; returns whether there are
-    /// others.
+    /// Releases the withdrawn regions from which engine `engine` sends no bytes any more. Returns whether it still sends
+    /// from another withdrawn region.
     pub(crate) fn release_withdrawn(
         &self,
         engine: u32,
         sends_from: impl Fn(RegionKey) -> bool,
     ) -> bool {
         let mut held = false;
-        let mut done = Vec::new();
+        let mut any_free = false;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         for region in table.iter().flatten().filter(|r| r.withdrawn.load(Ordering::Acquire)) {
             if sends_from(region.key) {
                 held = true;
-            } else if region.engines.fetch_and(!(1 << engine), Ordering::AcqRel) & !(1 << engine)
-                == 0
-            {
-                done.push(region.key.get() as usize % MAX_REGIONS);
+            } else {
+                region.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
+                any_free |= region.is_free();
             }
         }
         drop(table);
-        if !done.is_empty() {
-            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-            for place in done {
-                table[place] = None;
-            }
+        if any_free {
+            self.remove_free();
         }
         held
     }
 }
 
-/// The region that packets named last. Rationale: a lookup takes two locks.
-#[derive(Default)]
-pub(crate) struct LastRegion(Option<Arc<Registered>>);
-
-impl LastRegion {
-    /// Returns the region with this key, as [`Regions::get`] does.
-    #[inline]
-    pub(crate) fn get(&mut self, regions: &Regions, key: RegionKey) -> Option<&Registered> {
-        if self.0.as_ref().is_none_or(|region| region.key != key) {
-            self.0 = regions.get(key);
-        }
-        self.0.as_deref()
-    }
-
-    /// Returns the region that was named last.
-    pub(crate) fn kept(&self) -> Option<Arc<Registered>> {
-        self.0.clone()
-    }
-
-    /// Forgets the region.
-    pub(crate) fn forget(&mut self) {
-        self.0 = None;
+fn remove_free(table: &mut [Option<Arc<Registered>>]) {
+    for place in table {
+        place.take_if(|region| region.is_free());
     }
 }
 
@@ -376,7 +336,7 @@ impl Region {
             self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
             if self.is_free() {
                 // All engines have ended before.
-                self.regions.forget(self.key());
+                self.regions.remove_free();
             }
         }
     }
@@ -394,8 +354,7 @@ impl Region {
     /// withdrawal when it wakes ([`Host::look`](crate::Host::look)).
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.registered.withdrawn.load(Ordering::Acquire)
-            && self.registered.engines.load(Ordering::Acquire) == 0
+        self.registered.is_free()
     }
 }
 
@@ -435,25 +394,5 @@ mod tests {
         assert_eq!(other.read(<[u8]>::to_vec), [0, 0, 0, 3]);
         LockedRegion::default().store(&other.registered, 0, &[8]);
         assert!(other.read(|bytes| bytes[0] == 8) && free(&other));
-    }
-
-    #[test]
-    fn a_withdrawn_region_is_refused_at_once_and_released_when_the_engine_forgets_it() {
-        let regions = Arc::new(Regions::new(1));
-        let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
-        let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
-        let (key, mut last) = (region.key(), LastRegion::default());
-        let admit = |last: &mut LastRegion, key, length| {
-            last.get(&regions, key).map(|region| region.admit(Want::Write, 0, length))
-        };
-        assert_eq!(admit(&mut last, key, 10), Some(Ok(())));
-        assert_eq!(admit(&mut last, key, 11), Some(Err(RejectReason::OutOfBounds)));
-        assert_eq!(admit(&mut last, other.key(), 11), Some(Ok(())), "another key, another region");
-        assert_eq!(admit(&mut last, key, 10), Some(Ok(())));
-        region.withdraw();
-        assert_eq!(admit(&mut last, key, 10), Some(Err(RejectReason::NoRegion)));
-        last.forget();
-        assert!(!regions.release_withdrawn(0, |_| false) && region.is_free());
-        assert_eq!(admit(&mut last, key, 10), None);
     }
 }

@@ -56,13 +56,13 @@ impl Histogram {
         }
     }
 
-    /// The buckets that are not empty: the middle of each in microseconds, and how many spans it holds.
+    /// Returns the buckets that are not empty: the middle of each in microseconds, and its number of spans.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let counts = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).enumerate();
         counts.filter(|&(_, count)| count > 0).map(|(i, count)| (middle(i) / 1_000.0, count))
     }
 
-    /// How many spans were noted.
+    /// Returns the number of recorded spans.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()

@@ -13,9 +13,7 @@ impl Writer<'_> {
 
     #[inline]
     pub(crate) fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        let (head, rest) = core::mem::take(&mut self.0).split_at_mut(N);
-        head.copy_from_slice(&bytes);
-        self.0 = rest;
+        self.put_slice(&bytes);
     }
 }
 

@@ -114,13 +114,7 @@ fn write_signal(writer: &mut Writer<'_>, signal: &Signal) {
 
 fn write_reject(writer: &mut Writer<'_>, reject: &Reject) {
     writer.put(reject.op.get().to_be_bytes());
-    writer.put([match reject.reason {
-        RejectReason::NoRegion => 1,
-        RejectReason::NotAllowed => 2,
-        RejectReason::OutOfBounds => 3,
-        RejectReason::TooLong => 4,
-        RejectReason::Withdrawn => 5,
-    }]);
+    writer.put([reject.reason as u8]);
 }
 
 /// Swift App. B: 4 bytes of remote queuing. Rounded to the nearest nanosecond, so that no bias is

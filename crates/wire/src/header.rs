@@ -50,19 +50,20 @@ pub struct Reject {
     pub reason: RejectReason,
 }
 
-/// The reason why a receiver refuses an op.
+/// The reason why a receiver refuses an op, with its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum RejectReason {
     /// No region has this key.
-    NoRegion,
+    NoRegion = 1,
     /// The region does not allow this kind of access.
-    NotAllowed,
+    NotAllowed = 2,
     /// The op reaches beyond the region's end.
-    OutOfBounds,
-    /// The message is longer than the receiver takes.
-    TooLong,
+    OutOfBounds = 3,
+    /// The message is longer than the receiver accepts.
+    TooLong = 4,
     /// The region was withdrawn before the op was complete: parts of it may have been applied.
-    Withdrawn,
+    Withdrawn = 5,
 }
 
 /// A range of an op's bytes, or a request for them.

@@ -177,7 +177,7 @@ fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
     let mut flows = Vec::new();
     for (peer, specs) in peers {
         let connection = host
-            .connect_with(socket(peer)?, specs.len() as u32, None)
+            .connect_with(socket(peer)?, &vec![0; specs.len()], None)
             .map_err(|error| format!("host {} to host {peer}: {error}", spec.host))?;
         let greeted = greeting(&connection);
         let (region, _) = greeted.map_err(|_| format!("host {peer} is no emulated host"))?;

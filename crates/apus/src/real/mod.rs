@@ -1,7 +1,6 @@
 //! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`, `apus bench udp`.
 
 pub mod bench;
-mod latency;
 pub mod perf;
 pub mod ping;
 mod record;
@@ -74,7 +73,7 @@ impl Basics {
         config.max_mtu = self.mtu;
         if let Some(cipher) = self.cipher {
             config.session.cipher = cipher;
-            config.session.accept_ciphers = [cipher].into_iter().collect();
+            config.session.accept_ciphers = vec![cipher];
         }
         Ok(config)
     }

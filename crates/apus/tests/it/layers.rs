@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "algorithms", "transport", "fabric"];
 
 /// What those crates may depend on besides each other: all without I/O themselves.
-const FOREIGN: &[&str] = &["crc", "libm"];
+const FOREIGN: &[&str] = &["crc", "libm", "thiserror"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -1,10 +1,10 @@
 //! Packets that arrive at an endpoint.
 
-use apus_cc::{AlgorithmFactory, DataEvent};
+use apus_cc::{AlgorithmFactory, DataEvent, Receiver};
 use apus_units::Time;
 use apus_wire::{Body, Control, Header, Segment, SegmentKind};
 
-use super::{Endpoint, Handled};
+use super::{Endpoint, Handled, enqueue};
 use crate::config::{EndpointConfig, Recovery};
 use crate::control::echoed;
 use crate::flow::Flow;
@@ -13,7 +13,7 @@ use crate::receive::{Accepted, Arrival, Observed};
 use crate::streams::Finished;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
-    /// Takes in a packet. Poll for transmission and completions afterwards.
+    /// Handles a packet. Poll for transmission and completions afterwards.
     pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
         self.handle_observed(arrival, header, &Observed::default())
     }
@@ -55,9 +55,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 let handled = flow.on_control(arrival, from, control, &self.config, finish);
                 // Received packets are acknowledged explicitly once no further credit acknowledges
                 // them.
-                if *control == Control::CreditStop && handled == Handled::Control && !flow.in_acks {
-                    flow.in_acks = true;
-                    self.acks.push_back(id);
+                if *control == Control::CreditStop && handled == Handled::Control {
+                    enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
                 handled
             }
@@ -69,17 +68,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 if handled == Handled::Refused {
                     return handled;
                 }
-                let (now, marked) = (arrival.now, arrival.marked);
-                let mut event = DataEvent::new(now);
-                event.marked = marked;
-                event.credit = segment.credit.map(|echo| echoed(now, echo));
+                let mut event = DataEvent::new(arrival.now);
+                event.marked = arrival.marked;
+                event.credit = segment.credit.map(|echo| echoed(arrival.now, echo));
                 event.is_new = is_new;
                 event.fields = observed.fields;
-                let due = flow.on_data(&event);
+                let due = flow.receiver.on_data(&event);
                 let silent = handled == Handled::OutOfOrder { told: false };
-                if due && !silent && !flow.in_acks {
-                    flow.in_acks = true;
-                    self.acks.push_back(id);
+                if due && !silent {
+                    enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
                 // Whether the wheel or the queue of control packets already includes the next
                 // action of the receiver half.

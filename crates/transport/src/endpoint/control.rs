@@ -5,7 +5,7 @@ use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
 use super::arrivals::respond;
-use super::{Endpoint, Transmit};
+use super::{Endpoint, Transmit, enqueue};
 use crate::op::{Completion, Op, Outcome};
 
 /// Maximum number of queued refusals. A peer can provoke one with every packet, and repeated
@@ -25,11 +25,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             RejectReason::NoRegion if flow.receive.has_begun(op) => RejectReason::Withdrawn,
             reason => reason,
         };
-        let reject = (id, Reject { op, reason });
-        if self.rejects.len() < MAX_REJECTS && !self.rejects.contains(&reject) {
-            self.rejects.push_back(reject);
-        }
+        self.push_reject(id, Reject { op, reason });
         true
+    }
+
+    fn push_reject(&mut self, id: FlowId, reject: Reject) {
+        if self.rejects.len() < MAX_REJECTS && !self.rejects.contains(&(id, reject)) {
+            self.rejects.push_back((id, reject));
+        }
     }
 
     /// Drops a data packet of `op` for lack of memory. The peer gets the last acknowledgement
@@ -41,10 +44,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if flow.receive.has_ended(op) {
             return false;
         }
-        if !flow.in_acks {
-            flow.in_acks = true;
-            self.acks.push_back(id);
-        }
+        enqueue(&mut self.acks, &mut flow.in_acks, id);
         true
     }
 
@@ -94,10 +94,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
         flow.send.drop_response(op);
-        let reject = (id, Reject { op, reason });
-        if self.rejects.len() < MAX_REJECTS && !self.rejects.contains(&reject) {
-            self.rejects.push_back(reject);
-        }
+        self.push_reject(id, Reject { op, reason });
         self.update(now, id);
     }
 
@@ -108,13 +105,6 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         flows.flat_map(move |(place, flow)| {
             flow.send.answers_of(region).map(move |op| (FlowId::new(place as u32), op))
         })
-    }
-
-    /// Returns `true` if an answer to a read of this region is outstanding, so that its bytes are
-    /// still needed.
-    #[must_use]
-    pub fn answers_from(&self, region: RegionKey) -> bool {
-        self.answers_of(region).next().is_some()
     }
 
     /// Returns the op that the bytes of a packet of this side belong to: an op submitted here, or
@@ -156,9 +146,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow.algorithm.on_packet_size(size);
             // The window admits more packets or fewer: the next poll evaluates the flow again.
             flow.can_send = false;
-            if flow.open && !flow.in_ready {
-                flow.in_ready = true;
-                self.ready.push_back(id);
+            if flow.open {
+                enqueue(&mut self.ready, &mut flow.in_ready, id);
             }
         }
     }

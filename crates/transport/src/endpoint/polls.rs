@@ -4,7 +4,7 @@ use apus_cc::{AlgorithmFactory, CongestionHeader, Receiver};
 use apus_units::Time;
 use apus_wire::{Body, Header};
 
-use super::{Endpoint, Transmit};
+use super::{Endpoint, Transmit, enqueue};
 use crate::flow::Readiness;
 use crate::op::Completion;
 
@@ -25,8 +25,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
                 if flow.receive.has_gap_to_report() {
                     // This acknowledgement has news, so it does not report the gap to the sender.
-                    flow.in_acks = true;
-                    self.acks.push_back(id);
+                    enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
                 return Some(Transmit {
                     flow: id,

@@ -21,7 +21,7 @@ pub(crate) struct AckOutcome {
 }
 
 impl SendSide {
-    /// Takes in an acknowledgement; calls `finish` for each op that ends with it.
+    /// Processes an acknowledgement; calls `finish` for each op that ends with it.
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -55,7 +55,7 @@ impl SendSide {
         AckOutcome { echo_sent_at, ..outcome }
     }
 
-    /// Takes in which packets the peer has received: the largest number, and in bit i of the bitmap
+    /// Processes the packets that the peer has received: the largest number, and in bit i of the bitmap
     /// whether `largest - i` was.
     pub(crate) fn on_received(
         &mut self,

@@ -50,8 +50,7 @@ impl SendSide {
         }
         self.ops.skip_sent();
         self.forget_ranges(Lane::Ops, number);
-        let (lane, stream) = (Lane::Ops, number);
-        let cancel = Range { lane, request: true, cancel: true, length: 0, stream, offset: 0 };
+        let cancel = Range { request: true, cancel: true, stream: number, ..Range::default() };
         self.rare().requests.push_back(cancel);
         Some(ended)
     }

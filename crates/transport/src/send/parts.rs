@@ -7,7 +7,7 @@ use apus_units::Time;
 use crate::streams::{Lane, Streams};
 
 /// A range of a stream, as one packet carries it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) lane: Lane,
     /// A read request or a cancellation, which is not limited by the window.
@@ -18,15 +18,16 @@ pub(super) struct Range {
     pub(super) offset: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fate {
     InFlight,
+    #[default]
     Acked,
     Lost,
 }
 
-/// A transmission.
-#[derive(Clone, Copy, Debug)]
+/// A transmission. The default is the content of an empty slot of a ring.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     /// t1: when the stack sent it.
     pub(super) sent_at: Time,
@@ -34,15 +35,6 @@ pub(super) struct Sent {
     pub(super) fate: Fate,
     /// A switch has signalled the congestion that the packet met.
     pub(super) signalled: bool,
-}
-
-impl Default for Sent {
-    /// The content of an empty slot of a ring.
-    fn default() -> Self {
-        let (lane, request, cancel) = (Lane::Ops, false, false);
-        let range = Range { lane, request, cancel, length: 0, stream: 0, offset: 0 };
-        Self { sent_at: Time::ZERO, range, fate: Fate::Acked, signalled: false }
-    }
 }
 
 /// State that a flow needs only once it has read, answered a read or lost a packet.

@@ -37,14 +37,14 @@ fn arrivals() -> impl Strategy<Value = Vec<u64>> {
 
 #[test]
 fn swift_3_6_nothing_is_received_at_first() {
-    let received = ReceivedPackets::new();
+    let received = ReceivedPackets::default();
     assert_eq!((received.largest(), received.bitmap()), (None, 0));
-    assert_eq!(AckedPackets::new().largest(), None);
+    assert_eq!(AckedPackets::default().largest(), None);
 }
 
 #[test]
 fn swift_3_6_bitmap_reads_from_the_largest_down() {
-    let mut received = ReceivedPackets::new();
+    let mut received = ReceivedPackets::default();
     for n in [10, 12, 13, 9] {
         assert_eq!(received.record(pn(n)), Recorded::New);
     }
@@ -58,7 +58,7 @@ fn swift_3_6_bitmap_reads_from_the_largest_down() {
 
 #[test]
 fn swift_3_6_each_packet_is_acknowledged_once_oldest_first() {
-    let mut acked = AckedPackets::new();
+    let mut acked = AckedPackets::default();
     let numbers = |newly: apus_transport::received::NewlyAcked| {
         newly.map(PacketNumber::get).collect::<Vec<_>>()
     };
@@ -74,14 +74,14 @@ fn swift_3_6_each_packet_is_acknowledged_once_oldest_first() {
 
 #[test]
 fn swift_3_6_a_bit_below_packet_0_is_ignored() {
-    let newly = AckedPackets::new().on_ack(pn(2), u128::MAX);
+    let newly = AckedPackets::default().on_ack(pn(2), u128::MAX);
     assert_eq!(newly.len(), 3);
     assert_eq!(newly.map(PacketNumber::get).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]
 fn an_ack_that_names_no_packet_changes_nothing() {
-    let mut acked = AckedPackets::new();
+    let mut acked = AckedPackets::default();
     // Packets 1 and 0 are not among the bits, the others lie below 0.
     assert_eq!(acked.on_ack(pn(1), u128::MAX << 2).len(), 0);
     assert_eq!(acked.largest(), None);
@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn receiver_behaves_like_a_set(numbers in arrivals()) {
-        let mut received = ReceivedPackets::new();
+        let mut received = ReceivedPackets::default();
         let mut model = HashSet::new();
         let mut largest: Option<u64> = None;
         for n in numbers {
@@ -117,7 +117,7 @@ proptest! {
         numbers in arrivals(),
         bitmaps in prop::collection::vec(any::<u128>(), 301),
     ) {
-        let mut acked = AckedPackets::new();
+        let mut acked = AckedPackets::default();
         let mut model = HashSet::new();
         let mut top = 0;
         for (n, bitmap) in numbers.into_iter().zip(bitmaps) {
@@ -141,8 +141,8 @@ proptest! {
         numbers in arrivals(),
         fates in prop::collection::vec(0usize..6, 301),
     ) {
-        let mut received = ReceivedPackets::new();
-        let mut acked = AckedPackets::new();
+        let mut received = ReceivedPackets::default();
+        let mut acked = AckedPackets::default();
         let mut arrived = HashSet::new();
         let mut learned = HashSet::new();
         let mut acks = Vec::new();

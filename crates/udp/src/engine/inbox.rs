@@ -7,7 +7,7 @@ use apus_units::{FlowId, OpId};
 use apus_wire::{RejectReason, Segment};
 use bytes::Bytes;
 
-use crate::connection_state::{ConnectionState, Message, QueueLimits};
+use crate::connection_state::{ConnectionState, InboxLimits, Message};
 
 /// Whether a data packet may be handed to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,6 @@ pub(super) enum Admission {
     NotReady,
     /// The op is not allowed.
     Refused(RejectReason),
-}
-
-/// Maximum size of messages.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct InboxLimits {
-    /// Maximum length of a message in bytes.
-    pub(super) max_message: u64,
-    pub(super) queue: QueueLimits,
 }
 
 /// The messages of one connection.
@@ -57,7 +49,7 @@ impl Inbox {
         if self.partial.contains_key(&(flow, op)) {
             return Admission::Yes;
         }
-        let reserved = self.state.reserve_message(bytes, self.limits.queue);
+        let reserved = self.state.reserve_message(bytes, &self.limits);
         if reserved { Admission::Reserved } else { Admission::NotReady }
     }
 
@@ -119,9 +111,9 @@ mod tests {
         let engine = Arc::new(EngineStatus::new(address));
         let limits = ConnectionLimits { max_ops: 1, max_message: 0 };
         let state = ConnectionState::new(SessionId(1), address, engine, limits, 1);
-        let queue = QueueLimits { bytes: 150, messages: 3 };
         let (sender, receiver) = async_channel::unbounded();
-        let limits = InboxLimits { max_message: 100, queue };
+        let limits =
+            InboxLimits { max_message: 100, max_queued_bytes: 150, max_queued_messages: 3 };
         (Inbox::new(Arc::new(state), sender, limits), receiver)
     }
 

@@ -64,7 +64,7 @@ use descheduled::DescheduledDetector;
 use endpoint::Endpoint;
 use network::{KernelNetwork, Network};
 use op_table::OpTable;
-use protocol::{Delivery, Protocol, Reply};
+use protocol::{Delivery, Protocol};
 use receiver::{Polled, Receiver};
 use regions::RegionAccess;
 use transmitter::Transmitter;
@@ -84,7 +84,7 @@ pub(crate) struct HostShared {
 
 /// An engine.
 pub(crate) struct Engine<N = KernelNetwork> {
-    mailbox: Arc<Mailbox>,
+    pub(crate) mailbox: Arc<Mailbox>,
     network: N,
     receiver: Receiver,
     protocol: Protocol,
@@ -112,7 +112,7 @@ impl Engine {
         host: HostShared,
     ) -> Result<Self, StartError> {
         let network = KernelNetwork::open(config, address)?;
-        let status = Arc::clone(network.status());
+        let status = Arc::clone(&network.status);
         let mailbox = Mailbox::new(config.submission_ring as usize, status)
             .map_err(|e| StartError::System("make an eventfd", e))?;
         Self::new(config, network, Arc::new(mailbox), siblings, host, Randomness::System)
@@ -134,8 +134,8 @@ impl<N: Network> Engine<N> {
         host: HostShared,
         randomness: impl Into<Randomness>,
     ) -> Result<Self, StartError> {
-        let sessions = Sessions::new(config.session, config.keys.clone(), randomness)
-            .map_err(|what| StartError::Setting(what.to_owned()))?;
+        let sessions = Sessions::new(config.session.clone(), config.keys.clone(), randomness)
+            .map_err(StartError::Setting)?;
         let endpoint = Endpoint::new(EndpointConfig {
             max_payload: 1024,
             max_ops: config.max_ops,
@@ -143,7 +143,7 @@ impl<N: Network> Engine<N> {
         });
         let status = Arc::clone(&mailbox.status);
         let shared_config = Arc::new(config.clone());
-        let regions = RegionAccess::new(siblings.engine(), host.regions);
+        let regions = RegionAccess::new(siblings.engine, host.regions);
         let connections =
             Connections::new(sessions, shared_config, Arc::clone(&mailbox), siblings, host.backlog);
         let ops = OpTable::new(endpoint, Arc::clone(&status), config.session.retry);
@@ -166,10 +166,6 @@ impl<N: Network> Engine<N> {
             shares_port: config.engines > 1,
             inline: config.mode == Mode::Inline,
         })
-    }
-
-    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -224,7 +220,7 @@ impl<N: Network> Engine<N> {
         }
         self.idle_steps = 0;
         let now = self.network.now();
-        if !self.descheduled.must_read(now, self.receiver.is_unread()) {
+        if !self.descheduled.must_read(now, self.receiver.unread) {
             self.handle_timers(now);
         }
         self.protocol.handle_session_events(now, &self.network);
@@ -259,17 +255,14 @@ impl<N: Network> Engine<N> {
                 datagrams += 1;
                 let now = network.now(); // t3, t6
                 let delivery = Delivery { meta, locked: &mut locked };
-                match protocol.handle_datagram(now, delivery, datagram, network) {
-                    None => {}
-                    Some(Reply::ProbeAnswer { session, length }) => {
-                        transmitter.put_probe_answer(now, session, length, protocol);
-                    }
+                if let Some(probe) = protocol.handle_datagram(now, delivery, datagram, network) {
+                    transmitter.put_probe_answer(now, probe, protocol);
                 }
             }
             drop(locked);
             transmitter.on_received(datagrams, protocol, network);
         });
-        self.descheduled.on_read(self.receiver.received());
+        self.descheduled.on_read(self.receiver.received);
         self.unpublished |= polled != Polled::Empty;
         polled
     }
@@ -280,28 +273,25 @@ impl<N: Network> Engine<N> {
         if !self.mailbox.has_commands() {
             return None;
         }
-        let waiting = self.mailbox.waiting();
+        let (control, ops) = self.mailbox.waiting();
         let now = self.network.now();
         // A connection closes after the ops that were submitted before.
-        let ops =
-            if waiting.control == 0 { waiting.ops.min(MAX_OPS_PER_STEP) } else { waiting.ops };
+        let ops = if control == 0 { ops.min(MAX_OPS_PER_STEP) } else { ops };
         for _ in 0..ops {
-            let Some(command) = self.mailbox.take_op() else { break };
-            self.on_command(now, command);
+            let Some(pending) = self.mailbox.take_op() else { break };
+            self.on_op(now, pending);
         }
-        for _ in 0..waiting.control {
+        for _ in 0..control {
             let Some(command) = self.mailbox.take_control() else { break };
             self.on_command(now, command);
         }
         // A single op takes negligible time.
-        Some(if ops > 1 || waiting.control > 0 { self.network.now() } else { now })
+        Some(if ops > 1 || control > 0 { self.network.now() } else { now })
     }
 
-    #[inline]
     fn on_command(&mut self, now: Time, command: Command) {
         let Protocol { connections, ops, .. } = &mut self.protocol;
         match command {
-            Command::Op(pending) => self.on_op(now, pending),
             Command::Cancel { session, ticket } => {
                 ops.cancel(now, session, connections.flows(session), ticket);
             }
@@ -386,8 +376,7 @@ impl<N: Network> Engine<N> {
     /// Returns when a timer is due without any other event; [`Time::MAX`] for never.
     fn next_timeout(&mut self, now: Time) -> Time {
         let Protocol { connections, ops, regions, .. } = &self.protocol;
-        let timeout =
-            ops.next_timeout().min(connections.next_timeout()).min(regions.next_timeout());
+        let timeout = ops.next_timeout().min(connections.next_timeout()).min(regions.next_check);
         // Clocks are compared while peers may send; an idle engine is not woken for that.
         if connections.is_empty() { timeout } else { timeout.min(self.network.compare_clocks(now)) }
     }

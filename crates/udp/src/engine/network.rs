@@ -66,7 +66,8 @@ pub(crate) trait Network {
 pub(crate) struct KernelNetwork {
     socket: Socket,
     clock: Clock,
-    status: Arc<EngineStatus>,
+    /// The status of the engine that uses the socket.
+    pub(super) status: Arc<EngineStatus>,
     capture: Option<Capture>,
     /// Whether a datagram could not be written to the capture, which ends it.
     capture_failed: Cell<bool>,
@@ -96,11 +97,6 @@ impl KernelNetwork {
         })
     }
 
-    /// Returns the status of the engine that uses the socket.
-    pub(crate) fn status(&self) -> &Arc<EngineStatus> {
-        &self.status
-    }
-
     /// Returns the socket.
     pub(crate) fn into_socket(self) -> Socket {
         self.socket
@@ -112,62 +108,53 @@ impl KernelNetwork {
         &self.socket
     }
 
-    fn capture(&self) -> Option<&Capture> {
-        self.capture.as_ref().filter(|_| !self.capture_failed.get())
-    }
-
     /// Returns the address of this host that datagrams came to or left from.
     fn local_address(&self, local: Option<IpAddr>) -> SocketAddr {
         let bound = self.status.address;
         local.map_or(bound, |ip| SocketAddr::new(ip, bound.port()))
     }
 
-    fn write_capture(&self, capture: &Capture, packet: &Captured<'_>) {
-        if capture.write(packet).is_err() {
-            self.capture_failed.set(true);
-            add(&self.status.stats.capture_failures, 1);
-        }
-    }
-
-    #[cold]
-    fn capture_received(&self, buffers: &mut ReceiveBuffers) {
-        for (meta, bytes) in buffers.received() {
-            let at = meta.received_at.and_then(|ns| u64::try_from(ns).ok());
-            for datagram in bytes.chunks(meta.segment.max(1)) {
-                let Some(capture) = self.capture() else { return };
-                self.write_capture(
-                    capture,
-                    &Captured {
-                        unix_ns: at.unwrap_or_else(unix_ns),
-                        direction: Direction::In,
-                        from: meta.from,
-                        to: self.local_address(meta.to),
-                        traffic_class: meta.tos,
-                        ttl: meta.ttl.unwrap_or(0),
-                        datagram,
-                    },
-                );
+    /// Writes the datagrams of an aggregate or a burst to the capture; `first` describes the first one.
+    fn write_capture(&self, first: Captured<'_>, segment: usize) {
+        for datagram in first.datagram.chunks(segment.max(1)) {
+            let capture = self.capture.as_ref().filter(|_| !self.capture_failed.get());
+            let Some(capture) = capture else { return };
+            if capture.write(&Captured { datagram, ..first }).is_err() {
+                self.capture_failed.set(true);
+                add(&self.status.stats.capture_failures, 1);
             }
         }
     }
 
     #[cold]
-    fn capture_sent(&self, burst: &Outgoing<'_>) {
-        for datagram in burst.bytes.chunks(burst.segment.max(1)) {
-            let Some(capture) = self.capture() else { return };
-            self.write_capture(
-                capture,
-                &Captured {
-                    unix_ns: unix_ns(),
-                    direction: Direction::Out,
-                    from: self.local_address(burst.to.local),
-                    to: burst.to.address,
-                    traffic_class: burst.tos,
-                    ttl: TTL,
-                    datagram,
-                },
-            );
+    fn capture_received(&self, buffers: &mut ReceiveBuffers) {
+        for (meta, datagram) in buffers.received() {
+            let at = meta.received_at.and_then(|ns| u64::try_from(ns).ok());
+            let packets = Captured {
+                unix_ns: at.unwrap_or_else(unix_ns),
+                direction: Direction::In,
+                from: meta.from,
+                to: self.local_address(meta.to),
+                traffic_class: meta.tos,
+                ttl: meta.ttl.unwrap_or(0),
+                datagram,
+            };
+            self.write_capture(packets, meta.segment);
         }
+    }
+
+    #[cold]
+    fn capture_sent(&self, burst: &Outgoing<'_>) {
+        let packets = Captured {
+            unix_ns: unix_ns(),
+            direction: Direction::Out,
+            from: self.local_address(burst.to.local),
+            to: burst.to.address,
+            traffic_class: burst.tos,
+            ttl: TTL,
+            datagram: burst.bytes,
+        };
+        self.write_capture(packets, burst.segment);
     }
 }
 

@@ -180,7 +180,7 @@ impl OpTable {
     pub(super) fn next_timeout(&self) -> Time {
         let transport = self.endpoint.next_timeout().unwrap_or(Time::MAX);
         let deadline = self.deadlines.first().map_or(Time::MAX, |deadline| deadline.at);
-        transport.min(deadline).min(self.refusals.next_at())
+        transport.min(deadline).min(self.refusals.next_at)
     }
 
     /// Ends an op that waits in the queue of a flow. Returns `false` if it does not wait there.

@@ -34,19 +34,19 @@ impl Envelope {
 /// Datagrams of equal length to one peer (the last may be shorter), sent by one call.
 #[derive(Default)]
 pub(super) struct Burst {
-    to: Option<Peer>,
+    pub(super) to: Option<Peer>,
     tos: u8,
     bytes: Vec<u8>,
     used: usize,
     /// Length of each datagram except the last.
     segment: usize,
-    packets: usize,
+    pub(super) packets: usize,
     /// Maximum number of packets.
     limit: usize,
     /// Whether a shorter datagram ended it.
     closed: bool,
     /// The data packets in it, whose time of sending is recorded when it leaves.
-    data: Vec<(FlowId, PacketNumber)>,
+    pub(super) data: Vec<(FlowId, PacketNumber)>,
 }
 
 impl Burst {
@@ -99,18 +99,6 @@ impl Burst {
     pub(super) fn commit_data(&mut self, length: usize, flow: FlowId, seq: PacketNumber) {
         self.commit(length);
         self.data.push((flow, seq));
-    }
-
-    pub(super) fn to(&self) -> Option<Peer> {
-        self.to
-    }
-
-    pub(super) fn packets(&self) -> usize {
-        self.packets
-    }
-
-    pub(super) fn data(&self) -> &[(FlowId, PacketNumber)] {
-        &self.data
     }
 
     /// Returns the burst as one send. `stamped` asks for a report of its departure, if it carries data.
@@ -280,7 +268,7 @@ mod tests {
         }
         outbox.remove(2);
         assert_eq!((outbox.bursts().len(), outbox.bytes()), (1, 10));
-        assert_eq!(outbox.bursts()[0].to(), Some(envelope(3, 10).to));
+        assert_eq!(outbox.bursts()[0].to, Some(envelope(3, 10).to));
         outbox.burst(&envelope(4, 10), 64);
         outbox.remove_empty();
         outbox.remove_empty();

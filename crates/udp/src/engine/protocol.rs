@@ -10,14 +10,14 @@ use apus_transport::{Arrival, Handled, Observed, OpKind, Transmit, extension_of,
 use apus_units::{FlowId, Time};
 use apus_wire::{Body, Extension, Header, Segment, SegmentKind};
 
-use super::connections::{Connections, Owner};
+use super::connections::{Connections, Owner, Probe};
 use super::inbox::Admission;
 use super::network::Network;
 use super::op_table::OpTable;
 use super::outbox::{Envelope, MAX_BURST_PACKETS, Outbox};
 use super::regions::RegionAccess;
 use crate::config::CLASSES;
-use crate::region::{LockedRegion, Want};
+use crate::region::{Access, LockedRegion};
 use crate::session::{Extended, Received, SessionId};
 use crate::stats::add;
 use crate::status::EngineStatus;
@@ -38,18 +38,6 @@ pub(super) struct Protocol {
     pub(super) dscp: [u8; CLASSES],
     /// Layout of the algorithm's own fields on packets, if it has any.
     pub(super) layout: Option<FieldLayout>,
-}
-
-/// What a received datagram asks of the engine, besides what the protocol did with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    /// Answer a probe of the path of this many bytes.
-    ProbeAnswer {
-        /// The peer's session.
-        session: SessionId,
-        /// The probe's bytes.
-        length: usize,
-    },
 }
 
 /// A data packet as it was received.
@@ -81,7 +69,8 @@ impl Protocol {
         }
     }
 
-    /// Handles a datagram that was taken from the socket at `now` (t3, t6).
+    /// Handles a datagram that was taken from the socket at `now` (t3, t6). Returns a probe of the path to be answered, if
+    /// the datagram was one.
     #[inline]
     pub(super) fn handle_datagram<N: Network>(
         &mut self,
@@ -89,7 +78,7 @@ impl Protocol {
         delivery: Delivery<'_, '_>,
         datagram: &mut [u8],
         network: &N,
-    ) -> Option<Reply> {
+    ) -> Option<Probe> {
         let Delivery { meta, locked } = delivery;
         match self.connections.sessions.receive(now, meta.peer(), datagram) {
             Received::Packet { session, header, extension, payload } => {
@@ -121,7 +110,7 @@ impl Protocol {
                 self.handle_signal(&arrival, session, header);
             }
             Received::Probe { session, length } => {
-                return Some(Reply::ProbeAnswer { session, length });
+                return Some(Probe { session, length });
             }
             Received::ProbeAnswer { session, length } => {
                 self.connections.on_probe_answer(now, session, length, &mut self.ops);
@@ -169,18 +158,13 @@ impl Protocol {
     ) {
         let DataPacket { owner, flow, segment, .. } = data;
         let admission = self.admit(&data);
-        match admission {
-            Admission::Refused(reason) => {
-                if self.ops.endpoint.reject(flow, segment.op, reason) {
-                    return;
-                }
-            }
-            Admission::NotReady => {
-                if self.ops.endpoint.not_ready(flow, segment.op) {
-                    return;
-                }
-            }
-            Admission::Yes | Admission::Reserved => {}
+        let dropped = match admission {
+            Admission::Refused(reason) => self.ops.endpoint.reject(flow, segment.op, reason),
+            Admission::NotReady => self.ops.endpoint.not_ready(flow, segment.op),
+            Admission::Yes | Admission::Reserved => false,
+        };
+        if dropped {
+            return;
         }
         if segment.kind == SegmentKind::Cancel {
             self.ops.refusals.on_cancelled(flow, segment.op);
@@ -215,10 +199,10 @@ impl Protocol {
         let segment = data.segment;
         match segment.kind {
             SegmentKind::Write { region, address } => {
-                self.regions.admit(region, Want::Write, address, segment.op_length)
+                self.regions.admit(region, Access::Write, address, segment.op_length)
             }
             SegmentKind::ReadRequest { region, address } => {
-                self.regions.admit(region, Want::Read, address, segment.op_length)
+                self.regions.admit(region, Access::Read, address, segment.op_length)
             }
             SegmentKind::ReadResponse | SegmentKind::Cancel => Admission::Yes,
             SegmentKind::Message => match self.connections.inbox(data.owner.session) {
@@ -302,9 +286,8 @@ impl Protocol {
             Body::Data(segment) if segment.length > 0 => {
                 add(&self.status.stats.payload_sent, u64::from(segment.length));
                 let payload = header.payload_len();
-                let seal = |payload: &[u8]| {
-                    sessions.seal_from(now, session, packet, payload, space).is_ok()
-                };
+                let seal =
+                    |payload: &[u8]| sessions.seal(now, session, packet, payload, space).is_ok();
                 match (segment.kind, ops.endpoint.source(transmit.flow, segment)) {
                     (SegmentKind::ReadResponse, Some(op)) => match op.kind {
                         OpKind::Read { region, address } => {
@@ -321,7 +304,7 @@ impl Protocol {
                 }
                 .unwrap_or(false)
             }
-            _ => sessions.seal(now, session, packet, space).is_ok(),
+            _ => sessions.seal(now, session, packet, &[], space).is_ok(),
         };
         if !sealed {
             outbox.remove_empty();

@@ -23,26 +23,14 @@ pub(super) enum Polled {
 pub(super) struct Receiver {
     buffers: Box<ReceiveBuffers>,
     /// Whether the socket may hold more datagrams than the last poll took.
-    unread: bool,
+    pub(super) unread: bool,
     /// Datagrams received by the last poll.
-    received: u64,
+    pub(super) received: u64,
 }
 
 impl Receiver {
     pub(super) fn new() -> Self {
         Self { buffers: Box::new(ReceiveBuffers::new()), unread: false, received: 0 }
-    }
-
-    /// Returns `true` if the last poll may have left datagrams in the socket.
-    #[inline]
-    pub(super) fn is_unread(&self) -> bool {
-        self.unread
-    }
-
-    /// Returns the number of datagrams that the last poll received.
-    #[inline]
-    pub(super) fn received(&self) -> u64 {
-        self.received
     }
 
     /// Receives at most a few batches and passes each datagram, or aggregate of datagrams, to `handle`.
@@ -96,7 +84,7 @@ mod tests {
         let (mut receiver, stats) = (Receiver::new(), Stats::default());
         let mut seen = Vec::new();
         let polled = receiver.poll(&network, &stats, |_, bytes| seen.push(bytes.len()));
-        (polled, receiver.is_unread(), receiver.received(), seen)
+        (polled, receiver.unread, receiver.received, seen)
     }
 
     #[test]

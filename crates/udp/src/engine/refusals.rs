@@ -19,7 +19,7 @@ struct Refusal {
 pub(super) struct Refusals {
     open: Vec<Refusal>,
     /// When they are repeated.
-    next_at: Time,
+    pub(super) next_at: Time,
     retry: Span,
 }
 
@@ -27,11 +27,6 @@ impl Refusals {
     /// Returns no refusals; they are repeated every `retry`.
     pub(super) fn new(retry: Span) -> Self {
         Self { open: Vec::new(), next_at: Time::MAX, retry }
-    }
-
-    /// Returns when refusals are repeated.
-    pub(super) fn next_at(&self) -> Time {
-        self.next_at
     }
 
     /// Refuses a read that is being answered.

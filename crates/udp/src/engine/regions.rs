@@ -8,7 +8,7 @@ use apus_wire::{RegionKey, RejectReason};
 
 use super::inbox::Admission;
 use super::op_table::OpTable;
-use crate::region::{LastRegion, Regions, Registered, Want};
+use crate::region::{Access, Regions, Registered};
 
 /// Interval of checks whether withdrawn regions can be released. deviation: no source; short for an application that
 /// waits for its memory, long for an engine.
@@ -19,32 +19,31 @@ pub(super) struct RegionAccess {
     /// Number of the engine.
     engine: u32,
     regions: Arc<Regions>,
-    last: LastRegion,
+    /// The region that packets named last. Rationale: a lookup takes two locks.
+    last: Option<Arc<Registered>>,
     seen_withdrawals: u64,
-    next_check: Time,
+    /// When [`RegionAccess::handle_withdrawals`] is due.
+    pub(super) next_check: Time,
 }
 
 impl RegionAccess {
     pub(super) fn new(engine: u32, regions: Arc<Regions>) -> Self {
-        Self {
-            engine,
-            regions,
-            last: LastRegion::default(),
-            seen_withdrawals: 0,
-            next_check: Time::MAX,
-        }
+        Self { engine, regions, last: None, seen_withdrawals: 0, next_check: Time::MAX }
     }
 
-    /// Returns the region with this key.
+    /// Returns the region with this key, even if it is withdrawn and still in use.
     #[inline]
     pub(super) fn get(&mut self, key: RegionKey) -> Option<&Registered> {
-        self.last.get(&self.regions, key)
+        if self.last.as_ref().is_none_or(|region| region.key != key) {
+            self.last = self.regions.get(key);
+        }
+        self.last.as_deref()
     }
 
     /// Returns the region that was used last, which the packets of an aggregate probably use again.
     #[inline]
     pub(super) fn last(&self) -> Option<Arc<Registered>> {
-        self.last.kept()
+        self.last.clone()
     }
 
     /// Checks a peer's op on a region.
@@ -52,20 +51,15 @@ impl RegionAccess {
     pub(super) fn admit(
         &mut self,
         key: RegionKey,
-        want: Want,
+        access: Access,
         address: u64,
         length: u64,
     ) -> Admission {
         let region = self.get(key).ok_or(RejectReason::NoRegion);
-        match region.and_then(|region| region.admit(want, address, length)) {
+        match region.and_then(|region| region.admit(access, address, length)) {
             Ok(()) => Admission::Yes,
             Err(reason) => Admission::Refused(reason),
         }
-    }
-
-    /// Returns when [`RegionAccess::handle_withdrawals`] is due.
-    pub(super) fn next_timeout(&self) -> Time {
-        self.next_check
     }
 
     /// Gives up answers from revoked regions, and releases withdrawn regions that no answer needs.
@@ -80,21 +74,46 @@ impl RegionAccess {
 
     #[cold]
     fn release_withdrawn(&mut self, now: Time, ops: &mut OpTable) {
-        self.last.forget();
+        self.last = None;
         for key in self.regions.revoked() {
             let answers: Vec<_> = ops.endpoint.answers_of(key).collect();
             for (flow, op) in answers {
                 ops.refuse_read(now, flow, op, RejectReason::Withdrawn);
             }
         }
-        let in_use =
-            self.regions.release_withdrawn(self.engine, |key| ops.endpoint.answers_from(key));
+        let in_use = self
+            .regions
+            .release_withdrawn(self.engine, |key| ops.endpoint.answers_of(key).next().is_some());
         self.next_check = if in_use { now + CHECK_INTERVAL } else { Time::MAX };
     }
 
     /// Uses no region from now on.
     pub(super) fn leave(&mut self) {
-        self.last.forget();
+        self.last = None;
         self.regions.leave(self.engine);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Region;
+
+    #[test]
+    fn a_withdrawn_region_is_refused_at_once_and_released_when_the_engine_forgets_it() {
+        let regions = Arc::new(Regions::new(1));
+        let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
+        let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
+        let key = region.key();
+        let mut engine = RegionAccess::new(0, Arc::clone(&regions));
+        let mut admit = |key, length| engine.admit(key, Access::Write, 0, length);
+        assert_eq!(admit(key, 10), Admission::Yes);
+        assert_eq!(admit(key, 11), Admission::Refused(RejectReason::OutOfBounds));
+        assert_eq!(admit(other.key(), 11), Admission::Yes, "another key, another region");
+        assert_eq!(admit(key, 10), Admission::Yes);
+        region.withdraw();
+        assert_eq!(admit(key, 10), Admission::Refused(RejectReason::NoRegion));
+        assert!(!regions.release_withdrawn(0, |_| false) && region.is_free());
+        assert!(regions.get(key).is_none() && regions.get(other.key()).is_some());
     }
 }

@@ -1,16 +1,15 @@
 //! The sending side of an engine: what is sealed in which order, and the hand-over of bursts to the kernel.
 
 use std::io;
-use std::net::SocketAddr;
 
 use apus_units::Time;
 
 use super::connections::Probe;
 use super::departures::Departures;
 use super::network::Network;
-use super::outbox::{Burst, Envelope, MAX_BURST_BYTES, Outbox, ip_udp_bytes};
+use super::outbox::{Burst, Envelope, MAX_BURST_BYTES, Outbox};
 use super::protocol::Protocol;
-use crate::session::{MAX_HANDSHAKE_BYTES, Peer, SessionId};
+use crate::session::{MAX_HANDSHAKE_BYTES, Peer};
 use crate::stats::add;
 
 /// Maximum number of data packets per step, and number of data bytes after which no further packet is begun: sealing
@@ -24,14 +23,6 @@ const ACKS_PER_CLOCK_READ: u32 = 8;
 /// Number of received datagrams after which packets are acknowledged before more are received: an acknowledgement names
 /// the newest 128 packets of its flow and declares all others lost. deviation: no source; an aggregate of 64 still fits.
 const DATAGRAMS_PER_ACK: u64 = 32;
-
-/// Why the kernel did not take a burst.
-enum Refusal {
-    /// The kernel cannot segment bursts to this peer.
-    Segmentation(Peer),
-    /// Packets to this address are longer than the kernel's MTU of the path.
-    TooLong(SocketAddr),
-}
 
 /// The bursts that wait and the bursts that have left.
 pub(super) struct Transmitter {
@@ -181,7 +172,6 @@ impl Transmitter {
     pub(super) fn put_probe(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
         let Probe { session, length } = probe;
         let Some(to) = protocol.connections.peer(session) else { return };
-        let length = length.saturating_sub(ip_udp_bytes(to.address)) as usize;
         let burst = self.outbox.burst(&Envelope::plain(to, length), 1);
         if protocol.connections.sessions.seal_probe(now, session, burst.space(length)) {
             burst.commit(length);
@@ -189,15 +179,10 @@ impl Transmitter {
         self.outbox.remove_empty();
     }
 
-    /// Seals the answer to a probe of `length` bytes.
+    /// Seals the answer to a probe.
     #[cold]
-    pub(super) fn put_probe_answer(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        length: usize,
-        protocol: &mut Protocol,
-    ) {
+    pub(super) fn put_probe_answer(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
+        let Probe { session, length } = probe;
         let Some(to) = protocol.connections.peer(session) else { return };
         let sessions = &mut protocol.connections.sessions;
         let mut answer = [0; MAX_HANDSHAKE_BYTES];
@@ -248,19 +233,19 @@ impl Transmitter {
     ) {
         self.restart_departures(network);
         let burst = &self.outbox.bursts()[index];
-        let stats = &protocol.status.stats;
-        match refusal(burst, error) {
-            Some(Refusal::Segmentation(peer)) if send_apart(burst, protocol, network) => {
-                protocol.connections.disable_segmentation(peer);
-                // The kernel numbered none of them.
-                on_left(at, burst, &mut None, protocol);
-            }
-            Some(Refusal::TooLong(peer)) => {
-                let now = network.now();
-                add(&stats.send_failures, burst.packets() as u64);
-                protocol.connections.on_too_long(now, peer, &mut protocol.ops, network);
-            }
-            _ => add(&stats.send_failures, burst.packets() as u64),
+        let Some(to) = burst.to else { return };
+        let code = error.raw_os_error();
+        // A device without checksum offload refuses segmentation by EIO or EINVAL.
+        let segmented = burst.packets > 1 && matches!(code, Some(libc::EIO | libc::EINVAL));
+        if segmented && send_apart(burst, protocol, network) {
+            protocol.connections.disable_segmentation(to);
+            // The kernel numbered none of them.
+            return on_left(at, burst, &mut None, protocol);
+        }
+        add(&protocol.status.stats.send_failures, burst.packets as u64);
+        if code == Some(libc::EMSGSIZE) {
+            let now = network.now();
+            protocol.connections.on_too_long(now, to.address, &mut protocol.ops, network);
         }
     }
 
@@ -296,22 +281,12 @@ impl Transmitter {
 /// Records that a burst left at `at`.
 #[inline]
 fn on_left(at: Time, burst: &Burst, departures: &mut Option<Departures>, protocol: &mut Protocol) {
-    if let Some(departures) = departures.as_mut().filter(|_| !burst.data().is_empty()) {
-        departures.on_sent(at, burst.data());
+    if let Some(departures) = departures.as_mut().filter(|_| !burst.data.is_empty()) {
+        departures.on_sent(at, &burst.data);
     }
-    add(&protocol.status.stats.datagrams_sent, burst.packets() as u64);
-    for &(flow, seq) in burst.data() {
+    add(&protocol.status.stats.datagrams_sent, burst.packets as u64);
+    for &(flow, seq) in &burst.data {
         protocol.ops.endpoint.on_sent(flow, seq, at);
-    }
-}
-
-/// Returns the likely reason for `error`. A device without checksum offload refuses segmentation by EIO or EINVAL.
-fn refusal(burst: &Burst, error: &io::Error) -> Option<Refusal> {
-    let to = burst.to()?;
-    match error.raw_os_error()? {
-        libc::EIO | libc::EINVAL if burst.packets() > 1 => Some(Refusal::Segmentation(to)),
-        libc::EMSGSIZE => Some(Refusal::TooLong(to.address)),
-        _ => None,
     }
 }
 

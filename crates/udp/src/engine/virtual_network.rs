@@ -65,16 +65,7 @@ impl VirtualNetwork {
 
     /// Returns the control messages of a datagram, or of an aggregate of datagrams of `segment` bytes.
     pub(super) fn meta(from: SocketAddr, segment: usize, tos: u8) -> Meta {
-        Meta {
-            from,
-            to: None,
-            length: 0,
-            segment,
-            ttl: Some(64),
-            tos,
-            received_at: None,
-            nic_received_at: None,
-        }
+        Meta { segment, ttl: Some(64), tos, ..Meta::new(from, 0) }
     }
 
     /// Adds a batch of aggregates: bytes, and bytes per datagram.

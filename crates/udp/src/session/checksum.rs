@@ -1,11 +1,11 @@
-//! The insecure mode's guard against damage: CRC-32C, as `apus_wire`'s plain datagrams have it.
+//! The checksum of the insecure mode: CRC-32C, as in the plain datagrams of `apus_wire`.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
 /// Bytes of the checksum.
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
-/// CRC-32C of these bytes, in network byte order.
+/// Returns the CRC-32C of these bytes, in network byte order.
 #[inline]
 pub(crate) fn crc_32c(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     // A 32-bit checksum in the low half.

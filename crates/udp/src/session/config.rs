@@ -1,11 +1,15 @@
 //! Settings of a session table.
 
+use std::fmt::Display;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
+
 use apus_units::Span;
 
-use super::cipher::{Cipher, Ciphers};
+use super::cipher::Cipher;
 
-/// Settings of a [`Sessions`](super::Sessions).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Settings of a [`Sessions`](super::Sessions) table.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Maximum number of sessions, including those being opened, 1 to 2^20. Each takes a few kilobytes. deviation: no
     /// source; 4096 peers of one engine are many.
@@ -15,8 +19,9 @@ pub struct Config {
     pub max_pending: u32,
     /// Maximum duration of a handshake. Source: WireGuard's REKEY_TIMEOUT (§6.1): 5 s.
     pub handshake_timeout: Span,
-    /// First wait before a packet of the handshake, or a ping, is repeated. It doubles each time, up to 10 times this value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a
-    /// hundred times a datacenter's worst.
+    /// First wait before a packet of the handshake, or a ping, is repeated. The wait doubles each time, up to 10 times
+    /// this value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a hundred times a
+    /// datacenter's worst.
     pub retry: Span,
     /// Silence after which the peer is pinged. deviation: WireGuard's KEEPALIVE_TIMEOUT (§6.1) is 10 s;
     /// 5 s, so that the loss of a peer is known within `idle_timeout`.
@@ -35,7 +40,7 @@ pub struct Config {
     /// compares both.
     pub cipher: Cipher,
     /// Ciphers accepted for sessions that peers open. deviation: no source; all of this build, since both are sound.
-    pub accept_ciphers: Ciphers,
+    pub accept_ciphers: Vec<Cipher>,
 }
 
 impl Default for Config {
@@ -50,7 +55,7 @@ impl Default for Config {
             suspect_timeout: Span::from_ms(500),
             key_life: Span::from_secs(120),
             cipher: Cipher::Aes256Gcm,
-            accept_ciphers: Ciphers::AVAILABLE,
+            accept_ciphers: Cipher::available().collect(),
         }
     }
 }
@@ -63,40 +68,59 @@ impl Config {
     ///
     /// # Errors
     /// A sentence that names the setting and what it must be.
-    pub fn check(&self) -> Result<(), &'static str> {
-        if !(1..=MAX_SESSIONS).contains(&self.max_sessions) {
-            return Err("max_sessions must be 1 to 1048576");
-        }
-        if !(1..=self.max_sessions).contains(&self.max_pending) {
-            return Err("max_pending must be at least 1 and at most max_sessions");
-        }
-        if self.retry.is_zero() || self.retry > self.handshake_timeout {
-            return Err("retry must be above 0 and at most handshake_timeout");
-        }
-        if self.keepalive.is_zero() || self.keepalive >= self.idle_timeout {
-            return Err("keepalive must be above 0 and below idle_timeout");
-        }
-        if self.suspect_timeout < self.retry {
-            return Err("suspect_timeout must be at least retry");
-        }
-        if self.key_life.is_zero() {
-            return Err("key_life must be above 0");
-        }
+    pub fn check(&self) -> Result<(), String> {
+        let lacks = |setting: &str| {
+            let (cipher, other) = (Cipher::Aegis128X, Cipher::Aes256Gcm);
+            Err(format!(
+                "{setting} is {cipher}, which this build lacks; choose {other}, or build with the feature `aegis`"
+            ))
+        };
+        let (above_zero, at_most) = (Excluded(Span::ZERO), Included(self.handshake_timeout));
+        in_range("max_sessions", self.max_sessions, 1..=MAX_SESSIONS)?;
+        in_range("max_pending", self.max_pending, 1..=self.max_sessions)
+            .map_err(|error| error + " (max_sessions)")?;
+        in_range("retry", self.retry, (above_zero, at_most))
+            .map_err(|error| error + " (handshake_timeout)")?;
+        in_range("keepalive", self.keepalive, (above_zero, Excluded(self.idle_timeout)))
+            .map_err(|error| error + " (idle_timeout)")?;
+        in_range("suspect_timeout", self.suspect_timeout, self.retry..)
+            .map_err(|error| error + " (retry)")?;
+        in_range("key_life", self.key_life, (above_zero, Unbounded))?;
         if self.accept_ciphers.is_empty() {
-            return Err("accept_ciphers must name at least one cipher");
+            return Err("accept_ciphers is empty; name at least one cipher".to_owned());
         }
         if !self.cipher.is_available() {
-            return Err(
-                "cipher is aegis-128x, which this build lacks; choose aes-256-gcm, or build \
-                        with the feature `aegis`",
-            );
+            return lacks("cipher");
         }
-        if !self.accept_ciphers.is_available() {
-            return Err(
-                "accept_ciphers has aegis-128x, which this build lacks; choose aes-256-gcm, \
-                        or build with the feature `aegis`",
-            );
+        if !self.accept_ciphers.iter().all(|cipher| cipher.is_available()) {
+            return lacks("accept_ciphers");
         }
         Ok(())
     }
+}
+
+/// Checks that a setting is in its range.
+///
+/// # Errors
+/// A sentence with the setting, its value and the range.
+pub(crate) fn in_range<T: PartialOrd + Display>(
+    setting: &str,
+    value: T,
+    range: impl RangeBounds<T>,
+) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let least = match range.start_bound() {
+        Included(least) => Some(format!("at least {least}")),
+        Excluded(below) => Some(format!("above {below}")),
+        Unbounded => None,
+    };
+    let most = match range.end_bound() {
+        Included(most) => Some(format!("at most {most}")),
+        Excluded(above) => Some(format!("below {above}")),
+        Unbounded => None,
+    };
+    let bounds: Vec<String> = least.into_iter().chain(most).collect();
+    Err(format!("{setting} is {value}; it must be {}", bounds.join(" and ")))
 }

@@ -1,5 +1,5 @@
-//! Cookies: a peer gets one at the address that it claims, and must show it before it costs memory
-//! (RFC 9147 §5.1). Nothing is stored: a cookie is a keyed hash of what it was given for.
+//! Cookies: a peer receives one at the address that it claims, and must return it before any memory is used for the peer
+//! (RFC 9147 §5.1). Nothing is stored: a cookie is a keyed hash of the peer's data.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,15 +8,15 @@ use aws_lc_rs::{constant_time, hmac};
 
 use super::key::KeyId;
 
-/// How long a cookie is good, at least; at most twice as long. deviation: WireGuard §5.4.7 has 120 s
-/// because its cookies are kept for later; ours are used at once, and 5 s bound the replays.
+/// Minimum time for which a cookie is valid; the maximum is twice as long. deviation: WireGuard §5.4.7 has 120 s because its
+/// cookies are kept for later; here they are used at once, and 5 s bound the replays.
 const LIFE: Span = Span::from_secs(5);
 
 /// A cookie, and the challenge to which the initiator's first Noise message is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie(pub(crate) [u8; 16]);
 
-/// Makes and checks cookies.
+/// Creates and checks cookies.
 #[derive(Debug)]
 pub(crate) struct Baker {
     key: hmac::Key,
@@ -27,12 +27,12 @@ impl Baker {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, secret) }
     }
 
-    /// The cookie for a peer at `from` that asks for session `initiator` under `key`.
+    /// Returns the cookie for a peer at `from` that requests session `initiator` under `key`.
     pub(crate) fn make(&self, now: Time, from: SocketAddr, key: KeyId, initiator: u32) -> Cookie {
         self.of_period(period(now), from, key, initiator)
     }
 
-    /// Whether the cookie was made for the same not long ago. Compares in constant time.
+    /// Returns `true` if a valid cookie with these data is `cookie`. Compares in constant time.
     pub(crate) fn is_good(
         &self,
         now: Time,

@@ -1,9 +1,11 @@
 //! Events and results of the session table.
 
-use apus_wire::{EncodeError, Extension, Header};
-use std::error::Error;
 use std::fmt;
 
+use apus_wire::{EncodeError, Extension, Header};
+use thiserror::Error;
+
+use super::handshake::MAX_HELLO_BYTES;
 use super::key::KeyId;
 use super::peer::Peer;
 
@@ -90,27 +92,6 @@ pub enum End {
     Crossed,
 }
 
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "the peer closed the session",
-            Self::Idle => "the peer was silent for too long",
-            Self::Forgotten => "the peer does not know the session: it was restarted",
-            Self::Restarted => "the peer was restarted and has opened a new session",
-            Self::Replaced => "the peer has opened a new session in place of this one",
-            Self::NoAnswer => "no answer: no process at the address, or a different key",
-            Self::OtherMode => "one side is in the insecure mode and the other has keys",
-            Self::PeerFull => "the peer's limit on sessions is reached",
-            Self::Refused => "the peer refuses the session",
-            Self::CipherRefused => "the peer does not accept the proposed cipher",
-            Self::KeyWithdrawn => "its key was removed from the ring",
-            Self::Crossed => {
-                "both sides connected at the same time; the peer's session replaces this one"
-            }
-        })
-    }
-}
-
 /// The content of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'d> {
@@ -181,91 +162,43 @@ pub enum Dropped {
 }
 
 /// Why a session could not be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// The ring has no such key.
+    #[error("unknown key {0}; choose one of the key file")]
     NoKey(KeyId),
-    /// The hello is longer than [`MAX_HELLO_BYTES`](super::MAX_HELLO_BYTES).
+    /// The hello is longer than [`MAX_HELLO_BYTES`].
+    #[error("the hello is longer than {MAX_HELLO_BYTES} bytes")]
     HelloTooLong,
     /// The limit is reached: see [`Config::max_sessions`](super::Config::max_sessions).
+    #[error("max_sessions are open or being opened; close one first")]
     Full,
     /// A session with this address exists already.
+    #[error("{0} is open to this address; use it or close it first")]
     Exists(SessionId),
 }
 
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKey(id) => write!(f, "unknown key {id}; choose one of the key file"),
-            Self::HelloTooLong => {
-                write!(f, "the hello is longer than {} bytes", super::MAX_HELLO_BYTES)
-            }
-            Self::Full => write!(f, "max_sessions are open or being opened; close one first"),
-            Self::Exists(session) => {
-                write!(f, "{session} is open to this address; use it or close it first")
-            }
-        }
-    }
-}
-
-impl Error for ConnectError {}
-
 /// Why a session could not be accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AcceptError {
     /// The session does not wait for an answer: it was answered or given up before.
+    #[error("the session does not wait for an answer")]
     NotWaiting,
-    /// The hello is longer than [`MAX_HELLO_BYTES`](super::MAX_HELLO_BYTES).
+    /// The hello is longer than [`MAX_HELLO_BYTES`].
+    #[error("the hello is longer than {MAX_HELLO_BYTES} bytes")]
     HelloTooLong,
 }
 
-impl fmt::Display for AcceptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotWaiting => f.write_str("the session does not wait for an answer"),
-            Self::HelloTooLong => {
-                write!(f, "the hello is longer than {} bytes", super::MAX_HELLO_BYTES)
-            }
-        }
-    }
-}
-
-impl Error for AcceptError {}
-
 /// Why a packet could not be sealed. No packet number is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
     /// The session is not connected.
+    #[error("the session is not connected")]
     NotConnected,
     /// The header is illegal, or the buffer too short for header, payload and guard.
-    Encode(EncodeError),
+    #[error("{0}")]
+    Encode(#[from] EncodeError),
     /// The session has used up its packet numbers.
+    #[error("the session's packet numbers are used up; open another")]
     Exhausted,
-}
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotConnected => f.write_str("the session is not connected"),
-            Self::Encode(error) => error.fmt(f),
-            Self::Exhausted => {
-                f.write_str("the session's packet numbers are used up; open another")
-            }
-        }
-    }
-}
-
-impl Error for SealError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Encode(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<EncodeError> for SealError {
-    fn from(error: EncodeError) -> Self {
-        Self::Encode(error)
-    }
 }

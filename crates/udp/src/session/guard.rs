@@ -1,11 +1,11 @@
-//! What stands behind header and payload: the tag and numbers of a sealed packet, or the numbers and
-//! checksum of an insecure one.
+//! The guard, which follows header and payload: the tag and numbers of a sealed packet, or the numbers and checksum of
+//! an insecure one.
 
 use apus_units::{Span, Time};
 use apus_wire::authenticated_from;
 
 use super::checksum::{CHECKSUM_BYTES, crc_32c};
-use super::cipher::Cipher;
+use super::cipher::Mode;
 use super::noise::Secrets;
 use super::packet_key::TAG_BYTES;
 use super::protect::{LAST_NUMBER, Opener, Sealer};
@@ -18,7 +18,7 @@ pub(crate) const fn guard_bytes(sealed: bool) -> usize {
     NUMBERS_BYTES + if sealed { TAG_BYTES } else { CHECKSUM_BYTES }
 }
 
-/// Session and short number of a packet that is at least as long as its guard.
+/// Returns session and short number of a packet that is at least as long as its guard.
 #[inline]
 pub(crate) fn numbers(sealed: bool, packet: &[u8]) -> Option<(u32, u32)> {
     let end = packet.len().checked_sub(if sealed { 0 } else { CHECKSUM_BYTES })?;
@@ -28,7 +28,7 @@ pub(crate) fn numbers(sealed: bool, packet: &[u8]) -> Option<(u32, u32)> {
     Some((word(0), word(4)))
 }
 
-/// What one session guards its packets with.
+/// The keys, or the counter, with which a session guards its packets.
 #[expect(clippy::large_enum_variant, reason = "sessions are boxed, and almost all are sealed")]
 pub(crate) enum Guard {
     /// Keys of both directions.
@@ -43,12 +43,9 @@ pub(crate) enum Guard {
 }
 
 impl Guard {
-    pub(crate) fn sealed(
-        cipher: Cipher,
-        secrets: &Secrets,
-        initiator: bool,
-        renew_at: Time,
-    ) -> Self {
+    /// Returns the guard of a session with these secrets. A key is replaced at `renew_at` because of its age.
+    pub(crate) fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
+        let Mode::Sealed(cipher) = mode else { return Self::Insecure { next: 0 } };
         let (ours, theirs) = if initiator {
             (&secrets.initiator, &secrets.responder)
         } else {
@@ -58,27 +55,32 @@ impl Guard {
         Self::Sealed { sealer, opener, renew_at }
     }
 
-    /// Guards `packet`: its header ends at `header_end`, its last bytes are room for the guard.
-    /// `remote` is the peer's number for the session. False if there are no packet numbers left.
+    /// Guards `packet`, whose header ends at `header_end`: copies the payload behind the header, sealed, and writes the
+    /// guard behind it. `remote` is the peer's number for the session. Returns `false` if there are no packet numbers left.
     #[inline]
-    pub(crate) fn seal(&mut self, remote: u32, header_end: usize, packet: &mut [u8]) -> bool {
+    pub(crate) fn seal(
+        &mut self,
+        remote: u32,
+        header_end: usize,
+        payload: &[u8],
+        packet: &mut [u8],
+    ) -> bool {
         match self {
             Self::Sealed { sealer, .. } => {
                 let Some(number) = sealer.next_number() else { return false };
-                let body_end = packet.len() - guard_bytes(true);
-                let (body, guard) = packet.split_at_mut(body_end);
-                let (tag, numbers) = guard.split_at_mut(TAG_BYTES);
-                let (header, payload) = body.split_at_mut(header_end);
-                sealer.seal(&header[authenticated_from(header)..], payload, tag);
+                let (body, numbers) = packet.split_at_mut(packet.len() - NUMBERS_BYTES);
+                let (header, payload_and_tag) = body.split_at_mut(header_end);
+                sealer.seal(&header[authenticated_from(header)..], payload, payload_and_tag);
                 write_numbers(numbers, remote, number);
             }
             Self::Insecure { next } => {
                 if *next > LAST_NUMBER {
                     return false;
                 }
-                let body_end = packet.len() - CHECKSUM_BYTES;
-                let (body, checksum) = packet.split_at_mut(body_end);
-                write_numbers(&mut body[body_end - NUMBERS_BYTES..], remote, *next);
+                let (body, checksum) = packet.split_at_mut(packet.len() - CHECKSUM_BYTES);
+                let payload_end = body.len() - NUMBERS_BYTES;
+                body[header_end..payload_end].copy_from_slice(payload);
+                write_numbers(&mut body[payload_end..], remote, *next);
                 checksum.copy_from_slice(&crc_32c(&body[authenticated_from(body)..]));
                 *next += 1;
             }
@@ -86,28 +88,7 @@ impl Guard {
         true
     }
 
-    /// As [`Self::seal`], with the payload from elsewhere: `packet` has room for it behind its header.
-    #[inline]
-    pub(crate) fn seal_from(
-        &mut self,
-        remote: u32,
-        header_end: usize,
-        payload: &[u8],
-        packet: &mut [u8],
-    ) -> bool {
-        if let Self::Sealed { sealer, .. } = self {
-            let Some(number) = sealer.next_number() else { return false };
-            let (body, numbers) = packet.split_at_mut(packet.len() - NUMBERS_BYTES);
-            let (header, payload_and_tag) = body.split_at_mut(header_end);
-            sealer.seal_from(&header[authenticated_from(header)..], payload, payload_and_tag);
-            write_numbers(numbers, remote, number);
-            return true;
-        }
-        packet[header_end..header_end + payload.len()].copy_from_slice(payload);
-        self.seal(remote, header_end, packet)
-    }
-
-    /// Opens a packet of this whole number in place; false if it is not authentic or damaged.
+    /// Opens a packet with this whole number in place. Returns `false` if it is not authentic, or damaged.
     #[inline]
     pub(crate) fn open(&mut self, number: u64, header_end: usize, packet: &mut [u8]) -> bool {
         match self {
@@ -123,10 +104,10 @@ impl Guard {
         }
     }
 
-    /// Follows the peer to a newer key, or renews a key that is too old; whether the key changes.
+    /// Follows the peer to a newer key, or renews a key that is too old; returns whether the key changes.
     ///
-    /// A key is renewed by age only when the peer is as far as we are: then it has seen ours, and
-    /// holds the next one ready.
+    /// A key is renewed by age only if the peer uses a key of the same epoch: then the peer has received the current key and
+    /// has derived the next one.
     #[inline]
     pub(crate) fn renew(&mut self, now: Time, life: Span) -> bool {
         let Self::Sealed { sealer, opener, renew_at } = self else { return false };
@@ -150,6 +131,7 @@ fn write_numbers(out: &mut [u8], session: u32, number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::cipher::Cipher;
 
     /// Fixed keys, header and payload, so that another implementation can be held against these bytes:
     /// `seal` of an independent implementation (the ciphers' vectors are tested in `packet_key`).
@@ -158,14 +140,14 @@ mod tests {
         let secrets = Secrets { initiator: [1; 32], responder: [2; 32] };
         let far = Time::from_ps(u64::MAX);
         for cipher in Cipher::available() {
-            let mut guard = Guard::sealed(cipher, &secrets, true, far);
+            let mut guard = Guard::new(Mode::Sealed(cipher), &secrets, true, far);
             let mut packet = [b"\x02wwheader".as_slice(), b"payload", &[0xee; 24]].concat();
-            assert!(guard.seal(0x0102_0304, 9, &mut packet));
+            assert!(guard.seal(0x0102_0304, 9, b"payload", &mut packet));
             assert_eq!(&packet[..9], b"\x02wwheader", "readable");
             assert_ne!(&packet[9..16], b"payload", "not readable");
             assert_eq!(packet[32..], [1, 2, 3, 4, 0, 0, 0, 0]);
             assert_eq!(numbers(true, &packet), Some((0x0102_0304, 0)));
-            let mut peer = Guard::sealed(cipher, &secrets, false, far);
+            let mut peer = Guard::new(Mode::Sealed(cipher), &secrets, false, far);
             packet[1..3].fill(9); // a switch writes into the congestion extension
             for changed in [0, 3, 8, 9, 16] {
                 let mut packet = packet.clone();
@@ -182,7 +164,7 @@ mod tests {
 
         let mut guard = Guard::Insecure { next: 5 };
         let mut packet = [b"\x01wheader".as_slice(), b"payload", &[0xee; 12]].concat();
-        assert!(guard.seal(0x0102_0304, 8, &mut packet));
+        assert!(guard.seal(0x0102_0304, 8, b"payload", &mut packet));
         assert_eq!(&packet[..15], b"\x01wheaderpayload");
         assert_eq!(packet[15..23], [1, 2, 3, 4, 0, 0, 0, 5]);
         assert_eq!(packet[23..], crc_32c(&packet[2..23]));
@@ -205,13 +187,13 @@ mod tests {
         };
         let send = |from: &mut Guard, to: &mut Guard| {
             let mut packet = [b"\0header".as_slice(), &[0; 24]].concat();
-            assert!(from.seal(0, 7, &mut packet));
+            assert!(from.seal(0, 7, b"", &mut packet));
             let Guard::Sealed { sealer, .. } = from else { unreachable!("it is sealed") };
             assert!(to.open(sealer.next_number().unwrap() - 1, 7, &mut packet));
         };
         for cipher in Cipher::available() {
-            let mut us = Guard::sealed(cipher, &secrets, true, at(120));
-            let mut peer = Guard::sealed(cipher, &secrets, false, at(120));
+            let mut us = Guard::new(Mode::Sealed(cipher), &secrets, true, at(120));
+            let mut peer = Guard::new(Mode::Sealed(cipher), &secrets, false, at(120));
             assert!(!us.renew(at(119), life));
             assert!(us.renew(at(120), life));
             send(&mut us, &mut peer);

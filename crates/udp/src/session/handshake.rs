@@ -1,19 +1,19 @@
-//! Opening sessions, from both sides. See the module's documentation for the messages.
+//! The handshakes that open sessions, from both sides. The documentation of the module describes the messages.
 
 use apus_units::Time;
 
 use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, SessionId};
+use super::guard::Guard;
 use super::key::{Credential, KeyId, KeyRing};
-use super::noise::{NOISE_OVERHEAD, Noise, Prologue};
-use super::outgoing::Reply;
+use super::noise::{NOISE_OVERHEAD, Noise};
 use super::packet::{Handshake, Message, Refusal, proven};
 use super::peer::Peer;
 use super::state::{Session, Stage, want};
 use super::table::Sessions;
 
-/// Most bytes of an application's words in a handshake.
+/// Maximum length in bytes of the hello that an application adds to a handshake.
 pub const MAX_HELLO_BYTES: usize = 256;
 
 /// Bytes of the longest packet that [`Sessions::poll_transmit`] writes: an Init.
@@ -23,7 +23,7 @@ pub const MAX_HANDSHAKE_BYTES: usize =
 /// The sender's process and number for the session, before the hello in a Noise message.
 const PROCESS_BYTES: usize = 20;
 
-/// What a Noise message carries: process, session, hello.
+/// Returns the payload of a Noise message: process, session, hello.
 fn payload(instance: &[u8; 16], session: SessionId, hello: &[u8]) -> Vec<u8> {
     [&instance[..], &session.get().to_be_bytes(), hello].concat()
 }
@@ -56,8 +56,8 @@ pub(crate) fn write(
 }
 
 impl Sessions {
-    /// Asks `peer` for a session under a key of the ring. [`Event::Connected`] or [`Event::Ended`]
-    /// follows. `hello` is handed to the peer's application, authenticated and, if sealed, encrypted.
+    /// Opens a session with `peer` under a key of the ring. [`Event::Connected`] or [`Event::Ended`] follows. The peer's
+    /// application gets `hello`, which is authenticated and, if the session is sealed, encrypted.
     ///
     /// # Errors
     /// If the key is not in the ring, the hello too long, the table full, or there is a session with
@@ -80,18 +80,17 @@ impl Sessions {
             return Err(ConnectError::Exists(session));
         }
         let mode = self.proposed();
-        let id = self.insert(now, peer, key, mode, Stage::Asking).ok_or(ConnectError::Full)?;
-        if let Some(session) = self.get_mut(id) {
-            session.hello = hello.into();
-        }
+        let session = self.insert(now, peer, key, mode, Stage::Asking).ok_or(ConnectError::Full)?;
+        session.hello = hello.into();
+        let id = session.id;
         self.by_peer.insert(peer, id);
         self.want(id, want::HELLO);
         self.set_timer(id, now.saturating_add(self.config.retry));
         Ok(id)
     }
 
-    /// Accepts a session that came in. [`Event::Connected`] follows with the peer's first packet
-    /// under the new keys, or [`Event::Ended`].
+    /// Accepts a session that a peer requested. [`Event::Connected`] follows with the peer's first packet under the new keys,
+    /// or [`Event::Ended`].
     ///
     /// # Errors
     /// If the session does not wait for an answer, or the hello is too long.
@@ -100,40 +99,37 @@ impl Sessions {
             return Err(AcceptError::HelloTooLong);
         }
         let payload = payload(&self.instance, id, hello);
+        let renew_at = now.saturating_add(self.config.key_life);
         let session = self.get_mut(id).ok_or(AcceptError::NotWaiting)?;
         let Stage::Offered { noise } = &mut session.stage else {
             return Err(AcceptError::NotWaiting);
         };
         let response = noise.write(&payload).ok_or(AcceptError::NotWaiting)?;
-        let mode = session.mode;
         let stage = core::mem::replace(&mut session.stage, Stage::Answered { response });
         if let Stage::Offered { noise } = stage
             && let Some(secrets) = noise.finish()
         {
-            let guard = self.make_guard(now, mode, &secrets, false);
-            if let Some(session) = self.get_mut(id) {
-                session.guard = Some(guard);
-                session.since = now;
-            }
+            session.guard = Some(Guard::new(session.mode, &secrets, false, renew_at));
+            session.since = now;
             self.want(id, want::RESPONSE);
             self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
         }
         Ok(())
     }
 
-    /// Refuses a session that came in, and tells the peer.
+    /// Refuses a session that a peer requested, and tells the peer.
     pub fn refuse(&mut self, id: SessionId) {
         let Some(session) = self.get(id) else { return };
         if matches!(session.stage, Stage::Offered { .. }) {
-            let (to, mode) = (session.peer, session.mode);
-            let (key, initiator) = (session.key, session.initiator);
-            self.reply(Reply::Refused { to, mode, key, initiator, why: Refusal::Application });
+            let Session { peer, mode, key, initiator, .. } = *session;
+            let message = Message::Refused(Refusal::Application);
+            self.reply_handshake(peer, &Handshake { mode, key, initiator, message }, message);
             self.counters.failed += 1;
             self.remove(id);
         }
     }
 
-    /// Takes in a handshake packet.
+    /// Handles a handshake packet.
     pub(crate) fn on_handshake(
         &mut self,
         now: Time,
@@ -145,7 +141,7 @@ impl Sessions {
         };
         if packet.mode.is_sealed() != self.is_sealed() {
             if matches!(packet.message, Message::Hello) {
-                // No more than any packet of an unknown session is told, and shorter than what asks.
+                // The answer is that to a packet of an unknown session, and shorter than the Hello.
                 self.reply_unknown(now, from, packet.initiator, 0);
             }
             return self.drop(Dropped::OtherMode);
@@ -158,9 +154,8 @@ impl Sessions {
         }
         let done = match packet.message {
             Message::Hello => {
-                let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
-                let cookie = self.baker.make(now, from.address, key, initiator);
-                self.reply(Reply::Cookie { to: from, mode, key, initiator, cookie });
+                let cookie = self.baker.make(now, from.address, packet.key, packet.initiator);
+                self.reply_handshake(from, &packet, Message::Cookie(cookie));
                 Ok(())
             }
             Message::Cookie(cookie) => self.on_cookie(now, from, &packet, cookie),
@@ -174,7 +169,7 @@ impl Sessions {
         }
     }
 
-    /// The session of ours that an answer belongs to.
+    /// Returns the session, opened here, that an answer belongs to.
     fn ours(&mut self, from: Peer, packet: &Handshake<'_>) -> Result<&mut Session, Dropped> {
         self.get_mut(SessionId(packet.initiator))
             .filter(|s| s.peer == from && s.key == packet.key && s.mode == packet.mode)
@@ -195,8 +190,8 @@ impl Sessions {
         if !matches!(session.stage, Stage::Asking) {
             return Err(Dropped::Stray);
         }
-        let prologue = prologue(packet, cookie);
-        let mut noise = Noise::initiator(&credential, &prologue, entropy).ok_or(Dropped::Stray)?;
+        let mut noise =
+            Noise::new(true, &credential, packet, cookie, entropy).ok_or(Dropped::Stray)?;
         let payload = payload(&instance, session.id, &session.hello);
         let message = noise.write(&payload).ok_or(Dropped::Stray)?;
         session.stage = Stage::Opening { noise, message, cookie };
@@ -223,47 +218,47 @@ impl Sessions {
             return Ok(());
         }
         if !self.takes(mode) {
-            self.reply(Reply::Refused { to: from, mode, key, initiator, why: Refusal::Cipher });
+            self.reply_handshake(from, packet, Message::Refused(Refusal::Cipher));
             self.counters.failed += 1;
             return Ok(());
         }
         let entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
         let credential = self.keys.get(key).ok_or(Dropped::Unproven)?;
-        let mut noise = Noise::responder(credential, &prologue(packet, cookie), entropy)
-            .ok_or(Dropped::Unproven)?;
+        let mut noise =
+            Noise::new(false, credential, packet, cookie, entropy).ok_or(Dropped::Unproven)?;
         let text = noise.read(message).ok_or(Dropped::Unproven)?;
         let (instance, _, hello) = parse_payload(&text).ok_or(Dropped::Malformed)?;
         self.yield_to(from, &instance)?;
 
         let full = self.pending.len() >= self.config.max_pending as usize;
         let stage = Stage::Offered { noise };
-        let Some(id) = (!full).then(|| self.insert(now, from, key, mode, stage)).flatten() else {
-            self.reply(Reply::Refused { to: from, mode, key, initiator, why: Refusal::Full });
+        let room = if full { None } else { self.insert(now, from, key, mode, stage) };
+        let Some(session) = room else {
+            self.reply_handshake(from, packet, Message::Refused(Refusal::Full));
             return Err(Dropped::Full);
         };
-        if let Some(session) = self.get_mut(id) {
-            session.initiator = initiator;
-            session.remote = initiator;
-            session.shown = Some(cookie);
-            session.instance = instance;
-            session.hello = hello.into();
-        }
+        session.initiator = initiator;
+        session.remote = initiator;
+        session.shown = Some(cookie);
+        session.instance = instance;
+        session.hello = hello.into();
+        let id = session.id;
         self.pending.insert((from, initiator), id);
         self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
         self.events.push_back(Event::Incoming { session: id, from, key, hello: hello.into() });
         Ok(())
     }
 
-    /// Whether a session guarded so may be opened from elsewhere.
+    /// Returns `true` if peers may open sessions with this protection.
     fn takes(&self, mode: Mode) -> bool {
         match mode {
             Mode::Insecure => true, // as this table is
-            Mode::Sealed(cipher) => self.config.accept_ciphers.contains(cipher),
+            Mode::Sealed(cipher) => self.config.accept_ciphers.contains(&cipher),
         }
     }
 
-    /// Whether an Init was seen before: then it is answered as before, if it is answered already. A
-    /// new Init of the same initiator takes the old one's place.
+    /// Returns `true` if an Init was received before. Its Response is then repeated if it was sent already. A new Init of the
+    /// same initiator replaces the old one.
     fn is_again(&mut self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
         let connected = self.by_peer.get(&from).and_then(|&id| self.get(id));
         if connected.is_some_and(|s| s.initiator == initiator && s.shown == Some(cookie)) {
@@ -281,8 +276,8 @@ impl Sessions {
         true
     }
 
-    /// Both sides asking at once must not yield two sessions: the smaller process number opens.
-    /// And nobody talks to itself: a packet of our own that comes back proves nothing.
+    /// Resolves handshakes of both sides at the same time, which must not give two sessions: the side with the smaller process
+    /// number opens. A packet of this process that returns to it proves nothing.
     fn yield_to(&mut self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
         if *instance == self.instance {
             return Err(Dropped::Stray);
@@ -308,6 +303,7 @@ impl Sessions {
         message: &[u8],
     ) -> Result<(), Dropped> {
         let own = self.instance;
+        let renew_at = now.saturating_add(self.config.key_life);
         let session = self.ours(from, packet)?;
         let Stage::Opening { noise, .. } = &mut session.stage else {
             return Err(Dropped::Stray);
@@ -317,7 +313,7 @@ impl Sessions {
         if instance == own {
             return Err(Dropped::Stray);
         }
-        let (id, mode) = (session.id, session.mode);
+        let id = session.id;
         session.instance = instance;
         session.remote = remote;
         session.hello = hello.into();
@@ -326,14 +322,10 @@ impl Sessions {
         if let Stage::Opening { noise, .. } = stage
             && let Some(secrets) = noise.finish()
         {
-            let guard = self.make_guard(now, mode, &secrets, true);
-            if let Some(session) = self.get_mut(id) {
-                session.guard = Some(guard);
-                session.last_received = now;
-            }
+            session.guard = Some(Guard::new(session.mode, &secrets, true, renew_at));
+            session.last_received = now;
         }
-        // The responder waits for the first packet under the new keys, and its answer says that it keeps the
-        // session.
+        // The responder waits for the first packet under the new keys. Its answer shows that it keeps the session.
         self.want(id, want::PING);
         self.set_timer(id, now.saturating_add(self.config.retry));
         Ok(())
@@ -350,53 +342,38 @@ impl Sessions {
             return Err(Dropped::Stray);
         }
         let id = session.id;
-        self.end(
-            id,
-            match why {
-                Refusal::Full => End::PeerFull,
-                Refusal::Application => End::Refused,
-                Refusal::Cipher => End::CipherRefused,
-            },
-        );
+        let reason = match why {
+            Refusal::Full => End::PeerFull,
+            Refusal::Application => End::Refused,
+            Refusal::Cipher => End::CipherRefused,
+        };
+        self.end(id, reason);
         Ok(())
     }
 
-    /// The first packet of the peer under the new keys has come: the session counts, and an older one with
-    /// the same address does not.
+    /// Handles the first packet of the peer under the new keys: the session is connected, and an older one with the same
+    /// address ends.
     pub(crate) fn confirm(&mut self, now: Time, id: SessionId) {
+        let keepalive = now.saturating_add(self.config.keepalive);
         let Some(session) = self.get_mut(id) else { return };
         let stage = core::mem::replace(&mut session.stage, Stage::Connected);
-        if matches!(stage, Stage::Confirming) {
-            self.connected(id);
-            return self.set_timer(id, now.saturating_add(self.config.keepalive));
+        let hello = core::mem::take(&mut session.hello);
+        let Session { peer, initiator, instance, .. } = *session;
+        if !matches!(stage, Stage::Confirming) {
+            self.pending.remove(&(peer, initiator));
+            if let Some(&old) = self.by_peer.get(&peer) {
+                let same = self.get(old).is_some_and(|s| s.instance == instance);
+                self.end(old, if same { End::Replaced } else { End::Restarted });
+            }
+            self.by_peer.insert(peer, id);
         }
-        let Some(session) = self.get_mut(id) else { return };
-        let (peer, asked, instance) =
-            (session.peer, (session.peer, session.initiator), session.instance);
-        self.pending.remove(&asked);
-        if let Some(&old) = self.by_peer.get(&peer) {
-            let same = self.get(old).is_some_and(|s| s.instance == instance);
-            self.end(old, if same { End::Replaced } else { End::Restarted });
-        }
-        self.by_peer.insert(peer, id);
-        self.connected(id);
-        self.set_timer(id, now.saturating_add(self.config.keepalive));
-    }
-
-    fn connected(&mut self, id: SessionId) {
         self.counters.connected += 1;
-        if let Some(session) = self.get_mut(id) {
-            let hello = core::mem::take(&mut session.hello);
-            self.events.push_back(Event::Connected { session: id, hello });
-        }
+        self.events.push_back(Event::Connected { session: id, hello });
+        self.set_timer(id, keepalive);
     }
 
     pub(crate) fn drop(&mut self, why: Dropped) -> Received<'static> {
         self.counters.count(why);
         Received::Dropped(why)
     }
-}
-
-fn prologue(packet: &Handshake<'_>, cookie: Cookie) -> Prologue {
-    Prologue { mode: packet.mode, key: packet.key, initiator: packet.initiator, cookie }
 }

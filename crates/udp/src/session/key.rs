@@ -1,21 +1,21 @@
-//! Shared secrets: who holds one may open sessions under it.
+//! Shared keys: a holder of a key may open sessions under it.
 //!
-//! A key file is text. Lines that are empty or begin with `#` are skipped; every other line is
-//! `apus-key-1 SECRET`, the secret being 32 bytes as 64 hexadecimal digits. A server may hold many
-//! (one per client or group, so that one can be withdrawn); a client usually holds one.
+//! A key file is text. Lines that are empty or begin with `#` are skipped. Every other line is
+//! `apus-key-1 SECRET`, where the secret is 32 bytes as 64 hexadecimal digits. A server may hold many keys
+//! (one per client or group, so that one can be withdrawn). A client usually holds one.
 
-use std::error::Error;
 use std::{fmt, io};
 
 use aws_lc_rs::{constant_time, hmac};
+use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::random;
 
-/// Begins the line of a key; its number is the version of the format.
+/// Start of the line of a key, with the version of the format.
 const MARK: &str = "apus-key-1";
 
-/// Most keys of one ring: they are searched one by one.
+/// Maximum number of keys in a ring, which is searched linearly.
 /// deviation: no source; a thousand groups of peers are many.
 pub const MAX_KEYS: usize = 1024;
 
@@ -24,10 +24,10 @@ pub const MAX_KEYS: usize = 1024;
 pub struct KeyId(u64);
 
 impl KeyId {
-    /// The name under which the key of the insecure mode goes.
+    /// The name of the key in the insecure mode.
     pub const INSECURE: Self = Self(0);
 
-    /// Its value, as it travels.
+    /// Returns its value on the wire.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
@@ -49,8 +49,7 @@ impl fmt::Display for KeyId {
 pub struct SharedKey([u8; 32]);
 
 impl SharedKey {
-    /// The key made of these bytes, which must be random (a generated key) or a secret with as much
-    /// entropy, never a password.
+    /// Returns the key with these bytes, which must be random or a secret with as much entropy, never a password.
     #[must_use]
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(secret)
@@ -64,10 +63,10 @@ impl SharedKey {
         Ok(Self(*random::system()?))
     }
 
-    /// Returns the line of a key file that says this key. Keep it from others. It is wiped when dropped.
+    /// Returns the line of a key file with this key. Keep it secret. It is wiped when dropped.
     #[must_use]
     pub fn to_line(&self) -> Zeroizing<String> {
-        // Room for all of it: growing would leave copies behind.
+        // Full capacity at once: growing would leave copies of the secret in memory.
         let mut line = Zeroizing::new(String::with_capacity(MARK.len() + 1 + 64));
         line.push_str(MARK);
         line.push(' ');
@@ -80,15 +79,12 @@ impl SharedKey {
         line
     }
 
-    /// Its public name.
+    /// Returns its public name.
     #[must_use]
     pub fn id(&self) -> KeyId {
-        let hash = self.derive(b"apus key id");
-        let id = u64::from_be_bytes([
-            hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7],
-        ]);
+        let [a, b, c, d, e, f, g, h, ..] = *self.derive(b"apus key id");
         // 0 names the insecure mode.
-        KeyId(id.max(1))
+        KeyId(u64::from_be_bytes([a, b, c, d, e, f, g, h]).max(1))
     }
 
     pub(crate) fn bytes(&self) -> &[u8; 32] {
@@ -109,7 +105,7 @@ impl fmt::Debug for SharedKey {
     }
 }
 
-/// A key in use: the secret for the handshake, and what proves each handshake packet.
+/// A key in use: the secret for the handshake, and the key of the proof of each handshake packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Credential {
     pub(crate) id: KeyId,
@@ -117,7 +113,7 @@ pub(crate) struct Credential {
     mac: hmac::Key,
 }
 
-/// Bytes of the proof behind every handshake packet.
+/// Bytes of the proof at the end of every handshake packet.
 pub(crate) const MAC_BYTES: usize = 16;
 
 impl Credential {
@@ -133,13 +129,13 @@ impl Credential {
         mac
     }
 
-    /// Compares in constant time.
+    /// Returns `true` if `mac` is the proof of `bytes`. Compares in constant time.
     pub(crate) fn proves(&self, bytes: &[u8], mac: &[u8]) -> bool {
         constant_time::verify_slices_are_equal(&self.mac(bytes), mac).is_ok()
     }
 }
 
-/// The keys that a process accepts and offers, or the explicit lack of any.
+/// The keys that a process accepts and offers, or the insecure mode, which has none.
 #[derive(Clone, Debug)]
 pub struct KeyRing {
     credentials: Vec<Credential>,
@@ -147,10 +143,10 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// A ring of these keys.
+    /// Returns a ring of these keys.
     ///
     /// # Errors
-    /// If there are none, too many, or two that are the same.
+    /// If there is no key, there are too many, or a key occurs twice.
     pub fn new(keys: impl IntoIterator<Item = SharedKey>) -> Result<Self, KeyError> {
         let mut credentials: Vec<Credential> = Vec::new();
         for secret in keys {
@@ -169,18 +165,18 @@ impl KeyRing {
         Ok(Self { credentials, insecure: false })
     }
 
-    /// No keys: packets carry a checksum against damage, and anybody may be a peer. For benchmarks
-    /// on a network that is trusted as a whole.
+    /// Returns the insecure mode: packets have a checksum against damage, and any host may be a peer. For benchmarks on a
+    /// network that is trusted as a whole.
     #[must_use]
     pub fn insecure() -> Self {
         let secret = SharedKey::new([0; 32]);
         Self { credentials: vec![Credential::new(KeyId::INSECURE, secret)], insecure: true }
     }
 
-    /// Reads a key file's text; its format stands at the top of this file.
+    /// Reads the text of a key file: lines of `apus-key-1` and 64 hexadecimal digits.
     ///
     /// # Errors
-    /// The line that is not as it should be; a file without a key.
+    /// The first invalid line, or a text without a key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let mut keys = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -194,13 +190,13 @@ impl KeyRing {
         Self::new(keys)
     }
 
-    /// Whether this is the insecure mode.
+    /// Returns `true` in the insecure mode.
     #[must_use]
     pub fn is_insecure(&self) -> bool {
         self.insecure
     }
 
-    /// The public names of the keys, the first being the one to offer by default.
+    /// Returns the public names of the keys. The first is the one to offer by default.
     pub fn ids(&self) -> impl Iterator<Item = KeyId> + '_ {
         self.credentials.iter().map(|c| c.id)
     }
@@ -210,7 +206,7 @@ impl KeyRing {
     }
 }
 
-/// 64 hexadecimal digits as 32 bytes. Not all zero, which is the insecure mode's.
+/// Reads 64 hexadecimal digits as a key. A secret of zeros belongs to the insecure mode.
 fn secret_of(digits: &str) -> Option<SharedKey> {
     let digits = digits.as_bytes();
     if digits.len() != 64 {
@@ -225,36 +221,22 @@ fn secret_of(digits: &str) -> Option<SharedKey> {
     (*secret != [0; 32]).then(|| SharedKey::new(*secret))
 }
 
-/// Why there is no ring of keys. Never says a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a ring of keys is invalid. No message contains a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// This line, counted from 1, is no key.
+    /// This line, counted from 1, is not a key.
+    #[error("line {0} is not a key; write `{MARK}` and 64 hexadecimal digits, not all 0")]
     Line(usize),
-    /// There is none.
+    /// The ring would be empty.
+    #[error("no key found; write a line of `{MARK}` and 64 hexadecimal digits")]
     None,
-    /// The same key twice.
+    /// This key occurs twice.
+    #[error("key {0} occurs twice; remove one of them")]
     Twice(KeyId),
     /// More than [`MAX_KEYS`].
+    #[error("more than {MAX_KEYS} keys; divide the peers among several hosts")]
     TooMany,
 }
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(
-                f,
-                "line {line} is no key: write `{MARK}` and 64 hexadecimal digits, not all 0"
-            ),
-            Self::None => {
-                write!(f, "no key found; write a line of `{MARK}` and 64 hexadecimal digits")
-            }
-            Self::Twice(id) => write!(f, "key {id} is there twice; leave one"),
-            Self::TooMany => write!(f, "more than {MAX_KEYS} keys"),
-        }
-    }
-}
-
-impl Error for KeyError {}
 
 #[cfg(test)]
 mod tests {

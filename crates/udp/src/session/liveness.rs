@@ -59,9 +59,9 @@ impl Sessions {
 
     /// Handles the timer of a connected session, whose peer has mostly sent something since.
     fn on_silence(&mut self, now: Time, id: SessionId) {
-        let config = self.config;
+        let (keepalive, idle_timeout) = (self.config.keepalive, self.config.idle_timeout);
         let Some(session) = self.get_mut(id) else { return };
-        let quiet_until = session.last_received.saturating_add(config.keepalive);
+        let quiet_until = session.last_received.saturating_add(keepalive);
         let doubt = match session.doubt {
             Some(doubt) if doubt.until <= now && doubt.tries >= MIN_PINGS => {
                 return self.end(id, doubt.reason);
@@ -69,7 +69,7 @@ impl Sessions {
             Some(doubt) => doubt,
             None if quiet_until > now => return self.set_timer(id, quiet_until),
             None => Doubt {
-                until: session.last_received.saturating_add(config.idle_timeout),
+                until: session.last_received.saturating_add(idle_timeout),
                 reason: End::Idle,
                 tries: 0,
             },

@@ -78,8 +78,9 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use cipher::{Cipher, Ciphers};
+pub use cipher::Cipher;
 pub use config::Config;
+pub(crate) use config::in_range;
 pub use counters::Counters;
 pub use event::{AcceptError, ConnectError, Dropped, End, Event, Received, SealError, SessionId};
 pub(crate) use guard::guard_bytes;

@@ -1,10 +1,9 @@
-//! The handshake itself: Noise pattern NNpsk0, by `snow`.
+//! The handshake: Noise pattern NNpsk0, by `snow`.
 //!
-//! Why this pattern: who asks must show the shared key in the first message already (psk0), and a
-//! packet can be proven by an HMAC under that key before any Diffie-Hellman is computed, which
-//! patterns with public keys (IK, KK) cannot; fresh keys of both sides (NN) give forward secrecy;
-//! and identity is the key itself.
-//! Who holds a key can pose as either end of it: give each pair its own where that matters.
+//! Rationale: the initiator must prove the shared key in the first message (psk0). An HMAC under that key proves a packet
+//! before any Diffie-Hellman is computed, which patterns with public keys (IK, KK) do not allow. Ephemeral keys of both
+//! sides (NN) give forward secrecy. The shared key is the identity, so a holder of it can act as either side: use a key
+//! per pair of hosts where that matters.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -12,74 +11,54 @@ use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
 use snow::{Builder, HandshakeState};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use super::cipher::Mode;
 use super::cookie::Cookie;
-use super::key::{Credential, KeyId};
+use super::key::Credential;
+use super::packet::Handshake;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
 /// Bytes that a Noise message adds to its payload: an ephemeral key and a tag.
 pub(crate) const NOISE_OVERHEAD: usize = 48;
 
-/// Two secrets: for what the initiator sends and for what the responder sends. Wiped when dropped.
+/// The secrets of both directions, by their sender. Wiped when dropped.
 #[derive(ZeroizeOnDrop)]
 pub(crate) struct Secrets {
     pub(crate) initiator: [u8; 32],
     pub(crate) responder: [u8; 32],
 }
 
-/// One side of a handshake under way.
+/// One side of a handshake in progress.
 pub(crate) struct Noise(HandshakeState);
 
-/// What both sides must agree on, and what the first message answers.
-pub(crate) struct Prologue {
-    pub(crate) mode: Mode,
-    pub(crate) key: KeyId,
-    pub(crate) initiator: u32,
-    pub(crate) cookie: Cookie,
-}
-
 impl Noise {
-    pub(crate) fn initiator(
-        credential: &Credential,
-        prologue: &Prologue,
-        entropy: Zeroizing<[u8; 32]>,
-    ) -> Option<Self> {
-        Self::build(credential, prologue, entropy, true)
-    }
-
-    pub(crate) fn responder(
-        credential: &Credential,
-        prologue: &Prologue,
-        entropy: Zeroizing<[u8; 32]>,
-    ) -> Option<Self> {
-        Self::build(credential, prologue, entropy, false)
-    }
-
-    /// `None` only if the library refuses its own pattern.
-    fn build(
-        credential: &Credential,
-        prologue: &Prologue,
-        entropy: Zeroizing<[u8; 32]>,
+    /// Begins a handshake. Both sides must have the same credential, cookie and mode, key and initiator of `packet`.
+    /// Returns `None` only if the library refuses its own pattern.
+    pub(crate) fn new(
         initiator: bool,
+        credential: &Credential,
+        packet: &Handshake<'_>,
+        cookie: Cookie,
+        entropy: Zeroizing<[u8; 32]>,
     ) -> Option<Self> {
         let params: NoiseParams = PATTERN.parse().ok()?;
         let resolver = Box::new(Seeded { seed: entropy });
-        let mut text = Vec::with_capacity(48);
-        text.extend_from_slice(b"apus session 1");
-        text.push(prologue.mode.byte());
-        text.extend_from_slice(&prologue.key.get().to_be_bytes());
-        text.extend_from_slice(&prologue.initiator.to_be_bytes());
-        text.extend_from_slice(&prologue.cookie.0);
+        let prologue = [
+            &b"apus session 1"[..],
+            &[packet.mode.byte()],
+            &packet.key.get().to_be_bytes(),
+            &packet.initiator.to_be_bytes(),
+            &cookie.0,
+        ]
+        .concat();
         let builder = Builder::with_resolver(params, resolver)
             .psk(0, credential.secret.bytes())
-            .and_then(|builder| builder.prologue(&text))
+            .and_then(|builder| builder.prologue(&prologue))
             .ok()?;
         let state = if initiator { builder.build_initiator() } else { builder.build_responder() };
         state.ok().map(Self)
     }
 
-    /// The next message, carrying `payload`.
+    /// Returns the next message, with `payload`.
     pub(crate) fn write(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
         let mut message = vec![0; payload.len() + NOISE_OVERHEAD];
         let length = self.0.write_message(payload, &mut message).ok()?;
@@ -87,7 +66,7 @@ impl Noise {
         Some(message)
     }
 
-    /// The payload of the peer's message; `None` if it is not authentic.
+    /// Returns the payload of the peer's message; `None` if it is not authentic.
     pub(crate) fn read(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         let mut payload = vec![0; message.len()];
         let length = self.0.read_message(message, &mut payload).ok()?;
@@ -95,7 +74,7 @@ impl Noise {
         Some(payload)
     }
 
-    /// The secrets of the finished handshake.
+    /// Returns the secrets of the finished handshake.
     pub(crate) fn finish(mut self) -> Option<Secrets> {
         self.0.is_handshake_finished().then(|| {
             let (mut initiator, mut responder) = self.0.dangerously_get_raw_split();
@@ -206,7 +185,7 @@ impl Cipher for WipedCipher {
     }
 }
 
-/// Gives its bytes once: an ephemeral key is drawn once per side.
+/// Returns its bytes once: an ephemeral key is drawn once per side.
 struct Once(Option<Zeroizing<[u8; 32]>>);
 
 impl NoiseRandom for Once {
@@ -226,26 +205,19 @@ impl NoiseRandom for Once {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::cipher::Cipher;
-    use crate::session::key::{KeyRing, SharedKey};
-
-    fn hex(digits: &str) -> Vec<u8> {
-        let byte = |i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
-        (0..digits.len()).step_by(2).map(byte).collect()
-    }
-
-    fn array(digits: &str) -> [u8; 32] {
-        hex(digits).try_into().unwrap()
-    }
+    use crate::session::cipher::{Cipher, Mode};
+    use crate::session::key::{KeyId, KeyRing, SharedKey};
+    use crate::session::packet::Message;
+    use crate::session::packet_key::tests::hex;
 
     /// The published vectors of cacophony (an implementation in Haskell) for this pattern: our way
     /// of giving the ephemeral keys and of taking the secrets out must yield its bytes.
     #[test]
     fn cacophony_vector_of_nnpsk0_25519_aesgcm_sha256() {
-        let psk = array("54686973206973206d7920417573747269616e20706572737065637469766521");
+        let psk = hex("54686973206973206d7920417573747269616e20706572737065637469766521");
         let ephemerals = [
-            array("893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a"),
-            array("bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b"),
+            hex("893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a"),
+            hex("bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b"),
         ];
         let side = |initiator: bool| {
             let seed = Zeroizing::new(ephemerals[usize::from(!initiator)]);
@@ -262,10 +234,10 @@ mod tests {
             })
         };
         let (mut initiator, mut responder) = (side(true), side(false));
-        let first = initiator.write(&hex("4c756477696720766f6e204d69736573")).unwrap();
+        let first = initiator.write(&hex::<16>("4c756477696720766f6e204d69736573")).unwrap();
         assert_eq!(
             first,
-            hex(concat!(
+            hex::<64>(concat!(
                 "ca35def5ae56cec33dc2036731ab14896bc4c75dbb07a61f879f8e3afa4c7944",
                 "7c37a89fc17813788d30df2d59501d6066f5f8aecc3406bbd9829f2d24a531b1"
             ))
@@ -274,7 +246,7 @@ mod tests {
         let second = responder.write(b"Murray Rothbard").unwrap();
         assert_eq!(
             second,
-            hex(concat!(
+            hex::<63>(concat!(
                 "95ebc60d2b1fa672c1f46a8aa265ef51bfe38e7ccb39ec5be34069f144808843",
                 "2f29d79368ef9de4e1ae7a362fb05bf0ad668e026bf5714554497b3a720461"
             ))
@@ -297,7 +269,7 @@ mod tests {
         ] {
             use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
             let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &secret).unwrap());
-            let mut bytes = hex(sealed);
+            let mut bytes = hex::<27>(sealed);
             let nonce = Nonce::assume_unique_for_key([0; 12]);
             assert_eq!(
                 key.open_in_place(nonce, Aad::empty(), &mut bytes).unwrap(),
@@ -357,29 +329,26 @@ mod tests {
     fn both_sides_must_agree_on_everything() {
         let ring = KeyRing::new([SharedKey::new([1; 32]), SharedKey::new([2; 32])]).unwrap();
         let [one, two] = [0, 1].map(|i| ring.get(ring.ids().nth(i).unwrap()).unwrap());
-        let prologue = |mode, key, initiator, cookie| Prologue {
-            mode,
-            key: KeyId::new(key),
-            initiator,
-            cookie: Cookie([cookie; 16]),
-        };
         let [aes, aegis] = Cipher::ALL.map(Mode::Sealed);
-        let agreed = prologue(aes, 1, 2, 3);
-        let seed = |byte| Zeroizing::new([byte; 32]);
-        let message = Noise::initiator(one, &agreed, seed(9)).unwrap().write(b"hi").unwrap();
-        let reads = |credential, prologue: &Prologue| {
-            Noise::responder(credential, prologue, seed(8)).unwrap().read(&message)
+        let agreed = (aes, 1, 2, 3);
+        let noise = |is_initiator, credential, (mode, key, initiator, cookie)| {
+            let (key, message) = (KeyId::new(key), Message::Hello);
+            let packet = Handshake { mode, key, initiator, message };
+            let seed = Zeroizing::new([u8::from(is_initiator); 32]);
+            Noise::new(is_initiator, credential, &packet, Cookie([cookie; 16]), seed).unwrap()
         };
-        assert_eq!(reads(one, &agreed).as_deref(), Some(&b"hi"[..]));
-        assert_eq!(reads(two, &agreed), None);
+        let message = noise(true, one, agreed).write(b"hi").unwrap();
+        let reads = |credential, prologue| noise(false, credential, prologue).read(&message);
+        assert_eq!(reads(one, agreed).as_deref(), Some(&b"hi"[..]));
+        assert_eq!(reads(two, agreed), None);
         for other in [
-            prologue(Mode::Insecure, 1, 2, 3),
-            prologue(aegis, 1, 2, 3),
-            prologue(aes, 0, 2, 3),
-            prologue(aes, 1, 0, 3),
-            prologue(aes, 1, 2, 0),
+            (Mode::Insecure, 1, 2, 3),
+            (aegis, 1, 2, 3),
+            (aes, 0, 2, 3),
+            (aes, 1, 0, 3),
+            (aes, 1, 2, 0),
         ] {
-            assert_eq!(reads(one, &other), None);
+            assert_eq!(reads(one, other), None);
         }
     }
 }

@@ -1,46 +1,42 @@
-//! What a table of sessions sends of its own: answers to strangers, and what sessions want.
+//! The packets that a table of sessions sends: answers that belong to no session, and the packets of sessions.
 
 use apus_units::{Span, Time};
 
-use super::cipher::Mode;
-use super::cookie::Cookie;
 use super::event::SessionId;
 use super::handshake;
-use super::key::KeyId;
-use super::packet::{self, Command, Handshake, Message, Refusal};
+use super::packet::{self, Command, Handshake, Message};
 use super::peer::Peer;
 use super::state::want;
 use super::table::Sessions;
 
-/// Answers that wait to be sent and belong to no session. deviation: no source; what one step of an engine
-/// may owe, and 16 kB.
+/// Maximum number of queued answers that belong to no session. deviation: no source; an engine sends fewer per step, and
+/// they take about 20 kB.
 const MAX_REPLIES: usize = 256;
 
-/// Least time between two Unknowns, so that a flood of strange packets draws at most 10,000 answers a
-/// second (no longer than what they answer). deviation: no source.
-const UNKNOWN_EVERY: Span = Span::from_us(100);
+/// Minimum interval of Unknowns, so that a flood of packets of unknown sessions causes at most 10,000 answers per second,
+/// which are no longer than those packets. deviation: no source.
+const UNKNOWN_INTERVAL: Span = Span::from_us(100);
 
-/// An answer that costs no session.
+/// An answer that belongs to no session.
 pub(crate) enum Reply {
-    Cookie { to: Peer, mode: Mode, key: KeyId, initiator: u32, cookie: Cookie },
-    Refused { to: Peer, mode: Mode, key: KeyId, initiator: u32, why: Refusal },
-    Unknown { to: Peer, session: u32, number: u32 },
+    Handshake(Handshake<'static>),
+    Unknown { session: u32, number: u32 },
 }
 
 impl Sessions {
-    /// Whether [`Sessions::poll_transmit`] may have something to write.
+    /// Returns `true` if [`Sessions::poll_transmit`] may have a packet to write.
     #[inline]
     #[must_use]
     pub fn has_transmit(&self) -> bool {
         !(self.replies.is_empty() && self.outbox.is_empty())
     }
 
-    /// Writes the next packet of the session layer's own to `out` ([`handshake::MAX_HANDSHAKE_BYTES`]
-    /// suffice), and returns where it goes and its length. A packet that does not fit is dropped.
+    /// Writes the next packet of the session layer to `out`, for which [`handshake::MAX_HANDSHAKE_BYTES`] suffice. Returns
+    /// its destination and length. A packet that does not fit is dropped.
     pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(Peer, usize)> {
-        while let Some(reply) = self.replies.pop_front() {
-            if let Some(sent) = self.write_reply(&reply, out) {
-                return Some(sent);
+        while let Some((to, reply)) = self.replies.pop_front() {
+            if let Some(length) = self.write_reply(&reply, out) {
+                return Some((to, length));
             }
         }
         while let Some(id) = self.outbox.pop_front() {
@@ -51,23 +47,15 @@ impl Sessions {
         None
     }
 
-    fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<(Peer, usize)> {
-        let (to, mode, key, initiator, message) = match *reply {
-            Reply::Cookie { to, mode, key, initiator, cookie } => {
-                (to, mode, key, initiator, Message::Cookie(cookie))
-            }
-            Reply::Refused { to, mode, key, initiator, why } => {
-                (to, mode, key, initiator, Message::Refused(why))
-            }
-            Reply::Unknown { to, session, number } => {
+    fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<usize> {
+        match *reply {
+            Reply::Handshake(packet) => packet.write(self.keys.get(packet.key)?, out),
+            Reply::Unknown { session, number } => {
                 let bytes = packet::write_unknown(self.is_sealed(), session, number);
                 out.get_mut(..bytes.len())?.copy_from_slice(&bytes);
-                return Some((to, bytes.len()));
+                Some(bytes.len())
             }
-        };
-        let credential = self.keys.get(key)?;
-        let packet = Handshake { mode, key, initiator, message };
-        Some((to, packet.write(credential, out)?))
+        }
     }
 
     fn write_wanted(&mut self, now: Time, id: SessionId, out: &mut [u8]) -> Option<(Peer, usize)> {
@@ -79,10 +67,10 @@ impl Sessions {
             self.outbox.push_back(id);
         }
         let length = match wanted {
-            want::PING => self.write_control(now, id, Command::Ping, out),
-            want::PONG => self.write_control(now, id, Command::Pong, out),
+            want::PING => self.seal_control(now, id, Command::Ping, &[], out),
+            want::PONG => self.seal_control(now, id, Command::Pong, &[], out),
             want::CLOSE => {
-                let length = self.write_control(now, id, Command::Close, out);
+                let length = self.seal_control(now, id, Command::Close, &[], out);
                 self.remove(id);
                 length
             }
@@ -91,20 +79,31 @@ impl Sessions {
         length.map(|length| (to, length))
     }
 
-    /// Puts an answer without session into the queue, or drops it.
-    pub(crate) fn reply(&mut self, reply: Reply) {
+    /// Queues an answer that belongs to no session. A full queue drops it.
+    fn reply(&mut self, to: Peer, reply: Reply) {
         if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(reply);
+            self.replies.push_back((to, reply));
         } else {
             self.counters.replies_dropped += 1;
         }
     }
 
-    /// Tells a peer that its session is not known, unless many were told just now.
+    /// Answers a handshake packet by another one.
+    pub(crate) fn reply_handshake(
+        &mut self,
+        to: Peer,
+        request: &Handshake<'_>,
+        message: Message<'static>,
+    ) {
+        let &Handshake { mode, key, initiator, .. } = request;
+        self.reply(to, Reply::Handshake(Handshake { mode, key, initiator, message }));
+    }
+
+    /// Tells a peer that its session is unknown, at most once per [`UNKNOWN_INTERVAL`].
     pub(crate) fn reply_unknown(&mut self, now: Time, to: Peer, session: u32, number: u32) {
         if now >= self.next_unknown {
-            self.next_unknown = now.saturating_add(UNKNOWN_EVERY);
-            self.reply(Reply::Unknown { to, session, number });
+            self.next_unknown = now.saturating_add(UNKNOWN_INTERVAL);
+            self.reply(to, Reply::Unknown { session, number });
         }
     }
 

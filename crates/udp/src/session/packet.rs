@@ -1,4 +1,4 @@
-//! The session's own packets as bytes. Their kinds lie above those of `apus_wire`.
+//! The packets of the session layer as bytes. Their kinds are above those of `apus_wire`.
 //!
 //! ```text
 //! offset size
@@ -15,12 +15,14 @@
 //!      .   16  proof: HMAC-SHA256 under the shared key of all before, cut to 16 bytes
 //! ```
 //!
-//! Two kinds have another shape: 0x45 Unknown (16 bytes: the first 4, then session and number of the
-//! packet whose session is not known, then 4 zeros), which nothing proves and whose mode is its sender's, 1 whatever
-//! the cipher; it answers a Hello of the other mode too, with the initiator's number and 0; and 0x46 Control: 3 bytes
-//! and 1 of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe), guarded as a data packet
-//! is. A probe goes on with zeros up to the length that it probes, its answer with 2 bytes: the probe's
-//! length in all.
+//! Two kinds have other layouts:
+//!
+//! * 0x45 Unknown, 16 bytes: the first 4 as above, session and number of the packet whose session is unknown, and 4 zeros.
+//!   It has no proof. Its mode is that of its sender: 0, or 1 for any cipher. It also answers a Hello of the other mode, with
+//!   the initiator's number and 0.
+//! * 0x46 Control: the first 3 bytes as above, and 1 byte of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe),
+//!   guarded as a data packet is. A probe is filled with zeros up to the probed length. Its answer has 2 more bytes, the
+//!   total length of the probe.
 
 use apus_wire::VERSION;
 
@@ -39,13 +41,13 @@ pub(crate) mod kind {
     pub(crate) const CONTROL: u8 = 0x46;
 }
 
-/// Whether a kind byte is one of the session's own packets.
+/// Returns `true` if a kind byte is that of one of the session's own packets.
 #[inline]
 pub(crate) fn is_own(kind: u8) -> bool {
     (kind::HELLO..=kind::CONTROL).contains(&kind)
 }
 
-/// Where the kind byte stands: these packets have no congestion extension.
+/// Offset of the kind byte: these packets have no congestion extension.
 pub(crate) const KIND_AT: usize = 2;
 /// Bytes before a control packet's guard.
 pub(crate) const CONTROL_BYTES: usize = 4;
@@ -56,18 +58,18 @@ const COMMON_BYTES: usize = 16;
 const HELLO_PADDING: usize = 32;
 const COOKIE_BYTES: usize = 16;
 
-/// Says that the peer may not open a session.
+/// Why the peer may not open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No room.
+    /// The table is full.
     Full,
-    /// The application does not want it.
+    /// The application refused the session.
     Application,
-    /// The peer does not take the cipher that the packet proposes.
+    /// The proposed cipher is not accepted.
     Cipher,
 }
 
-/// What only some kinds of handshake packet have.
+/// The kind of a handshake packet, with the fields that only this kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
     Hello,
@@ -140,51 +142,41 @@ impl<'a> Handshake<'a> {
     }
 }
 
-/// Whether a handshake packet was made by a holder of the key.
+/// Returns `true` if a handshake packet was made by a holder of the key.
 pub(crate) fn proven(bytes: &[u8], credential: &Credential) -> bool {
     let Some((body, mac)) = bytes.split_last_chunk::<MAC_BYTES>() else { return false };
     credential.proves(body, mac)
 }
 
-/// What a control packet wants.
+/// The command of a control packet, with its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Command {
-    /// Answer with a pong.
-    Ping,
-    /// Says no more than that the peer is there.
-    Pong,
-    /// The session is over.
-    Close,
-    /// Packets of this length arrive, if it does.
-    Probe,
-    /// A probe has arrived.
-    ProbeAnswer,
+    /// Requests a pong.
+    Ping = 1,
+    /// Shows that the peer is running.
+    Pong = 2,
+    /// Ends the session.
+    Close = 3,
+    /// Shows by its arrival that packets of its length arrive.
+    Probe = 4,
+    /// Confirms the arrival of a probe.
+    ProbeAnswer = 5,
 }
 
 impl Command {
+    const ALL: [Self; 5] = [Self::Ping, Self::Pong, Self::Close, Self::Probe, Self::ProbeAnswer];
+
     pub(crate) fn header(self) -> [u8; CONTROL_BYTES] {
-        let command = match self {
-            Self::Ping => 1,
-            Self::Pong => 2,
-            Self::Close => 3,
-            Self::Probe => 4,
-            Self::ProbeAnswer => 5,
-        };
-        [0, VERSION, kind::CONTROL, command]
+        [0, VERSION, kind::CONTROL, self as u8]
     }
 
     pub(crate) fn parse(header: &[u8]) -> Option<Self> {
-        match header {
-            [0, VERSION, kind::CONTROL, 1] => Some(Self::Ping),
-            [0, VERSION, kind::CONTROL, 2] => Some(Self::Pong),
-            [0, VERSION, kind::CONTROL, 3] => Some(Self::Close),
-            [0, VERSION, kind::CONTROL, 4] => Some(Self::Probe),
-            [0, VERSION, kind::CONTROL, 5] => Some(Self::ProbeAnswer),
-            _ => None,
-        }
+        let &[0, VERSION, kind::CONTROL, byte] = header else { return None };
+        Self::ALL.into_iter().find(|&command| command as u8 == byte)
     }
 
-    /// Whether a packet with it may have so many bytes behind its header.
+    /// Returns `true` if a packet with this command may have this number of bytes between header and guard.
     pub(crate) fn may_carry(self, bytes: usize) -> bool {
         match self {
             Self::Ping | Self::Pong | Self::Close => bytes == 0,
@@ -194,7 +186,7 @@ impl Command {
     }
 }
 
-/// "I know no such session": the id and the short number of the packet that it answers.
+/// Returns an Unknown: the session and the short number of the packet that it answers.
 pub(crate) fn write_unknown(sealed: bool, session: u32, number: u32) -> [u8; UNKNOWN_BYTES] {
     let mut bytes = [0; UNKNOWN_BYTES];
     bytes[..4].copy_from_slice(&[0, VERSION, kind::UNKNOWN, u8::from(sealed)]);
@@ -203,7 +195,7 @@ pub(crate) fn write_unknown(sealed: bool, session: u32, number: u32) -> [u8; UNK
     bytes
 }
 
-/// Session and short number of an Unknown.
+/// Returns session and short number of an Unknown.
 pub(crate) fn parse_unknown(bytes: &[u8]) -> Option<(u32, u32)> {
     let bytes: &[u8; UNKNOWN_BYTES] = bytes.try_into().ok()?;
     let [0, VERSION, kind::UNKNOWN, 0 | 1, a, b, c, d, e, f, g, h, 0, 0, 0, 0] = *bytes else {
@@ -212,7 +204,7 @@ pub(crate) fn parse_unknown(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
 }
 
-/// Whether the sender of an Unknown has keys.
+/// Returns `true` if the sender of an Unknown has keys.
 pub(crate) fn unknown_is_sealed(bytes: &[u8]) -> bool {
     bytes.get(3) == Some(&1)
 }
@@ -286,8 +278,7 @@ mod tests {
                 assert!(!proven(&bytes[..cut], credential));
             }
         }
-        let all = [Command::Ping, Command::Pong, Command::Close, Command::Probe];
-        for command in all.into_iter().chain([Command::ProbeAnswer]) {
+        for command in Command::ALL {
             assert_eq!(Command::parse(&command.header()), Some(command));
         }
         let unknown = write_unknown(true, 0x0102_0304, 0x0506_0708);

@@ -1,4 +1,4 @@
-//! The key of one epoch and direction: packets sealed and opened where they lie.
+//! The key of one epoch and direction, which seals and opens packets.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
@@ -9,7 +9,7 @@ use self::aegis::Aegis128X;
 #[cfg(feature = "aegis")]
 mod aegis;
 
-/// Bytes of an AEAD's tag, whichever it is.
+/// Bytes of the tag of either cipher.
 pub(crate) const TAG_BYTES: usize = 16;
 
 /// The key of one epoch and direction.
@@ -25,8 +25,8 @@ pub(crate) struct Aes256Gcm {
     iv: Zeroizing<[u8; NONCE_LEN]>,
 }
 
-/// The initialisation vector with the packet's number mixed in (RFC 9001 §5.3): no nonce comes twice
-/// under a key, as no number does.
+/// Returns the initialisation vector with the packet's number mixed in (RFC 9001 §5.3). No number occurs twice under a key,
+/// so no nonce does.
 #[inline]
 fn nonce<const N: usize>(iv: &[u8; N], number: u64) -> [u8; N] {
     let mut nonce = *iv;
@@ -51,19 +51,9 @@ impl PacketKey {
         Self::Aegis128X(Aegis128X { short, long, iv })
     }
 
-    /// Encrypts `payload` where it lies, and authenticates it with `readable`.
+    /// Encrypts `payload` into `payload_and_tag`, which is as long as both, and authenticates it with `readable`.
     #[inline]
-    pub(crate) fn seal(&self, number: u64, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
-        match self {
-            Self::Aes256Gcm(key) => key.seal(number, readable, payload, tag),
-            #[cfg(feature = "aegis")]
-            Self::Aegis128X(key) => key.seal(number, readable, payload, tag),
-        }
-    }
-
-    /// As [`Self::seal`], with the payload from elsewhere; `payload_and_tag` is as long as both.
-    #[inline]
-    pub(crate) fn seal_from(
+    pub(crate) fn seal(
         &self,
         number: u64,
         readable: &[u8],
@@ -71,19 +61,13 @@ impl PacketKey {
         payload_and_tag: &mut [u8],
     ) {
         match self {
-            Self::Aes256Gcm(key) => key.seal_from(number, readable, payload, payload_and_tag),
+            Self::Aes256Gcm(key) => key.seal(number, readable, payload, payload_and_tag),
             #[cfg(feature = "aegis")]
-            Self::Aegis128X(key) => {
-                // The library encrypts in place, or by a state that it wipes byte by byte afterwards,
-                // which takes longer than this copy (docs/security.md).
-                let (place, tag) = payload_and_tag.split_at_mut(payload.len());
-                place.copy_from_slice(payload);
-                key.seal(number, readable, place, tag);
-            }
+            Self::Aegis128X(key) => key.seal(number, readable, payload, payload_and_tag),
         }
     }
 
-    /// Opens a packet in place; false if it is not authentic, and then its payload may be overwritten.
+    /// Opens a packet in place. Returns `false` if it is not authentic; its payload may be overwritten then.
     #[inline]
     pub(crate) fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
         match self {
@@ -101,25 +85,10 @@ impl Aes256Gcm {
     }
 
     #[inline]
-    fn seal(&self, number: u64, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
-        let made = self
-            .key
-            .seal_in_place_separate_tag(self.nonce(number), Aad::from(readable), payload)
-            .expect("a packet is far below the cipher's limit");
-        tag.copy_from_slice(made.as_ref());
-    }
-
-    /// Encrypting copies.
-    #[inline]
-    fn seal_from(&self, number: u64, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
+    fn seal(&self, number: u64, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
+        let (nonce, readable) = (self.nonce(number), Aad::from(readable));
         self.key
-            .seal_in_place_scatter(
-                self.nonce(number),
-                Aad::from(readable),
-                &mut [],
-                payload,
-                payload_and_tag,
-            )
+            .seal_in_place_scatter(nonce, readable, &mut [], payload, payload_and_tag)
             .expect("a packet is far below the cipher's limit, and there is room for its tag");
     }
 
@@ -130,4 +99,4 @@ impl Aes256Gcm {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

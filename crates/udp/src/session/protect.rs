@@ -1,8 +1,8 @@
-//! Packets under a session's keys: sealed and opened where they lie.
+//! Packets under a session's keys.
 //!
-//! Whichever the [`Cipher`], every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the
-//! old one is forgotten. A packet's number says its epoch, so that a change of key needs no message
-//! and loses nothing: the receiver holds the key before, the present one and the next.
+//! With each [`Cipher`], every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the old one is
+//! wiped. The epoch of a key follows from the packet's number, so that a change of key needs no message and loses no
+//! packet: the receiver has the previous, the current and the next key.
 
 use aws_lc_rs::hkdf;
 use zeroize::Zeroizing;
@@ -10,14 +10,14 @@ use zeroize::Zeroizing;
 use super::cipher::Cipher;
 use super::packet_key::PacketKey;
 
-/// Packets under one key, as log2. For AES-256-GCM: 2^22 packets of 2^16 bytes are 2^34 blocks, which keeps
+/// Number of packets under one key, as log2. For AES-256-GCM: 2^22 packets of 2^16 bytes are 2^34 blocks, which keeps
 /// an adversary's advantage below 2^-60 (RFC 9001, App. B.1: l^2 q^2 / 2^129 with the blocks in all).
-/// AEGIS-128X needs less: its nonces have 16 bytes, and with random ones 2^48 messages are safe under a
-/// key (RFC 10032, "Key and Nonce Selection"); ours do not come twice. One count for both, so that the
-/// epoch is read from a number in one way.
+/// AEGIS-128X allows more: its nonces have 16 bytes, and with random ones 2^48 messages are safe under a
+/// key (RFC 10032, "Key and Nonce Selection"); here no nonce occurs twice. Both ciphers use the same count, so that the
+/// epoch follows from a number in one way.
 const EPOCH_PACKETS_LOG2: u32 = 22;
 
-/// The epoch of a packet's number.
+/// Returns the epoch of a packet's number.
 pub(crate) const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_PACKETS_LOG2
 }
@@ -25,7 +25,7 @@ pub(crate) const fn epoch_of(number: u64) -> u64 {
 /// The last number that a session may use; 2^62 packets are 100,000 years at a million a second.
 pub(crate) const LAST_NUMBER: u64 = 1 << 62;
 
-/// The secret from which an epoch's key, and the next epoch's secret, are derived. Wiped when dropped.
+/// The secret from which the key of an epoch and the secret of the next one are derived. Wiped when dropped.
 struct EpochSecret(Zeroizing<[u8; 32]>);
 
 /// HKDF's output length.
@@ -38,7 +38,7 @@ impl hkdf::KeyType for Bytes {
 }
 
 impl EpochSecret {
-    /// HKDF-Expand (RFC 5869) of this secret under `label`.
+    /// Returns HKDF-Expand (RFC 5869) of this secret under `label`.
     fn expand<const N: usize>(&self, label: &[u8]) -> Zeroizing<[u8; N]> {
         let prk = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, &self.0[..]);
         let mut bytes = Zeroizing::new([0; N]);
@@ -52,7 +52,7 @@ impl EpochSecret {
         Self(self.expand(b"apus next"))
     }
 
-    /// The key of this epoch. Labels differ, so that no two ciphers share a byte.
+    /// Returns the key of this epoch. Labels differ, so that keys of different ciphers are independent.
     fn key(&self, cipher: Cipher) -> PacketKey {
         match cipher {
             Cipher::Aes256Gcm => {
@@ -72,7 +72,7 @@ impl EpochSecret {
     }
 }
 
-/// What one direction of a session sends with. Each number is used once: the sealer counts them.
+/// The sending side of a session's keys. It counts packets, so that each number is used once.
 pub(crate) struct Sealer {
     cipher: Cipher,
     key: PacketKey,
@@ -87,7 +87,7 @@ impl Sealer {
         Self { cipher, key: secret.key(cipher), secret, epoch: 0, next: 0 }
     }
 
-    /// The number of the next packet; `None` if there is none left.
+    /// Returns the number of the next packet; `None` if all are used.
     #[inline]
     pub(crate) fn next_number(&self) -> Option<u64> {
         (self.next <= LAST_NUMBER).then_some(self.next)
@@ -97,23 +97,11 @@ impl Sealer {
         self.epoch
     }
 
-    /// Seals the packet with number [`Self::next_number`], which is thereby used up.
+    /// Seals the packet with number [`Self::next_number`], which is thereby used up. `payload_and_tag` is as long as both.
     #[inline]
-    pub(crate) fn seal(&mut self, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
+    pub(crate) fn seal(&mut self, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
         let number = self.take_number();
-        self.key.seal(number, readable, payload, tag);
-    }
-
-    /// As [`Self::seal`], with the payload from elsewhere; `payload_and_tag` is as long as both.
-    #[inline]
-    pub(crate) fn seal_from(
-        &mut self,
-        readable: &[u8],
-        payload: &[u8],
-        payload_and_tag: &mut [u8],
-    ) {
-        let number = self.take_number();
-        self.key.seal_from(number, readable, payload, payload_and_tag);
+        self.key.seal(number, readable, payload, payload_and_tag);
     }
 
     /// Uses up the next number, and changes to the key of its epoch.
@@ -129,13 +117,13 @@ impl Sealer {
         number
     }
 
-    /// Leaves the rest of this epoch's numbers unused: the next packet goes under a new key.
+    /// Skips the remaining numbers of this epoch: the next packet is sealed with a new key.
     pub(crate) fn skip_epoch(&mut self) {
         self.next = self.next.max((self.epoch + 1) << EPOCH_PACKETS_LOG2);
     }
 }
 
-/// What one direction of a session receives with.
+/// The receiving side of a session's keys.
 pub(crate) struct Opener {
     cipher: Cipher,
     before: Option<PacketKey>,
@@ -159,8 +147,8 @@ impl Opener {
         self.epoch
     }
 
-    /// Opens a packet in place. False if it is not authentic: then the payload is not to be used
-    /// (it may be overwritten), and nothing else has changed.
+    /// Opens a packet in place. Returns `false` if it is not authentic; its payload may be overwritten then, and nothing else
+    /// has changed.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -178,7 +166,7 @@ impl Opener {
         if epoch != self.epoch + 1 || !self.next.open(number, readable, payload_and_tag) {
             return false;
         }
-        // The peer has changed its key. The old one stays for packets that were overtaken.
+        // The peer has changed its key. The old one is kept for reordered packets.
         let secret = self.next_secret.next();
         let present = core::mem::replace(&mut self.next, secret.key(self.cipher));
         self.before = Some(core::mem::replace(&mut self.present, present));
@@ -192,12 +180,9 @@ impl Opener {
 mod tests {
     use super::*;
     use crate::session::packet_key::TAG_BYTES;
+    use crate::session::packet_key::tests::hex;
 
     const EPOCH_PACKETS: u64 = 1 << EPOCH_PACKETS_LOG2;
-
-    fn hex<const N: usize>(digits: &str) -> [u8; N] {
-        core::array::from_fn(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
-    }
 
     fn pair(cipher: Cipher) -> (Sealer, Opener) {
         (Sealer::new(cipher, &[5; 32]), Opener::new(cipher, &[5; 32]))
@@ -205,10 +190,8 @@ mod tests {
 
     fn sealed_payload(sealer: &mut Sealer, payload: &[u8]) -> (u64, Vec<u8>) {
         let number = sealer.next_number().unwrap();
-        let mut bytes = payload.to_vec();
-        let mut tag = [0; TAG_BYTES];
-        sealer.seal(b"the header", &mut bytes, &mut tag);
-        bytes.extend_from_slice(&tag);
+        let mut bytes = vec![0xee; payload.len() + TAG_BYTES];
+        sealer.seal(b"the header", payload, &mut bytes);
         (number, bytes)
     }
 
@@ -268,19 +251,6 @@ mod tests {
                 let packet = sealed_payload(&mut pair(one).0, &vec![7; length]);
                 assert!(!opens(&mut pair(other).1, &packet));
             }
-        }
-    }
-
-    #[test]
-    fn sealing_from_elsewhere_gives_the_same_bytes() {
-        for (cipher, length) in
-            Cipher::available().flat_map(|c| [0, 255, 256, 9000].map(|l| (c, l)))
-        {
-            let payload = vec![3; length];
-            let (_, expected) = sealed_payload(&mut pair(cipher).0, &payload);
-            let mut bytes = vec![0xee; length + TAG_BYTES];
-            pair(cipher).0.seal_from(b"the header", &payload, &mut bytes);
-            assert_eq!(bytes, expected, "{cipher}, {length} bytes");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where a session table takes its randomness from.
+//! Sources of randomness of a session table.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 /// A source of random bytes.
 #[derive(Debug)]
 pub enum Randomness {
-    /// The system's generator (getrandom(2)), asked again for each ephemeral key, cookie secret and number. So a copy of
-    /// the memory reveals no keys of earlier or later sessions.
+    /// The system's generator (getrandom(2)), called for each ephemeral key, cookie secret and number. So a copy of the memory
+    /// reveals no keys of earlier or later sessions.
     System,
     /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For repeatable tests: a
     /// seed determines all keys.

@@ -1,4 +1,4 @@
-//! Another ring of keys while sessions are open.
+//! Replacement of the ring of keys while sessions are open.
 
 use apus_units::Time;
 
@@ -8,14 +8,14 @@ use super::state::Stage;
 use super::table::Sessions;
 
 impl Sessions {
-    /// Takes another ring in place of the one that it has. Sessions under keys of both go on; those under
-    /// keys that are gone are closed, which their peers are told, and [`Event::Ended`] follows for each.
+    /// Replaces the ring of keys. Sessions under keys of both rings continue. Sessions under removed keys are closed, their
+    /// peers are told, and [`Event::Ended`] follows for each.
     ///
     /// # Errors
-    /// If one of the rings is the insecure mode's and the other not: that is fixed for a table.
+    /// If one of the rings is the insecure mode and the other is not: a table does not change its mode.
     pub fn set_keys(&mut self, now: Time, keys: KeyRing) -> Result<(), &'static str> {
         if keys.is_insecure() != self.keys.is_insecure() {
-            return Err("a host is insecure or has keys, from its start to its end");
+            return Err("a host cannot change between insecure and keys; start another host");
         }
         self.keys = keys;
         let withdrawn: Vec<SessionId> = self

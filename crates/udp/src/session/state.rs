@@ -11,21 +11,21 @@ use super::noise::Noise;
 use super::peer::Peer;
 use super::window::Accepted;
 
-/// Where a session stands.
+/// The progress of a session.
 pub(crate) enum Stage {
-    /// Ours: asks for a cookie.
+    /// Opened here: requests a cookie.
     Asking,
-    /// Ours: has sent its Init, kept for sending again, and waits for the Response.
+    /// Opened here: has sent its Init, which is kept to be repeated, and waits for the Response.
     Opening { noise: Noise, message: Vec<u8>, cookie: Cookie },
-    /// Ours: has its keys, and waits for the responder's first packet under them.
+    /// Opened here: has its keys, and waits for the responder's first packet under them.
     Confirming,
-    /// The peer's: waits for our application.
+    /// Opened by the peer: waits for the application.
     Offered { noise: Noise },
-    /// The peer's: accepted, its Response kept; waits for the first packet under the new keys.
+    /// Opened by the peer and accepted: keeps its Response, and waits for the first packet under the new keys.
     Answered { response: Vec<u8> },
-    /// Usable.
+    /// Usable in both directions.
     Connected,
-    /// Ours or the peer's: over, its last packet still to be sent.
+    /// Ended: its last packet is still to be sent.
     Closing,
 }
 
@@ -39,14 +39,14 @@ pub(crate) mod want {
     pub(crate) const CLOSE: u8 = 32;
 }
 
-/// Pings under way: the peer must show itself.
+/// Doubt whether the peer still has the session: it is pinged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubt {
-    /// When it has failed to.
+    /// When the session is given up without an answer.
     pub(crate) until: Time,
-    /// What to call it then.
+    /// The reason of its end then.
     pub(crate) reason: End,
-    /// Pings sent.
+    /// Number of pings sent.
     pub(crate) tries: u32,
 }
 
@@ -55,67 +55,36 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) peer: Peer,
     pub(crate) key: KeyId,
-    /// What its initiator proposed, and a responder took.
+    /// The protection that its initiator proposed.
     pub(crate) mode: Mode,
     pub(crate) stage: Stage,
-    /// Somebody at the peer's address said, without proof, that it is in the other mode.
+    /// Whether an unproven packet from the peer's address claimed that the peer is in the other mode.
     pub(crate) other_mode: bool,
-    /// Present from the Response on.
+    /// Present once the secrets are known.
     pub(crate) guard: Option<Guard>,
     pub(crate) window: Accepted,
     /// The peer's number for the session, once known.
     pub(crate) remote: u32,
     /// The peer's process, once known.
     pub(crate) instance: [u8; 16],
-    /// Our application's words while they are to be sent; then the peer's, until they are handed out.
+    /// The hello of this side's application until it is sent, then the peer's until the session is connected.
     pub(crate) hello: Box<[u8]>,
-    /// The initiator's number, and the cookie that it showed: tells an Init sent again.
+    /// The initiator's number and cookie, by which a repeated Init is recognised.
     pub(crate) initiator: u32,
     pub(crate) shown: Option<Cookie>,
     pub(crate) since: Time,
     pub(crate) last_received: Time,
     pub(crate) doubt: Option<Doubt>,
-    /// Times that the present packet of the handshake was sent.
+    /// How often the current packet of the handshake was sent.
     pub(crate) tries: u32,
     /// Packets to send, bits of [`want`].
     pub(crate) wants: u8,
-    /// When the timer of this session is set.
+    /// When the timer of this session is due.
     pub(crate) timer: Time,
 }
 
 impl Session {
-    pub(crate) fn new(
-        id: SessionId,
-        peer: Peer,
-        key: KeyId,
-        mode: Mode,
-        stage: Stage,
-        now: Time,
-    ) -> Self {
-        Self {
-            id,
-            peer,
-            key,
-            mode,
-            stage,
-            other_mode: false,
-            guard: None,
-            window: Accepted::default(),
-            remote: 0,
-            instance: [0; 16],
-            hello: Box::default(),
-            initiator: 0,
-            shown: None,
-            since: now,
-            last_received: now,
-            doubt: None,
-            tries: 0,
-            wants: 0,
-            timer: Time::MAX,
-        }
-    }
-
-    /// Whether packets of the transport can go.
+    /// Returns `true` if packets of the transport can be sent.
     #[inline]
     pub(crate) fn is_connected(&self) -> bool {
         matches!(self.stage, Stage::Connected)

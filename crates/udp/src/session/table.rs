@@ -1,64 +1,64 @@
-//! The table of sessions: who is in it, and what is due when.
+//! The table of sessions, and their timers.
 
 use apus_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::cipher::{Cipher, Mode};
+use super::cipher::Mode;
 use super::config::{Config, MAX_SESSIONS};
 use super::cookie::Baker;
 use super::counters::Counters;
 use super::event::{End, Event, SessionId};
-use super::guard::{Guard, guard_bytes};
+use super::guard::guard_bytes;
 use super::key::{KeyId, KeyRing};
 use super::outgoing::Reply;
 use super::peer::Peer;
 use super::random::Randomness;
 use super::state::{Session, Stage, want};
+use super::window::Accepted;
 
 struct Slot {
-    /// Changes with each session that takes the place; above the index in a session's number.
+    /// Upper bits of a session's number, which change with each session of the slot.
     generation: u32,
     session: Option<Box<Session>>,
 }
 
 /// All sessions of one engine.
 ///
-/// Feed every datagram to [`Sessions::receive`]; after any call that takes `&mut self`, poll events and
-/// packets to send until there are none, and call [`Sessions::handle_timeout`] at
-/// [`Sessions::next_timeout`].
+/// Pass every datagram to [`Sessions::receive`]. After any call that takes `&mut self`, poll events and packets to send until
+/// there are none, and call [`Sessions::handle_timeout`] at [`Sessions::next_timeout`].
 pub struct Sessions {
     pub(crate) config: Config,
     pub(crate) keys: KeyRing,
     pub(crate) random: Randomness,
     pub(crate) baker: Baker,
-    /// Tells this process from one that had the same address before.
+    /// Distinguishes this process from an earlier one with the same address.
     pub(crate) instance: [u8; 16],
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The one session of an address that is being opened from here, or connected.
+    /// The session of each address that is being opened here, or connected.
     pub(crate) by_peer: BTreeMap<Peer, SessionId>,
-    /// Sessions that peers have asked for, by address and initiator's number, until confirmed.
+    /// Sessions that peers have requested, by address and initiator's number, until they are confirmed.
     pub(crate) pending: BTreeMap<(Peer, u32), SessionId>,
     timers: BTreeSet<(Time, SessionId)>,
-    /// Sessions that have something to send.
+    /// Sessions with packets to send.
     pub(super) outbox: VecDeque<SessionId>,
-    pub(super) replies: VecDeque<Reply>,
+    pub(super) replies: VecDeque<(Peer, Reply)>,
     pub(super) next_unknown: Time,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
 }
 
 impl Sessions {
-    /// An empty table. Ephemeral keys, the secret of cookies and the process's identity are drawn from
-    /// `randomness`: [`Randomness::System`], or a seed in tests.
+    /// Returns an empty table. Ephemeral keys, the secret of cookies and the process's identity are drawn from `randomness`:
+    /// [`Randomness::System`], or a seed in tests.
     ///
     /// # Errors
-    /// What is wrong with the settings; that the system gives no randomness.
+    /// An invalid setting, or a system that gives no randomness.
     pub fn new(
         config: Config,
         keys: KeyRing,
         randomness: impl Into<Randomness>,
-    ) -> Result<Self, &'static str> {
+    ) -> Result<Self, String> {
         config.check()?;
         let mut random = randomness.into();
         let mut draw = || random.bytes().ok_or("the system gives no randomness");
@@ -84,110 +84,77 @@ impl Sessions {
         })
     }
 
-    /// The public names of the keys, the first being the one to offer by default.
+    /// Returns the public names of the keys. The first is the one to offer by default.
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
         self.keys.ids()
     }
 
-    /// Whether packets are sealed, and not only guarded against damage.
+    /// Returns `true` if packets are sealed, and not only protected from damage.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         !self.keys.is_insecure()
     }
 
-    /// What sessions that are opened from here are guarded with.
+    /// Returns the protection of sessions that are opened here.
     pub(crate) fn proposed(&self) -> Mode {
         if self.is_sealed() { Mode::Sealed(self.config.cipher) } else { Mode::Insecure }
     }
 
-    /// Bytes that the guard adds behind header and payload.
+    /// Returns the bytes of the guard, which follows header and payload.
     #[must_use]
     pub fn overhead(&self) -> usize {
         guard_bytes(self.is_sealed())
     }
 
-    /// Counts since the table was made.
+    /// Returns the counters since the creation of the table.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Sessions in the table, those being opened included.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    /// Returns the number of sessions in the table, those being opened included.
+    pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The peer of a session that is in the table.
-    #[must_use]
-    pub fn peer(&self, id: SessionId) -> Option<Peer> {
-        self.get(id).map(|s| s.peer)
-    }
-
-    /// The key of a session that is in the table.
-    #[must_use]
-    pub fn key(&self, id: SessionId) -> Option<KeyId> {
-        self.get(id).map(|s| s.key)
-    }
-
-    /// What seals the packets of a session that is in the table; `None` in the insecure mode.
-    #[must_use]
-    pub fn cipher(&self, id: SessionId) -> Option<Cipher> {
-        match self.get(id)?.mode {
-            Mode::Sealed(cipher) => Some(cipher),
-            Mode::Insecure => None,
-        }
-    }
-
-    /// All sessions, those being opened or closed included.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = SessionId> + '_ {
-        self.all().map(|session| session.id)
-    }
-
-    /// Whether a session is connected.
+    /// Returns `true` if a session is connected.
     #[must_use]
     pub fn is_connected(&self, id: SessionId) -> bool {
         self.get(id).is_some_and(Session::is_connected)
     }
 
-    /// Whether [`Sessions::poll_event`] has one.
+    /// Returns `true` if [`Sessions::poll_event`] returns an event.
     #[inline]
     #[must_use]
     pub fn has_event(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// What has happened since the last call, oldest first.
+    /// Returns the oldest event that was not polled yet.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Closes a session: tells the peer, and forgets it. No event follows.
+    /// Closes a session, and tells the peer. No event follows.
     pub fn close(&mut self, now: Time, id: SessionId) {
         let Some(session) = self.get(id) else { return };
         if session.guard.is_some() && !matches!(session.stage, Stage::Closing) {
             self.count_end(id);
-            self.last_words(now, id);
+            self.begin_closing(now, id);
         } else {
             self.remove(id);
         }
     }
 
-    /// When to call [`Sessions::handle_timeout`] at the latest; `None` if nothing is timed. The answer
-    /// changes with every call that takes `&mut self`, and may be early, never late.
+    /// Returns the latest time for the next call of [`Sessions::handle_timeout`]; `None` without timers. The time changes with
+    /// every call that takes `&mut self`, and may be early, never late.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.first().map(|&(at, _)| at)
     }
 
-    /// Does what is due at `now`: sends handshakes and pings again, and gives peers up.
+    /// Runs the timers due at `now`: repeats handshakes and pings, and gives up peers.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(&(at, id)) = self.timers.first() {
             if at > now {
@@ -201,7 +168,7 @@ impl Sessions {
         }
     }
 
-    /// Sets the timer of a session, in place of the one it had.
+    /// Sets the timer of a session and replaces its earlier one.
     pub(crate) fn set_timer(&mut self, id: SessionId, at: Time) {
         let Some(session) = self.get_mut(id) else { return };
         let before = core::mem::replace(&mut session.timer, at);
@@ -221,12 +188,12 @@ impl Sessions {
         self.slots.get_mut(id.index())?.session.as_deref_mut().filter(|s| s.id == id)
     }
 
-    /// All sessions, those being opened or closed included.
+    /// Returns all sessions, those being opened or closed included.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Session> {
         self.slots.iter().filter_map(|slot| slot.session.as_deref())
     }
 
-    /// Puts a session into the table; `None` if it is full, or the system gives no randomness.
+    /// Adds a session. Returns `None` if the table is full, or the system gives no randomness.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -234,13 +201,13 @@ impl Sessions {
         key: KeyId,
         mode: Mode,
         stage: Stage,
-    ) -> Option<SessionId> {
+    ) -> Option<&mut Session> {
         let index = self.free.pop().or_else(|| {
             let index = self.slots.len() as u32; // at most MAX_SESSIONS
             if index >= self.config.max_sessions {
                 return None;
             }
-            // A random start, so that packets to a process before find no session.
+            // A random start, so that packets to an earlier process match no session.
             let generation = self.random.u32()?;
             self.slots.push(Slot { generation, session: None });
             Some(index)
@@ -248,11 +215,30 @@ impl Sessions {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         let id = SessionId(slot.generation.wrapping_mul(MAX_SESSIONS) | index);
-        slot.session = Some(Box::new(Session::new(id, peer, key, mode, stage, now)));
-        Some(id)
+        Some(slot.session.insert(Box::new(Session {
+            id,
+            peer,
+            key,
+            mode,
+            stage,
+            other_mode: false,
+            guard: None,
+            window: Accepted::default(),
+            remote: 0,
+            instance: [0; 16],
+            hello: Box::default(),
+            initiator: 0,
+            shown: None,
+            since: now,
+            last_received: now,
+            doubt: None,
+            tries: 0,
+            wants: 0,
+            timer: Time::MAX,
+        })))
     }
 
-    /// Forgets a session at once.
+    /// Removes a session at once.
     pub(crate) fn remove(&mut self, id: SessionId) {
         self.set_timer(id, Time::MAX);
         let Some(slot) = self.slots.get_mut(id.index()) else { return };
@@ -267,7 +253,7 @@ impl Sessions {
         }
     }
 
-    /// Ends a session for `reason` and says so.
+    /// Ends a session for `reason`, which is reported as an event.
     pub(crate) fn end(&mut self, id: SessionId, reason: End) {
         if self.get(id).is_some() {
             self.count_end(id);
@@ -284,12 +270,12 @@ impl Sessions {
         }
     }
 
-    /// Leaves only the packet that closes the session.
-    fn last_words(&mut self, now: Time, id: SessionId) {
+    /// Replaces all packets that a session has to send by the one that closes it.
+    fn begin_closing(&mut self, now: Time, id: SessionId) {
         let timeout = self.config.handshake_timeout;
         let Some(session) = self.get_mut(id) else { return };
         session.stage = Stage::Closing;
-        // Queued already if it wanted anything.
+        // A session with packets to send is queued already.
         let queued = session.wants != 0;
         session.wants = want::CLOSE;
         let peer = session.peer;
@@ -300,23 +286,6 @@ impl Sessions {
             self.by_peer.remove(&peer);
         }
         self.set_timer(id, now.saturating_add(timeout));
-    }
-
-    /// A guard for a session that has just got its secrets.
-    pub(crate) fn make_guard(
-        &self,
-        now: Time,
-        mode: Mode,
-        secrets: &super::noise::Secrets,
-        initiator: bool,
-    ) -> Guard {
-        match mode {
-            Mode::Insecure => Guard::Insecure { next: 0 },
-            Mode::Sealed(cipher) => {
-                let renew_at = now.saturating_add(self.config.key_life);
-                Guard::sealed(cipher, secrets, initiator, renew_at)
-            }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Packets of the transport, and control packets: sealed and opened in place.
+//! Packets of the transport, and control packets: sealed, and opened in place.
 
 use apus_units::Time;
 use apus_wire::{
@@ -6,7 +6,7 @@ use apus_wire::{
 };
 
 use super::event::{Dropped, End, Received, SealError, SessionId};
-use super::guard::{Guard, guard_bytes, numbers};
+use super::guard::numbers;
 use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
 use super::peer::Peer;
 use super::state::{Session, Stage, want};
@@ -28,16 +28,16 @@ impl<'a> From<&'a Header> for Extended<'a> {
     }
 }
 
-/// What an authentic packet asks of the table, beyond being delivered.
+/// An authentic packet that was opened.
 struct Opened {
     id: SessionId,
-    /// It is the first of a session.
+    /// Whether it is the first packet of its session, which connects it.
     confirms: bool,
 }
 
 impl Sessions {
-    /// Takes in one datagram, which is opened where it lies. Poll events and packets to send
-    /// afterwards. A datagram that is dropped may be overwritten.
+    /// Receives a datagram and opens it in place. Poll events and packets to send afterwards. A datagram that is dropped may
+    /// be overwritten.
     #[inline]
     pub fn receive<'d>(
         &mut self,
@@ -83,8 +83,8 @@ impl Sessions {
         }
     }
 
-    /// A switch's word: a datagram of its own with a checksum and no more (Bolt §4.3). It says nothing of
-    /// the peer, so the session is as it was.
+    /// Receives a switch's signal: a separate datagram that only a checksum protects (Bolt §4.3). It shows nothing about the
+    /// peer, so the session does not change.
     #[cold]
     fn on_signal(&mut self, from: Peer, datagram: &[u8]) -> Received<'static> {
         let Ok((header, _)) = open(datagram) else { return self.drop(Dropped::Malformed) };
@@ -95,31 +95,14 @@ impl Sessions {
         }
     }
 
-    /// Seals a packet in place: writes the header to the start of `buffer`, where its payload follows
-    /// already (at [`Header::encoded_len`] and [`Extension::encoded_len`]), and the guard ([`Sessions::overhead`] bytes) behind.
-    /// Returns the length of the datagram.
+    /// Writes a packet to the start of `buffer`: header, fields and sealed payload, and the guard ([`Sessions::overhead`]
+    /// bytes). Returns the length of the datagram.
     ///
     /// # Errors
-    /// If the session is not connected, the header is illegal, or the buffer too short.
+    /// If the session is not connected, the header is illegal, the payload is not as long as the header states, or the
+    /// buffer is too short.
     #[inline]
     pub fn seal<'p>(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        packet: impl Into<Extended<'p>>,
-        buffer: &mut [u8],
-    ) -> Result<usize, SealError> {
-        self.seal_with(now, id, packet.into(), buffer, |guard, remote, header_end, packet| {
-            guard.seal(remote, header_end, packet)
-        })
-    }
-
-    /// As [`Sessions::seal`], with the payload from elsewhere, which saves a copy of it.
-    ///
-    /// # Errors
-    /// As [`Sessions::seal`], and if the payload is not as long as the header says.
-    #[inline]
-    pub fn seal_from<'p>(
         &mut self,
         now: Time,
         id: SessionId,
@@ -127,28 +110,13 @@ impl Sessions {
         payload: &[u8],
         buffer: &mut [u8],
     ) -> Result<usize, SealError> {
-        let packet = packet.into();
-        let (needed, available) = (packet.header.payload_len(), payload.len());
-        if needed != available {
-            return Err(EncodeError::BufferTooSmall { needed, available }.into());
+        let Extended { header, extension } = packet.into();
+        let (stated, given) = (header.payload_len(), payload.len());
+        if stated != given {
+            return Err(EncodeError::PayloadLength { stated, given }.into());
         }
-        self.seal_with(now, id, packet, buffer, |guard, remote, header_end, packet| {
-            guard.seal_from(remote, header_end, payload, packet)
-        })
-    }
-
-    #[inline]
-    fn seal_with(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        Extended { header, extension }: Extended<'_>,
-        buffer: &mut [u8],
-        seal: impl FnOnce(&mut Guard, u32, usize, &mut [u8]) -> bool,
-    ) -> Result<usize, SealError> {
         let headers = header.encoded_len() + extension.encoded_len();
-        let needed = headers + header.payload_len() + self.overhead();
-        let available = buffer.len();
+        let (needed, available) = (headers + stated + self.overhead(), buffer.len());
         let Some(packet) = buffer.get_mut(..needed) else {
             return Err(EncodeError::BufferTooSmall { needed, available }.into());
         };
@@ -159,7 +127,7 @@ impl Sessions {
         let guard = session.guard.as_mut().ok_or(SealError::NotConnected)?;
         let header_end = encode_extended(header, &extension, packet)?;
         let renewed = guard.renew(now, life);
-        if !seal(guard, remote, header_end, packet) {
+        if !guard.seal(remote, header_end, payload, packet) {
             return Err(SealError::Exhausted);
         }
         self.counters.sealed += 1;
@@ -167,7 +135,7 @@ impl Sessions {
         Ok(needed)
     }
 
-    /// A packet whose kind is the session layer's.
+    /// Receives a packet of the session layer.
     #[cold]
     fn receive_own(&mut self, now: Time, from: Peer, datagram: &mut [u8]) -> Received<'static> {
         match datagram[KIND_AT] {
@@ -244,27 +212,18 @@ impl Sessions {
         Ok(opened)
     }
 
-    /// Writes a control packet of a session that has keys.
-    pub(crate) fn write_control(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        command: Command,
-        out: &mut [u8],
-    ) -> Option<usize> {
-        let packet = out.get_mut(..CONTROL_BYTES + self.overhead())?;
-        self.guard_control(now, id, command, packet).then_some(packet.len())
-    }
-
-    /// Makes `packet` a probe of the path, of its length. False if it is too short (a control packet
-    /// takes [`Sessions::overhead`] and 4 bytes) or the session is not connected.
+    /// Makes `packet` a probe of the path, of its length. Returns `false` if it is too short (a control packet takes 4
+    /// bytes and [`Sessions::overhead`]) or the session is not connected.
     pub fn seal_probe(&mut self, now: Time, id: SessionId, packet: &mut [u8]) -> bool {
-        packet.fill(0);
-        self.guard_control(now, id, Command::Probe, packet)
+        let carried = packet.len().checked_sub(CONTROL_BYTES + self.overhead());
+        let zeros = carried.map(|bytes| vec![0; bytes]);
+        zeros.is_some_and(|zeros| {
+            self.seal_control(now, id, Command::Probe, &zeros, packet).is_some()
+        })
     }
 
-    /// Writes the answer to a probe of `length` bytes to the start of `out` and returns its own length;
-    /// `None` if `out` is too short or the session is not connected.
+    /// Writes the answer to a probe of `length` bytes to the start of `out`. Returns its length; `None` if `out` is too
+    /// short or the session is not connected.
     pub fn seal_probe_answer(
         &mut self,
         now: Time,
@@ -272,32 +231,30 @@ impl Sessions {
         length: usize,
         out: &mut [u8],
     ) -> Option<usize> {
-        let packet = out.get_mut(..CONTROL_BYTES + 2 + self.overhead())?;
         let length = u16::try_from(length).ok()?;
-        packet[CONTROL_BYTES..CONTROL_BYTES + 2].copy_from_slice(&length.to_be_bytes());
-        self.guard_control(now, id, Command::ProbeAnswer, packet).then_some(packet.len())
+        self.seal_control(now, id, Command::ProbeAnswer, &length.to_be_bytes(), out)
     }
 
-    /// Writes the header of a control packet, whose payload is there, and guards it.
-    fn guard_control(
+    /// Writes a control packet to the start of `out`. Returns its length; `None` if `out` is too short or the session has
+    /// no keys.
+    pub(crate) fn seal_control(
         &mut self,
         now: Time,
         id: SessionId,
         command: Command,
-        packet: &mut [u8],
-    ) -> bool {
-        let (life, sealed) = (self.config.key_life, self.is_sealed());
-        if packet.len() < CONTROL_BYTES + guard_bytes(sealed) {
-            return false;
-        }
+        payload: &[u8],
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let packet = out.get_mut(..CONTROL_BYTES + payload.len() + self.overhead())?;
         packet[..CONTROL_BYTES].copy_from_slice(&command.header());
-        let Some(Session { guard: Some(guard), remote, .. }) = self.get_mut(id) else {
-            return false;
-        };
+        let life = self.config.key_life;
+        let Session { guard: Some(guard), remote, .. } = self.get_mut(id)? else { return None };
         let renewed = guard.renew(now, life);
-        let sent = guard.seal(*remote, CONTROL_BYTES, packet);
-        self.counters.key_changes += u64::from(sent && renewed);
-        self.counters.sealed += u64::from(sent);
-        sent
+        if !guard.seal(*remote, CONTROL_BYTES, payload, packet) {
+            return None;
+        }
+        self.counters.key_changes += u64::from(renewed);
+        self.counters.sealed += 1;
+        Some(packet.len())
     }
 }

@@ -1,16 +1,16 @@
-//! Numbers of a session's packets: short on the wire, whole in the nonce, each accepted once.
+//! Numbers of a session's packets: 32 bits on the wire, 64 bits in the nonce, each accepted once.
 
 use super::protect::epoch_of;
 
-/// Packets behind the newest that are still told apart; older ones are refused.
+/// Number of the newest packets among which replays are recognised; older packets are refused.
 /// deviation: RFC 4303 §3.4.3 recommends at least 64; 2048 packets of 9000 B are 1.5 ms at 100 Gb/s,
 /// far more than paths of one fabric reorder.
 pub(crate) const WINDOW: u64 = 2048;
 
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// The whole number of a packet whose low 32 bits are `low`: the one nearest to what follows
-/// `largest` (RFC 9000, App. A.3, with 32 bits).
+/// Returns the number of a packet whose low 32 bits are `low`: the number nearest to the one after `largest` (RFC 9000,
+/// App. A.3, with 32 bits).
 pub(crate) fn expand(low: u32, largest: Option<u64>) -> u64 {
     const HALF: u64 = 1 << 31;
     const WHOLE: u64 = 1 << 32;
@@ -25,7 +25,7 @@ pub(crate) fn expand(low: u32, largest: Option<u64>) -> u64 {
     }
 }
 
-/// Which of the newest [`WINDOW`] numbers were accepted.
+/// The accepted numbers among the newest [`WINDOW`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplayWindow {
     /// The largest number accepted.
@@ -35,13 +35,13 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// The largest number accepted.
+    /// Returns the largest number accepted.
     #[inline]
     pub(crate) fn largest(&self) -> Option<u64> {
         self.largest
     }
 
-    /// Whether `number` was not accepted before and is recent enough to tell.
+    /// Returns `true` if `number` is recent enough to decide and was not accepted before.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let Some(largest) = self.largest else { return true };
@@ -51,8 +51,7 @@ impl ReplayWindow {
         largest - number < WINDOW && self.seen[word(number)] & bit(number) == 0
     }
 
-    /// Notes that `number` was accepted; only for numbers that [`Self::is_new`] and whose packet is
-    /// authentic.
+    /// Records that `number` was accepted: a number that [`Self::is_new`], of an authentic packet.
     #[inline]
     pub(crate) fn accept(&mut self, number: u64) {
         debug_assert!(self.is_new(number), "a packet was opened that the window refuses");
@@ -64,7 +63,7 @@ impl ReplayWindow {
         self.seen[word(number)] |= bit(number);
     }
 
-    /// Clears the ring for the numbers `from..=to`, which take the places of older ones.
+    /// Clears the bits of the numbers `from..=to`, which replace older numbers.
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
             self.seen = [0; WORDS];
@@ -81,8 +80,8 @@ impl ReplayWindow {
     }
 }
 
-/// The windows of the present epoch of keys and of the one before: a change of key may skip numbers,
-/// and packets of the old key that were overtaken still count.
+/// The windows of the current epoch of keys and of the one before: a change of key may skip numbers, and reordered packets
+/// of the old key are still accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accepted {
     epoch: u64,
@@ -91,13 +90,13 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// The largest number accepted.
+    /// Returns the largest number accepted.
     #[inline]
     pub(crate) fn largest(&self) -> Option<u64> {
         self.present.largest()
     }
 
-    /// Whether `number` was not accepted before and is recent enough to tell.
+    /// Returns `true` if `number` is recent enough to decide and was not accepted before.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let epoch = epoch_of(number);
@@ -110,8 +109,7 @@ impl Accepted {
         }
     }
 
-    /// Notes that `number` was accepted; only for numbers that [`Self::is_new`] and whose packet is
-    /// authentic.
+    /// Records that `number` was accepted: a number that [`Self::is_new`], of an authentic packet.
     #[inline]
     pub(crate) fn accept(&mut self, number: u64) {
         let epoch = epoch_of(number);

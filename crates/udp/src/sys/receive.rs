@@ -38,6 +38,20 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    /// Returns the control messages of a single datagram of which nothing else is known.
+    pub(crate) fn new(from: SocketAddr, length: usize) -> Self {
+        Self {
+            from,
+            to: None,
+            length,
+            segment: length,
+            ttl: None,
+            tos: 0,
+            received_at: None,
+            nic_received_at: None,
+        }
+    }
+
     /// Returns its sender, and the address that it was sent to.
     #[inline]
     pub(crate) fn peer(&self) -> Peer {
@@ -152,16 +166,7 @@ fn meta(
     control_length: usize,
 ) -> Meta {
     let from = address::decode(name).unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
-    let mut meta = Meta {
-        from,
-        to: None,
-        length,
-        segment: length,
-        ttl: None,
-        tos: 0,
-        received_at: None,
-        nic_received_at: None,
-    };
+    let mut meta = Meta::new(from, length);
     for (level, kind, data) in control.messages(control_length) {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {

@@ -2,11 +2,11 @@
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use super::address;
+use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 /// TTL and hop limit of everything sent, from which the receiver counts hops.
 pub(crate) const TTL: u8 = 64;
@@ -14,7 +14,7 @@ pub(crate) const TTL: u8 = 64;
 /// A non-blocking UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    fd: OwnedFd,
+    socket: UdpSocket,
     /// Whether its addresses are IPv6.
     pub(super) v6: bool,
     /// Whether it is bound to all addresses, so that each datagram comes with its destination address.
@@ -24,39 +24,33 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket at `bind`, with kernel buffers of `buffer` bytes if the system allows that many.
-    /// With `shared`, several sockets may have the same address, and peers are divided among them.
-    pub(crate) fn open(bind: SocketAddr, buffer: u32, shared: bool) -> io::Result<Self> {
-        let mut socket = Self::unbound(bind.is_ipv6(), buffer)?;
-        socket.any = bind.ip().is_unspecified();
-        if socket.any && socket.v6 {
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-        } else if socket.any {
-            socket.set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-        }
-        if shared {
-            socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-        }
-        socket.bind(bind)?;
-        Ok(socket)
-    }
-
-    /// A socket with all its options, without an address.
-    fn unbound(v6: bool, buffer: u32) -> io::Result<Self> {
-        let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
-        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers.
-        let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-        // SAFETY: the kernel has just made this descriptor for us.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut socket = Self { fd, v6, any: false, segmentation: false };
-        if v6 {
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(TTL))?;
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
+    /// Opens a socket at `address`, with kernel buffers of `buffer` bytes if the system allows that many. With `shared`, several
+    /// sockets may have the same address, and peers are divided among them.
+    pub(crate) fn open(address: SocketAddr, buffer: u32, shared: bool) -> io::Result<Self> {
+        let (v6, any) = (address.is_ipv6(), address.ip().is_unspecified());
+        let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(family, SocketType::DGRAM, flags, None)?;
+        let mut socket = Self { socket: fd.into(), v6, any, segmentation: false };
+        let options: &[(i32, i32)] = if v6 {
+            &[
+                (libc::IPV6_V6ONLY, 1),
+                (libc::IPV6_UNICAST_HOPS, TTL as i32),
+                (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
+                (libc::IPV6_RECVHOPLIMIT, 1),
+                (libc::IPV6_RECVTCLASS, 1),
+            ]
         } else {
-            socket.set(libc::IPPROTO_IP, libc::IP_TTL, i32::from(TTL))?;
-            socket.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
+            &[
+                (libc::IP_TTL, TTL as i32),
+                (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+                (libc::IP_RECVTTL, 1),
+                (libc::IP_RECVTOS, 1),
+            ]
+        };
+        let level = if v6 { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
+        for &(option, value) in options {
+            socket.set(level, option, value)?;
         }
         let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
@@ -65,20 +59,15 @@ impl Socket {
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         // Kernels before 5.0 do not aggregate. It is optional.
         let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
-        if v6 {
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
-        } else {
-            socket.set(libc::IPPROTO_IP, libc::IP_RECVTTL, 1)?;
-            socket.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+        if any {
+            let option = if v6 { libc::IPV6_RECVPKTINFO } else { libc::IP_PKTINFO };
+            socket.set(level, option, 1)?;
         }
+        if shared {
+            socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        bind(&socket.socket, &address)?;
         Ok(socket)
-    }
-
-    fn bind(&self, address: SocketAddr) -> io::Result<()> {
-        let (raw, length) = address::encode(address);
-        // SAFETY: the address is valid for `length` bytes for the duration of the call.
-        check(unsafe { libc::bind(self.raw(), (&raw const raw).cast(), length) }).map(drop)
     }
 
     /// Requests the time at which the kernel, and the NIC if it can, received each datagram. With `departures`, also
@@ -98,14 +87,7 @@ impl Socket {
 
     /// Returns the address at which the socket is bound.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        // SAFETY: all-zero bytes are a valid sockaddr_storage.
-        let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
-        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        // SAFETY: both pointers are valid for the sizes given.
-        check(unsafe {
-            libc::getsockname(self.raw(), (&raw mut storage).cast(), &raw mut length)
-        })?;
-        address::decode(&storage).ok_or_else(|| io::ErrorKind::Unsupported.into())
+        self.socket.local_addr()
     }
 
     /// Returns the address from which the kernel would send to `peer`; `None` if the socket has a single address, or if
@@ -121,24 +103,7 @@ impl Socket {
     pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
         // The kernel reports it for connected sockets only, and this socket serves many peers.
         let probe = probe(peer)?;
-        let (level, option) = if self.v6 {
-            (libc::IPPROTO_IPV6, libc::IPV6_MTU)
-        } else {
-            (libc::IPPROTO_IP, libc::IP_MTU)
-        };
-        let mut value = 0i32;
-        let mut length = size_of::<i32>() as libc::socklen_t;
-        // SAFETY: both pointers are valid for an int.
-        check(unsafe {
-            libc::getsockopt(
-                probe.as_raw_fd(),
-                level,
-                option,
-                (&raw mut value).cast(),
-                &raw mut length,
-            )
-        })?;
-        Ok(value.max(0) as u32)
+        Ok(if self.v6 { ipv6_mtu(probe) } else { ip_mtu(probe) }?)
     }
 
     /// Sends without UDP checksums, if `on`: the kernel then refuses segmentation (EINVAL).
@@ -157,7 +122,7 @@ impl Socket {
     }
 
     pub(super) fn raw(&self) -> RawFd {
-        self.fd.as_raw_fd()
+        self.socket.as_raw_fd()
     }
 }
 
@@ -172,7 +137,7 @@ fn probe(peer: SocketAddr) -> io::Result<UdpSocket> {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.socket.as_fd()
     }
 }
 

@@ -86,7 +86,7 @@ fn a_batch_that_opens_a_connection_is_acknowledged_to_the_right_flow_while_it_is
     let mut hand = Hand::new(server.local_addr());
     let mut context = Context::from_waker(Waker::noop());
     // The first flow has the number that a flow's peer has until it is known.
-    let mut connecting = pin!(client.connect_async(hand.address(), 2, None));
+    let mut connecting = pin!(client.connect_async(hand.address(), &[0; 2], None));
     let peer = (0..TOO_MANY).find_map(|_| {
         // Polling drives the client.
         assert!(connecting.as_mut().poll(&mut context).is_pending());

@@ -134,8 +134,8 @@ fn of_two_hosts_that_connect_to_each_other_at_once_one_gets_the_others_connectio
     let [a, b] = &hosts;
     let mut context = Context::from_waker(Waker::noop());
     let mut asked = [
-        pin!(a.connect_async(b.local_addr(), 1, None)) as Pin<&mut dyn Future<Output = _>>,
-        pin!(b.connect_async(a.local_addr(), 1, None)),
+        pin!(a.connect_async(b.local_addr(), &[0], None)) as Pin<&mut dyn Future<Output = _>>,
+        pin!(b.connect_async(a.local_addr(), &[0], None)),
     ];
     let mut answers = [None, None];
     for _ in 0..TOO_MANY {
@@ -186,7 +186,7 @@ fn connect_returns_ok_to_as_many_peers_as_the_host_has_room_for() {
     let address = server.local_addr();
     let mut context = Context::from_waker(Waker::noop());
     let mut asked: Vec<_> =
-        clients.iter().map(|client| Box::pin(client.connect_async(address, 1, None))).collect();
+        clients.iter().map(|client| Box::pin(client.connect_async(address, &[0], None))).collect();
     let mut answers: Vec<Option<_>> = clients.iter().map(|_| None).collect();
     // The server takes all requests before the first of them is confirmed: no client is driven meanwhile.
     drive(&[], "an answer for each", || {
@@ -219,7 +219,7 @@ fn connect_returns_ok_to_as_many_peers_as_the_host_has_room_for() {
     }
     // Accepting made room.
     let late = host(config(Mode::Inline));
-    let mut asked = pin!(late.connect_async(address, 1, None));
+    let mut asked = pin!(late.connect_async(address, &[0], None));
     drive(&[&server], "a connection", || asked.as_mut().poll(&mut context).is_ready());
 }
 

@@ -36,7 +36,7 @@ fn finish<T>(hosts: &[&Host], what: &str, future: impl Future<Output = T>) -> T 
 fn pair(mode: Mode) -> ([Host; 2], [Connection; 2]) {
     let hosts = [host(config(mode)), host(config(HYBRID))];
     let [here, peer] = &hosts;
-    let connecting = here.connect_async(peer.local_addr(), 2, None);
+    let connecting = here.connect_async(peer.local_addr(), &[0; 2], None);
     let connection = finish(&[here], "a connection", connecting).expect("a peer");
     let there = peer.accept().expect("a connection");
     (hosts, [connection, there])
@@ -325,7 +325,7 @@ fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost()
     let length = Arc::new(AtomicU32::new(10));
     let target = Changes { bytes: vec![0; 100], length: Arc::clone(&length) };
     let inline = host(config(Mode::Inline));
-    let connecting = inline.connect_async(peer.local_addr(), 1, None);
+    let connecting = inline.connect_async(peer.local_addr(), &[0], None);
     let second = finish(&[&inline], "a connection", connecting).expect("a peer");
     let read = Request::read_into(region.key(), u64::MAX - 50, Box::new(target));
     let op = second.submit(read).expect("it can be said so far");

@@ -68,7 +68,7 @@ async fn serve(server: &Host, region: RegionKey) {
 }
 
 async fn use_it(client: &Host, server: &Host) {
-    let here = client.connect_async(server.local_addr(), 1, None).await.expect("connect");
+    let here = client.connect_async(server.local_addr(), &[0], None).await.expect("connect");
     let greeting = here.receive_async().await.expect("the region");
     let region = RegionKey::new(u64::from_be_bytes(greeting.bytes[..].try_into().expect("a key")));
     for n in 0..ROUNDS {

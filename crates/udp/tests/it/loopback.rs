@@ -354,7 +354,7 @@ fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
         let mut settings = steady(HYBRID);
         settings.session.cipher = cipher;
         let client = host(settings.clone());
-        settings.session.accept_ciphers = [cipher].into_iter().collect();
+        settings.session.accept_ciphers = vec![cipher];
         let server = host(settings.clone());
         let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
         let here = client.connect(server.local_addr()).expect("connect");
@@ -365,7 +365,7 @@ fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
             let read = here.submit(Request::read(region.key(), 0, length)).expect("room");
             assert_eq!(read.wait().expect("read").bytes, bytes, "{cipher}, {length} bytes");
         }
-        settings.session.accept_ciphers = [other].into_iter().collect();
+        settings.session.accept_ciphers = vec![other];
         let picky = host(settings);
         let refused = client.connect(picky.local_addr()).err().expect("not that cipher");
         assert_eq!(refused, ConnectError::CipherRefused(cipher));
@@ -383,9 +383,9 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
     let nobody = std::net::UdpSocket::bind(support::any()).expect("socket");
     let address = nobody.local_addr().expect("address");
     let mut context = Context::from_waker(Waker::noop());
-    let mut first = Box::pin(client.connect_async(address, 1, None));
+    let mut first = Box::pin(client.connect_async(address, &[0], None));
     assert!(first.as_mut().poll(&mut context).is_pending(), "nobody answers");
-    let mut second = Box::pin(client.connect_async(address, 1, None));
+    let mut second = Box::pin(client.connect_async(address, &[0], None));
     until("the engine has taken the first request", || match second.as_mut().poll(&mut context) {
         Poll::Ready(error) => error.err() == Some(ConnectError::Exists),
         Poll::Pending => false,
@@ -432,7 +432,7 @@ fn set_keys__changes_the_key_of_a_group_without_a_pause() {
     let there = server.accept().expect("accept");
     client.set_keys(&ring(&[2])).expect("keys for keys");
     pass(&here, &there, 2);
-    let gone = client.connect_with(server.local_addr(), 1, Some(key(1).id()));
+    let gone = client.connect_with(server.local_addr(), &[0; 1], Some(key(1).id()));
     assert_eq!(gone.err(), Some(ConnectError::NoKey));
 }
 
@@ -443,7 +443,7 @@ fn flows_of_a_connection_are_apart_and_engines_share_a_port() {
     let server = host(settings);
     let clients: Vec<_> = (0..4).map(|_| host(steady(HYBRID))).collect();
     for client in &clients {
-        let here = client.connect_with(server.local_addr(), 16, None).expect("connect");
+        let here = client.connect_with(server.local_addr(), &[0; 16], None).expect("connect");
         let there = server.accept().expect("accept");
         assert_eq!((here.flows(), there.flows()), (16, 16));
         for flow in 0..16 {
@@ -467,7 +467,7 @@ fn connect__of_a_host_with_several_engines_reaches_every_peer() {
     let servers: Vec<_> = (0..8).map(|_| host(steady(HYBRID))).collect();
     let connections: Vec<_> = servers
         .iter()
-        .map(|server| client.connect_with(server.local_addr(), 2, None).expect("connect"))
+        .map(|server| client.connect_with(server.local_addr(), &[0; 2], None).expect("connect"))
         .collect();
     for (server, here) in servers.iter().zip(&connections) {
         let there = server.accept().expect("accept");

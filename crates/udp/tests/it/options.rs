@@ -93,9 +93,9 @@ fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
     of_server.dscp = [1, 46, 0, 0, 0, 0, 0, 0];
     let (server, client) = (host(of_server), host(of_client));
     let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
-    let none = client.connect_classes(server.local_addr(), &[0, 8], None);
+    let none = client.connect_with(server.local_addr(), &[0, 8], None);
     assert!(matches!(none.err(), Some(ConnectError::Incompatible(_))), "there is no class 8");
-    let here = client.connect_classes(server.local_addr(), &[0, 1, 2], None).expect("connect");
+    let here = client.connect_with(server.local_addr(), &[0, 1, 2], None).expect("connect");
     let _there = server.accept().expect("accept");
     for flow in 0..3 {
         let write = Request::write(region.key(), 0, pattern(flow as u64, 100_000));

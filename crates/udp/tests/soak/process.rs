@@ -237,7 +237,7 @@ impl Process {
     /// Sends what is due, and takes completions.
     pub fn poll(&mut self, now: Time, memory: &[u8], mut send: impl FnMut(&[u8])) {
         self.on_events(now);
-        if self.side == 0 && self.connection.is_none() && self.sessions.is_empty() {
+        if self.side == 0 && self.connection.is_none() && self.sessions.next_timeout().is_none() {
             let key = self.sessions.key_ids().next().expect("a key");
             let hello = self.next_flow.to_be_bytes();
             self.sessions.connect(now, address(1), key, &hello).expect("room");
@@ -249,8 +249,9 @@ impl Process {
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             let connection = self.connection.as_ref().filter(|c| c.flow == transmit.flow);
             let Some(session) = connection.map(|c| c.session) else { continue };
-            self.fill(transmit.flow, &transmit.header, memory);
-            let sealed = self.sessions.seal(now, session, &transmit.header, &mut self.buffer);
+            let header = &transmit.header;
+            let payload = self.payload(transmit.flow, header, memory);
+            let sealed = self.sessions.seal(now, session, header, &payload, &mut self.buffer);
             send(&self.buffer[..sealed.expect("connected")]);
         }
         while let Some(completion) = self.endpoint.poll_completion() {
@@ -260,25 +261,22 @@ impl Process {
         }
     }
 
-    /// Puts the payload of a packet where it is to be sealed.
-    fn fill(&mut self, flow: FlowId, header: &Header, memory: &[u8]) {
-        let Body::Data(segment) = &header.body else { return };
+    /// Returns the payload of a packet.
+    fn payload(&self, flow: FlowId, header: &Header, memory: &[u8]) -> Vec<u8> {
+        let Body::Data(segment) = &header.body else { return Vec::new() };
         let Segment { offset, length, .. } = *segment;
-        let payload = &mut self.buffer[header.encoded_len()..][..length as usize];
         match segment.kind {
             SegmentKind::ReadResponse => {
                 let asked = self.endpoint.source(flow, segment).expect("asked for").kind;
                 let OpKind::Read { address, .. } = asked else { panic!("{asked:?}") };
                 let start = (address + offset) as usize;
-                payload.copy_from_slice(&memory[start..start + length as usize]);
+                memory[start..start + length as usize].to_vec()
             }
             SegmentKind::Write { .. } | SegmentKind::Message => {
                 let user = self.endpoint.source(flow, segment).expect("under way").user;
-                for (byte, i) in payload.iter_mut().zip(offset..) {
-                    *byte = byte_of(user, i);
-                }
+                (offset..offset + u64::from(length)).map(|i| byte_of(user, i)).collect()
             }
-            _ => {}
+            _ => Vec::new(),
         }
     }
 }

@@ -36,9 +36,9 @@ impl Hand {
     /// Has a client connect to the server over it, with that many flows; both are inline. What the client sends once it
     /// is connected stays here.
     pub fn connect(&mut self, client: &Host, server: &Host, flows: u32) -> Connection {
-        let address = self.address();
+        let (address, classes) = (self.address(), vec![0; flows as usize]);
         let mut context = Context::from_waker(Waker::noop());
-        let mut connecting = pin!(client.connect_async(address, flows, None));
+        let mut connecting = pin!(client.connect_async(address, &classes, None));
         for _ in 0..TOO_MANY {
             // Polling drives the client.
             if let Poll::Ready(connection) = connecting.as_mut().poll(&mut context) {

@@ -26,7 +26,7 @@ impl Pair {
         });
         let pair = Self { client, server };
         let connection =
-            pair.until(1, pair.client.connect_async(pair.server.local_addr(), 1, None));
+            pair.until(1, pair.client.connect_async(pair.server.local_addr(), &[0], None));
         let connection = connection.expect("a server");
         let accept = || {
             pair.client.drive();

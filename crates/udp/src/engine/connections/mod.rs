@@ -1,15 +1,13 @@
 //! The connections of an engine: sessions with their flows, as they open and end.
 //!
 //! `open` and `probes` hold further methods of [`Connections`]: handshakes, and probes of paths. `path` is the search for
-//! the MTU of a path, `reach` the probes of an address that does not answer, `siblings` the other engines of the host,
-//! and `table` a table by small numbers.
+//! the MTU of a path, `reach` the probes of an address that does not answer, and `siblings` the other engines of the host.
 
 mod open;
 mod path;
 mod probes;
 mod reach;
 mod siblings;
-mod table;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,7 +31,6 @@ pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
 use siblings::Question;
 pub(crate) use siblings::Siblings;
-use table::Table;
 
 /// A connection, from the first packet of its handshake to its end.
 struct Connection {
@@ -80,6 +77,17 @@ impl Connection {
             _ => None,
         }
     }
+
+    /// Ends the opening of the connection, if this side opens it.
+    fn take_opening(&mut self) -> Option<(Question, ReachProbes)> {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Opening { question, probes } => Some((question, probes)),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
 }
 
 /// The connection of a flow.
@@ -108,8 +116,8 @@ pub(super) struct Connections {
     mailbox: Arc<Mailbox>,
     siblings: Siblings,
     backlog: Backlog,
-    /// By [`SessionId::index`].
-    table: Table<Connection>,
+    /// By [`SessionId::index`]; the last slot is in use. Boxed, since most slots may be empty.
+    table: Vec<Option<Box<Connection>>>,
     /// By flow number.
     owners: Vec<Option<Owner>>,
     /// When a probe of a path or of an address is due.
@@ -132,7 +140,7 @@ impl Connections {
             mailbox,
             siblings,
             backlog,
-            table: Table::new(),
+            table: Vec::new(),
             owners: Vec::new(),
             next_probe: Time::MAX,
             next_note: Time::ZERO,
@@ -144,11 +152,11 @@ impl Connections {
     }
 
     fn get(&self, session: SessionId) -> Option<&Connection> {
-        self.table.get(session.index()).filter(|connection| connection.session == session)
+        self.table.get(session.index())?.as_deref().filter(|c| c.session == session)
     }
 
     fn get_mut(&mut self, session: SessionId) -> Option<&mut Connection> {
-        self.table.get_mut(session.index()).filter(|connection| connection.session == session)
+        self.table.get_mut(session.index())?.as_deref_mut().filter(|c| c.session == session)
     }
 
     /// Returns the connection of a flow.
@@ -161,7 +169,7 @@ impl Connections {
     #[inline]
     pub(super) fn route(&self, flow: FlowId) -> Option<Route> {
         let Owner { session, index } = self.owner(flow)?;
-        let connection = self.table.get(session.index())?;
+        let connection = self.table.get(session.index())?.as_deref()?;
         let &Connection { peer: to, segmentation, .. } = connection;
         Some(Route { session, to, class: connection.classes[index], segmentation })
     }
@@ -179,7 +187,7 @@ impl Connections {
     /// Returns the messages of a session that is connected.
     #[inline]
     pub(super) fn inbox(&mut self, session: SessionId) -> Option<&mut Inbox> {
-        self.table.get_mut(session.index())?.inbox.as_mut()
+        self.table.get_mut(session.index())?.as_mut()?.inbox.as_mut()
     }
 
     /// Returns when a timer of the sessions or a probe is due.
@@ -189,7 +197,7 @@ impl Connections {
 
     /// Stops sending bursts to a peer for which the kernel cannot segment them.
     pub(super) fn disable_segmentation(&mut self, peer: Peer) {
-        for connection in self.table.values_mut().filter(|c| c.peer == peer) {
+        for connection in self.table.iter_mut().flatten().filter(|c| c.peer == peer) {
             connection.segmentation = false;
         }
     }
@@ -212,7 +220,10 @@ impl Connections {
             inbox: None,
             closing: None,
         };
-        self.table.insert(session.index(), connection);
+        if self.table.len() <= session.index() {
+            self.table.resize_with(session.index() + 1, || None);
+        }
+        self.table[session.index()] = Some(Box::new(connection));
     }
 
     /// Closes a connection once its ops have ended, and reports that by `closed`.
@@ -242,16 +253,14 @@ impl Connections {
     /// Closes all sessions and ends their connections with [`End::Stopped`]. The connections stay in the table, so that
     /// the peers can be told.
     pub(super) fn stop(&mut self, now: Time, ops: &mut OpTable) {
-        let sessions: Vec<SessionId> = self.table.values().map(|c| c.session).collect();
+        let sessions: Vec<SessionId> = self.table.iter().flatten().map(|c| c.session).collect();
         for session in sessions {
             self.end(now, session, End::Stopped, ops);
             self.sessions.close(now, session);
             if let Some(connection) = self.get_mut(session) {
                 // Dropping the requests ends the waits for them.
                 connection.closing = None;
-                if let Stage::Opening { .. } = connection.stage {
-                    connection.stage = Stage::Ended;
-                }
+                connection.take_opening();
             }
         }
     }
@@ -272,7 +281,11 @@ impl Connections {
             return;
         }
         self.end(now, session, end, ops);
-        let Some(connection) = self.table.remove(session.index()) else { return };
+        let slot = self.table.get_mut(session.index());
+        let Some(connection) = slot.and_then(Option::take) else { return };
+        while let Some(None) = self.table.last() {
+            self.table.pop();
+        }
         if connection.state().is_some() {
             self.count(-1);
         }
@@ -366,23 +379,19 @@ impl Connections {
         wanted: fn(&Question) -> bool,
         ops: &mut OpTable,
     ) -> Option<ConnectRequest> {
-        let mut all = self.table.values_mut().filter(|c| c.peer.address == peer);
+        let mut all = self.table.iter_mut().flatten().filter(|c| c.peer.address == peer);
         let connection =
             all.find(|c| matches!(&c.stage, Stage::Opening { question, .. } if wanted(question)))?;
-        let session = connection.session;
-        let stage = std::mem::replace(&mut connection.stage, Stage::Ended);
+        let (session, opening) = (connection.session, connection.take_opening());
         drop(all);
         self.close(now, session, ops);
-        match stage {
-            Stage::Opening { question, .. } => Some(question.into_request()),
-            _ => None,
-        }
+        opening.map(|(question, _)| question.into_request())
     }
 
     /// Ends all connections after a panic, without the transport, whose state may be inconsistent.
     #[cold]
     pub(super) fn fail(&mut self) {
-        for connection in std::mem::replace(&mut self.table, Table::new()).into_values() {
+        for connection in std::mem::take(&mut self.table).into_iter().flatten() {
             crate::containment::contain(|| {
                 drop(connection.inbox);
                 match connection.stage {
@@ -401,14 +410,14 @@ impl Connections {
 
     /// Records that all connections ended by a failure of their engine.
     pub(super) fn set_failed(&self) {
-        for state in self.table.values().filter_map(Connection::state) {
+        for state in self.table.iter().flatten().filter_map(|c| c.state()) {
             state.set_ended(End::EngineFailed);
         }
     }
 
     /// Closes all sessions, so that the peers can be told.
     pub(super) fn close_sessions(&mut self, now: Time) {
-        let sessions: Vec<SessionId> = self.sessions.ids().collect();
+        let sessions: Vec<SessionId> = self.sessions.all().map(|session| session.id).collect();
         for session in sessions {
             self.sessions.close(now, session);
         }

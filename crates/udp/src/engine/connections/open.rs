@@ -11,23 +11,15 @@ use super::reach::ReachProbes;
 use super::siblings::Question;
 use super::{Connections, Flows, Stage};
 use crate::config::CLASSES;
-use crate::connection_state::{ConnectionLimits, ConnectionState, QueueLimits};
+use crate::connection_state::{ConnectionLimits, ConnectionState, InboxLimits};
 use crate::engine::endpoint::Endpoint;
-use crate::engine::inbox::{Inbox, InboxLimits};
+use crate::engine::inbox::Inbox;
 use crate::engine::network::Network;
 use crate::engine::op_table::OpTable;
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
 use crate::mailbox::{ConnectRequest, Opened};
 use crate::session::{ConnectError as NoSession, End as SessionEnd, KeyId, Peer, SessionId};
-
-/// A connection whose handshake has begun.
-struct Opening {
-    session: SessionId,
-    peer: Peer,
-    mtu: u32,
-    flows: Flows,
-}
 
 impl Connections {
     /// Opens a connection.
@@ -38,8 +30,8 @@ impl Connections {
         ops: &mut OpTable,
         network: &N,
     ) {
-        let Opening { session, peer, mtu, flows } = match self.begin(now, &request, ops, network) {
-            Ok(opening) => opening,
+        let (session, peer, mtu, flows) = match self.begin(now, &request, ops, network) {
+            Ok(begun) => begun,
             Err(error) => {
                 // The wait may have been given up.
                 let _ = request.reply.send(Err(error));
@@ -53,14 +45,14 @@ impl Connections {
         self.next_probe = self.next_probe.min(first_probe);
     }
 
-    /// Begins the handshake of a connection.
+    /// Begins the handshake of a connection. Returns its session, peer, MTU and flows.
     fn begin<N: Network>(
         &mut self,
         now: Time,
         request: &ConnectRequest,
         ops: &mut OpTable,
         network: &N,
-    ) -> Result<Opening, ConnectError> {
+    ) -> Result<(SessionId, Peer, u32, Flows), ConnectError> {
         let key = self.check(request)?;
         let address = request.peer;
         self.take_request(now, address, Question::is_abandoned, ops);
@@ -83,7 +75,7 @@ impl Connections {
             })
         });
         match session {
-            Ok(session) => Ok(Opening { session, peer, mtu, flows }),
+            Ok(session) => Ok((session, peer, mtu, flows)),
             Err(error) => {
                 flows.release(now, &mut ops.endpoint);
                 Err(error)
@@ -176,8 +168,7 @@ impl Connections {
         let hello = match hello {
             Ok(hello) => hello,
             Err(what) => {
-                let stage = std::mem::replace(&mut connection.stage, Stage::Ended);
-                if let Stage::Opening { question, .. } = stage {
+                if let Some((question, _)) = connection.take_opening() {
                     question.answer(Err(ConnectError::Incompatible(what)));
                 }
                 return self.close(now, session, ops);
@@ -223,10 +214,8 @@ impl Connections {
         let (sender, messages) = async_channel::unbounded();
         let limits = InboxLimits {
             max_message: config.max_message,
-            queue: QueueLimits {
-                bytes: config.max_queued_bytes,
-                messages: config.max_queued_messages,
-            },
+            max_queued_bytes: config.max_queued_bytes,
+            max_queued_messages: config.max_queued_messages,
         };
         connection.inbox = Some(Inbox::new(Arc::clone(&state), sender, limits));
         let path = PathSearch::new(now, mtu);
@@ -245,19 +234,16 @@ impl Connections {
     ) {
         let cipher = self.config.session.cipher;
         let Some(connection) = self.get_mut(session) else { return };
-        if let Stage::Opening { .. } = connection.stage {
-            let stage = std::mem::replace(&mut connection.stage, Stage::Ended);
-            if let Stage::Opening { question, probes } = stage {
-                question.answer(Err(match reason {
-                    SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
-                    SessionEnd::PeerFull => ConnectError::PeerFull,
-                    SessionEnd::CipherRefused => ConnectError::CipherRefused(cipher),
-                    SessionEnd::Crossed => ConnectError::Crossed,
-                    SessionEnd::KeyWithdrawn => ConnectError::NoKey,
-                    SessionEnd::OtherMode => ConnectError::OtherMode,
-                    _ => probes.verdict(),
-                }));
-            }
+        if let Some((question, probes)) = connection.take_opening() {
+            question.answer(Err(match reason {
+                SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
+                SessionEnd::PeerFull => ConnectError::PeerFull,
+                SessionEnd::CipherRefused => ConnectError::CipherRefused(cipher),
+                SessionEnd::Crossed => ConnectError::Crossed,
+                SessionEnd::KeyWithdrawn => ConnectError::NoKey,
+                SessionEnd::OtherMode => ConnectError::OtherMode,
+                _ => probes.verdict(),
+            }));
         }
         let end = match reason {
             SessionEnd::Closed => End::ClosedByPeer,

@@ -28,7 +28,7 @@ impl Connections {
         let retry = self.config.session.retry;
         let header_bytes = self.header_bytes();
         let mut next = Time::MAX;
-        for connection in self.table.values_mut() {
+        for connection in self.table.iter_mut().flatten() {
             let due = match &mut connection.stage {
                 Stage::Connected { .. } => {
                     connection.probe_path(now, retry, header_bytes, ops, &mut probes)
@@ -78,7 +78,7 @@ impl Connections {
     ) {
         let mtu = self.path_mtu(peer, network);
         let header_bytes = self.header_bytes();
-        for connection in self.table.values_mut().filter(|c| c.peer.address == peer) {
+        for connection in self.table.iter_mut().flatten().filter(|c| c.peer.address == peer) {
             let Some(path) = connection.path() else { continue };
             path.on_limit(now, mtu);
             connection.apply_path(header_bytes, &mut ops.endpoint);
@@ -110,6 +110,7 @@ impl Connection {
         ops: &mut OpTable,
         probes: &mut Vec<Probe>,
     ) -> Time {
+        let headers = ip_udp_bytes(self.peer.address);
         let counters = self.flows.iter().filter_map(|&flow| ops.endpoint.counters(flow));
         let timeouts = counters.map(|counters| counters.timeouts).sum();
         let busy = ops.outstanding(&self.flows) > 0;
@@ -122,7 +123,10 @@ impl Connection {
                 // The path of outstanding ops is checked as often as probes are repeated.
                 Step::Wait(at) if busy => return at.min(now + retry),
                 Step::Wait(at) => return at,
-                Step::Probe(length) => probes.push(Probe { session, length }),
+                Step::Probe(length) => {
+                    let length = length.saturating_sub(headers) as usize;
+                    probes.push(Probe { session, length });
+                }
                 Step::Shrink => self.apply_path(header_bytes, &mut ops.endpoint),
             }
         }
@@ -140,10 +144,10 @@ impl Connection {
     }
 }
 
-/// A probe of a path to send: an IP packet.
+/// A probe of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Probe {
     pub(in crate::engine) session: SessionId,
-    /// Its length in bytes.
-    pub(in crate::engine) length: u32,
+    /// Bytes of its UDP payload.
+    pub(in crate::engine) length: usize,
 }

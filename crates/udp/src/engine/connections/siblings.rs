@@ -51,7 +51,7 @@ impl Group {
 #[derive(Clone)]
 pub(crate) struct Siblings {
     /// Number of this engine.
-    engine: u32,
+    pub(crate) engine: u32,
     group: Arc<Group>,
 }
 
@@ -60,11 +60,6 @@ impl Siblings {
     pub(crate) fn group(engines: u32) -> impl Iterator<Item = Self> {
         let group = Arc::<Group>::default();
         (0..engines).map(move |engine| Self { engine, group: Arc::clone(&group) })
-    }
-
-    /// Returns the number of this engine.
-    pub(crate) fn engine(&self) -> u32 {
-        self.engine
     }
 
     /// Sets the mailboxes of all engines. Before, nothing is handed over.

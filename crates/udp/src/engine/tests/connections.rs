@@ -63,7 +63,7 @@ fn a_full_backlog_refuses_peers_until_the_application_accepts() {
     run(&mut hosts, Span::from_ms(1));
     let error = second.try_recv().expect("answered").map(drop).expect_err("no slot");
     assert_eq!(error, ConnectError::Refused);
-    let _accepted = hosts[2].accepted.try_recv().expect("the first").accept();
+    let _accepted = hosts[2].accepted.try_recv().expect("the first").connection;
     let third = hosts[1].connect(&hosts[2]);
     run(&mut hosts, Span::from_ms(1));
     third.try_recv().expect("answered").map(drop).expect("a slot is free again");

@@ -37,20 +37,10 @@ impl Fixture {
         index: usize,
         deadline: Option<Duration>,
     ) -> (u64, oneshot::Receiver<OpResult>) {
-        self.connection.begin_op(index).expect("room");
-        let (sender, receiver) = oneshot::channel();
-        let ticket = self.connection.ticket();
-        let pending = Pending {
-            connection: Arc::clone(&self.connection),
-            flow: index,
-            kind: OpKind::Message,
-            buffers: Buffers::Payload(Bytes::from_static(b"payload")),
-            ticket,
-            started: false,
-            deadline,
-            accepted_at: Time::ZERO,
-            notify: Notify::One(sender),
-        };
+        let payload = Buffers::Payload(Bytes::from_static(b"payload"));
+        let (pending, receiver) =
+            pending(&self.connection, index, OpKind::Message, payload, deadline);
+        let ticket = pending.ticket;
         self.table.submit(now, self.flow, pending);
         (ticket, receiver)
     }
@@ -143,7 +133,7 @@ fn a_refused_read_is_refused_again_until_the_peer_confirms() {
     fixture.table.refusals.on_cancelled(fixture.flow, op);
     fixture.table.repeat_refusals(at(200));
     assert_eq!(refusals(&mut fixture, at(200)), 0);
-    assert_eq!(fixture.table.refusals.next_at(), Time::MAX);
+    assert_eq!(fixture.table.refusals.next_at, Time::MAX);
 }
 
 #[test]

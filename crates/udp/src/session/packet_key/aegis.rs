@@ -6,20 +6,20 @@ use zeroize::Zeroizing;
 
 use super::{TAG_BYTES, nonce};
 
-/// Payloads from this length on go under AEGIS-128X4, shorter ones under AEGIS-128L. deviation: no source;
-/// measured (docs/security.md): where both take the same time on a CPU with 512-bit VAES. The length is
-/// not secret, so both ends know which it is.
+/// Minimum length of payloads that AEGIS-128X4 seals; AEGIS-128L seals shorter ones. deviation: no source; at this length both
+/// take the same time on a CPU with 512-bit VAES (docs/security.md). The length is not secret, so both sides know the
+/// algorithm.
 const LONG_BYTES: usize = 256;
 
-/// AEGIS-128X of degree 1, which is AEGIS-128L, for short payloads and of degree 4 for long ones. Each has
-/// a key of its own, so that nothing depends on how the two are related.
+/// AEGIS-128X of degree 1, which is AEGIS-128L, for short payloads and of degree 4 for long ones. Each has a key of its own,
+/// so that security does not depend on the relation of the two.
 pub(crate) struct Aegis128X {
     pub(super) short: Zeroizing<[u8; 16]>,
     pub(super) long: Zeroizing<[u8; 16]>,
     pub(super) iv: Zeroizing<[u8; 16]>,
 }
 
-/// Blocks of AES that AEGIS-128X works on side by side.
+/// Number of AES blocks that AEGIS-128X processes in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Degree {
     One,
@@ -34,9 +34,19 @@ impl Degree {
 }
 
 impl Aegis128X {
+    /// As [`PacketKey::seal`](super::PacketKey::seal). The library encrypts in place, or by a state that it wipes byte by
+    /// byte afterwards, which takes longer than the copy (docs/security.md).
     #[inline]
-    pub(super) fn seal(&self, number: u64, readable: &[u8], payload: &mut [u8], tag: &mut [u8]) {
-        tag.copy_from_slice(&self.encrypt(Degree::of(payload), number, readable, payload));
+    pub(super) fn seal(
+        &self,
+        number: u64,
+        readable: &[u8],
+        payload: &[u8],
+        payload_and_tag: &mut [u8],
+    ) {
+        let (place, tag) = payload_and_tag.split_at_mut(payload.len());
+        place.copy_from_slice(payload);
+        tag.copy_from_slice(&self.encrypt(Degree::of(payload), number, readable, place));
     }
 
     #[inline]

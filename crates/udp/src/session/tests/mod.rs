@@ -85,7 +85,7 @@ impl World {
         let config = Config::default();
         Self {
             now: at(1_000_000),
-            hosts: vec![host(1, a, config), host(2, b, config)],
+            hosts: vec![host(1, a, config.clone()), host(2, b, config)],
             wire: VecDeque::new(),
             seen: Vec::new(),
         }
@@ -158,26 +158,21 @@ impl World {
 
     /// Lets `ms` milliseconds pass, timers included; everything arrives.
     pub(super) fn run(&mut self, ms: u64) {
-        let end = self.now + Span::from_ms(ms);
-        loop {
-            self.settle();
-            let next = self.hosts.iter().filter_map(|h| h.table.next_timeout()).min();
-            let Some(next) = next.filter(|&at| at <= end) else { break };
-            self.now = self.now.max(next);
-            for host in &mut self.hosts {
-                host.table.handle_timeout(self.now);
-                host.take_events(self.now);
-            }
-        }
-        self.now = end;
+        self.run_over(ms, Self::settle);
     }
 
     /// Like [`World::run`], but nothing arrives.
     pub(super) fn run_cut(&mut self, ms: u64) {
+        self.run_over(ms, |world| {
+            world.transmit();
+            world.wire.clear();
+        });
+    }
+
+    fn run_over(&mut self, ms: u64, exchange: impl Fn(&mut Self)) {
         let end = self.now + Span::from_ms(ms);
         loop {
-            self.transmit();
-            self.wire.clear();
+            exchange(self);
             let next = self.hosts.iter().filter_map(|h| h.table.next_timeout()).min();
             let Some(next) = next.filter(|&at| at <= end) else { break };
             self.now = self.now.max(next);
@@ -201,10 +196,9 @@ impl World {
         let header = message(seq, payload.len());
         let start = header.encoded_len();
         let mut bytes = vec![0; start + payload.len() + host.table.overhead()];
-        bytes[start..][..payload.len()].copy_from_slice(payload);
-        let length = host.table.seal(now, id, &header, &mut bytes).unwrap();
+        let length = host.table.seal(now, id, &header, payload, &mut bytes).unwrap();
         assert_eq!(length, bytes.len());
-        Datagram { from: host.address, to: host.table.peer(id).unwrap().address, bytes }
+        Datagram { from: host.address, to: host.table.get(id).unwrap().peer.address, bytes }
     }
 
     /// A world in which host 0 has connected to host 1, with both sides' sessions.

@@ -23,8 +23,8 @@ fn four_messages_open_a_session_and_carry_both_hellos() {
     let kinds: Vec<u8> = world.seen.iter().map(|d| d.bytes[2]).collect();
     // Hello, Cookie, Init, Response; then a ping confirms, and a pong answers.
     assert_eq!(kinds, [0x40, 0x41, 0x42, 0x43, 0x46, 0x46]);
-    assert_eq!(world.hosts[0].table.peer(ours), Some(world.address(1).into()));
-    assert_eq!(world.hosts[1].table.key(theirs), Some(key));
+    assert_eq!(world.hosts[0].table.get(ours).map(|s| s.peer), Some(world.address(1).into()));
+    assert_eq!(world.hosts[1].table.get(theirs).map(|s| s.key), Some(key));
 }
 
 #[test]
@@ -48,11 +48,11 @@ fn a_session_is_not_usable_before_it_is_connected() {
     let ours = world.connect(0, 1);
     let mut buffer = [0; 100];
     let now = world.now;
-    let refused = world.hosts[0].table.seal(now, ours, &message(0, 0), &mut buffer);
+    let refused = world.hosts[0].table.seal(now, ours, &message(0, 0), &[], &mut buffer);
     assert_eq!(refused, Err(SealError::NotConnected));
     world.settle();
     let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("it came in") };
-    let refused = world.hosts[1].table.seal(now, session, &message(0, 0), &mut buffer);
+    let refused = world.hosts[1].table.seal(now, session, &message(0, 0), &[], &mut buffer);
     assert_eq!(refused, Err(SealError::NotConnected));
     assert_eq!(
         world.hosts[1].table.accept(now, session, &[0; 257]),
@@ -108,7 +108,7 @@ fn another_key_is_no_answer_another_mode_is_reported_and_neither_ends_the_wait_e
         assert!(world.hosts[0].events.is_empty());
         world.run(1);
         assert_eq!(world.hosts[0].ends(), [(ours, end)]);
-        assert!(world.hosts[0].table.is_empty() && world.hosts[1].table.is_empty());
+        assert!(world.hosts[0].table.len() == 0 && world.hosts[1].table.len() == 0);
         assert!(world.hosts[1].events.is_empty());
         // Each Hello is answered by at most one packet, which is shorter and says the mode.
         let (hellos, answers): (Vec<_>, Vec<_>) =
@@ -197,7 +197,7 @@ fn the_application_may_refuse() {
     world.settle();
     let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("it came in") };
     world.hosts[1].table.refuse(session);
-    assert!(world.hosts[1].table.is_empty());
+    assert!(world.hosts[1].table.len() == 0);
     world.settle();
     assert_eq!(world.hosts[0].ends(), [(ours, End::Refused)]);
 }
@@ -210,7 +210,7 @@ fn an_application_that_does_not_answer_costs_memory_for_the_timeout_only() {
     world.run(6_000);
     assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
     assert!(matches!(world.hosts[1].ends()[..], [(_, End::NoAnswer)]));
-    assert!(world.hosts[1].table.is_empty());
+    assert!(world.hosts[1].table.len() == 0);
     assert_eq!(world.hosts[1].table.next_timeout(), None);
 }
 
@@ -266,7 +266,7 @@ fn what_cannot_be_asked_is_an_error() {
     let wrong = Config { idle_timeout: Span::from_secs(1), ..Config::default() };
     assert_eq!(
         Sessions::new(wrong, ring(), [0; 32]).unwrap_err(),
-        "keepalive must be above 0 and below idle_timeout"
+        "keepalive is 5s; it must be above 0s and below 1s (idle_timeout)"
     );
 }
 

@@ -50,7 +50,7 @@ fn of_bolt(world: &mut World, ours: SessionId) -> Datagram {
     let mut bytes = vec![0; header.encoded_len() + extension.encoded_len() + 7 + 24];
     let (now, table) = (world.now, &mut world.hosts[0].table);
     let packet = Extended { header: &header, extension };
-    let length = table.seal_from(now, ours, packet, b"payload", &mut bytes).unwrap();
+    let length = table.seal(now, ours, packet, b"payload", &mut bytes).unwrap();
     assert_eq!(length, bytes.len());
     Datagram { from: world.address(0), to: world.address(1), bytes }
 }
@@ -112,12 +112,12 @@ fn a_short_buffer_uses_nothing_up() {
     let now = world.now;
     let header = message(0, 10);
     let needed = header.encoded_len() + 10 + 24;
-    let error = world.hosts[0].table.seal(now, ours, &header, &mut vec![0; needed - 1]);
+    let error = world.hosts[0].table.seal(now, ours, &header, &[0; 10], &mut vec![0; needed - 1]);
     let available = needed - 1;
     let short = apus_wire::EncodeError::BufferTooSmall { needed, available };
     assert_eq!(error, Err(SealError::Encode(short)));
     let mut longer = vec![0xee; needed + 3];
-    assert_eq!(world.hosts[0].table.seal(now, ours, &header, &mut longer), Ok(needed));
+    assert_eq!(world.hosts[0].table.seal(now, ours, &header, &[0; 10], &mut longer), Ok(needed));
     assert_eq!(longer[needed..], [0xee; 3]);
 }
 
@@ -152,7 +152,7 @@ fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     world.run_cut(21_000 - 9_000);
     assert_eq!(world.hosts[0].ends(), [(ours, End::Idle)]);
     assert_eq!(world.hosts[1].ends(), [(theirs, End::Idle)]);
-    assert!(world.hosts[0].table.is_empty());
+    assert!(world.hosts[0].table.len() == 0);
     assert!(world.now.since(since) <= Span::from_secs(21));
 }
 
@@ -173,7 +173,7 @@ fn a_close_is_told_and_if_lost_found_out() {
     let (mut world, ours, theirs) = World::connected();
     world.hosts[0].table.close(world.now, ours);
     let mut buffer = [0; 100];
-    let sealed = world.hosts[0].table.seal(world.now, ours, &message(0, 0), &mut buffer);
+    let sealed = world.hosts[0].table.seal(world.now, ours, &message(0, 0), &[], &mut buffer);
     assert_eq!(sealed, Err(SealError::NotConnected));
     let again = world.connect(0, 1); // at once
     world.settle();
@@ -186,7 +186,7 @@ fn a_close_is_told_and_if_lost_found_out() {
     world.wire.clear();
     world.run(21_000);
     assert_eq!(world.hosts[1].ends(), [(theirs, End::Forgotten)]);
-    assert!(world.hosts.iter().all(|h| h.table.is_empty() && h.table.next_timeout().is_none()));
+    assert!(world.hosts.iter().all(|h| h.table.len() == 0 && h.table.next_timeout().is_none()));
 }
 
 #[test]
