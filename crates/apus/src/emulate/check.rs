@@ -42,7 +42,8 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
     if plan.connections.iter().any(|c| matches!(c.load, Load::Open(_))) {
         notes.push(
             "open loads: ops come at the simulator's times, but a thread has to be woken for each, \
-             which takes some 100 us and counts in their latency"
+             which takes some 100 us and counts in their latency; in the drain only the simulator's \
+             load continues"
                 .to_owned(),
         );
     }

@@ -1,6 +1,7 @@
 //! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`, `apus bench udp`.
 
 pub mod bench;
+mod latency;
 pub mod perf;
 pub mod ping;
 mod record;

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use apus_sim::Watch;
-use apus_sim::bounds::Bounds;
 use apus_sim::columns::gbps;
 use apus_sim::distribution::jain;
 use apus_udp::{Bytes, Connection, RegionKey, Request, async_channel};
@@ -12,12 +11,12 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::latency::{Delays, Latency};
 use super::record::{Record, Recorded};
 use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
-use crate::text;
 
 /// The ops to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,31 +70,15 @@ struct Results {
     ops: u64,
     ops_per_second: f64,
     goodput_gbps: f64,
-    /// Of ops, from the engine's taking them to their ends, those that ended within `--drain` after the
-    /// measurement included; `null` if censored.
-    p50_us: Option<f64>,
-    p99_us: Option<f64>,
-    /// Bounds of the percentiles: with the ages of unfinished ops, and with infinity (`null`).
-    lower: Percentiles,
-    upper: Percentiles,
-    /// Ops that had not ended after the drain, and the age of the oldest.
-    unfinished: u64,
-    oldest_unfinished_us: f64,
+    /// Of ops, from the engine's taking them to their ends, those that ended in the drain included.
+    #[serde(flatten)]
+    latency: Latency,
     /// Jain's index of the flows' ops.
     jain: f64,
     /// Why the measurement ended before its time, if it did.
     partial: Option<String>,
-    fabric_p50_us: Option<f64>,
-    fabric_p99_us: Option<f64>,
-    endpoint_p50_us: Option<f64>,
-    endpoint_p99_us: Option<f64>,
-}
-
-/// One bound of the percentiles of op latency.
-#[derive(Serialize)]
-struct Percentiles {
-    p50_us: Option<f64>,
-    p99_us: Option<f64>,
+    #[serde(flatten)]
+    delays: Delays,
 }
 
 impl Perf {
@@ -140,30 +123,17 @@ impl Perf {
             return print(&(to_json(results)? + "\n"));
         }
         let partial = results.partial.as_ref().map(|why| format!("partial results: {why}\n"));
-        let latency = |lower: Option<f64>, upper: Option<f64>| {
-            lower.map_or_else(
-                || "-".to_owned(),
-                |lower| text::bounds(Bounds { lower, upper: upper.unwrap_or(f64::INFINITY) }),
-            )
-        };
-        let unfinished = match results.unfinished {
-            0 => String::new(),
-            count => format!(
-                "{count} ops had not ended, the oldest of them after {} us\n",
-                text::number(results.oldest_unfinished_us)
-            ),
-        };
         print(&format!(
             "{}{} ops in {:.2} s: {:.0} per second, goodput {:.3} Gb/s, Jain {:.3}\n\
-             op: p50 {}, p99 {} us\n{unfinished}",
+             op:         {}{}",
             partial.unwrap_or_default(),
             results.ops,
             results.seconds,
             results.ops_per_second,
             results.goodput_gbps,
             results.jain,
-            latency(results.lower.p50_us, results.upper.p50_us),
-            latency(results.lower.p99_us, results.upper.p99_us),
+            results.latency.text(),
+            results.delays.text(),
         ))
     }
 
@@ -248,7 +218,7 @@ impl Perf {
                     break;
                 }
             };
-            latencies.push((done.latency.as_secs_f64() * 1e6, 1));
+            latencies.push(done.latency.as_secs_f64() * 1e6);
             if let Some(record) = &mut record {
                 record.on_op(index, done.latency);
             }
@@ -292,16 +262,6 @@ impl Perf {
         }
         let ages: Vec<f64> =
             unfinished.iter().map(|(_, at)| at.elapsed().as_secs_f64() * 1e6).collect();
-        let percentile = |share| Bounds::of_percentile(&latencies, &ages, share);
-        let (p50, p99) = (percentile(0.5), percentile(0.99));
-        let finite = |value: f64| value.is_finite().then_some(value);
-        let side = |of: fn(Bounds) -> f64| Percentiles {
-            p50_us: p50.map(of).and_then(finite),
-            p99_us: p99.map(of).and_then(finite),
-        };
-        let stats = host.stats().next();
-        let fabric = |share| stats.and_then(|s| s.fabric_rtt.quantile_us(share));
-        let endpoint = |share| stats.and_then(|s| s.endpoint_delay.quantile_us(share));
         let partial = failure.as_ref().map(|failure| match failure {
             Failure::Input(why) | Failure::Run(why) | Failure::Interrupted(why) => why.clone(),
             Failure::Checks => String::new(),
@@ -311,18 +271,10 @@ impl Perf {
             ops,
             ops_per_second: ops as f64 / seconds,
             goodput_gbps: gbps(ops * self.size as u64, seconds),
-            p50_us: p50.and_then(Bounds::value),
-            p99_us: p99.and_then(Bounds::value),
-            lower: side(|bounds| bounds.lower),
-            upper: side(|bounds| bounds.upper),
-            unfinished: ages.len() as u64,
-            oldest_unfinished_us: ages.iter().copied().fold(0.0, f64::max),
+            latency: Latency::new(latencies, &ages),
             jain: jain(&per_flow.iter().map(|&ops| ops as f64).collect::<Vec<_>>()),
             partial,
-            fabric_p50_us: fabric(0.5),
-            fabric_p99_us: fabric(0.99),
-            endpoint_p50_us: endpoint(0.5),
-            endpoint_p99_us: endpoint(0.99),
+            delays: Delays::of(host),
         };
         Ok((results, failure))
     }

@@ -6,6 +6,7 @@ use apus_udp::Request;
 use clap::Args;
 use serde::Serialize;
 
+use super::latency::{Delays, Latency};
 use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
@@ -36,18 +37,12 @@ pub struct Ping {
 struct Results {
     count: usize,
     size: usize,
-    min_us: f64,
-    p50_us: f64,
-    p90_us: f64,
-    p99_us: f64,
-    max_us: f64,
+    #[serde(flatten)]
+    latency: Latency,
     /// Why the measurement ended before its time, if it did.
     partial: Option<String>,
-    /// Of acknowledged packets, as Swift divides the delay (§3.3); within 1/64.
-    fabric_p50_us: Option<f64>,
-    fabric_p99_us: Option<f64>,
-    endpoint_p50_us: Option<f64>,
-    endpoint_p99_us: Option<f64>,
+    #[serde(flatten)]
+    delays: Delays,
 }
 
 impl Ping {
@@ -69,6 +64,8 @@ impl Ping {
         let mut times = Vec::with_capacity(self.count as usize);
         let watch = interrupt::watch(Silence(None))?;
         let mut failure = None;
+        // Age of a message without an answer.
+        let mut open = Vec::new();
         for _ in 0..self.count {
             if interrupt::interrupted(&watch) {
                 failure = Some((Failure::Interrupted as fn(_) -> _, "interrupted".to_owned()));
@@ -80,6 +77,7 @@ impl Ping {
             let answered =
                 sent.and_then(|_| connection.receive().map_err(|end| end.to_string()).map(drop));
             if let Err(why) = answered {
+                open.push(from.elapsed().as_secs_f64() * 1e6);
                 failure = Some((Failure::Run, format!("{peer}: {why}")));
                 break;
             }
@@ -91,24 +89,12 @@ impl Ping {
         if let Some((failure, why)) = failure.take_if(|_| times.is_empty()) {
             return Err(failure(why));
         }
-        times.sort_by(f64::total_cmp);
-        let of = |share: f64| times[((times.len() as f64 * share) as usize).min(times.len() - 1)];
-        let stats = host.stats().next();
-        let fabric = |share| stats.and_then(|s| s.fabric_rtt.quantile_us(share));
-        let endpoint = |share| stats.and_then(|s| s.endpoint_delay.quantile_us(share));
         let results = Results {
             count: times.len(),
             size: self.size,
-            min_us: times[0],
-            p50_us: of(0.5),
-            p90_us: of(0.9),
-            p99_us: of(0.99),
-            max_us: times[times.len() - 1],
+            latency: Latency::new(times, &open),
             partial: failure.as_ref().map(|(_, why)| why.clone()),
-            fabric_p50_us: fabric(0.5),
-            fabric_p99_us: fabric(0.99),
-            endpoint_p50_us: endpoint(0.5),
-            endpoint_p99_us: endpoint(0.99),
+            delays: Delays::of(&host),
         };
         if failure.is_none() {
             connection.close();
@@ -122,24 +108,14 @@ impl Ping {
             return print(&(to_json(results)? + "\n"));
         }
         let partial = results.partial.as_ref().map(|why| format!("partial results: {why}\n"));
-        let part = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.1}"));
         print(&format!(
             "{}{} round trips of {} B\n\
-             round trip: min {:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1}, max {:.1} us\n\
-             fabric:     p50 {}, p99 {} us\n\
-             endpoint:   p50 {}, p99 {} us\n",
+             round trip: {}{}",
             partial.unwrap_or_default(),
             results.count,
             results.size,
-            results.min_us,
-            results.p50_us,
-            results.p90_us,
-            results.p99_us,
-            results.max_us,
-            part(results.fabric_p50_us),
-            part(results.fabric_p99_us),
-            part(results.endpoint_p50_us),
-            part(results.endpoint_p99_us),
+            results.latency.text(),
+            results.delays.text(),
         ))
     }
 }

@@ -321,6 +321,36 @@ fn perf_of_which_no_op_ends_reports_lower_bounds_after_the_drain() {
 }
 
 #[test]
+fn ping_whose_server_ends_reports_the_message_without_an_answer() {
+    let server = insecure_host(Mode::HYBRID);
+    let address = server.local_addr().to_string();
+    let ping = apus(&["ping", &address, "--insecure", "--json", "--count", "1000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ping");
+    let connection = server.accept().expect("ping");
+    let greeting = [0u64.to_be_bytes(); 2].concat();
+    connection.submit(Request::message(greeting)).expect("room").wait().expect("delivered");
+    for _ in 0..3 {
+        let message = connection.receive().expect("a message");
+        connection
+            .submit(Request::message(message.bytes.to_vec()))
+            .expect("room")
+            .wait()
+            .expect("sent");
+    }
+    connection.receive().expect("a fourth message");
+    drop((connection, server));
+    let said = ping.wait_with_output().expect("its end");
+    assert_eq!(said.status.code(), Some(1), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!((number(&said.stdout, "count"), number(&said.stdout, "unfinished")), (3.0, 1.0));
+    assert!(number(&said.stdout, "oldest_unfinished_us") > 0.0);
+    let results: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    assert!(results["max_us"].is_null() && results["lower"]["max_us"].is_f64(), "{results}");
+}
+
+#[test]
 fn a_server_logs_handshakes_under_another_key_and_in_the_other_mode() {
     let [own, other] = ["log-key", "log-other"].map(fresh);
     let paths = [&own, &other].map(|path| path.to_str().expect("a path"));
