@@ -4,20 +4,14 @@ use alloc::string::String;
 
 use apus_cc::NetworkInfo;
 use apus_cc::derivation::whole;
-use apus_cc::settings::{ParamDefault, ParamInfo, SettingError, Settings, number, require};
+use apus_cc::settings::{ANY, ParamInfo, SettingError, Settings, number, require};
 
-/// The row `initial_cwnd` of a table of parameters.
-pub(crate) const fn initial_cwnd(defaults: &'static [ParamDefault]) -> ParamInfo {
-    number("initial_cwnd", "first window in packets", defaults)
-}
+/// The parameter `initial_cwnd`, without a default.
+pub(crate) const INITIAL_CWND: ParamInfo = number("initial_cwnd", ANY, "first window in packets");
+/// The parameter `max_cwnd`, without a default.
+pub(crate) const MAX_CWND: ParamInfo = number("max_cwnd", ANY, "largest window in packets");
 
-/// The row `max_cwnd` of a table of parameters.
-pub(crate) const fn max_cwnd(defaults: &'static [ParamDefault]) -> ParamInfo {
-    number("max_cwnd", "largest window in packets", defaults)
-}
-
-/// Checks that the bounds are in order, and the first window within them. The lower limit of the
-/// smallest window is the algorithm's rule: at least 1 for those without pacing.
+/// Checks that the bounds are in order, and the first window within them.
 ///
 /// # Errors
 /// If a value is impossible.
@@ -25,19 +19,6 @@ pub(crate) fn check(initial_cwnd: f64, min_cwnd: f64, max_cwnd: f64) -> Result<(
     require(max_cwnd >= min_cwnd, "max_cwnd", "at least min_cwnd", max_cwnd)?;
     let inside = (min_cwnd..=max_cwnd).contains(&initial_cwnd);
     require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", initial_cwnd)
-}
-
-/// Checks the bounds of an algorithm without pacing, whose window must hold a packet.
-///
-/// # Errors
-/// If a value is impossible.
-pub(crate) fn check_unpaced(
-    initial_cwnd: f64,
-    min_cwnd: f64,
-    max_cwnd: f64,
-) -> Result<(), SettingError> {
-    require(min_cwnd >= 1.0, "min_cwnd", "at least 1 packet", min_cwnd)?;
-    check(initial_cwnd, min_cwnd, max_cwnd)
 }
 
 /// Rule for the largest window of algorithms whose papers give no value.

@@ -89,14 +89,11 @@ fn algorithm(info: &AlgorithmInfo) -> String {
     for parameter in info.parameters {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {} ({}): {}", parameter.name, kind(parameter), parameter.doc);
-        let defaults: Vec<Vec<String>> = parameter
-            .defaults
-            .iter()
-            .map(|default| {
-                let profiles = default.profiles.join(", ");
-                vec![format!("{profiles}:"), default.value.to_owned(), default.source.to_owned()]
-            })
-            .collect();
+        let defaults = parameter.defaults().map(|default| {
+            let profiles = info.profiles_with(default).collect::<Vec<_>>().join(", ");
+            vec![format!("{profiles}:"), default.value.to_owned(), default.source.to_owned()]
+        });
+        let defaults: Vec<Vec<String>> = defaults.collect();
         text += &text::columns(&defaults, "    ");
         let rules = registry()
             .derivations(info.name)
@@ -110,8 +107,9 @@ fn algorithm(info: &AlgorithmInfo) -> String {
     text
 }
 
+/// The form and the limits of a parameter's value.
 fn kind(parameter: &ParamInfo) -> String {
-    match parameter.kind {
+    let form = match parameter.kind {
         ParamKind::Number => "number".to_owned(),
         ParamKind::Count => "whole number".to_owned(),
         ParamKind::Time => "time with its unit: ps, ns, us, ms, s".to_owned(),
@@ -119,5 +117,10 @@ fn kind(parameter: &ParamInfo) -> String {
         ParamKind::Rate => "rate with its unit: bps, Mbps, Gbps, ...".to_owned(),
         ParamKind::Flag => "true or false".to_owned(),
         ParamKind::Choice(words) => words.join(" or "),
+    };
+    if parameter.limits.must.is_empty() {
+        form
+    } else {
+        format!("{form}; {}", parameter.limits.must)
     }
 }

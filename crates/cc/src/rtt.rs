@@ -2,7 +2,9 @@
 
 use apus_units::Span;
 
-use crate::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use crate::settings::{
+    AT_LEAST_1, FRACTION, POSITIVE, ParamInfo, SettingError, Settings, number, require, time,
+};
 use crate::{StateError, StateField, StateOverride};
 
 /// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`, with
@@ -47,37 +49,22 @@ impl RtoRule {
     }
 }
 
-/// The row `rto_gain` of a table of parameters.
-pub const fn rto_gain(defaults: &'static [ParamDefault]) -> ParamInfo {
-    let doc = "weight of a new sample in the smoothed end-to-end RTT";
-    ParamInfo { name: "rto_gain", kind: ParamKind::Number, doc, defaults }
-}
-
-/// The row `rto_multiplier` of a table of parameters.
-pub const fn rto_multiplier(defaults: &'static [ParamDefault]) -> ParamInfo {
-    let doc = "retransmission timeout over smoothed RTT";
-    ParamInfo { name: "rto_multiplier", kind: ParamKind::Number, doc, defaults }
-}
-
-const MIN_RTO: &str = "min_rto";
-const INITIAL_RTO: &str = "initial_rto";
+/// The parameter `rto_gain`, without a default.
+pub const RTO_GAIN: ParamInfo =
+    number("rto_gain", FRACTION, "weight of a new sample in the smoothed end-to-end RTT");
+/// The parameter `rto_multiplier`, without a default.
+pub const RTO_MULTIPLIER: ParamInfo =
+    number("rto_multiplier", AT_LEAST_1, "retransmission timeout over smoothed RTT");
+/// The parameter `min_rto`, without a default.
+pub const MIN_RTO: ParamInfo = time("min_rto", POSITIVE, "shortest retransmission timeout");
+/// The parameter `initial_rto`, without a default.
+pub const INITIAL_RTO: ParamInfo =
+    time("initial_rto", POSITIVE, "retransmission timeout before the first RTT sample");
 
 /// Returns `true` if the parameter `name` is a retransmission timeout, which may be longer than other
 /// times.
 pub fn is_timeout(name: &str) -> bool {
-    name == MIN_RTO || name == INITIAL_RTO
-}
-
-/// The row `min_rto` of a table of parameters.
-pub const fn min_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
-    let doc = "shortest retransmission timeout";
-    ParamInfo { name: MIN_RTO, kind: ParamKind::Time, doc, defaults }
-}
-
-/// The row `initial_rto` of a table of parameters.
-pub const fn initial_rto(defaults: &'static [ParamDefault]) -> ParamInfo {
-    let doc = "retransmission timeout before the first RTT sample";
-    ParamInfo { name: INITIAL_RTO, kind: ParamKind::Time, doc, defaults }
+    name == MIN_RTO.name || name == INITIAL_RTO.name
 }
 
 /// The smoothed end-to-end RTT of one flow: 8 bytes; the rule is shared between flows.

@@ -38,50 +38,118 @@ pub struct ProfileInfo {
     pub doc: &'static str,
 }
 
-/// A parameter of an algorithm.
+/// A parameter of an algorithm, built by the function of its kind: [`number`], [`count`], [`time`],
+/// [`size`], [`rate`], [`flag`] or [`choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct ParamInfo {
     /// Name, as in the paper.
     pub name: &'static str,
     /// Form of the value.
     pub kind: ParamKind,
+    /// Accepted values.
+    pub limits: Limits,
     /// Meaning, with the unit if the value is a bare number.
     pub doc: &'static str,
-    /// Defaults. A profile that is in none of them does not have this parameter.
-    pub defaults: &'static [ParamDefault],
+    defaults: [Option<ParamDefault>; MAX_DEFAULTS],
 }
 
-/// Builds a row of a table of parameters.
+/// Maximum number of different defaults of one parameter.
+const MAX_DEFAULTS: usize = 4;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident;)+) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub const fn $name(
+                name: &'static str,
+                limits: Limits,
+                doc: &'static str,
+            ) -> ParamInfo {
+                ParamInfo::new(name, ParamKind::$kind, limits, doc)
+            }
+        )+
+    };
+}
+
+kinds! {
+    /// A parameter that is a dimensionless number.
+    number: Number;
+    /// A parameter that is a whole number.
+    count: Count;
+    /// A parameter that is a time.
+    time: Time;
+    /// A parameter that is a size.
+    size: Size;
+    /// A parameter that is a rate.
+    rate: Rate;
+}
+
+/// A parameter that is `true` or `false`.
 #[must_use]
-pub const fn row(
-    name: &'static str,
-    kind: ParamKind,
-    doc: &'static str,
-    defaults: &'static [ParamDefault],
-) -> ParamInfo {
-    ParamInfo { name, kind, doc, defaults }
+pub const fn flag(name: &'static str, doc: &'static str) -> ParamInfo {
+    ParamInfo::new(name, ParamKind::Flag, ANY, doc)
 }
 
-/// Builds a row whose value is a bare number.
+/// A parameter that is one of `words`.
 #[must_use]
-pub const fn number(
+pub const fn choice(
     name: &'static str,
+    words: &'static [&'static str],
     doc: &'static str,
-    defaults: &'static [ParamDefault],
 ) -> ParamInfo {
-    row(name, ParamKind::Number, doc, defaults)
+    ParamInfo::new(name, ParamKind::Choice(words), ANY, doc)
 }
 
-/// The default of a parameter in some profiles.
+/// The default of a parameter, in every profile or in one.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamDefault {
-    /// The profiles in which it holds.
-    pub profiles: &'static [&'static str],
+    /// The profile in which it holds; `None` for every profile.
+    pub profile: Option<&'static str>,
     /// The value, as a user would write it.
     pub value: &'static str,
     /// Source of the default (`Swift §3.4`, `RFC 8257 §3.3`), or `deviation:` and the reason.
     pub source: &'static str,
 }
+
+impl ParamDefault {
+    /// Returns `true` if the default holds in `profile`.
+    #[must_use]
+    pub fn holds_in(&self, profile: &str) -> bool {
+        self.profile.is_none_or(|own| own == profile)
+    }
+}
+
+/// The quantities that a parameter accepts, in picoseconds, bytes or bit/s if it has a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The limits in words, such as `above 0`; empty without limits.
+    pub must: &'static str,
+    holds: fn(f64) -> bool,
+}
+
+impl Limits {
+    /// Limits of a parameter: `must` in words, and the same as a function.
+    #[must_use]
+    pub const fn new(must: &'static str, holds: fn(f64) -> bool) -> Self {
+        Self { must, holds }
+    }
+}
+
+/// No limits.
+pub const ANY: Limits = Limits::new("", |_| true);
+/// Not negative.
+pub const NOT_NEGATIVE: Limits = Limits::new("0 or more", |x| x >= 0.0);
+/// Positive.
+pub const POSITIVE: Limits = Limits::new("above 0", |x| x > 0.0);
+/// One or more, such as a window without pacing.
+pub const AT_LEAST_1: Limits = Limits::new("at least 1", |x| x >= 1.0);
+/// Part of a whole, such as a weight in an average.
+pub const FRACTION: Limits = Limits::new("above 0 and at most 1", |x| x > 0.0 && x <= 1.0);
+/// Part of a whole that leaves a rest.
+pub const PROPER_FRACTION: Limits = Limits::new("above 0 and below 1", |x| x > 0.0 && x < 1.0);
+/// Probability.
+pub const PROBABILITY: Limits = Limits::new("between 0 and 1", |x| (0.0..=1.0).contains(&x));
 
 /// The form of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +219,13 @@ pub struct SettingError {
     pub message: String,
 }
 
+impl AlgorithmInfo {
+    /// The names of the profiles in which `default` holds.
+    pub fn profiles_with(&self, default: &ParamDefault) -> impl Iterator<Item = &'static str> {
+        self.profiles.iter().map(|profile| profile.name).filter(|name| default.holds_in(name))
+    }
+}
+
 impl SettingError {
     /// An error at `parameter`.
     #[must_use]
@@ -202,10 +277,60 @@ impl fmt::Display for Value {
 }
 
 impl ParamInfo {
+    const fn new(name: &'static str, kind: ParamKind, limits: Limits, doc: &'static str) -> Self {
+        Self { name, kind, limits, doc, defaults: [None; MAX_DEFAULTS] }
+    }
+
+    /// This parameter with a default that holds in every profile.
+    #[must_use]
+    pub const fn default(self, value: &'static str, source: &'static str) -> Self {
+        self.with(ParamDefault { profile: None, value, source })
+    }
+
+    /// This parameter with a default that holds in one profile. A profile without a default does not
+    /// have the parameter.
+    #[must_use]
+    pub const fn default_of(
+        self,
+        profile: &'static str,
+        value: &'static str,
+        source: &'static str,
+    ) -> Self {
+        self.with(ParamDefault { profile: Some(profile), value, source })
+    }
+
+    const fn with(mut self, default: ParamDefault) -> Self {
+        let mut free = 0;
+        while self.defaults[free].is_some() {
+            free += 1;
+        }
+        self.defaults[free] = Some(default);
+        self
+    }
+
+    /// The defaults.
+    pub fn defaults(&self) -> impl Iterator<Item = &ParamDefault> {
+        self.defaults.iter().flatten()
+    }
+
     /// The default in `profile`; `None` if that profile does not have this parameter.
     #[must_use]
     pub fn default_in(&self, profile: &str) -> Option<&ParamDefault> {
-        self.defaults.iter().find(|default| default.profiles.contains(&profile))
+        self.defaults().find(|default| default.holds_in(profile))
+    }
+
+    /// Returns an error if `value` is outside the limits.
+    fn check(&self, value: Value) -> Result<Value, SettingError> {
+        let number = match value {
+            Value::Number(x) => x,
+            Value::Count(n) => f64::from(n),
+            Value::Time(span) => span.as_ps_f64(),
+            Value::Size(bytes) => bytes.get() as f64,
+            Value::Rate(rate) => rate.as_bps() as f64,
+            Value::Flag(_) | Value::Choice(_) => return Ok(value),
+        };
+        require((self.limits.holds)(number), self.name, self.limits.must, value)?;
+        Ok(value)
     }
 
     /// The largest value that a user can set; `None` for kinds that no rule exceeds.
@@ -303,7 +428,7 @@ impl Settings {
         let mut entries = Vec::new();
         for info in algorithm.parameters {
             if let Some(default) = info.default_in(profile) {
-                let value = info.read(default.value)?;
+                let value = info.read(default.value).and_then(|value| info.check(value))?;
                 entries.push(Entry { name: info.name, value, origin: Origin::Default });
             }
         }
@@ -321,10 +446,10 @@ impl Settings {
             let message = format!("`{}` has no parameter `{name}`{hint}", algorithm.name);
             return Err(SettingError::at(name, message));
         };
-        let value = info.read(text)?;
+        let value = info.read(text).and_then(|value| info.check(value))?;
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.name == name) else {
-            let others = info.defaults.iter().flat_map(|default| default.profiles);
-            let others = others.copied().collect::<Vec<_>>().join(", ");
+            let others = info.defaults().filter_map(|default| default.profile);
+            let others = others.collect::<Vec<_>>().join(", ");
             let message = format!(
                 "`{name}` has no effect in the profile `{profile}` of `{}`, only in {others}",
                 algorithm.name
@@ -356,6 +481,7 @@ impl Settings {
             let info = self.algorithm.parameters.iter().find(|info| info.name == rule.parameter);
             let Some(info) = info else { continue };
             let value = info.read(&text).or_else(|error| info.largest().ok_or(error))?;
+            let value = info.check(value)?;
             for entry in self.entries.iter_mut().filter(|entry| entry.name == rule.parameter) {
                 *entry = Entry { name: entry.name, value, origin: Origin::Derived(rule) };
             }

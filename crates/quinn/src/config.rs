@@ -180,7 +180,7 @@ mod tests {
         let table = <SwiftSender as Algorithm>::INFO.parameters;
         for (name, reason) in WITHOUT_EFFECT {
             let row = table.iter().find(|row| row.name == name).expect("a parameter of Swift");
-            let value = row.defaults[0].value;
+            let value = row.defaults().next().expect("a default").value;
             let set = format!("`{name} = {value}`");
             refused(&[("base_target", "400us"), (name, value)], name, &[&set, reason]);
             assert!(reason.contains("; remove it") || reason.contains("; set `"), "{reason}");

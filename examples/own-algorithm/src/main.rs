@@ -5,13 +5,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use apus_cc::settings::{require, row};
+use apus_cc::settings::{POSITIVE, PROPER_FRACTION, number, size};
 use apus_cc::{
     AckEvent, Algorithm, AlgorithmInfo, Allowance, CongestionHeader, EchoNewest, FIRST_FOREIGN_ID,
-    FieldLayout, Fields, FlowInfo, LossEvent, MAX_FIELD_BYTES, Pacing, PacketSizeEvent,
-    ParamDefault, ParamInfo, ParamKind, PortView, ProfileInfo, ReplaySender, SendInfo, Sender,
-    SettingError, Settings, Snapshot, SwitchFeedback, SwitchHalf, SwitchInfo, TimeoutEvent,
-    Verdict,
+    FieldLayout, Fields, FlowInfo, LossEvent, MAX_FIELD_BYTES, Pacing, PacketSizeEvent, ParamInfo,
+    PortView, ProfileInfo, ReplaySender, SendInfo, Sender, SettingError, Settings, Snapshot,
+    SwitchFeedback, SwitchHalf, SwitchInfo, TimeoutEvent, Verdict,
 };
 use apus_units::{Bytes, PacketNumber, Span};
 
@@ -19,15 +18,11 @@ fn main() -> ExitCode {
     apus::main_with([apus::foreign::<Peak>()])
 }
 
-const fn default(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &["example"], value, source }
-}
-
-const TARGET: &[ParamDefault] = &[default("100kB", "deviation: no source; 8 us at 100 Gb/s")];
-const BETA: &[ParamDefault] = &[default("0.8", "deviation: no source; as Swift's beta")];
 const PARAMETERS: &[ParamInfo] = &[
-    row("target", ParamKind::Size, "length of the longest queue to aim at", TARGET),
-    row("beta", ParamKind::Number, "multiplicative decrease constant", BETA),
+    size("target", POSITIVE, "length of the longest queue to aim at")
+        .default("100kB", "deviation: no source; 8 us at 100 Gb/s"),
+    number("beta", PROPER_FRACTION, "multiplicative decrease constant")
+        .default("0.8", "deviation: no source; as Swift's beta"),
 ];
 
 /// Four bytes that switches may change, and that an acknowledgement echoes.
@@ -67,10 +62,7 @@ impl Algorithm for Peak {
     };
     const FIELDS: Option<FieldLayout> = Some(LAYOUT);
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
-        let (target, beta) = (settings.size("target"), settings.number("beta"));
-        require(target > Bytes::ZERO, "target", "more than 0", target)?;
-        require(beta > 0.0 && beta < 1.0, "beta", "above 0 and below 1", beta)?;
-        Ok(Params { target, beta })
+        Ok(Params { target: settings.size("target"), beta: settings.number("beta") })
     }
     fn new(params: Arc<Params>, _: &FlowInfo) -> Self {
         // 10 packets: RFC 6928 §2.

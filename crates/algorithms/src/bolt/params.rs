@@ -179,27 +179,14 @@ impl Params {
         if params.favoured && params.src_probability >= 1.0 {
             settings.without_effect(&["favoured"], "while `src_probability` is 1")?;
         }
-        params.validate()?;
-        Ok(params)
-    }
-
-    fn validate(&self) -> Result<(), SettingError> {
-        let least = match self.below_one {
+        let least = match params.below_one {
             BelowOne::Hold => 1.0,
             BelowOne::Halve => 0.001,
         };
         let must = "at least 1 packet, or with `below_one = \"halve\"` at least 0.001";
-        require(self.min_cwnd >= least, "min_cwnd", must, self.min_cwnd)?;
-        bounds::check(self.initial_cwnd, self.min_cwnd, self.max_cwnd)?;
-        require(self.ai >= 0.0, "ai", "0 or more", self.ai)?;
-        require(self.cc_threshold >= 0.0, "cc_threshold", "0 or more", self.cc_threshold)?;
-        let uncounted = self.uncounted_packets;
-        require(uncounted >= 0.0, "uncounted_packets", "0 or more", uncounted)?;
-        let chance = self.src_probability;
-        require((0.0..=1.0).contains(&chance), "src_probability", "between 0 and 1", chance)?;
-        let cut = self.max_mdf > 0.0 && self.max_mdf <= 1.0;
-        require(cut, "max_mdf", "above 0 and at most 1", self.max_mdf)?;
-        self.rto.validate()
+        require(params.min_cwnd >= least, "min_cwnd", must, params.min_cwnd)?;
+        bounds::check(params.initial_cwnd, params.min_cwnd, params.max_cwnd)?;
+        Ok(params)
     }
 }
 

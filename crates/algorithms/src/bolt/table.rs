@@ -9,7 +9,9 @@ use apus_units::Span;
 
 use crate::bounds;
 use crate::swift::{BASE_TARGET_RULE, BASE_TARGET_SOURCE, base_target};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, row};
+use apus_cc::settings::{
+    ANY, FRACTION, NOT_NEGATIVE, PROBABILITY, ParamInfo, choice, count, flag, number, time,
+};
 use apus_cc::{Derivation, NetworkInfo, Range, Settings, Tunable, TunedSetting, rtt};
 
 /// The paper's rules.
@@ -17,189 +19,93 @@ pub(super) const PAPER: &str = "paper";
 /// The authors' simulator.
 pub(super) const CODE: &str = "code";
 
-const fn both(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER, CODE], value, source }
-}
-
-const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER], value, source }
-}
-
-const fn code(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[CODE], value, source }
-}
-
-const NUMBER: ParamKind = ParamKind::Number;
-const FLAG: ParamKind = ParamKind::Flag;
-const TIME: ParamKind = ParamKind::Time;
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    bounds::initial_cwnd(&[both(
-        "64",
-        "deviation: Bolt §5.1.1 starts at one BDP: 8 us at 100 Gb/s in 1.5 kB packets",
-    )]),
-    row(
-        "min_cwnd",
-        NUMBER,
-        "smallest window in packets; below 1 only with `below_one = \"halve\"`",
-        &[
-            paper("1", "deviation: Bolt Alg. 2 l. 6 subtracts 1 and says nothing of 0"),
-            code("0.01", "Bolt ns-3: 15 bytes"),
-        ],
-    ),
-    bounds::max_cwnd(&[both(
-        "4096",
-        "deviation: Bolt has no ceiling; far above any BDP, for a stray peer",
-    )]),
-    row(
-        "below_one",
-        ParamKind::Choice(&["hold", "halve"]),
-        "effect of an SRC on a window of at most one packet: none, or halve it and pace",
-        &[paper("hold", "deviation: Bolt does not say"), code("halve", "Bolt ns-3")],
-    ),
-    row(
-        "pacing",
-        ParamKind::Choice(&["below-one", "rest", "always"]),
-        "packets that leave RTT/cwnd after the previous one: with windows below one packet; also packets that fit only partly into the window; or all packets after the first RTT",
-        &[
-            paper("below-one", "deviation: Bolt does not say; Swift §3.4"),
-            code("rest", "Bolt ns-3"),
-        ],
-    ),
-    row(
-        "ai",
-        NUMBER,
-        "packets added to the window once per RTT",
-        &[both("1", "Bolt Alg. 2 l. 13")],
-    ),
-    row(
-        "validate_window",
-        FLAG,
-        "whether the window grows only while it limits the flow",
-        &[
-            paper("true", "deviation: Bolt does not say; RFC 9002 §7.8"),
-            code("false", "Bolt ns-3, whose runs cap the window at a BDP instead"),
-        ],
-    ),
-    row(
-        "first",
-        ParamKind::Choice(&["bytes", "unacknowledged"]),
-        "which packets carry FIRST: bytes sent below the window, or all until the first ACK",
-        &[paper("bytes", "Bolt §4.2"), code("unacknowledged", "Bolt ns-3")],
-    ),
-    row(
-        "last",
-        ParamKind::Choice(&["after", "with"]),
-        "which packets carry LAST: those after which less than a window is left to send, or those with \
-         which at most a window is",
-        &[
-            paper("after", "Bolt §4.2: the counter, this packet taken off, is below the window"),
-            code("with", "Bolt ns-3"),
-        ],
-    ),
-    row(
-        "inc",
-        ParamKind::Choice(&["every", "continuing"]),
-        "which packets request a larger window: all, or those neither FIRST nor LAST",
-        &[paper("every", "Bolt §3.2"), code("continuing", "Bolt ns-3")],
-    ),
-    row(
-        "idle_reset",
-        FLAG,
-        "whether data after an idle RTT counts as a first window again",
-        &[both("true", "Bolt §4.2: resets the bytes-sent counter after an idle period")],
-    ),
-    row(
-        "cc_threshold",
-        NUMBER,
-        "queue from which on a port is congested, in packets of full size",
-        &[
-            paper("1", "Bolt §3.1: a single MTU"),
-            code("2", "Bolt ns-3: 3 KB of 1500 B and 10 KB of 5000 B"),
-        ],
-    ),
-    row(
-        "uncounted_packets",
-        NUMBER,
-        "packets of full size that wait in a port and are not part of the queue that counts",
-        &[
-            paper("0", "Bolt Alg. 1 l. 4: the queue's occupancy"),
-            code("1", "Bolt ns-3: a device holds one behind the queue"),
-        ],
-    ),
-    row("pru", FLAG, "whether switches hand out PRU tokens", &[both("true", "Bolt §3.2")]),
-    row("sm", FLAG, "whether switches hand out SM tokens", &[both("true", "Bolt §3.3")]),
-    row(
-        "sm_counts",
-        ParamKind::Choice(&["data", "all"]),
-        "which packets count as demand for supply matching",
-        &[paper("data", "Bolt Alg. 1 l. 2-3"), code("all", "Bolt ns-3")],
-    ),
-    row(
-        "sm_supply",
-        ParamKind::Choice(&["weighted", "link"]),
-        "supply of a class in supply matching if several classes share a port: its share of the link by weight among classes with packets (Alg. 4), or the whole link (Alg. 3)",
-        &[both("weighted", "Bolt App. B.1, Alg. 4; with one class the two are the same")],
-    ),
-    row(
-        "pru_cap",
-        ParamKind::Count,
-        "most PRU tokens that a port holds; 0 for any number",
-        &[paper("0", "Bolt Alg. 1 l. 12 has no cap"), code("256", "Bolt ns-3")],
-    ),
-    row(
-        "favoured",
-        FLAG,
-        "whether the flow is of high priority, for which switches send SRCs with `src_probability`",
-        &[both("false", "Bolt App. B.2; Listing 1's reserved bit says so")],
-    ),
-    row(
-        "src_probability",
-        NUMBER,
-        "probability that a congested switch sends the SRC that is due to a favoured flow",
-        &[both("1", "Bolt Alg. 1; below 1 in App. B.2, which gives no value")],
-    ),
-    row(
-        "max_mdf",
-        NUMBER,
-        "fraction of the window that a loss takes away, once per RTT",
-        &[both("0.5", "Bolt §3.1: as in Swift, which gives the value")],
-    ),
-    row(
-        "fallback",
-        ParamKind::Choice(&["none", "swift"]),
-        "whether Swift runs in parallel and the smaller window applies",
-        &[both("none", "Bolt §6: for fabrics in which some switches do not support Bolt")],
-    ),
-    row(
-        "fallback_base_target",
-        TIME,
-        "Swift's base target in the fallback",
-        &[both("25us", "Swift §5.2")],
-    ),
-    row(
-        "fallback_fs_range",
-        TIME,
-        "Swift's range of flow scaling in the fallback",
-        &[both("100us", "deviation: as Swift's `paper` profile")],
-    ),
-    row(
-        "fallback_fs_min_cwnd",
-        NUMBER,
-        "window at which the fallback's flow scaling adds all of its range",
-        &[both("0.01", "deviation: as Swift's `paper` profile")],
-    ),
-    row(
-        "fallback_fs_max_cwnd",
-        NUMBER,
-        "window from which on the fallback's flow scaling adds nothing",
-        &[both("100", "deviation: as Swift's `paper` profile")],
-    ),
-    rtt::rto_gain(&[both("0.25", "Bolt §3.1: as in Swift")]),
-    rtt::rto_multiplier(&[both("2", "Bolt §3.1: as in Swift")]),
-    rtt::min_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
-    rtt::initial_rto(&[both("1ms", "Bolt §3.1: as in Swift")]),
+    bounds::INITIAL_CWND
+        .default("64", "deviation: Bolt §5.1.1 starts at one BDP: 8 us at 100 Gb/s in 1.5 kB \
+            packets"),
+    number("min_cwnd", ANY, "smallest window in packets; below 1 only with `below_one = \"halve\"`")
+        .default_of(PAPER, "1", "deviation: Bolt Alg. 2 l. 6 subtracts 1 and says nothing of 0")
+        .default_of(CODE, "0.01", "Bolt ns-3: 15 bytes"),
+    bounds::MAX_CWND
+        .default("4096", "deviation: Bolt has no ceiling; far above any BDP, for a stray peer"),
+    choice("below_one", &["hold", "halve"], "effect of an SRC on a window of at most one packet: \
+        none, or halve it and pace")
+        .default_of(PAPER, "hold", "deviation: Bolt does not say")
+        .default_of(CODE, "halve", "Bolt ns-3"),
+    choice("pacing", &["below-one", "rest", "always"], "packets that leave RTT/cwnd after the \
+        previous one: with windows below one packet; also packets that fit only partly into the \
+        window; or all packets after the first RTT")
+        .default_of(PAPER, "below-one", "deviation: Bolt does not say; Swift §3.4")
+        .default_of(CODE, "rest", "Bolt ns-3"),
+    number("ai", NOT_NEGATIVE, "packets added to the window once per RTT")
+        .default("1", "Bolt Alg. 2 l. 13"),
+    flag("validate_window", "whether the window grows only while it limits the flow")
+        .default_of(PAPER, "true", "deviation: Bolt does not say; RFC 9002 §7.8")
+        .default_of(CODE, "false", "Bolt ns-3, whose runs cap the window at a BDP instead"),
+    choice("first", &["bytes", "unacknowledged"], "which packets carry FIRST: bytes sent below \
+        the window, or all until the first ACK")
+        .default_of(PAPER, "bytes", "Bolt §4.2")
+        .default_of(CODE, "unacknowledged", "Bolt ns-3"),
+    choice("last", &["after", "with"], "which packets carry LAST: those after which less than a \
+        window is left to send, or those with which at most a window is")
+        .default_of(PAPER, "after", "Bolt §4.2: the counter, this packet taken off, is below the \
+            window")
+        .default_of(CODE, "with", "Bolt ns-3"),
+    choice("inc", &["every", "continuing"], "which packets request a larger window: all, or those \
+        neither FIRST nor LAST")
+        .default_of(PAPER, "every", "Bolt §3.2")
+        .default_of(CODE, "continuing", "Bolt ns-3"),
+    flag("idle_reset", "whether data after an idle RTT counts as a first window again")
+        .default("true", "Bolt §4.2: resets the bytes-sent counter after an idle period"),
+    number("cc_threshold", NOT_NEGATIVE, "queue from which on a port is congested, in packets of \
+        full size")
+        .default_of(PAPER, "1", "Bolt §3.1: a single MTU")
+        .default_of(CODE, "2", "Bolt ns-3: 3 KB of 1500 B and 10 KB of 5000 B"),
+    number("uncounted_packets", NOT_NEGATIVE, "packets of full size that wait in a port and are \
+        not part of the queue that counts")
+        .default_of(PAPER, "0", "Bolt Alg. 1 l. 4: the queue's occupancy")
+        .default_of(CODE, "1", "Bolt ns-3: a device holds one behind the queue"),
+    flag("pru", "whether switches hand out PRU tokens")
+        .default("true", "Bolt §3.2"),
+    flag("sm", "whether switches hand out SM tokens")
+        .default("true", "Bolt §3.3"),
+    choice("sm_counts", &["data", "all"], "which packets count as demand for supply matching")
+        .default_of(PAPER, "data", "Bolt Alg. 1 l. 2-3")
+        .default_of(CODE, "all", "Bolt ns-3"),
+    choice("sm_supply", &["weighted", "link"], "supply of a class in supply matching if several \
+        classes share a port: its share of the link by weight among classes with packets (Alg. \
+        4), or the whole link (Alg. 3)")
+        .default("weighted", "Bolt App. B.1, Alg. 4; with one class the two are the same"),
+    count("pru_cap", ANY, "most PRU tokens that a port holds; 0 for any number")
+        .default_of(PAPER, "0", "Bolt Alg. 1 l. 12 has no cap")
+        .default_of(CODE, "256", "Bolt ns-3"),
+    flag("favoured", "whether the flow is of high priority, for which switches send SRCs with \
+        `src_probability`")
+        .default("false", "Bolt App. B.2; Listing 1's reserved bit says so"),
+    number("src_probability", PROBABILITY, "probability that a congested switch sends the SRC \
+        that is due to a favoured flow")
+        .default("1", "Bolt Alg. 1; below 1 in App. B.2, which gives no value"),
+    number("max_mdf", FRACTION, "fraction of the window that a loss takes away, once per RTT")
+        .default("0.5", "Bolt §3.1: as in Swift, which gives the value"),
+    choice("fallback", &["none", "swift"], "whether Swift runs in parallel and the smaller window \
+        applies")
+        .default("none", "Bolt §6: for fabrics in which some switches do not support Bolt"),
+    time("fallback_base_target", ANY, "Swift's base target in the fallback")
+        .default("25us", "Swift §5.2"),
+    time("fallback_fs_range", ANY, "Swift's range of flow scaling in the fallback")
+        .default("100us", "deviation: as Swift's `paper` profile"),
+    number("fallback_fs_min_cwnd", ANY, "window at which the fallback's flow scaling adds all of \
+        its range")
+        .default("0.01", "deviation: as Swift's `paper` profile"),
+    number("fallback_fs_max_cwnd", ANY, "window from which on the fallback's flow scaling adds \
+        nothing")
+        .default("100", "deviation: as Swift's `paper` profile"),
+    rtt::RTO_GAIN.default("0.25", "Bolt §3.1: as in Swift"),
+    rtt::RTO_MULTIPLIER.default("2", "Bolt §3.1: as in Swift"),
+    rtt::MIN_RTO.default("1ms", "Bolt §3.1: as in Swift"),
+    rtt::INITIAL_RTO.default("1ms", "Bolt §3.1: as in Swift"),
 ];
 
 /// The fallback's target per switch, which cannot be set (Swift's `paper` profile).

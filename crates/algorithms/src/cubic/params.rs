@@ -3,63 +3,39 @@
 use crate::bounds;
 use apus_cc::rtt::{self, RtoRule};
 use apus_cc::settings::{
-    ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
+    POSITIVE, PROPER_FRACTION, ParamInfo, SettingError, Settings, flag, number, require,
 };
 use apus_cc::{Range, Tunable, TunedSetting};
 
 /// CUBIC as its RFC has it.
 pub(super) const RFC9438: &str = "rfc9438";
 
-const fn default(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[RFC9438], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number(
-        "c",
-        "C: how fast the curve grows, in packets per cubic second",
-        &[default("0.4", "RFC 9438 §5: C SHOULD be set to 0.4")],
-    ),
-    number(
-        "beta",
-        "beta_cubic: factor of the window at a congestion event",
-        &[default("0.7", "RFC 9438 §4.6: beta_cubic SHOULD be set to 0.7")],
-    ),
-    ParamInfo {
-        name: "fast_convergence",
-        kind: ParamKind::Flag,
-        doc: "leave room for new flows when the window at losses falls",
-        defaults: &[default("true", "RFC 9438 §4.7: SHOULD be implemented")],
-    },
-    ParamInfo {
-        name: "ecn",
-        kind: ParamKind::Flag,
-        doc: "take part in ECN: a mark counts as a congestion event",
-        defaults: &[default(
-            "false",
-            "deviation: RFC 9438 §4.6 answers marks if ECN is in use, which the hosts decide; off, \
-             so that losses alone drive it as in the experiments it is compared in",
-        )],
-    },
-    bounds::initial_cwnd(&[default("10", "RFC 6928 §2")]),
-    bounds::max_cwnd(&[default(
-        "65536",
-        "deviation: an RFC window is bounded by the receiver; large, so that losses bound it",
-    )]),
-    rtt::rto_gain(&[default(
-        "0.25",
-        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
-    )]),
-    rtt::rto_multiplier(&[default(
-        "2",
-        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
-    )]),
-    rtt::min_rto(&[default(
-        "1ms",
-        "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; as DCTCP's",
-    )]),
-    rtt::initial_rto(&[default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
+    number("c", POSITIVE, "C: how fast the curve grows, in packets per cubic second")
+        .default("0.4", "RFC 9438 §5: C SHOULD be set to 0.4"),
+    number("beta", PROPER_FRACTION, "beta_cubic: factor of the window at a congestion event")
+        .default("0.7", "RFC 9438 §4.6: beta_cubic SHOULD be set to 0.7"),
+    flag("fast_convergence", "leave room for new flows when the window at losses falls")
+        .default("true", "RFC 9438 §4.7: SHOULD be implemented"),
+    flag("ecn", "take part in ECN: a mark counts as a congestion event")
+        .default("false", "deviation: RFC 9438 §4.6 answers marks if ECN is in use, which the \
+            hosts decide; off, so that losses alone drive it as in the experiments it is compared \
+            in"),
+    bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
+    bounds::MAX_CWND
+        .default("65536", "deviation: an RFC window is bounded by the receiver; large, so that \
+            losses bound it"),
+    rtt::RTO_GAIN
+        .default("0.25", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs \
+            compare"),
+    rtt::RTO_MULTIPLIER
+        .default("2", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare"),
+    rtt::MIN_RTO
+        .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; as \
+            DCTCP's"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto"),
 ];
 
 /// Settings that a search for the best operating point varies.
@@ -106,13 +82,9 @@ impl Params {
             max_cwnd: settings.number("max_cwnd"),
             rto: RtoRule::from_settings(settings),
         };
-        require(params.c > 0.0, "c", "above 0", params.c)?;
-        let beta = params.beta > 0.0 && params.beta < 1.0;
-        require(beta, "beta", "above 0 and below 1", params.beta)?;
         require(params.max_cwnd >= 2.0, "max_cwnd", "at least 2 packets", params.max_cwnd)?;
         let inside = (1.0..=params.max_cwnd).contains(&params.initial_cwnd);
         require(inside, "initial_cwnd", "between 1 and max_cwnd", params.initial_cwnd)?;
-        params.rto.validate()?;
         Ok(params)
     }
 }

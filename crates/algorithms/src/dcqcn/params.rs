@@ -7,94 +7,48 @@ use apus_units::{Bytes, Rate, Span};
 
 use super::switch::Ramp;
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::settings::{
+    ANY, FRACTION, POSITIVE, ParamInfo, SettingError, Settings, count, number, rate, require, size,
+    time,
+};
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// DCQCN as its paper has it.
 pub(super) const PAPER: &str = "paper";
 
-const fn default(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "g",
-        ParamKind::Number,
-        "weight of a notification in alpha, the estimate of congestion",
-        &[default("0.00390625", "DCQCN §5, Fig. 14: 1/256")],
-    ),
-    row(
-        "alpha_timer",
-        ParamKind::Time,
-        "alpha falls once per this time without a notification",
-        &[default("55us", "DCQCN §3.1: K = 55 us, above the interval of notifications")],
-    ),
-    row(
-        "timer",
-        ParamKind::Time,
-        "T: the rate rises once per this time",
-        &[default("55us", "DCQCN §5, Fig. 14")],
-    ),
-    row(
-        "byte_counter",
-        ParamKind::Size,
-        "B: the rate rises once per this many wire bytes sent",
-        &[default("10MB", "DCQCN §5, Fig. 14")],
-    ),
-    row(
-        "f",
-        ParamKind::Count,
-        "F: rises of fast recovery before additive increase, and of that before hyper increase",
-        &[default("5", "DCQCN §3.1")],
-    ),
-    row(
-        "r_ai",
-        ParamKind::Rate,
-        "additive increase of the target rate",
-        &[default("40Mbps", "DCQCN §4")],
-    ),
-    row(
-        "r_hai",
-        ParamKind::Rate,
-        "hyper increase of the target rate",
-        &[default("400Mbps", "unverified: DCQCN §3.1 names it; ten times r_ai")],
-    ),
-    row(
-        "min_rate",
-        ParamKind::Rate,
-        "smallest rate",
-        &[default("10Mbps", "deviation: DCQCN gives none; a rate limiter has one")],
-    ),
-    row(
-        "cnp_interval",
-        ParamKind::Time,
-        "N: a receiver notifies the sender of a flow at most once per this time",
-        &[default("50us", "DCQCN §3.1: N = 50 us")],
-    ),
-    row(
-        "k_min",
-        ParamKind::Size,
-        "queue of a switch port from which on packets are marked",
-        &[default("5kB", "DCQCN §5, Fig. 14, for 40 Gb/s")],
-    ),
-    row(
-        "k_max",
-        ParamKind::Size,
-        "queue of a switch port above which every packet is marked",
-        &[default("200kB", "DCQCN §5, Fig. 14, for 40 Gb/s")],
-    ),
-    row(
-        "p_max",
-        ParamKind::Number,
-        "probability of a mark at a queue of k_max",
-        &[default("0.01", "DCQCN §5, Fig. 14")],
-    ),
-    rtt::rto_gain(&[default("0.25", "deviation: DCQCN relies on PFC; as Swift's")]),
-    rtt::rto_multiplier(&[default("2", "deviation: DCQCN relies on PFC; as Swift's")]),
-    rtt::min_rto(&[default("1ms", "deviation: DCQCN relies on PFC; as Swift's")]),
-    rtt::initial_rto(&[default("1ms", "deviation: DCQCN relies on PFC; as Swift's")]),
+    number("g", FRACTION, "weight of a notification in alpha, the estimate of congestion")
+        .default("0.00390625", "DCQCN §5, Fig. 14: 1/256"),
+    time("alpha_timer", POSITIVE, "alpha falls once per this time without a notification")
+        .default("55us", "DCQCN §3.1: K = 55 us, above the interval of notifications"),
+    time("timer", POSITIVE, "T: the rate rises once per this time")
+        .default("55us", "DCQCN §5, Fig. 14"),
+    size("byte_counter", POSITIVE, "B: the rate rises once per this many wire bytes sent")
+        .default("10MB", "DCQCN §5, Fig. 14"),
+    count("f", ANY, "F: rises of fast recovery before additive increase, and of that before hyper \
+        increase")
+        .default("5", "DCQCN §3.1"),
+    rate("r_ai", POSITIVE, "additive increase of the target rate")
+        .default("40Mbps", "DCQCN §4"),
+    rate("r_hai", ANY, "hyper increase of the target rate")
+        .default("400Mbps", "unverified: DCQCN §3.1 names it; ten times r_ai"),
+    rate("min_rate", POSITIVE, "smallest rate")
+        .default("10Mbps", "deviation: DCQCN gives none; a rate limiter has one"),
+    time("cnp_interval", ANY, "N: a receiver notifies the sender of a flow at most once per this \
+        time")
+        .default("50us", "DCQCN §3.1: N = 50 us"),
+    size("k_min", ANY, "queue of a switch port from which on packets are marked")
+        .default("5kB", "DCQCN §5, Fig. 14, for 40 Gb/s"),
+    size("k_max", ANY, "queue of a switch port above which every packet is marked")
+        .default("200kB", "DCQCN §5, Fig. 14, for 40 Gb/s"),
+    number("p_max", FRACTION, "probability of a mark at a queue of k_max")
+        .default("0.01", "DCQCN §5, Fig. 14"),
+    rtt::RTO_GAIN.default("0.25", "deviation: DCQCN relies on PFC; as Swift's"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: DCQCN relies on PFC; as Swift's"),
+    rtt::MIN_RTO.default("1ms", "deviation: DCQCN relies on PFC; as Swift's"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: DCQCN relies on PFC; as Swift's"),
 ];
 
 /// The rate for which DCQCN §5 gives its thresholds.
@@ -180,37 +134,21 @@ impl Params {
             k_max: settings.size("k_max"),
             p_max: settings.number("p_max"),
         };
-        let params = Self {
+        require(ramp.k_max >= ramp.k_min, "k_max", "at least k_min", ramp.k_max)?;
+        let (r_ai, r_hai) = (settings.rate("r_ai"), settings.rate("r_hai"));
+        require(r_hai >= r_ai, "r_hai", "at least r_ai", r_hai)?;
+        Ok(Self {
             g: settings.number("g"),
             alpha_timer: settings.time("alpha_timer"),
             timer: settings.time("timer"),
             byte_counter: settings.size("byte_counter"),
             f: settings.count("f"),
-            r_ai: settings.rate("r_ai"),
-            r_hai: settings.rate("r_hai"),
+            r_ai,
+            r_hai,
             min_rate: settings.rate("min_rate"),
             cnp_interval: settings.time("cnp_interval"),
             ramp,
             rto: RtoRule::from_settings(settings),
-        };
-        params.validate()?;
-        Ok(params)
-    }
-
-    fn validate(&self) -> Result<(), SettingError> {
-        let in_unit = |x: f64| x > 0.0 && x <= 1.0;
-        require(in_unit(self.g), "g", "above 0 and at most 1", self.g)?;
-        let alpha = !self.alpha_timer.is_zero();
-        require(alpha, "alpha_timer", "longer than 0", self.alpha_timer)?;
-        require(!self.timer.is_zero(), "timer", "longer than 0", self.timer)?;
-        let bytes = self.byte_counter;
-        require(bytes > Bytes::ZERO, "byte_counter", "above 0", bytes)?;
-        require(self.r_ai.as_bps() > 0, "r_ai", "above 0", self.r_ai)?;
-        require(self.r_hai >= self.r_ai, "r_hai", "at least r_ai", self.r_hai)?;
-        require(self.min_rate.as_bps() > 0, "min_rate", "above 0", self.min_rate)?;
-        let ramp = &self.ramp;
-        require(ramp.k_max >= ramp.k_min, "k_max", "at least k_min", ramp.k_max)?;
-        require(in_unit(ramp.p_max), "p_max", "above 0 and at most 1", ramp.p_max)?;
-        self.rto.validate()
+        })
     }
 }

@@ -5,7 +5,9 @@ use apus_units::Bytes;
 use crate::bounds;
 use crate::bounds::{MAX_CWND_RULE, MAX_CWND_SOURCE};
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, SettingError, Settings, number, require};
+use apus_cc::settings::{
+    AT_LEAST_1, FRACTION, PROBABILITY, ParamInfo, SettingError, Settings, number,
+};
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// DCTCP as its RFC has it.
@@ -13,61 +15,32 @@ pub(super) const RFC8257: &str = "rfc8257";
 /// Google's variant that Swift was compared with.
 pub(super) const GCN: &str = "gcn";
 
-const fn both(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[RFC8257, GCN], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number(
-        "g",
-        "weight of the newest window of data in the estimate of the marked fraction",
-        &[
-            ParamDefault {
-                profiles: &[RFC8257],
-                value: "0.0625",
-                source: "RFC 8257 §4.2: 1/16 in the implementations it describes",
-            },
-            ParamDefault {
-                profiles: &[GCN],
-                value: "1",
-                source: "Swift §4.1: the current mark rate rather than an EWMA",
-            },
-        ],
-    ),
-    number(
-        "initial_alpha",
-        "estimate of the marked fraction before the first window of data has been acknowledged",
-        &[both("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1")],
-    ),
-    bounds::initial_cwnd(&[both("10", "RFC 6928 §2")]),
-    number(
-        "min_cwnd",
-        "smallest window in packets, also the one after a timeout",
-        &[both(
-            "1",
-            "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 lets a cut go there",
-        )],
-    ),
-    bounds::max_cwnd(&[both(
-        "256",
-        "deviation: an RFC window is bounded by the receiver; Swift's ceiling here, so that \
-             runs compare",
-    )]),
-    rtt::rto_gain(&[both(
-        "0.25",
-        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
-    )]),
-    rtt::rto_multiplier(&[both(
-        "2",
-        "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare",
-    )]),
-    rtt::min_rto(&[both(
-        "1ms",
-        "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; with 1 ms and 3.4 MB of \
-         buffer the loss of Swift §5.3 (5.1 %) comes out for GCN",
-    )]),
-    rtt::initial_rto(&[both("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto")]),
+    number("g", FRACTION, "weight of the newest window of data in the estimate of the marked \
+        fraction")
+        .default_of(RFC8257, "0.0625", "RFC 8257 §4.2: 1/16 in the implementations it describes")
+        .default_of(GCN, "1", "Swift §4.1: the current mark rate rather than an EWMA"),
+    number("initial_alpha", PROBABILITY, "estimate of the marked fraction before the first window \
+        of data has been acknowledged")
+        .default("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1"),
+    bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
+    number("min_cwnd", AT_LEAST_1, "smallest window in packets, also the one after a timeout")
+        .default("1", "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 lets a cut go \
+            there"),
+    bounds::MAX_CWND
+        .default("256", "deviation: an RFC window is bounded by the receiver; Swift's ceiling \
+            here, so that runs compare"),
+    rtt::RTO_GAIN
+        .default("0.25", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs \
+            compare"),
+    rtt::RTO_MULTIPLIER
+        .default("2", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare"),
+    rtt::MIN_RTO
+        .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; with 1 \
+            ms and 3.4 MB of buffer the loss of Swift §5.3 (5.1 %) comes out for GCN"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto"),
 ];
 
 /// The rules for the parameters that depend on the network. The marking threshold belongs to the
@@ -148,15 +121,7 @@ impl Params {
             max_cwnd: settings.number("max_cwnd"),
             rto: RtoRule::from_settings(settings),
         };
-        params.validate()?;
+        bounds::check(params.initial_cwnd, params.min_cwnd, params.max_cwnd)?;
         Ok(params)
-    }
-
-    fn validate(&self) -> Result<(), SettingError> {
-        require(self.g > 0.0 && self.g <= 1.0, "g", "above 0 and at most 1", self.g)?;
-        let alpha = self.initial_alpha;
-        require((0.0..=1.0).contains(&alpha), "initial_alpha", "between 0 and 1", alpha)?;
-        bounds::check_unpaced(self.initial_cwnd, self.min_cwnd, self.max_cwnd)?;
-        self.rto.validate()
     }
 }

@@ -5,66 +5,35 @@ use apus_units::Span;
 use crate::bounds;
 use apus_cc::rtt::{self, RtoRule};
 use apus_cc::settings::{
-    ParamDefault, ParamInfo, ParamKind, SettingError, Settings, number, require,
+    ANY, AT_LEAST_1, POSITIVE, ParamInfo, SettingError, Settings, flag, number, time,
 };
 use apus_cc::{Range, Tunable, TunedSetting};
 
 /// DX as its paper has it.
 pub(super) const PAPER: &str = "paper";
 
-const fn default(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number(
-        "ai",
-        "packets added to the window in an RTT without queueing",
-        &[default("1", "DX §4: the window grows by one")],
-    ),
-    ParamInfo {
-        name: "headroom",
-        kind: ParamKind::Time,
-        doc: "average queueing delay up to which no packet counts as queued",
-        defaults: &[default(
-            "1us",
-            "deviation: DX §3 measures to within 1 us; packets of other flows met by chance are no \
-             congestion either",
-        )],
-    },
-    ParamInfo {
-        name: "slow_start",
-        kind: ParamKind::Flag,
-        doc: "double the window per RTT until the first queueing delay or loss",
-        defaults: &[default("true", "unverified: DX runs in a TCP, which does (RFC 5681 §3.1)")],
-    },
-    bounds::initial_cwnd(&[default("10", "RFC 6928 §2")]),
-    number(
-        "min_cwnd",
-        "smallest window in packets",
-        &[default("1", "RFC 5681 §3.1: the loss window is 1 segment")],
-    ),
-    bounds::max_cwnd(&[default(
-        "65536",
-        "deviation: a TCP window is bounded by the receiver; large, so that delay bounds it",
-    )]),
-    rtt::rto_gain(&[default(
-        "0.25",
-        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
-    )]),
-    rtt::rto_multiplier(&[default(
-        "2",
-        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
-    )]),
-    rtt::min_rto(&[default(
-        "1ms",
-        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
-    )]),
-    rtt::initial_rto(&[default(
-        "1ms",
-        "deviation: DX runs in a TCP; as Swift's, so that runs compare",
-    )]),
+    number("ai", POSITIVE, "packets added to the window in an RTT without queueing")
+        .default("1", "DX §4: the window grows by one"),
+    time("headroom", ANY, "average queueing delay up to which no packet counts as queued")
+        .default("1us", "deviation: DX §3 measures to within 1 us; packets of other flows met by \
+            chance are no congestion either"),
+    flag("slow_start", "double the window per RTT until the first queueing delay or loss")
+        .default("true", "unverified: DX runs in a TCP, which does (RFC 5681 §3.1)"),
+    bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
+    number("min_cwnd", AT_LEAST_1, "smallest window in packets")
+        .default("1", "RFC 5681 §3.1: the loss window is 1 segment"),
+    bounds::MAX_CWND
+        .default("65536", "deviation: a TCP window is bounded by the receiver; large, so that \
+            delay bounds it"),
+    rtt::RTO_GAIN.default("0.25", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
+    rtt::RTO_MULTIPLIER
+        .default("2", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
+    rtt::MIN_RTO.default("1ms", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
+    rtt::INITIAL_RTO
+        .default("1ms", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
 ];
 
 /// The smallest headroom: the error of DX's measurements (§3).
@@ -113,9 +82,7 @@ impl Params {
             max_cwnd: settings.number("max_cwnd"),
             rto: RtoRule::from_settings(settings),
         };
-        require(params.ai > 0.0, "ai", "above 0", params.ai)?;
-        bounds::check_unpaced(params.initial_cwnd, params.min_cwnd, params.max_cwnd)?;
-        params.rto.validate()?;
+        bounds::check(params.initial_cwnd, params.min_cwnd, params.max_cwnd)?;
         Ok(params)
     }
 }

@@ -5,7 +5,10 @@ use alloc::format;
 use apus_units::Span;
 
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::settings::{
+    ANY, AT_LEAST_1, FRACTION, Limits, POSITIVE, ParamInfo, SettingError, Settings, choice, count,
+    flag, number, require, time,
+};
 use apus_cc::{CreditLimit, Derivation, Range, Tunable, TunedSetting};
 
 /// The feedback control of the paper.
@@ -13,129 +16,59 @@ pub(super) const PAPER: &str = "paper";
 /// The authors' simulator.
 pub(super) const CODE: &str = "code";
 
-const fn both(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER, CODE], value, source }
-}
-
-const fn only(
-    profile: &'static [&'static str],
-    value: &'static str,
-    source: &'static str,
-) -> ParamDefault {
-    ParamDefault { profiles: profile, value, source }
-}
-
 const AT_LAST_DATA: &str = "last-data";
 const AT_WASTED_CREDIT: &str = "wasted-credit";
 
+/// Part of a whole that may be 0.
+const BELOW_ONE: Limits = Limits::new("at least 0 and below 1", |x| (0.0..1.0).contains(&x));
+
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "feedback",
-        ParamKind::Flag,
-        "whether the credit rate follows credit loss; if not, credits leave at the line's rate",
-        &[both("true", "ExpressPass §1: \"(iii) credit feedback control\"")],
-    ),
-    row(
-        "alpha",
-        ParamKind::Number,
-        "first credit rate over the largest",
-        &[both(
-            "0.5",
-            "unverified: ExpressPass §6.1, 1/2 in its micro-benchmarks, 1/16 in workloads",
-        )],
-    ),
-    row(
-        "w_init",
-        ParamKind::Number,
-        "first aggressiveness factor",
-        &[both("0.5", "unverified: ExpressPass §6.1, as alpha")],
-    ),
-    row(
-        "w_min",
-        ParamKind::Number,
-        "smallest aggressiveness factor",
-        &[both("0.01", "unverified: ExpressPass Alg. 1; ns2-xpass")],
-    ),
-    row(
-        "w_max",
-        ParamKind::Number,
-        "largest aggressiveness factor",
-        &[both("0.5", "unverified: ExpressPass Alg. 1; ns2-xpass")],
-    ),
-    row(
-        "target_loss",
-        ParamKind::Number,
-        "credit loss that the rate is steered to; in `code` its largest value",
-        &[
-            only(&[PAPER], "0.1", "unverified: ExpressPass Alg. 1"),
-            only(&[CODE], "0.125", "ns2-xpass: falls to 0 as the rate comes near its largest"),
-        ],
-    ),
-    row(
-        "jitter",
-        ParamKind::Number,
-        "the gap between two credits varies by up to this fraction of it, either way",
-        &[both("0.1", "ns2-xpass; ExpressPass §1: \"(iv) random jitter\"")],
-    ),
-    row(
-        "random_sizes",
-        ParamKind::Flag,
-        "whether the sizes of credits vary, by 8 B either way of the nominal",
-        &[both("true", "ns2-xpass: 76 to 92 B on the wire, to break synchronisation")],
-    ),
-    row(
-        "credit_burst",
-        ParamKind::Count,
-        "credits that a port lets pass at once: the size of its token bucket",
-        &[both("2", "ns2-xpass")],
-    ),
-    row(
-        "credit_queue",
-        ParamKind::Count,
-        "credits that may wait in a port",
-        &[both("8", "unverified: ExpressPass §3.2; ns2-xpass")],
-    ),
-    row(
-        "stop",
-        ParamKind::Choice(&[AT_LAST_DATA, AT_WASTED_CREDIT]),
-        "when the sender says that it has no more data",
-        &[
-            only(
-                &[PAPER],
-                "wasted-credit",
-                "unverified: ExpressPass §4, when a credit finds no data",
-            ),
-            only(&[CODE], "last-data", "ns2-xpass: right behind the last packet"),
-        ],
-    ),
-    row(
-        "request_timeout",
-        ParamKind::Time,
-        "a sender that has data and gets no credit for this long asks again; one whose stop is not \
-         answered stops again",
-        &[both(
-            "10ms",
-            "deviation: the excerpt gives none; above the gap between the credits of one of 2048 \
-             flows over 10 Gb/s, 2.7 ms",
-        )],
-    ),
-    row(
-        "idle_timeout",
-        ParamKind::Time,
-        "a receiver stops sending credits after this time without data",
-        &[both(
-            "100ms",
-            "deviation: the excerpt gives none; limits the cost of a lost stop or a forged request",
-        )],
-    ),
-    rtt::rto_gain(&[both("0.25", "deviation: no paper; as Swift's, so that runs compare")]),
-    rtt::rto_multiplier(&[both("2", "deviation: no paper; as Swift's, so that runs compare")]),
-    rtt::min_rto(&[both(
-        "100ms",
-        "deviation: ExpressPass loses no data; above the gap between credits, which acknowledge it",
-    )]),
-    rtt::initial_rto(&[both("100ms", "deviation: as min_rto, for the same reason")]),
+    flag("feedback", "whether the credit rate follows credit loss; if not, credits leave at the \
+        line's rate")
+        .default("true", "ExpressPass §1: \"(iii) credit feedback control\""),
+    number("alpha", FRACTION, "first credit rate over the largest")
+        .default("0.5", "unverified: ExpressPass §6.1, 1/2 in its micro-benchmarks, 1/16 in \
+            workloads"),
+    number("w_init", ANY, "first aggressiveness factor")
+        .default("0.5", "unverified: ExpressPass §6.1, as alpha"),
+    number("w_min", FRACTION, "smallest aggressiveness factor")
+        .default("0.01", "unverified: ExpressPass Alg. 1; ns2-xpass"),
+    number("w_max", FRACTION, "largest aggressiveness factor")
+        .default("0.5", "unverified: ExpressPass Alg. 1; ns2-xpass"),
+    number("target_loss", BELOW_ONE, "credit loss that the rate is steered to; in `code` its \
+        largest value")
+        .default_of(PAPER, "0.1", "unverified: ExpressPass Alg. 1")
+        .default_of(CODE, "0.125", "ns2-xpass: falls to 0 as the rate comes near its largest"),
+    number("jitter", BELOW_ONE, "the gap between two credits varies by up to this fraction of it, \
+        either way")
+        .default("0.1", "ns2-xpass; ExpressPass §1: \"(iv) random jitter\""),
+    flag("random_sizes", "whether the sizes of credits vary, by 8 B either way of the nominal")
+        .default("true", "ns2-xpass: 76 to 92 B on the wire, to break synchronisation"),
+    count("credit_burst", AT_LEAST_1, "credits that a port lets pass at once: the size of its \
+        token bucket")
+        .default("2", "ns2-xpass"),
+    count("credit_queue", AT_LEAST_1, "credits that may wait in a port")
+        .default("8", "unverified: ExpressPass §3.2; ns2-xpass"),
+    choice("stop", &[AT_LAST_DATA, AT_WASTED_CREDIT], "when the sender says that it has no more \
+        data")
+        .default_of(PAPER, "wasted-credit", "unverified: ExpressPass §4, when a credit finds no \
+            data")
+        .default_of(CODE, "last-data", "ns2-xpass: right behind the last packet"),
+    time("request_timeout", POSITIVE, "a sender that has data and gets no credit for this long \
+        asks again; one whose stop is not answered stops again")
+        .default("10ms", "deviation: the excerpt gives none; above the gap between the credits of \
+            one of 2048 flows over 10 Gb/s, 2.7 ms"),
+    time("idle_timeout", POSITIVE, "a receiver stops sending credits after this time without data")
+        .default("100ms", "deviation: the excerpt gives none; limits the cost of a lost stop or a \
+            forged request"),
+    rtt::RTO_GAIN.default("0.25", "deviation: no paper; as Swift's, so that runs compare"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: no paper; as Swift's, so that runs compare"),
+    rtt::MIN_RTO
+        .default("100ms", "deviation: ExpressPass loses no data; above the gap between credits, \
+            which acknowledge it"),
+    rtt::INITIAL_RTO.default("100ms", "deviation: as min_rto, for the same reason"),
 ];
 
 /// The default of `request_timeout`.
@@ -244,35 +177,13 @@ impl Params {
             idle_timeout: settings.time("idle_timeout"),
             rto: RtoRule::from_settings(settings),
         };
-        params.validate()?;
+        require(params.w_min <= params.w_max, "w_min", "at most w_max", params.w_min)?;
+        let inside = (params.w_min..=params.w_max).contains(&params.w_init);
+        require(inside, "w_init", "between w_min and w_max", params.w_init)?;
         if !params.feedback {
             let unused = ["alpha", "w_init", "w_min", "w_max", "target_loss"];
             settings.without_effect(&unused, "without `feedback`")?;
         }
         Ok(params)
-    }
-
-    fn validate(&self) -> Result<(), SettingError> {
-        let fraction = |name, value: f64| {
-            require(value > 0.0 && value <= 1.0, name, "above 0 and at most 1", value)
-        };
-        fraction("alpha", self.alpha)?;
-        fraction("w_max", self.w_max)?;
-        fraction("w_min", self.w_min)?;
-        require(self.w_min <= self.w_max, "w_min", "at most w_max", self.w_min)?;
-        let inside = (self.w_min..=self.w_max).contains(&self.w_init);
-        require(inside, "w_init", "between w_min and w_max", self.w_init)?;
-        let below_one = |name, value: f64| {
-            require((0.0..1.0).contains(&value), name, "at least 0 and below 1", value)
-        };
-        below_one("target_loss", self.target_loss)?;
-        below_one("jitter", self.jitter)?;
-        require(self.limit.burst > 0, "credit_burst", "at least 1", self.limit.burst)?;
-        require(self.limit.queue > 0, "credit_queue", "at least 1", self.limit.queue)?;
-        let timeout = self.request_timeout;
-        require(!timeout.is_zero(), "request_timeout", "longer than 0", timeout)?;
-        let idle = self.idle_timeout;
-        require(!idle.is_zero(), "idle_timeout", "longer than 0", idle)?;
-        self.rto.validate()
     }
 }

@@ -6,7 +6,9 @@ use alloc::string::String;
 use apus_units::{Rate, Span};
 
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require};
+use apus_cc::settings::{
+    ANY, FRACTION, POSITIVE, ParamInfo, SettingError, Settings, count, number, rate, time,
+};
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
 /// HPCC as its paper has it.
@@ -14,63 +16,28 @@ pub(super) const PAPER: &str = "paper";
 /// The settings of the authors of Bolt.
 pub(super) const BOLT: &str = "bolt";
 
-const fn both(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER, BOLT], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    ParamInfo {
-        name: "base_rtt",
-        kind: ParamKind::Time,
-        doc: "T: the largest base RTT of the network; the first window is T at the host's rate",
-        defaults: &[
-            ParamDefault { profiles: &[PAPER], value: "13us", source: "HPCC §5.1: FatTree" },
-            ParamDefault { profiles: &[BOLT], value: "8us", source: "Bolt §2.1.1: the dumbbell" },
-        ],
-    },
-    ParamInfo {
-        name: "eta",
-        kind: ParamKind::Number,
-        doc: "utilisation aimed at",
-        defaults: &[both("0.95", "HPCC §5.1; 0.95 in Bolt ns-3")],
-    },
-    ParamInfo {
-        name: "max_stage",
-        kind: ParamKind::Count,
-        doc: "RTTs of additive increase before a multiplicative one",
-        defaults: &[
-            ParamDefault { profiles: &[PAPER], value: "5", source: "HPCC §5.1" },
-            ParamDefault {
-                profiles: &[BOLT],
-                value: "0",
-                source: "Bolt ns-3: multiplicative every RTT",
-            },
-        ],
-    },
-    ParamInfo {
-        name: "additive_rate",
-        kind: ParamKind::Rate,
-        doc: "additive increase W_AI as a rate: W_AI is this rate times base_rtt",
-        defaults: &[
-            ParamDefault {
-                profiles: &[PAPER],
-                value: "50Mbps",
-                source: "deviation: HPCC §5.1 gives W_AI = 80 bytes at T = 13 us, which is this rate",
-            },
-            ParamDefault { profiles: &[BOLT], value: "50Mbps", source: "Bolt ns-3" },
-        ],
-    },
-    ParamInfo {
-        name: "min_rate",
-        kind: ParamKind::Rate,
-        doc: "minimum of the window, as a rate times base_rtt",
-        defaults: &[both("100Mbps", "deviation: HPCC gives none; 100 Mb/s in its simulator")],
-    },
-    rtt::rto_gain(&[both("0.25", "deviation: HPCC relies on PFC; as Swift's")]),
-    rtt::rto_multiplier(&[both("2", "deviation: HPCC relies on PFC; as Swift's")]),
-    rtt::min_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
-    rtt::initial_rto(&[both("1ms", "deviation: HPCC relies on PFC; as Swift's")]),
+    time("base_rtt", POSITIVE, "T: the largest base RTT of the network; the first window is T at \
+        the host's rate")
+        .default_of(PAPER, "13us", "HPCC §5.1: FatTree")
+        .default_of(BOLT, "8us", "Bolt §2.1.1: the dumbbell"),
+    number("eta", FRACTION, "utilisation aimed at")
+        .default("0.95", "HPCC §5.1; 0.95 in Bolt ns-3"),
+    count("max_stage", ANY, "RTTs of additive increase before a multiplicative one")
+        .default_of(PAPER, "5", "HPCC §5.1")
+        .default_of(BOLT, "0", "Bolt ns-3: multiplicative every RTT"),
+    rate("additive_rate", ANY, "additive increase W_AI as a rate: W_AI is this rate times base_rtt")
+        .default_of(PAPER, "50Mbps", "deviation: HPCC §5.1 gives W_AI = 80 bytes at T = 13 us, \
+            which is this rate")
+        .default_of(BOLT, "50Mbps", "Bolt ns-3"),
+    rate("min_rate", POSITIVE, "minimum of the window, as a rate times base_rtt")
+        .default("100Mbps", "deviation: HPCC gives none; 100 Mb/s in its simulator"),
+    rtt::RTO_GAIN.default("0.25", "deviation: HPCC relies on PFC; as Swift's"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: HPCC relies on PFC; as Swift's"),
+    rtt::MIN_RTO.default("1ms", "deviation: HPCC relies on PFC; as Swift's"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: HPCC relies on PFC; as Swift's"),
 ];
 
 /// Number of flows that are expected to share a link, in the rule for W_AI. deviation: the paper
@@ -134,20 +101,13 @@ impl Params {
     /// # Errors
     /// If a value is impossible.
     pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
-        let params = Self {
+        Ok(Self {
             base_rtt: settings.time("base_rtt"),
             eta: settings.number("eta"),
             max_stage: settings.count("max_stage"),
             additive_rate: settings.rate("additive_rate"),
             min_rate: settings.rate("min_rate"),
             rto: RtoRule::from_settings(settings),
-        };
-        require(!params.base_rtt.is_zero(), "base_rtt", "longer than 0", params.base_rtt)?;
-        let eta = params.eta > 0.0 && params.eta <= 1.0;
-        require(eta, "eta", "above 0 and at most 1", params.eta)?;
-        let moves = params.min_rate.as_bps() > 0;
-        require(moves, "min_rate", "above 0", params.min_rate)?;
-        params.rto.validate()?;
-        Ok(params)
+        })
     }
 }

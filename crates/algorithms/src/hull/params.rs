@@ -5,90 +5,50 @@ use apus_units::{Bytes, Span};
 use crate::bounds;
 use crate::bounds::{MAX_CWND_RULE, MAX_CWND_SOURCE};
 use crate::dctcp;
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::settings::{
+    ANY, AT_LEAST_1, FRACTION, POSITIVE, PROBABILITY, ParamInfo, SettingError, Settings, flag,
+    number, size, time,
+};
 use apus_cc::{Derivation, Range, Tunable, TunedSetting, rtt};
 
 /// HULL as in its paper.
 pub(super) const PAPER: &str = "paper";
 
-const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "gamma",
-        ParamKind::Number,
-        "rate at which a phantom queue drains over that of its link",
-        &[paper("0.95", "HULL §3.1, §6: 950 Mb/s of 1 Gb/s")],
-    ),
-    row(
-        "threshold_per_gbps",
-        ParamKind::Size,
-        "bytes in a phantom queue above which it marks, per Gb/s of its link",
-        &[paper("1kB", "unverified: HULL §6, about 1 kB per Gb/s")],
-    ),
-    row(
-        "pacing",
-        ParamKind::Flag,
-        "whether flows that see marks are paced",
-        &[paper("true", "HULL §4")],
-    ),
-    row(
-        "pacer_probability",
-        ParamKind::Number,
-        "probability that an acknowledgement with a mark has its flow paced",
-        &[paper("0.125", "unverified: HULL §4.3, 1/8")],
-    ),
-    row(
-        "pacer_timeout",
-        ParamKind::Time,
-        "how long a flow stays paced after that",
-        &[paper("10ms", "unverified: HULL §4.3")],
-    ),
-    row(
-        "pacer_interval",
-        ParamKind::Time,
-        "T_r: interval at which the pacing rate is computed",
-        &[paper("64us", "unverified: HULL §4.3")],
-    ),
-    row(
-        "pacer_eta",
-        ParamKind::Number,
-        "weight of the newest interval in the pace",
-        &[paper("0.125", "unverified: HULL §4.3")],
-    ),
-    row(
-        "pacer_beta",
-        ParamKind::Number,
-        "increase of the pacing rate per backlog, in kb/s per byte",
-        &[paper("16", "unverified: HULL §4.3 has 16, its unit is taken to be Mb/s per kB")],
-    ),
-    row(
-        "g",
-        ParamKind::Number,
-        "weight of the newest window of data in the estimate of the marked fraction",
-        &[paper("0.0625", "RFC 8257 §4.2: 1/16 in the implementations it describes")],
-    ),
-    row(
-        "initial_alpha",
-        ParamKind::Number,
-        "estimate of the marked fraction before the first window of data has been acknowledged",
-        &[paper("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1")],
-    ),
-    bounds::initial_cwnd(&[paper("10", "RFC 6928 §2")]),
-    row(
-        "min_cwnd",
-        ParamKind::Number,
-        "smallest window in packets, also the one after a timeout",
-        &[paper("1", "RFC 5681 §3.1: the loss window is 1 segment")],
-    ),
-    bounds::max_cwnd(&[paper("256", "deviation: as DCTCP's, so that runs compare")]),
-    rtt::rto_gain(&[paper("0.25", "deviation: as DCTCP's, so that runs compare")]),
-    rtt::rto_multiplier(&[paper("2", "deviation: as DCTCP's, so that runs compare")]),
-    rtt::min_rto(&[paper("1ms", "deviation: as DCTCP's, so that runs compare")]),
-    rtt::initial_rto(&[paper("1ms", "deviation: as DCTCP's, so that runs compare")]),
+    number("gamma", FRACTION, "rate at which a phantom queue drains over that of its link")
+        .default("0.95", "HULL §3.1, §6: 950 Mb/s of 1 Gb/s"),
+    size("threshold_per_gbps", ANY, "bytes in a phantom queue above which it marks, per Gb/s of \
+        its link")
+        .default("1kB", "unverified: HULL §6, about 1 kB per Gb/s"),
+    flag("pacing", "whether flows that see marks are paced")
+        .default("true", "HULL §4"),
+    number("pacer_probability", FRACTION, "probability that an acknowledgement with a mark has \
+        its flow paced")
+        .default("0.125", "unverified: HULL §4.3, 1/8"),
+    time("pacer_timeout", POSITIVE, "how long a flow stays paced after that")
+        .default("10ms", "unverified: HULL §4.3"),
+    time("pacer_interval", POSITIVE, "T_r: interval at which the pacing rate is computed")
+        .default("64us", "unverified: HULL §4.3"),
+    number("pacer_eta", FRACTION, "weight of the newest interval in the pace")
+        .default("0.125", "unverified: HULL §4.3"),
+    number("pacer_beta", POSITIVE, "increase of the pacing rate per backlog, in kb/s per byte")
+        .default("16", "unverified: HULL §4.3 has 16, its unit is taken to be Mb/s per kB"),
+    number("g", FRACTION, "weight of the newest window of data in the estimate of the marked \
+        fraction")
+        .default("0.0625", "RFC 8257 §4.2: 1/16 in the implementations it describes"),
+    number("initial_alpha", PROBABILITY, "estimate of the marked fraction before the first window \
+        of data has been acknowledged")
+        .default("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1"),
+    bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
+    number("min_cwnd", AT_LEAST_1, "smallest window in packets, also the one after a timeout")
+        .default("1", "RFC 5681 §3.1: the loss window is 1 segment"),
+    bounds::MAX_CWND.default("256", "deviation: as DCTCP's, so that runs compare"),
+    rtt::RTO_GAIN.default("0.25", "deviation: as DCTCP's, so that runs compare"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: as DCTCP's, so that runs compare"),
+    rtt::MIN_RTO.default("1ms", "deviation: as DCTCP's, so that runs compare"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: as DCTCP's, so that runs compare"),
 ];
 
 /// The rules for the parameters that depend on the network. `threshold_per_gbps` scales with each
@@ -162,17 +122,6 @@ impl Params {
             eta: settings.number("pacer_eta"),
             beta: settings.number("pacer_beta"),
         };
-        let fraction = |name, value: f64| {
-            require(value > 0.0 && value <= 1.0, name, "above 0 and at most 1", value)
-        };
-        fraction("gamma", phantom.gamma)?;
-        fraction("pacer_probability", pacer.probability)?;
-        fraction("pacer_eta", pacer.eta)?;
-        let (timeout, interval) = (pacer.timeout, pacer.interval);
-        require(!timeout.is_zero(), "pacer_timeout", "longer than 0", timeout)?;
-        require(!interval.is_zero(), "pacer_interval", "longer than 0", interval)?;
-        let positive = pacer.beta > 0.0 && pacer.beta.is_finite();
-        require(positive, "pacer_beta", "above 0", pacer.beta)?;
         let dctcp = alloc::sync::Arc::new(dctcp::Params::from_settings(settings)?);
         let paced = settings.flag("pacing");
         if !paced {

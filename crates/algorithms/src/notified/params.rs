@@ -8,78 +8,42 @@ use apus_units::Span;
 use crate::swift::{Config, Params as SwiftParams};
 use apus_cc::Derivation;
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::settings::{
+    ANY, AT_LEAST_1, POSITIVE, ParamInfo, SettingError, Settings, choice, number, time,
+};
 
 /// The one profile.
 pub(super) const STUDY: &str = "study";
 
-const fn default(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[STUDY], value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "base_rtt",
-        ParamKind::Time,
-        "RTT without queues; with the reported queue it is the RTT that the packet will observe",
-        &[default("8us", "Bolt §2.1.1, footnote 1: the dumbbell")],
-    ),
-    row(
-        "delay",
-        ParamKind::Time,
-        "from the signal's arrival to the reaction",
-        &[default("0us", "Bolt Fig. 2: varied")],
-    ),
-    row(
-        "point",
-        ParamKind::Choice(&["arrival", "departure"]),
-        "whether the delay counts from the packet's arrival at the queue or from when it has left it",
-        &[default("arrival", "Bolt Fig. 2: Ing and Egr")],
-    ),
-    row(
-        "reaction",
-        ParamKind::Choice(&["swift", "ideal"]),
-        "Swift's Algorithm 1, or division of the window by the load, once per RTT",
-        &[default("swift", "Bolt §2.1.1: Swift; ideal: Bolt §5.1.1, Fig. 10")],
-    ),
-    row(
-        "initial_cwnd",
-        ParamKind::Number,
-        "first window in packets",
-        &[default("66", "deviation: one BDP, as in Bolt ns-3: 8 us at 100 Gb/s in 1.5 kB packets")],
-    ),
-    row(
-        "base_target",
-        ParamKind::Time,
-        "Swift's base target",
-        &[default(
-            "6us",
-            "deviation: Bolt ns-3 has 2us and the sign of flow scaling's beta reversed; 6us with the correct sign has the same standing queue",
-        )],
-    ),
-    row(
-        "fs_range",
-        ParamKind::Time,
-        "most that Swift's flow scaling adds to the target",
-        &[default("100us", "Bolt ns-3")],
-    ),
-    row(
-        "fs_min_cwnd",
-        ParamKind::Number,
-        "window at which flow scaling adds all of its range",
-        &[default("0.1", "Bolt ns-3")],
-    ),
-    row(
-        "fs_max_cwnd",
-        ParamKind::Number,
-        "window from which on flow scaling adds nothing",
-        &[default("256", "Bolt ns-3")],
-    ),
-    rtt::rto_gain(&[default("0.25", "deviation: Bolt gives none for its study; as Swift's")]),
-    rtt::rto_multiplier(&[default("2", "deviation: Bolt gives none for its study; as Swift's")]),
-    rtt::min_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
-    rtt::initial_rto(&[default("1ms", "deviation: Bolt gives none for its study; as Swift's")]),
+    time("base_rtt", POSITIVE, "RTT without queues; with the reported queue it is the RTT that \
+        the packet will observe")
+        .default("8us", "Bolt §2.1.1, footnote 1: the dumbbell"),
+    time("delay", ANY, "from the signal's arrival to the reaction")
+        .default("0us", "Bolt Fig. 2: varied"),
+    choice("point", &["arrival", "departure"], "whether the delay counts from the packet's \
+        arrival at the queue or from when it has left it")
+        .default("arrival", "Bolt Fig. 2: Ing and Egr"),
+    choice("reaction", &["swift", "ideal"], "Swift's Algorithm 1, or division of the window by \
+        the load, once per RTT")
+        .default("swift", "Bolt §2.1.1: Swift; ideal: Bolt §5.1.1, Fig. 10"),
+    number("initial_cwnd", AT_LEAST_1, "first window in packets")
+        .default("66", "deviation: one BDP, as in Bolt ns-3: 8 us at 100 Gb/s in 1.5 kB packets"),
+    time("base_target", ANY, "Swift's base target")
+        .default("6us", "deviation: Bolt ns-3 has 2us and the sign of flow scaling's beta \
+            reversed; 6us with the correct sign has the same standing queue"),
+    time("fs_range", ANY, "most that Swift's flow scaling adds to the target")
+        .default("100us", "Bolt ns-3"),
+    number("fs_min_cwnd", ANY, "window at which flow scaling adds all of its range")
+        .default("0.1", "Bolt ns-3"),
+    number("fs_max_cwnd", ANY, "window from which on flow scaling adds nothing")
+        .default("256", "Bolt ns-3"),
+    rtt::RTO_GAIN.default("0.25", "deviation: Bolt gives none for its study; as Swift's"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: Bolt gives none for its study; as Swift's"),
+    rtt::MIN_RTO.default("1ms", "deviation: Bolt gives none for its study; as Swift's"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: Bolt gives none for its study; as Swift's"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -155,7 +119,7 @@ impl Params {
             config.rto = RtoRule::from_settings(settings);
             Reaction::Swift(Arc::new(SwiftParams::new(config)?))
         };
-        let params = Self {
+        Ok(Self {
             base_rtt: settings.time("base_rtt"),
             delay: settings.time("delay"),
             point: match settings.choice("point") {
@@ -165,11 +129,6 @@ impl Params {
             reaction,
             initial_cwnd: settings.number("initial_cwnd"),
             rto: RtoRule::from_settings(settings),
-        };
-        require(!params.base_rtt.is_zero(), "base_rtt", "longer than 0", params.base_rtt)?;
-        let window = params.initial_cwnd >= 1.0;
-        require(window, "initial_cwnd", "at least 1", params.initial_cwnd)?;
-        params.rto.validate()?;
-        Ok(params)
+        })
     }
 }

@@ -5,59 +5,35 @@ use alloc::format;
 use apus_units::Span;
 
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::settings::{
+    FRACTION, Limits, POSITIVE, ParamInfo, SettingError, Settings, number, time,
+};
 use apus_cc::{Derivation, Range, Tunable, TunedSetting};
 
 /// RCP as in its papers, with the constants of its authors' simulator.
 pub(super) const PAPER: &str = "paper";
 
-const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER], value, source }
-}
+/// The gains of RCP's control equation.
+const GAIN: Limits = Limits::new("above 0 and below 2", |x| x > 0.0 && x < 2.0);
 
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "alpha",
-        ParamKind::Number,
-        "gain of the capacity that is left over",
-        &[paper("0.4", "ns-2 rcp.cc (Zhang and Dukkipati); stable for all loads")],
-    ),
-    row(
-        "beta",
-        ParamKind::Number,
-        "gain of the queue",
-        &[paper("0.4", "ns-2 rcp.cc (Zhang and Dukkipati)")],
-    ),
-    row(
-        "initial_rate",
-        ParamKind::Number,
-        "a port's first rate over that of its link",
-        &[paper("0.05", "ns-2 rcp.cc: INIT_RATE_FACT")],
-    ),
-    row(
-        "rtt_gain",
-        ParamKind::Number,
-        "weight of a packet's RTT in a port's average of them",
-        &[paper(
-            "0.02",
-            "deviation: RTT_GAIN of ns-2 rcp.cc, which takes the mean of an interval, weighted by bytes, \
-             once per interval; a weight per packet needs no sums",
-        )],
-    ),
-    row(
-        "initial_rtt",
-        ParamKind::Time,
-        "a port's average RTT before any packet has stated one",
-        &[paper("50us", "deviation: 200 ms in ns-2 rcp.cc, for the Internet")],
-    ),
-    rtt::rto_gain(&[paper("0.25", "deviation: RCP gives none; as Swift's, so that runs compare")]),
-    rtt::rto_multiplier(&[paper(
-        "2",
-        "deviation: RCP gives none; as Swift's, so that runs compare",
-    )]),
-    rtt::min_rto(&[paper("1ms", "deviation: RCP gives none; as DCTCP's, so that runs compare")]),
-    rtt::initial_rto(&[paper("1ms", "deviation: as min_rto, for the same reason")]),
+    number("alpha", GAIN, "gain of the capacity that is left over")
+        .default("0.4", "ns-2 rcp.cc (Zhang and Dukkipati); stable for all loads"),
+    number("beta", GAIN, "gain of the queue")
+        .default("0.4", "ns-2 rcp.cc (Zhang and Dukkipati)"),
+    number("initial_rate", FRACTION, "a port's first rate over that of its link")
+        .default("0.05", "ns-2 rcp.cc: INIT_RATE_FACT"),
+    number("rtt_gain", FRACTION, "weight of a packet's RTT in a port's average of them")
+        .default("0.02", "deviation: RTT_GAIN of ns-2 rcp.cc, which takes the mean of an \
+            interval, weighted by bytes, once per interval; a weight per packet needs no sums"),
+    time("initial_rtt", POSITIVE, "a port's average RTT before any packet has stated one")
+        .default("50us", "deviation: 200 ms in ns-2 rcp.cc, for the Internet"),
+    rtt::RTO_GAIN.default("0.25", "deviation: RCP gives none; as Swift's, so that runs compare"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: RCP gives none; as Swift's, so that runs compare"),
+    rtt::MIN_RTO.default("1ms", "deviation: RCP gives none; as DCTCP's, so that runs compare"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: as min_rto, for the same reason"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -116,25 +92,6 @@ impl Params {
             rtt_gain: settings.number("rtt_gain"),
             initial_rtt: settings.time("initial_rtt"),
         };
-        let params = Self { port, rto: RtoRule::from_settings(settings) };
-        params.validate()?;
-        Ok(params)
-    }
-
-    fn validate(&self) -> Result<(), SettingError> {
-        let port = &self.port;
-        let gain = |name, value: f64| {
-            require(value > 0.0 && value < 2.0, name, "above 0 and below 2", value)
-        };
-        gain("alpha", port.alpha)?;
-        gain("beta", port.beta)?;
-        let fraction = |name, value: f64| {
-            require(value > 0.0 && value <= 1.0, name, "above 0 and at most 1", value)
-        };
-        fraction("initial_rate", port.initial_rate)?;
-        fraction("rtt_gain", port.rtt_gain)?;
-        let rtt = port.initial_rtt;
-        require(!rtt.is_zero(), "initial_rtt", "longer than 0", rtt)?;
-        self.rto.validate()
+        Ok(Self { port, rto: RtoRule::from_settings(settings) })
     }
 }

@@ -28,7 +28,7 @@ use alloc::string::String;
 use apus_units::Span;
 
 use crate::bounds::{self, MAX_CWND_RULE, MAX_CWND_SOURCE};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, ProfileInfo, row};
+use apus_cc::settings::{ANY, ParamInfo, ProfileInfo, choice, count, flag, number, time};
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting, rtt};
 
 /// The profile of Algorithm 1.
@@ -50,211 +50,88 @@ pub(super) const PACE_ALWAYS: &str = "always";
 /// The word for pacing below one packet (Alg. 1 l. 29).
 const PACE_BELOW_ONE: &str = "below-one";
 
-const fn both(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER, FALCON], value, source }
-}
-
-const fn paper(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER], value, source }
-}
-
-const fn falcon(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[FALCON], value, source }
-}
-
-const NUMBER: ParamKind = ParamKind::Number;
-const COUNT: ParamKind = ParamKind::Count;
-const TIME: ParamKind = ParamKind::Time;
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "ai",
-        NUMBER,
-        "additive increment in packets per RTT",
-        &[both("1", "deviation: Swift gives none; 1 in Falcon and Bolt ns-3")],
-    ),
-    row(
-        "beta",
-        NUMBER,
-        "multiplicative decrease constant",
-        &[both("0.8", "deviation: Swift gives none; 0.8 in Falcon and Bolt ns-3")],
-    ),
-    row(
-        "max_mdf",
-        NUMBER,
-        "largest fraction of the window that one decrease takes away",
-        &[both(
-            "0.5",
-            "deviation: Swift's text gives none, its talk says at most half; 0.5 in Falcon and \
-             Bolt ns-3",
-        )],
-    ),
-    row(
-        "base_target",
-        TIME,
-        "target of the fabric delay for one hop and few flows (of the end-to-end delay if not \
-         decomposed)",
-        &[both("25us", "Swift §5.2; 25us in Falcon")],
-    ),
-    row(
-        "hop_scale",
-        TIME,
-        "target added per switch on the forward path",
-        &[
-            paper("1us", "deviation: Swift §3.5 gives none; 1us in Bolt ns-3"),
-            falcon("1.05us", "Falcon default"),
-        ],
-    ),
-    row(
-        "fs_range",
-        TIME,
-        "most that flow scaling adds to the target; `0us` turns flow scaling off",
-        &[both("100us", "deviation: Swift §3.5 gives none; 100us in Falcon and Bolt ns-3")],
-    ),
-    row(
-        "fs_min_cwnd",
-        NUMBER,
-        "window in packets at which flow scaling adds all of fs_range",
-        &[
-            paper(
-                "0.01",
-                "deviation: Swift §3.5 gives none; with 0.1 the 5000 flows of Table 3 all sit on \
-                 the flat end of the curve and Jain's index is 0.61, not 0.91",
-            ),
-            falcon("0.1", "Falcon default"),
-        ],
-    ),
-    row(
-        "fs_max_cwnd",
-        NUMBER,
-        "window in packets from which on flow scaling adds nothing",
-        &[
-            paper("100", "deviation: Swift §3.5 gives none; the value at which Table 3 comes out"),
-            falcon("256", "Falcon default"),
-        ],
-    ),
-    row(
-        "min_cwnd",
-        NUMBER,
-        "smallest window in packets",
-        &[paper("0.001", "Swift §3.4"), falcon("0.01", "Falcon default")],
-    ),
-    row(
-        "max_cwnd",
-        NUMBER,
-        "largest window in packets, of each window: guards the one that is not the bottleneck",
-        &[both("256", "deviation: Swift §3.3 footnote 3 gives no ceiling; 256 in Falcon")],
-    ),
-    row(
-        "initial_cwnd",
-        NUMBER,
-        "first window in packets",
-        &[both(
-            "1",
-            "deviation: Swift §3.2 says it has little effect and gives none; the last window that \
-             is not paced",
-        )],
-    ),
-    row(
-        "decompose",
-        ParamKind::Flag,
-        "two windows for fabric and endpoint delay; `false` is Swift-v0, one window for the end- \
-         to-end delay",
-        &[paper("true", "Swift §3.3, and §5.4 for Swift-v0")],
-    ),
-    row(
-        "endpoint_target",
-        TIME,
-        "target of the endpoint delay",
-        &[paper("100us", "Swift §5.4, Table 4")],
-    ),
-    row(
-        "endpoint_min_cwnd",
-        NUMBER,
-        "smallest endpoint window in packets, if that is more than min_cwnd; 0 for min_cwnd",
-        &[paper("0", "Swift §3.4 has one minimum for both windows")],
-    ),
-    row(
-        "endpoint_gain",
-        NUMBER,
-        "weight of a new sample in the average of the endpoint delay",
-        &[paper(
-            "0.5",
-            "deviation: Swift §3.3 says EWMA and gives no gain; 0.5 fits Table 4, and 0.125 alike",
-        )],
-    ),
-    row(
-        "buffer_target",
-        COUNT,
-        "target of the receiver's buffer level in 32nds",
-        &[falcon("15", "Falcon default")],
-    ),
-    row(
-        "buffer_increase",
-        NUMBER,
-        "packets added to the receiver-buffer window per ACK below the target",
-        &[falcon("1", "Falcon default")],
-    ),
-    row(
-        "pacing",
-        ParamKind::Choice(&[PACE_BELOW_ONE, PACE_ALWAYS]),
-        "when packets leave RTT/cwnd apart: at windows below one packet or always",
-        &[both("below-one", "Swift §3.4, Alg. 1 l. 29-32")],
-    ),
-    row(
-        "retx_reset_threshold",
-        COUNT,
-        "timeouts in a row from which on the window falls to its minimum",
-        &[both("3", "deviation: Swift Alg. 1 l. 17 names it and gives no value; 3 in Falcon")],
-    ),
-    row(
-        "max_decrease_on_loss",
-        ParamKind::Flag,
-        "whether a loss seen by SACK cuts the window by max_mdf",
-        &[paper("true", "Swift Alg. 1 l. 21-24"), falcon("false", "Falcon default")],
-    ),
-    row(
-        "plb_delay_factor",
-        NUMBER,
-        "a packet counts as delayed above this multiple of the target",
-        &[falcon("1.01", "Falcon default")],
-    ),
-    row(
-        "plb_delayed_fraction",
-        NUMBER,
-        "a round counts as delayed from this fraction of delayed packets on",
-        &[falcon("0.5", "Falcon default")],
-    ),
-    row(
-        "plb_rounds",
-        COUNT,
-        "delayed rounds in a row after which the flow changes its path",
-        &[falcon("5", "Falcon default")],
-    ),
-    rtt::rto_gain(&[
-        paper("0.25", "deviation: Swift §3.6 says EWMA and gives no gain; 1/4 in Falcon"),
-        falcon("0.25", "Falcon default: 3/4 of the old value are kept"),
-    ]),
-    rtt::rto_multiplier(&[
-        paper("2", "deviation: Swift §3.6 gives none; 2 in Falcon"),
-        falcon("2", "Falcon default"),
-    ]),
-    rtt::min_rto(&[
-        paper(
-            "1ms",
-            "deviation: Swift §3.6 gives none; with it GCN in the same stack loses the 5.1 % of \
-             Swift §5.3",
-        ),
-        falcon("250us", "Falcon default"),
-    ]),
-    rtt::initial_rto(&[
-        paper("1ms", "deviation: Swift §3.6 gives none; as min_rto"),
-        falcon(
-            "250us",
-            "deviation: Falcon states none; its rule at an RTT not yet known, as min_rto",
-        ),
-    ]),
+    number("ai", ANY, "additive increment in packets per RTT")
+        .default("1", "deviation: Swift gives none; 1 in Falcon and Bolt ns-3"),
+    number("beta", ANY, "multiplicative decrease constant")
+        .default("0.8", "deviation: Swift gives none; 0.8 in Falcon and Bolt ns-3"),
+    number("max_mdf", ANY, "largest fraction of the window that one decrease takes away")
+        .default("0.5", "deviation: Swift's text gives none, its talk says at most half; 0.5 in \
+            Falcon and Bolt ns-3"),
+    time("base_target", ANY, "target of the fabric delay for one hop and few flows (of the \
+        end-to-end delay if not decomposed)")
+        .default("25us", "Swift §5.2; 25us in Falcon"),
+    time("hop_scale", ANY, "target added per switch on the forward path")
+        .default_of(PAPER, "1us", "deviation: Swift §3.5 gives none; 1us in Bolt ns-3")
+        .default_of(FALCON, "1.05us", "Falcon default"),
+    time("fs_range", ANY, "most that flow scaling adds to the target; `0us` turns flow scaling off")
+        .default("100us", "deviation: Swift §3.5 gives none; 100us in Falcon and Bolt ns-3"),
+    number("fs_min_cwnd", ANY, "window in packets at which flow scaling adds all of fs_range")
+        .default_of(PAPER, "0.01", "deviation: Swift §3.5 gives none; with 0.1 the 5000 flows of \
+            Table 3 all sit on the flat end of the curve and Jain's index is 0.61, not 0.91")
+        .default_of(FALCON, "0.1", "Falcon default"),
+    number("fs_max_cwnd", ANY, "window in packets from which on flow scaling adds nothing")
+        .default_of(PAPER, "100", "deviation: Swift §3.5 gives none; the value at which Table 3 \
+            comes out")
+        .default_of(FALCON, "256", "Falcon default"),
+    number("min_cwnd", ANY, "smallest window in packets")
+        .default_of(PAPER, "0.001", "Swift §3.4")
+        .default_of(FALCON, "0.01", "Falcon default"),
+    number("max_cwnd", ANY, "largest window in packets, of each window: guards the one that is \
+        not the bottleneck")
+        .default("256", "deviation: Swift §3.3 footnote 3 gives no ceiling; 256 in Falcon"),
+    number("initial_cwnd", ANY, "first window in packets")
+        .default("1", "deviation: Swift §3.2 says it has little effect and gives none; the last \
+            window that is not paced"),
+    flag("decompose", "two windows for fabric and endpoint delay; `false` is Swift-v0, one window \
+        for the end-to-end delay")
+        .default_of(PAPER, "true", "Swift §3.3, and §5.4 for Swift-v0"),
+    time("endpoint_target", ANY, "target of the endpoint delay")
+        .default_of(PAPER, "100us", "Swift §5.4, Table 4"),
+    number("endpoint_min_cwnd", ANY, "smallest endpoint window in packets, if that is more than \
+        min_cwnd; 0 for min_cwnd")
+        .default_of(PAPER, "0", "Swift §3.4 has one minimum for both windows"),
+    number("endpoint_gain", ANY, "weight of a new sample in the average of the endpoint delay")
+        .default_of(PAPER, "0.5", "deviation: Swift §3.3 says EWMA and gives no gain; 0.5 fits \
+            Table 4, and 0.125 alike"),
+    count("buffer_target", ANY, "target of the receiver's buffer level in 32nds")
+        .default_of(FALCON, "15", "Falcon default"),
+    number("buffer_increase", ANY, "packets added to the receiver-buffer window per ACK below the \
+        target")
+        .default_of(FALCON, "1", "Falcon default"),
+    choice("pacing", &[PACE_BELOW_ONE, PACE_ALWAYS], "when packets leave RTT/cwnd apart: at \
+        windows below one packet or always")
+        .default("below-one", "Swift §3.4, Alg. 1 l. 29-32"),
+    count("retx_reset_threshold", ANY, "timeouts in a row from which on the window falls to its \
+        minimum")
+        .default("3", "deviation: Swift Alg. 1 l. 17 names it and gives no value; 3 in Falcon"),
+    flag("max_decrease_on_loss", "whether a loss seen by SACK cuts the window by max_mdf")
+        .default_of(PAPER, "true", "Swift Alg. 1 l. 21-24")
+        .default_of(FALCON, "false", "Falcon default"),
+    number("plb_delay_factor", ANY, "a packet counts as delayed above this multiple of the target")
+        .default_of(FALCON, "1.01", "Falcon default"),
+    number("plb_delayed_fraction", ANY, "a round counts as delayed from this fraction of delayed \
+        packets on")
+        .default_of(FALCON, "0.5", "Falcon default"),
+    count("plb_rounds", ANY, "delayed rounds in a row after which the flow changes its path")
+        .default_of(FALCON, "5", "Falcon default"),
+    rtt::RTO_GAIN
+        .default_of(PAPER, "0.25", "deviation: Swift §3.6 says EWMA and gives no gain; 1/4 in \
+            Falcon")
+        .default_of(FALCON, "0.25", "Falcon default: 3/4 of the old value are kept"),
+    rtt::RTO_MULTIPLIER
+        .default_of(PAPER, "2", "deviation: Swift §3.6 gives none; 2 in Falcon")
+        .default_of(FALCON, "2", "Falcon default"),
+    rtt::MIN_RTO
+        .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives none; with it GCN in the same \
+            stack loses the 5.1 % of Swift §5.3")
+        .default_of(FALCON, "250us", "Falcon default"),
+    rtt::INITIAL_RTO
+        .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives none; as min_rto")
+        .default_of(FALCON, "250us", "deviation: Falcon states none; its rule at an RTT not yet \
+            known, as min_rto"),
 ];
 
 /// The default of `base_target` (§5.2).

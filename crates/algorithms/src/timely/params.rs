@@ -5,7 +5,10 @@ use alloc::format;
 use apus_units::{Bytes, Rate, Span};
 
 use apus_cc::rtt::{self, RtoRule};
-use apus_cc::settings::{ParamDefault, ParamInfo, ParamKind, SettingError, Settings, require, row};
+use apus_cc::settings::{
+    ANY, AT_LEAST_1, FRACTION, POSITIVE, ParamInfo, SettingError, Settings, count, number, rate,
+    require, size, time,
+};
 use apus_cc::{Derivation, Range, Tunable, TunedSetting};
 
 /// TIMELY as its paper has it.
@@ -13,100 +16,40 @@ pub(super) const PAPER: &str = "paper";
 /// Patched TIMELY.
 pub(super) const PATCHED: &str = "patched";
 
-const fn both(value: &'static str, source: &'static str) -> ParamDefault {
-    ParamDefault { profiles: &[PAPER, PATCHED], value, source }
-}
-
-const fn one(
-    profiles: &'static [&'static str],
-    value: &'static str,
-    source: &'static str,
-) -> ParamDefault {
-    ParamDefault { profiles, value, source }
-}
-
 /// Every parameter.
+#[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    row(
-        "t_low",
-        ParamKind::Time,
-        "below this RTT the rate grows for any gradient",
-        &[both("50us", "ECN or Delay §4: as TIMELY's authors recommend")],
-    ),
-    row(
-        "t_high",
-        ParamKind::Time,
-        "above this RTT the rate falls for any gradient",
-        &[both("500us", "ECN or Delay §4: as TIMELY's authors recommend")],
-    ),
-    row(
-        "t_ref",
-        ParamKind::Time,
-        "RTT that the patched decrease is measured from",
-        &[one(&[PATCHED], "50us", "ECN or Delay Alg. 2, §4.3: q' is C * T_low")],
-    ),
-    row(
-        "min_rtt",
-        ParamKind::Time,
-        "D_minRTT: divisor of the gradient, and minimum time between two changes of the rate",
-        &[both("20us", "ECN or Delay §4")],
-    ),
-    row(
-        "delta",
-        ParamKind::Rate,
-        "additive increase of the rate",
-        &[both("10Mbps", "TIMELY §4.3; ECN or Delay §4")],
-    ),
-    row(
-        "alpha",
-        ParamKind::Number,
-        "weight of a new difference of RTTs in their average",
-        &[both("0.875", "ECN or Delay §4")],
-    ),
-    row(
-        "beta",
-        ParamKind::Number,
-        "multiplicative decrease",
-        &[
-            one(&[PAPER], "0.8", "TIMELY §4.3"),
-            one(&[PATCHED], "0.008", "ECN or Delay §4.3: for its stability"),
-        ],
-    ),
-    row(
-        "hai_thresh",
-        ParamKind::Count,
-        "changes of rate without a positive gradient after which the increase is five times as large",
-        &[one(
-            &[PAPER],
-            "5",
-            "TIMELY §4.3, Alg. 1: N = 5 if gradient <= 0 for five completion events",
-        )],
-    ),
-    row(
-        "segment",
-        ParamKind::Size,
-        "payload bytes whose acknowledgement is a completion event",
-        &[both("16KiB", "ECN or Delay §4; TIMELY §5 uses 16 to 64 KB")],
-    ),
-    row(
-        "initial_share",
-        ParamKind::Number,
-        "first rate as a fraction of the host's line",
-        &[both(
-            "0.1",
-            "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, which a flow does not know; this is the value for N = 9",
-        )],
-    ),
-    row(
-        "min_rate",
-        ParamKind::Rate,
-        "smallest rate",
-        &[both("10Mbps", "deviation: TIMELY gives none; one additive step")],
-    ),
-    rtt::rto_gain(&[both("0.25", "deviation: TIMELY runs on a lossless network; as Swift's")]),
-    rtt::rto_multiplier(&[both("2", "deviation: TIMELY runs on a lossless network; as Swift's")]),
-    rtt::min_rto(&[both("1ms", "deviation: TIMELY runs on a lossless network; as Swift's")]),
-    rtt::initial_rto(&[both("1ms", "deviation: TIMELY runs on a lossless network; as Swift's")]),
+    time("t_low", ANY, "below this RTT the rate grows for any gradient")
+        .default("50us", "ECN or Delay §4: as TIMELY's authors recommend"),
+    time("t_high", ANY, "above this RTT the rate falls for any gradient")
+        .default("500us", "ECN or Delay §4: as TIMELY's authors recommend"),
+    time("t_ref", POSITIVE, "RTT that the patched decrease is measured from")
+        .default_of(PATCHED, "50us", "ECN or Delay Alg. 2, §4.3: q' is C * T_low"),
+    time("min_rtt", POSITIVE, "D_minRTT: divisor of the gradient, and minimum time between two \
+        changes of the rate")
+        .default("20us", "ECN or Delay §4"),
+    rate("delta", POSITIVE, "additive increase of the rate")
+        .default("10Mbps", "TIMELY §4.3; ECN or Delay §4"),
+    number("alpha", FRACTION, "weight of a new difference of RTTs in their average")
+        .default("0.875", "ECN or Delay §4"),
+    number("beta", FRACTION, "multiplicative decrease")
+        .default_of(PAPER, "0.8", "TIMELY §4.3")
+        .default_of(PATCHED, "0.008", "ECN or Delay §4.3: for its stability"),
+    count("hai_thresh", AT_LEAST_1, "changes of rate without a positive gradient after which the \
+        increase is five times as large")
+        .default_of(PAPER, "5", "TIMELY §4.3, Alg. 1: N = 5 if gradient <= 0 for five completion \
+            events"),
+    size("segment", POSITIVE, "payload bytes whose acknowledgement is a completion event")
+        .default("16KiB", "ECN or Delay §4; TIMELY §5 uses 16 to 64 KB"),
+    number("initial_share", FRACTION, "first rate as a fraction of the host's line")
+        .default("0.1", "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, which a \
+            flow does not know; this is the value for N = 9"),
+    rate("min_rate", POSITIVE, "smallest rate")
+        .default("10Mbps", "deviation: TIMELY gives none; one additive step"),
+    rtt::RTO_GAIN.default("0.25", "deviation: TIMELY runs on a lossless network; as Swift's"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: TIMELY runs on a lossless network; as Swift's"),
+    rtt::MIN_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; as Swift's"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; as Swift's"),
 ];
 
 /// `T_low` over `D_minRTT` in ECN or Delay §4: 50 us over 20 us.
@@ -218,9 +161,11 @@ impl Params {
         } else {
             Variant::Paper { hai_thresh: settings.count("hai_thresh") }
         };
-        let params = Self {
-            t_low: settings.time("t_low"),
-            t_high: settings.time("t_high"),
+        let (t_low, t_high) = (settings.time("t_low"), settings.time("t_high"));
+        require(t_high >= t_low, "t_high", "at least t_low", t_high)?;
+        Ok(Self {
+            t_low,
+            t_high,
             variant,
             min_rtt: settings.time("min_rtt"),
             delta: settings.rate("delta"),
@@ -230,30 +175,6 @@ impl Params {
             initial_share: settings.number("initial_share"),
             min_rate: settings.rate("min_rate"),
             rto: RtoRule::from_settings(settings),
-        };
-        params.validate()?;
-        Ok(params)
-    }
-
-    fn validate(&self) -> Result<(), SettingError> {
-        require(self.t_high >= self.t_low, "t_high", "at least t_low", self.t_high)?;
-        require(!self.min_rtt.is_zero(), "min_rtt", "longer than 0", self.min_rtt)?;
-        match self.variant {
-            Variant::Paper { hai_thresh } => {
-                require(hai_thresh >= 1, "hai_thresh", "at least 1", hai_thresh)?;
-            }
-            Variant::Patched { t_ref } => {
-                require(!t_ref.is_zero(), "t_ref", "longer than 0", t_ref)?;
-            }
-        }
-        let in_unit = |x: f64| x > 0.0 && x <= 1.0;
-        let must = "above 0 and at most 1";
-        require(self.delta.as_bps() > 0, "delta", "above 0", self.delta)?;
-        require(in_unit(self.alpha), "alpha", must, self.alpha)?;
-        require(in_unit(self.beta), "beta", must, self.beta)?;
-        require(self.segment > Bytes::ZERO, "segment", "above 0", self.segment)?;
-        require(in_unit(self.initial_share), "initial_share", must, self.initial_share)?;
-        require(self.min_rate.as_bps() > 0, "min_rate", "above 0", self.min_rate)?;
-        self.rto.validate()
+        })
     }
 }

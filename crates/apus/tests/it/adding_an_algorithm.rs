@@ -86,18 +86,18 @@ fn the_example_joins_the_project_by_the_steps_of_the_page() {
         begin..begin + example[begin..].find(to).expect(to)
     };
     let (main, table) =
-        (part("fn main()", "const fn default"), part("const fn default", "/// Four"));
+        (part("fn main()", "const PARAMETERS"), part("const PARAMETERS", "/// Four"));
     let params = example[table.clone()].replace("const PARAMETERS", "pub(super) const TABLE");
     let host = format!("{}{}", &example[..main.start], &example[table.end..])
         .replace("use std::process::ExitCode;\nuse std::sync", "use alloc::sync")
-        .replace("settings::{require, row}", "settings::require")
-        .replace("ParamDefault, ParamInfo, ParamKind, ", "")
+        .replace("use apus_cc::settings::{POSITIVE, PROPER_FRACTION, number, size};\n", "")
+        .replace("ParamInfo, ", "")
         .replace("PARAMETERS", "super::params::TABLE")
         .replace("\nstruct ", "\npub struct ");
     let peak = algorithms.join("src/peak");
     fs::create_dir_all(&peak).expect("folder");
-    let uses = "//! Parameters.\nuse apus_cc::settings::row;\n\
-                use apus_cc::{ParamDefault, ParamInfo, ParamKind};\n\n";
+    let uses = "//! Parameters.\n\
+                use apus_cc::settings::{POSITIVE, PROPER_FRACTION, ParamInfo, number, size};\n\n";
     fs::write(peak.join("params.rs"), format!("{uses}{params}")).expect("file");
     fs::write(peak.join("host.rs"), host).expect("file");
     let module = "//! Peak.\nmod host;\nmod params;\npub use host::{Params, Peak};\n";

@@ -28,7 +28,7 @@ fn an_algorithm_shows_parameters_defaults_and_sources() {
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         for parameter in info.parameters {
             assert!(text.contains(&format!("  {} (", parameter.name)), "{}", parameter.name);
-            for default in parameter.defaults {
+            for default in parameter.defaults() {
                 assert!(text.contains(default.source), "{}", default.source);
             }
         }

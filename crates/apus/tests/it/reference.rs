@@ -39,13 +39,13 @@ fn document() -> String {
         }
         text += "\n| parameter | meaning | profile | default | source |\n|---|---|---|---|---|\n";
         for parameter in info.parameters {
-            for default in parameter.defaults {
+            for default in parameter.defaults() {
                 let _ = writeln!(
                     text,
                     "| `{}` | {} | {} | `{}` | {} |",
                     parameter.name,
                     cell(parameter.doc),
-                    default.profiles.join(", "),
+                    info.profiles_with(default).collect::<Vec<_>>().join(", "),
                     default.value,
                     cell(default.source)
                 );
