@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use apus_cc::{
-    AlgorithmFactory, AlgorithmInfo, CreditLimit, Derivation, FieldLayout, FlowInfo,
-    ForeignAlgorithm, NetworkInfo, Origin, Parameter, SettingError, Settings, SwitchInfo, Tunable,
+    AlgorithmInfo, Derivation, ForeignAlgorithm, NetworkInfo, Origin, Parameter, SettingError,
+    Settings, Tunable,
 };
 use apus_units::suggestion;
 
-use crate::set::{BuiltInReceiver, BuiltInSender, BuiltInSwitch, Params, TABLE};
+use crate::set::{Params, Row, TABLE};
 
 /// The algorithms that a program can run: those of this crate, and those that the program adds.
 #[derive(Clone, Copy, Default)]
@@ -23,50 +23,6 @@ pub struct Registry {
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.algorithms().map(|info| info.name)).finish()
-    }
-}
-
-/// The registry's entry for one algorithm.
-#[derive(Clone, Copy)]
-enum Entry {
-    BuiltIn(usize),
-    Foreign(&'static dyn ForeignAlgorithm),
-}
-
-impl Entry {
-    fn info(self) -> &'static AlgorithmInfo {
-        match self {
-            Self::BuiltIn(index) => TABLE[index].info,
-            Self::Foreign(foreign) => foreign.info(),
-        }
-    }
-
-    fn derived(self) -> &'static [Derivation] {
-        match self {
-            Self::BuiltIn(index) => TABLE[index].derived,
-            Self::Foreign(foreign) => foreign.derived(),
-        }
-    }
-
-    fn tuned(self) -> &'static [Tunable] {
-        match self {
-            Self::BuiltIn(index) => TABLE[index].tuned,
-            Self::Foreign(foreign) => foreign.tuned(),
-        }
-    }
-
-    fn fields(self) -> Option<FieldLayout> {
-        match self {
-            Self::BuiltIn(index) => TABLE[index].fields,
-            Self::Foreign(foreign) => foreign.fields(),
-        }
-    }
-
-    fn read(self, settings: &mut Settings) -> Result<Params, SettingError> {
-        match self {
-            Self::BuiltIn(index) => (TABLE[index].read)(settings),
-            Self::Foreign(foreign) => foreign.configure(settings).map(Params::Foreign),
-        }
     }
 }
 
@@ -83,8 +39,8 @@ impl Registry {
         let registry = Self { foreign };
         for (index, one) in foreign.iter().enumerate() {
             let (name, layout) = (one.info().name, one.fields());
-            let before = || registry.entries().take(TABLE.len() + index);
-            if before().any(|other| other.info().name == name) {
+            let before = || registry.rows().take(TABLE.len() + index);
+            if before().any(|other| other.algorithm.info().name == name) {
                 let message = format!("two algorithms are named `{name}`; choose another name");
                 return Err(SettingError::of_name(message));
             }
@@ -97,9 +53,10 @@ impl Registry {
                 );
                 return Err(SettingError::of_name(message));
             }
-            let same = |other: &Entry| other.fields().is_some_and(|known| known.id == layout.id);
+            let same =
+                |other: &Row| other.algorithm.fields().is_some_and(|one| one.id == layout.id);
             if let Some(other) = before().find(same) {
-                let (other, id) = (other.info().name, layout.id);
+                let (other, id) = (other.algorithm.info().name, layout.id);
                 let message = format!(
                     "`{name}`: the identifier {id} of its fields is that of `{other}`; choose one from \
                      {} upwards",
@@ -111,32 +68,31 @@ impl Registry {
         Ok(registry)
     }
 
-    fn entries(self) -> impl Iterator<Item = Entry> + Clone {
-        (0..TABLE.len())
-            .map(Entry::BuiltIn)
-            .chain(self.foreign.iter().map(|&foreign| Entry::Foreign(foreign)))
+    fn rows(self) -> impl Iterator<Item = Row> + Clone {
+        let foreign = self.foreign.iter().map(|&algorithm| Row { algorithm, read: None });
+        TABLE.iter().copied().chain(foreign)
     }
 
-    fn entry(self, name: &str) -> Option<Entry> {
-        self.entries().find(|entry| entry.info().name == name)
+    fn row(self, name: &str) -> Option<Row> {
+        self.rows().find(|row| row.algorithm.info().name == name)
     }
 
     /// Every algorithm.
     pub fn algorithms(self) -> impl Iterator<Item = &'static AlgorithmInfo> + Clone {
-        self.entries().map(Entry::info)
+        self.rows().map(|row| row.algorithm.info())
     }
 
     /// Returns the rules by which an algorithm's parameters follow from the network; none if the
     /// algorithm is unknown.
     #[must_use]
     pub fn derivations(self, name: &str) -> &'static [Derivation] {
-        self.entry(name).map_or(&[], Entry::derived)
+        self.row(name).map_or(&[], |row| row.algorithm.derived())
     }
 
     /// The settings of an algorithm that a search varies, by profile.
     #[must_use]
     pub fn tunables(self, name: &str) -> &'static [Tunable] {
-        self.entry(name).map_or(&[], Entry::tuned)
+        self.row(name).map_or(&[], |row| row.algorithm.tuned())
     }
 
     /// The setting of an algorithm that a search varies in a profile.
@@ -173,20 +129,23 @@ impl Registry {
         settings: &[(&str, &str)],
         network: Option<&NetworkInfo>,
     ) -> Result<AlgorithmConfig, SettingError> {
-        let Some(entry) = self.entry(name) else {
+        let Some(Row { algorithm, read }) = self.row(name) else {
             let hint = suggestion(name, self.algorithms().map(|info| info.name));
             let message = format!("unknown algorithm `{name}`{hint}");
             return Err(SettingError::of_name(message));
         };
-        let mut settings = Settings::read(entry.info(), profile, settings)?;
+        let mut settings = Settings::read(algorithm.info(), profile, settings)?;
         if let Some(network) = network {
-            settings.derive(entry.derived(), network)?;
+            settings.derive(algorithm.derived(), network)?;
         }
-        let params = entry.read(&mut settings)?;
+        let params = match read {
+            Some(read) => read(&mut settings)?,
+            None => Params::Foreign(algorithm.configure(&mut settings)?),
+        };
         Ok(AlgorithmConfig(Arc::new(Shared {
             params,
             registry: self,
-            info: entry.info(),
+            info: algorithm.info(),
             profile: settings.profile(),
             parameters: settings.parameters(),
             network: network.copied(),
@@ -229,6 +188,10 @@ struct Shared {
 }
 
 impl AlgorithmConfig {
+    pub(crate) fn params(&self) -> &Params {
+        &self.0.params
+    }
+
     /// The algorithm's name, profiles and parameters.
     #[must_use]
     pub fn info(&self) -> &'static AlgorithmInfo {
@@ -275,43 +238,5 @@ impl AlgorithmConfig {
         });
         let settings: Vec<(&str, &str)> = kept.chain(changes.iter().copied()).collect();
         self.0.registry.build_for(self.info().name, Some(self.profile()), &settings, self.network())
-    }
-}
-
-impl AlgorithmFactory for AlgorithmConfig {
-    type Sender = BuiltInSender;
-    type Receiver = BuiltInReceiver;
-    type Switch = BuiltInSwitch;
-
-    fn name(&self) -> &'static str {
-        self.info().name
-    }
-
-    fn sender(&self, flow: &FlowInfo) -> BuiltInSender {
-        self.0.params.sender(flow)
-    }
-
-    fn receiver(&self, flow: &FlowInfo) -> BuiltInReceiver {
-        self.0.params.receiver(flow)
-    }
-
-    fn switch(&self, port: &SwitchInfo) -> BuiltInSwitch {
-        self.0.params.switch(port)
-    }
-
-    fn fields(&self) -> Option<FieldLayout> {
-        self.0.params.fields()
-    }
-
-    fn fine_timers(&self) -> bool {
-        self.0.params.fine_timers()
-    }
-
-    fn credit_limit(&self) -> Option<CreditLimit> {
-        self.0.params.credit_limit()
-    }
-
-    fn reads_receiver_level(&self) -> bool {
-        self.0.params.reads_receiver_level()
     }
 }

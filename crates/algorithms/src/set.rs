@@ -6,26 +6,25 @@
 use alloc::sync::Arc;
 
 use apus_cc::{
-    AckEvent, Algorithm, AlgorithmInfo, Allowance, Backlog, BoxedReceiver, BoxedSender,
-    BoxedSwitch, CongestionHeader, CreditEvent, CreditLimit, DataEvent, Departure, Derivation,
-    FieldLayout, Fields, FlowInfo, ForeignFactory, LossEvent, PacketSizeEvent, PortView, Receiver,
-    ReceiverControl, ReplaySender, SendInfo, Sender, SenderControl, SettingError, Settings,
-    SignalEvent, Snapshot, StateError, StateOverride, SwitchFeedback, SwitchHalf, SwitchInfo,
-    Telemetry, TimeoutEvent, Tunable, Verdict,
+    Algorithm, AlgorithmFactory, BoxedReceiver, BoxedSender, BoxedSwitch, Configured, CreditLimit,
+    FieldLayout, FlowInfo, ForeignAlgorithm, Plain, Receiver, ReplaySender, Sender, SettingError,
+    Settings, SwitchHalf, SwitchInfo, foreign, forward_receiver, forward_replay_sender,
+    forward_sender, forward_switch,
 };
-use apus_units::{Bytes, Span, Time};
 
 use crate::dcqcn::switch::RampMarker;
 use crate::dctcp::switch::EcnMarker;
+use crate::registry::AlgorithmConfig;
+
+/// Reads the parameters of an algorithm of this crate.
+type Read = fn(&mut Settings) -> Result<Params, SettingError>;
 
 /// A row of the table of algorithms.
+#[derive(Clone, Copy)]
 pub(crate) struct Row {
-    pub(crate) info: &'static AlgorithmInfo,
-    pub(crate) derived: &'static [Derivation],
-    pub(crate) tuned: &'static [Tunable],
-    pub(crate) fields: Option<FieldLayout>,
-    /// Reads the algorithm's parameters.
-    pub(crate) read: fn(&mut Settings) -> Result<Params, SettingError>,
+    pub(crate) algorithm: &'static dyn ForeignAlgorithm,
+    /// `None` for an algorithm from outside.
+    pub(crate) read: Option<Read>,
 }
 
 macro_rules! algorithms {
@@ -62,390 +61,111 @@ macro_rules! algorithms {
         }
 
         pub(crate) static TABLE: &[Row] = &[$(Row {
-            info: const { &<$sender as Algorithm>::INFO },
-            derived: <$sender as Algorithm>::DERIVED,
-            tuned: <$sender as Algorithm>::TUNED,
-            fields: <$sender as Algorithm>::FIELDS,
-            read: |settings| {
-                <$sender as Algorithm>::params(settings).map(Arc::new).map(Params::$variant)
-            },
+            algorithm: foreign::<$sender>(),
+            read: Some(|settings| {
+                <$sender as Algorithm>::params(settings).map(Configured::new).map(Params::$variant)
+            }),
         }),+];
 
         /// The parameters of an algorithm, shared by its flows.
         #[derive(Clone, Debug)]
         pub(crate) enum Params {
-            $($variant(Arc<<$sender as Algorithm>::Params>),)+
-            Foreign(Arc<dyn ForeignFactory>),
+            $($variant(Configured<$sender>),)+
+            Foreign(Arc<dyn apus_cc::ForeignFactory>),
         }
 
-        impl Params {
-            pub(crate) fn sender(&self, flow: &FlowInfo) -> BuiltInSender {
-                match self {
-                    $(Self::$variant(params) => {
-                        let params = Arc::clone(params);
-                        BuiltInSender::$variant(<$sender as Algorithm>::new(params, flow))
-                    })+
-                    Self::Foreign(factory) => BuiltInSender::Foreign(factory.sender(flow)),
+        macro_rules! to_params {
+            ($self:ident $name:ident $args:tt) => {
+                match $self.params() {
+                    $(Params::$variant(params) => params.$name $args,)+
+                    Params::Foreign(params) => params.$name $args,
+                }
+            };
+        }
+
+        impl AlgorithmFactory for AlgorithmConfig {
+            type Sender = BuiltInSender;
+            type Receiver = BuiltInReceiver;
+            type Switch = BuiltInSwitch;
+
+            fn name(&self) -> &'static str {
+                self.info().name
+            }
+
+            fn sender(&self, flow: &FlowInfo) -> BuiltInSender {
+                match self.params() {
+                    $(Params::$variant(half) => BuiltInSender::$variant(half.sender(flow)),)+
+                    Params::Foreign(half) => BuiltInSender::Foreign(half.sender(flow)),
                 }
             }
 
-            pub(crate) fn receiver(&self, flow: &FlowInfo) -> BuiltInReceiver {
-                match self {
-                    $(Self::$variant(params) => {
-                        BuiltInReceiver::$variant(<$sender as Algorithm>::receiver(params, flow))
-                    })+
-                    Self::Foreign(factory) => BuiltInReceiver::Foreign(factory.receiver(flow)),
+            fn receiver(&self, flow: &FlowInfo) -> BuiltInReceiver {
+                match self.params() {
+                    $(Params::$variant(half) => BuiltInReceiver::$variant(half.receiver(flow)),)+
+                    Params::Foreign(half) => BuiltInReceiver::Foreign(half.receiver(flow)),
                 }
             }
 
-            pub(crate) fn switch(&self, port: &SwitchInfo) -> BuiltInSwitch {
-                match self {
-                    $(Self::$variant(params) => {
-                        let half = <$sender as Algorithm>::switch(params, port);
-                        if half.is_plain() {
-                            BuiltInSwitch::Plain
-                        } else {
-                            BuiltInSwitch::$variant(half)
-                        }
-                    })+
-                    Self::Foreign(factory) => {
-                        factory.switch(port).map_or(BuiltInSwitch::Plain, BuiltInSwitch::Foreign)
-                    }
-                }
+            fn switch(&self, port: &SwitchInfo) -> BuiltInSwitch {
+                let half = match self.params() {
+                    $(Params::$variant(half) => half.switch(port).map(BuiltInSwitch::$variant),)+
+                    Params::Foreign(half) => half.switch(port).map(BuiltInSwitch::Foreign),
+                };
+                half.unwrap_or_default()
             }
 
-            pub(crate) fn fields(&self) -> Option<FieldLayout> {
-                match self {
-                    $(Self::$variant(_) => <$sender as Algorithm>::FIELDS,)+
-                    Self::Foreign(factory) => factory.fields(),
-                }
+            fn fields(&self) -> Option<FieldLayout> {
+                to_params!(self fields ())
             }
 
-            pub(crate) fn fine_timers(&self) -> bool {
-                match self {
-                    $(Self::$variant(_) => <$sender as Algorithm>::FINE_TIMERS,)+
-                    Self::Foreign(factory) => factory.fine_timers(),
-                }
+            fn fine_timers(&self) -> bool {
+                to_params!(self fine_timers ())
             }
 
-            pub(crate) fn credit_limit(&self) -> Option<CreditLimit> {
-                match self {
-                    $(Self::$variant(params) => <$sender as Algorithm>::credit_limit(params),)+
-                    Self::Foreign(factory) => factory.credit_limit(),
-                }
+            fn credit_limit(&self) -> Option<CreditLimit> {
+                to_params!(self credit_limit ())
             }
 
-            pub(crate) fn reads_receiver_level(&self) -> bool {
-                match self {
-                    $(Self::$variant(params) => {
-                        <$sender as Algorithm>::reads_receiver_level(params)
-                    })+
-                    Self::Foreign(factory) => factory.reads_receiver_level(),
-                }
+            fn reads_receiver_level(&self) -> bool {
+                to_params!(self reads_receiver_level ())
             }
+        }
+
+        macro_rules! to_half {
+            ($self:ident $name:ident $args:tt) => {
+                match $self {
+                    $(Self::$variant(half) => half.$name $args,)+
+                    Self::Foreign(half) => half.$name $args,
+                }
+            };
         }
 
         impl Sender for BuiltInSender {
-            #[inline]
-            fn on_ack(&mut self, event: &AckEvent<'_>) {
-                match self {
-                    $(Self::$variant(half) => half.on_ack(event),)+
-                    Self::Foreign(half) => half.on_ack(event),
-                }
-            }
-
-            #[inline]
-            fn on_loss(&mut self, event: &LossEvent) {
-                match self {
-                    $(Self::$variant(half) => half.on_loss(event),)+
-                    Self::Foreign(half) => half.on_loss(event),
-                }
-            }
-
-            #[inline]
-            fn on_timeout(&mut self, event: &TimeoutEvent) {
-                match self {
-                    $(Self::$variant(half) => half.on_timeout(event),)+
-                    Self::Foreign(half) => half.on_timeout(event),
-                }
-            }
-
-            #[inline]
-            fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
-                match self {
-                    $(Self::$variant(half) => half.on_transmit(header, info),)+
-                    Self::Foreign(half) => half.on_transmit(header, info),
-                }
-            }
-
-            #[inline]
-            fn allowance(&self) -> Allowance {
-                match self {
-                    $(Self::$variant(half) => half.allowance(),)+
-                    Self::Foreign(half) => half.allowance(),
-                }
-            }
-
-            #[inline]
-            fn departure(&mut self, now: Time, in_flight: u32) -> Departure {
-                match self {
-                    $(Self::$variant(half) => half.departure(now, in_flight),)+
-                    Self::Foreign(half) => half.departure(now, in_flight),
-                }
-            }
-
-            #[inline]
-            fn on_idle(&mut self, now: Time) {
-                match self {
-                    $(Self::$variant(half) => half.on_idle(now),)+
-                    Self::Foreign(half) => half.on_idle(now),
-                }
-            }
-
-            #[inline]
-            fn rto(&self) -> Span {
-                match self {
-                    $(Self::$variant(half) => half.rto(),)+
-                    Self::Foreign(half) => half.rto(),
-                }
-            }
-
-            #[inline]
-            fn next_timer(&self) -> Option<Time> {
-                match self {
-                    $(Self::$variant(half) => half.next_timer(),)+
-                    Self::Foreign(half) => half.next_timer(),
-                }
-            }
-
-            #[inline]
-            fn on_timer(&mut self, now: Time) {
-                match self {
-                    $(Self::$variant(half) => half.on_timer(now),)+
-                    Self::Foreign(half) => half.on_timer(now),
-                }
-            }
-
-            #[inline]
-            fn on_credit(&mut self, event: &CreditEvent) {
-                match self {
-                    $(Self::$variant(half) => half.on_credit(event),)+
-                    Self::Foreign(half) => half.on_credit(event),
-                }
-            }
-
-            #[inline]
-            fn on_signal(&mut self, event: &SignalEvent) {
-                match self {
-                    $(Self::$variant(half) => half.on_signal(event),)+
-                    Self::Foreign(half) => half.on_signal(event),
-                }
-            }
-
-            #[inline]
-            fn on_notification(&mut self, now: Time) {
-                match self {
-                    $(Self::$variant(half) => half.on_notification(now),)+
-                    Self::Foreign(half) => half.on_notification(now),
-                }
-            }
-
-            fn on_packet_size(&mut self, event: &PacketSizeEvent) {
-                match self {
-                    $(Self::$variant(half) => half.on_packet_size(event),)+
-                    Self::Foreign(half) => half.on_packet_size(event),
-                }
-            }
-
-            #[inline]
-            fn poll_control(&mut self, now: Time, backlog: &Backlog) -> Option<SenderControl> {
-                match self {
-                    $(Self::$variant(half) => half.poll_control(now, backlog),)+
-                    Self::Foreign(half) => half.poll_control(now, backlog),
-                }
-            }
-
-            #[inline]
-            fn path_label(&self) -> u32 {
-                match self {
-                    $(Self::$variant(half) => half.path_label(),)+
-                    Self::Foreign(half) => half.path_label(),
-                }
-            }
-
-            fn snapshot(&self) -> Snapshot {
-                match self {
-                    $(Self::$variant(half) => half.snapshot(),)+
-                    Self::Foreign(half) => half.snapshot(),
-                }
-            }
+            forward_sender!(to_half);
         }
 
         impl ReplaySender for BuiltInSender {
-            fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-                match self {
-                    $(Self::$variant(half) => half.set_state(state),)+
-                    Self::Foreign(half) => half.set_state(state),
-                }
-            }
-
-            fn set_latest_rtt(&mut self, rtt: Span) {
-                match self {
-                    $(Self::$variant(half) => half.set_latest_rtt(rtt),)+
-                    Self::Foreign(half) => half.set_latest_rtt(rtt),
-                }
-            }
-
-            fn target_delay(&self, hops: u8) -> Option<Span> {
-                match self {
-                    $(Self::$variant(half) => half.target_delay(hops),)+
-                    Self::Foreign(half) => half.target_delay(hops),
-                }
-            }
+            forward_replay_sender!(to_half);
         }
 
         impl Receiver for BuiltInReceiver {
-            #[inline]
-            fn on_data(&mut self, event: &DataEvent) -> bool {
-                match self {
-                    $(Self::$variant(half) => half.on_data(event),)+
-                    Self::Foreign(half) => half.on_data(event),
-                }
-            }
+            forward_receiver!(to_half);
+        }
 
-            #[inline]
-            fn echo(&self) -> Fields {
-                match self {
-                    $(Self::$variant(half) => half.echo(),)+
-                    Self::Foreign(half) => half.echo(),
+        macro_rules! to_switch_half {
+            ($self:ident $name:ident $args:tt) => {
+                match $self {
+                    Self::Plain => Plain.$name $args,
+                    Self::Ecn(half) => half.$name $args,
+                    Self::Ramp(half) => half.$name $args,
+                    $(Self::$variant(half) => half.$name $args,)+
+                    Self::Foreign(half) => half.$name $args,
                 }
-            }
-
-            fn sends_control(&self) -> bool {
-                match self {
-                    $(Self::$variant(half) => half.sends_control(),)+
-                    Self::Foreign(half) => half.sends_control(),
-                }
-            }
-
-            fn on_credit_request(&mut self, now: Time) {
-                match self {
-                    $(Self::$variant(half) => half.on_credit_request(now),)+
-                    Self::Foreign(half) => half.on_credit_request(now),
-                }
-            }
-
-            fn on_credit_stop(&mut self, now: Time) {
-                match self {
-                    $(Self::$variant(half) => half.on_credit_stop(now),)+
-                    Self::Foreign(half) => half.on_credit_stop(now),
-                }
-            }
-
-            #[inline]
-            fn next_control(&self) -> Time {
-                match self {
-                    $(Self::$variant(half) => half.next_control(),)+
-                    Self::Foreign(half) => half.next_control(),
-                }
-            }
-
-            fn poll_control(&mut self, now: Time) -> Option<ReceiverControl> {
-                match self {
-                    $(Self::$variant(half) => half.poll_control(now),)+
-                    Self::Foreign(half) => half.poll_control(now),
-                }
-            }
+            };
         }
 
         impl SwitchHalf for BuiltInSwitch {
-            #[inline]
-            fn on_enqueue(
-                &mut self,
-                header: &mut CongestionHeader,
-                bytes: Bytes,
-                view: &PortView<'_>,
-            ) -> Verdict {
-                match self {
-                    Self::Plain => Verdict::Forward,
-                    Self::Ecn(half) => half.on_enqueue(header, bytes, view),
-                    Self::Ramp(half) => half.on_enqueue(header, bytes, view),
-                    $(Self::$variant(half) => half.on_enqueue(header, bytes, view),)+
-                    Self::Foreign(half) => half.on_enqueue(header, bytes, view),
-                }
-            }
-
-            fn on_refused(&mut self, bytes: Bytes) {
-                match self {
-                    Self::Plain => {}
-                    Self::Ecn(half) => half.on_refused(bytes),
-                    Self::Ramp(half) => half.on_refused(bytes),
-                    $(Self::$variant(half) => half.on_refused(bytes),)+
-                    Self::Foreign(half) => half.on_refused(bytes),
-                }
-            }
-
-            #[inline]
-            fn on_dequeue(
-                &mut self,
-                header: &mut CongestionHeader,
-                telemetry: Option<&mut Telemetry>,
-                bytes: Bytes,
-                view: &PortView<'_>,
-            ) -> Verdict {
-                match self {
-                    Self::Plain => Verdict::Forward,
-                    Self::Ecn(half) => half.on_dequeue(header, telemetry, bytes, view),
-                    Self::Ramp(half) => half.on_dequeue(header, telemetry, bytes, view),
-                    $(Self::$variant(half) => half.on_dequeue(header, telemetry, bytes, view),)+
-                    Self::Foreign(half) => half.on_dequeue(header, telemetry, bytes, view),
-                }
-            }
-
-            #[inline]
-            fn is_plain(&self) -> bool {
-                matches!(self, Self::Plain)
-            }
-
-            fn feedback(&self) -> SwitchFeedback {
-                match self {
-                    Self::Plain => SwitchFeedback::Nothing,
-                    Self::Ecn(half) => half.feedback(),
-                    Self::Ramp(half) => half.feedback(),
-                    $(Self::$variant(half) => half.feedback(),)+
-                    Self::Foreign(half) => half.feedback(),
-                }
-            }
-
-            fn signals(&self) -> bool {
-                match self {
-                    Self::Plain => false,
-                    Self::Ecn(half) => half.signals(),
-                    Self::Ramp(half) => half.signals(),
-                    $(Self::$variant(half) => half.signals(),)+
-                    Self::Foreign(half) => half.signals(),
-                }
-            }
-
-            fn acts_on_dequeue(&self) -> bool {
-                match self {
-                    Self::Plain => false,
-                    Self::Ecn(half) => half.acts_on_dequeue(),
-                    Self::Ramp(half) => half.acts_on_dequeue(),
-                    $(Self::$variant(half) => half.acts_on_dequeue(),)+
-                    Self::Foreign(half) => half.acts_on_dequeue(),
-                }
-            }
-
-            fn reseed(&mut self, seed: u64) {
-                match self {
-                    Self::Plain => {}
-                    Self::Ecn(half) => half.reseed(seed),
-                    Self::Ramp(half) => half.reseed(seed),
-                    $(Self::$variant(half) => half.reseed(seed),)+
-                    Self::Foreign(half) => half.reseed(seed),
-                }
-            }
+            forward_switch!(to_switch_half);
         }
     };
 }

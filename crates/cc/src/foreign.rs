@@ -8,15 +8,12 @@ use alloc::sync::Arc;
 use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
-use apus_units::{Bytes, Span, Time};
+use apus_units::Bytes;
 
 use crate::{
-    AckEvent, Algorithm, AlgorithmFactory, AlgorithmInfo, Allowance, Backlog, Configured,
-    CongestionHeader, CreditEvent, CreditLimit, DataEvent, Departure, Derivation, FieldLayout,
-    Fields, FlowInfo, LossEvent, PacketSizeEvent, PortView, Receiver, ReceiverControl,
-    ReplaySender, SendInfo, Sender, SenderControl, SettingError, Settings, SignalEvent, Snapshot,
-    StateError, StateOverride, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, TimeoutEvent,
-    Tunable, Verdict,
+    Algorithm, AlgorithmFactory, AlgorithmInfo, Configured, CongestionHeader, CreditLimit,
+    Derivation, FieldLayout, FlowInfo, PortView, Receiver, ReplaySender, Sender, SettingError,
+    Settings, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, Tunable, Verdict,
 };
 
 /// An algorithm that is not part of the set that runs it.
@@ -114,24 +111,26 @@ impl<A: Algorithm> ForeignFactory for Configured<A> {
     }
 }
 
-trait DynSender: ReplaySender + Debug + Send + Sync {
-    fn boxed(&self) -> Box<dyn DynSender>;
+/// A half that can be cloned behind a pointer.
+macro_rules! dynamic {
+    ($($name:ident: $half:ident;)+) => {
+        $(
+            trait $name: $half + Debug + Send + Sync {
+                fn boxed(&self) -> Box<dyn $name>;
+            }
+
+            impl<T: $half + Clone + Debug + Send + Sync + 'static> $name for T {
+                fn boxed(&self) -> Box<dyn $name> {
+                    Box::new(self.clone())
+                }
+            }
+        )+
+    };
 }
 
-impl<T: ReplaySender + Clone + Debug + Send + Sync + 'static> DynSender for T {
-    fn boxed(&self) -> Box<dyn DynSender> {
-        Box::new(self.clone())
-    }
-}
-
-trait DynReceiver: Receiver + Debug + Send + Sync {
-    fn boxed(&self) -> Box<dyn DynReceiver>;
-}
-
-impl<T: Receiver + Clone + Debug + Send + Sync + 'static> DynReceiver for T {
-    fn boxed(&self) -> Box<dyn DynReceiver> {
-        Box::new(self.clone())
-    }
+dynamic! {
+    DynSender: ReplaySender;
+    DynReceiver: Receiver;
 }
 
 /// [`SwitchHalf`] without the parts that a trait object cannot have.
@@ -151,10 +150,17 @@ trait DynSwitch: Debug + Send + Sync {
         bytes: Bytes,
         view: &PortView<'_>,
     ) -> Verdict;
+    fn is_plain(&self) -> bool;
     fn feedback(&self) -> SwitchFeedback;
     fn signals(&self) -> bool;
     fn acts_on_dequeue(&self) -> bool;
     fn reseed(&mut self, seed: u64);
+}
+
+macro_rules! to_switch_half {
+    ($self:ident $name:ident ($($argument:ident),*)) => {
+        SwitchHalf::$name($self, $($argument),*)
+    };
 }
 
 impl<T: SwitchHalf> DynSwitch for T {
@@ -162,44 +168,7 @@ impl<T: SwitchHalf> DynSwitch for T {
         Box::new(self.clone())
     }
 
-    fn on_enqueue(
-        &mut self,
-        header: &mut CongestionHeader,
-        bytes: Bytes,
-        view: &PortView<'_>,
-    ) -> Verdict {
-        SwitchHalf::on_enqueue(self, header, bytes, view)
-    }
-
-    fn on_refused(&mut self, bytes: Bytes) {
-        SwitchHalf::on_refused(self, bytes);
-    }
-
-    fn on_dequeue(
-        &mut self,
-        header: &mut CongestionHeader,
-        telemetry: Option<&mut Telemetry>,
-        bytes: Bytes,
-        view: &PortView<'_>,
-    ) -> Verdict {
-        SwitchHalf::on_dequeue(self, header, telemetry, bytes, view)
-    }
-
-    fn feedback(&self) -> SwitchFeedback {
-        SwitchHalf::feedback(self)
-    }
-
-    fn signals(&self) -> bool {
-        SwitchHalf::signals(self)
-    }
-
-    fn acts_on_dequeue(&self) -> bool {
-        SwitchHalf::acts_on_dequeue(self)
-    }
-
-    fn reseed(&mut self, seed: u64) {
-        SwitchHalf::reseed(self, seed);
-    }
+    crate::forward_switch!(to_switch_half);
 }
 
 /// The sender half of a foreign algorithm.
@@ -244,157 +213,24 @@ impl Debug for BoxedReceiver {
     }
 }
 
+macro_rules! to_boxed {
+    ($self:ident $name:ident $args:tt) => {
+        $self.0.$name $args
+    };
+}
+
 impl Sender for BoxedSender {
-    fn on_ack(&mut self, event: &AckEvent<'_>) {
-        self.0.on_ack(event);
-    }
-
-    fn on_loss(&mut self, event: &LossEvent) {
-        self.0.on_loss(event);
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        self.0.on_timeout(event);
-    }
-
-    fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
-        self.0.on_transmit(header, info);
-    }
-
-    fn allowance(&self) -> Allowance {
-        self.0.allowance()
-    }
-
-    fn departure(&mut self, now: Time, in_flight: u32) -> Departure {
-        self.0.departure(now, in_flight)
-    }
-
-    fn on_idle(&mut self, now: Time) {
-        self.0.on_idle(now);
-    }
-
-    fn rto(&self) -> Span {
-        self.0.rto()
-    }
-
-    fn on_credit(&mut self, event: &CreditEvent) {
-        self.0.on_credit(event);
-    }
-
-    fn on_signal(&mut self, event: &SignalEvent) {
-        self.0.on_signal(event);
-    }
-
-    fn on_notification(&mut self, now: Time) {
-        self.0.on_notification(now);
-    }
-
-    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
-        self.0.on_packet_size(event);
-    }
-
-    fn poll_control(&mut self, now: Time, backlog: &Backlog) -> Option<SenderControl> {
-        self.0.poll_control(now, backlog)
-    }
-
-    fn next_timer(&self) -> Option<Time> {
-        self.0.next_timer()
-    }
-
-    fn on_timer(&mut self, now: Time) {
-        self.0.on_timer(now);
-    }
-
-    fn path_label(&self) -> u32 {
-        self.0.path_label()
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
-    }
+    crate::forward_sender!(to_boxed);
 }
 
 impl ReplaySender for BoxedSender {
-    fn set_state(&mut self, state: &StateOverride) -> Result<(), StateError> {
-        self.0.set_state(state)
-    }
-
-    fn set_latest_rtt(&mut self, rtt: Span) {
-        self.0.set_latest_rtt(rtt);
-    }
-
-    fn target_delay(&self, hops: u8) -> Option<Span> {
-        self.0.target_delay(hops)
-    }
+    crate::forward_replay_sender!(to_boxed);
 }
 
 impl Receiver for BoxedReceiver {
-    fn on_data(&mut self, event: &DataEvent) -> bool {
-        self.0.on_data(event)
-    }
-
-    fn echo(&self) -> Fields {
-        self.0.echo()
-    }
-
-    fn sends_control(&self) -> bool {
-        self.0.sends_control()
-    }
-
-    fn on_credit_request(&mut self, now: Time) {
-        self.0.on_credit_request(now);
-    }
-
-    fn on_credit_stop(&mut self, now: Time) {
-        self.0.on_credit_stop(now);
-    }
-
-    fn next_control(&self) -> Time {
-        self.0.next_control()
-    }
-
-    fn poll_control(&mut self, now: Time) -> Option<ReceiverControl> {
-        self.0.poll_control(now)
-    }
+    crate::forward_receiver!(to_boxed);
 }
 
 impl SwitchHalf for BoxedSwitch {
-    fn on_enqueue(
-        &mut self,
-        header: &mut CongestionHeader,
-        bytes: Bytes,
-        view: &PortView<'_>,
-    ) -> Verdict {
-        self.0.on_enqueue(header, bytes, view)
-    }
-
-    fn on_refused(&mut self, bytes: Bytes) {
-        self.0.on_refused(bytes);
-    }
-
-    fn on_dequeue(
-        &mut self,
-        header: &mut CongestionHeader,
-        telemetry: Option<&mut Telemetry>,
-        bytes: Bytes,
-        view: &PortView<'_>,
-    ) -> Verdict {
-        self.0.on_dequeue(header, telemetry, bytes, view)
-    }
-
-    fn feedback(&self) -> SwitchFeedback {
-        self.0.feedback()
-    }
-
-    fn signals(&self) -> bool {
-        self.0.signals()
-    }
-
-    fn acts_on_dequeue(&self) -> bool {
-        self.0.acts_on_dequeue()
-    }
-
-    fn reseed(&mut self, seed: u64) {
-        self.0.reseed(seed);
-    }
+    crate::forward_switch!(to_boxed);
 }

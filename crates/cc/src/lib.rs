@@ -24,6 +24,7 @@ mod event;
 mod fields;
 mod flow;
 mod foreign;
+mod forward;
 mod receiver;
 pub mod rtt;
 mod sender;
@@ -59,3 +60,7 @@ pub use switch::{
 };
 pub use telemetry::{HopTelemetry, MAX_TELEMETRY_HOPS, Telemetry};
 pub use tunable::{Range, Tunable, TunedSetting};
+
+/// For the macros that forward calls.
+#[doc(hidden)]
+pub use apus_units::{Bytes, Span, Time};

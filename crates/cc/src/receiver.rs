@@ -57,34 +57,14 @@ pub trait Receiver {
     }
 }
 
+macro_rules! to_content {
+    ($self:ident $name:ident $args:tt) => {
+        (**$self).$name $args
+    };
+}
+
 impl<R: Receiver> Receiver for Box<R> {
-    fn on_data(&mut self, event: &DataEvent) -> bool {
-        (**self).on_data(event)
-    }
-
-    fn echo(&self) -> Fields {
-        (**self).echo()
-    }
-
-    fn sends_control(&self) -> bool {
-        (**self).sends_control()
-    }
-
-    fn on_credit_request(&mut self, now: Time) {
-        (**self).on_credit_request(now);
-    }
-
-    fn on_credit_stop(&mut self, now: Time) {
-        (**self).on_credit_stop(now);
-    }
-
-    fn next_control(&self) -> Time {
-        (**self).next_control()
-    }
-
-    fn poll_control(&mut self, now: Time) -> Option<ReceiverControl> {
-        (**self).poll_control(now)
-    }
+    crate::forward_receiver!(to_content);
 }
 
 /// A receiver half that requests an acknowledgement of every data packet, and sends no control

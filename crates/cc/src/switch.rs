@@ -160,61 +160,16 @@ impl SwitchHalf for Plain {
     }
 }
 
+macro_rules! to_some {
+    ($self:ident $name:ident $args:tt) => {
+        match $self {
+            Some(half) => half.$name $args,
+            None => Plain.$name $args,
+        }
+    };
+}
+
 /// A half or none, which then takes no part.
 impl<W: SwitchHalf> SwitchHalf for Option<W> {
-    #[inline]
-    fn on_enqueue(
-        &mut self,
-        header: &mut CongestionHeader,
-        bytes: Bytes,
-        view: &PortView<'_>,
-    ) -> Verdict {
-        match self {
-            Some(half) => half.on_enqueue(header, bytes, view),
-            None => Verdict::Forward,
-        }
-    }
-
-    fn on_refused(&mut self, bytes: Bytes) {
-        if let Some(half) = self {
-            half.on_refused(bytes);
-        }
-    }
-
-    #[inline]
-    fn on_dequeue(
-        &mut self,
-        header: &mut CongestionHeader,
-        telemetry: Option<&mut Telemetry>,
-        bytes: Bytes,
-        view: &PortView<'_>,
-    ) -> Verdict {
-        match self {
-            Some(half) => half.on_dequeue(header, telemetry, bytes, view),
-            None => Verdict::Forward,
-        }
-    }
-
-    #[inline]
-    fn is_plain(&self) -> bool {
-        self.as_ref().is_none_or(SwitchHalf::is_plain)
-    }
-
-    fn feedback(&self) -> SwitchFeedback {
-        self.as_ref().map_or(SwitchFeedback::Nothing, SwitchHalf::feedback)
-    }
-
-    fn signals(&self) -> bool {
-        self.as_ref().is_some_and(SwitchHalf::signals)
-    }
-
-    fn acts_on_dequeue(&self) -> bool {
-        self.as_ref().is_some_and(SwitchHalf::acts_on_dequeue)
-    }
-
-    fn reseed(&mut self, seed: u64) {
-        if let Some(half) = self {
-            half.reseed(seed);
-        }
-    }
+    crate::forward_switch!(to_some);
 }

@@ -128,8 +128,9 @@ fn hull_reacts_to_marks_as_dctcp_does() {
 #[test]
 fn settings_without_effect_or_sense_are_refused_by_name() {
     let refused = |settings: &[(&str, &str)]| {
-        let mut settings = Settings::read(&<Hull as Algorithm>::INFO, None, settings).unwrap();
-        Params::from_settings(&mut settings).unwrap_err().parameter
+        let settings = Settings::read(&<Hull as Algorithm>::INFO, None, settings);
+        let params = settings.and_then(|mut settings| Params::from_settings(&mut settings));
+        params.unwrap_err().parameter
     };
     assert_eq!(refused(&[("gamma", "1.5")]).as_deref(), Some("gamma"));
     assert_eq!(refused(&[("pacer_eta", "0")]).as_deref(), Some("pacer_eta"));

@@ -1,0 +1,97 @@
+//! Halves that pass every call on to another half: one list of the methods of each trait.
+
+/// The methods of [`Sender`](crate::Sender), passed on: `$to!(self name (arguments))` calls the method of
+/// the half that takes the call.
+#[macro_export]
+macro_rules! forward_sender {
+    ($to:ident) => {
+        $crate::forward_methods! { $to
+            fn on_ack(&mut self, event: &$crate::AckEvent<'_>);
+            fn on_loss(&mut self, event: &$crate::LossEvent);
+            fn on_timeout(&mut self, event: &$crate::TimeoutEvent);
+            fn on_transmit(&mut self, header: &mut $crate::CongestionHeader, info: &$crate::SendInfo);
+            fn allowance(&self) -> $crate::Allowance;
+            fn departure(&mut self, now: $crate::Time, in_flight: u32) -> $crate::Departure;
+            fn on_idle(&mut self, now: $crate::Time);
+            fn rto(&self) -> $crate::Span;
+            fn on_credit(&mut self, event: &$crate::CreditEvent);
+            fn on_signal(&mut self, event: &$crate::SignalEvent);
+            fn on_notification(&mut self, now: $crate::Time);
+            fn on_packet_size(&mut self, event: &$crate::PacketSizeEvent);
+            fn poll_control(&mut self, now: $crate::Time, backlog: &$crate::Backlog) -> Option<$crate::SenderControl>;
+            fn next_timer(&self) -> Option<$crate::Time>;
+            fn on_timer(&mut self, now: $crate::Time);
+            fn path_label(&self) -> u32;
+            fn snapshot(&self) -> $crate::Snapshot;
+        }
+    };
+}
+
+/// The methods of [`ReplaySender`](crate::ReplaySender), passed on as by
+/// [`forward_sender`](crate::forward_sender).
+#[macro_export]
+macro_rules! forward_replay_sender {
+    ($to:ident) => {
+        $crate::forward_methods! { $to
+            fn set_state(&mut self, state: &$crate::StateOverride) -> Result<(), $crate::StateError>;
+            fn set_latest_rtt(&mut self, rtt: $crate::Span);
+            fn target_delay(&self, hops: u8) -> Option<$crate::Span>;
+        }
+    };
+}
+
+/// The methods of [`Receiver`](crate::Receiver), passed on as by
+/// [`forward_sender`](crate::forward_sender).
+#[macro_export]
+macro_rules! forward_receiver {
+    ($to:ident) => {
+        $crate::forward_methods! { $to
+            fn on_data(&mut self, event: &$crate::DataEvent) -> bool;
+            fn echo(&self) -> $crate::Fields;
+            fn sends_control(&self) -> bool;
+            fn on_credit_request(&mut self, now: $crate::Time);
+            fn on_credit_stop(&mut self, now: $crate::Time);
+            fn next_control(&self) -> $crate::Time;
+            fn poll_control(&mut self, now: $crate::Time) -> Option<$crate::ReceiverControl>;
+        }
+    };
+}
+
+/// The methods of [`SwitchHalf`](crate::SwitchHalf), passed on as by
+/// [`forward_sender`](crate::forward_sender).
+#[macro_export]
+macro_rules! forward_switch {
+    ($to:ident) => {
+        $crate::forward_methods! { $to
+            fn on_enqueue(&mut self, header: &mut $crate::CongestionHeader, bytes: $crate::Bytes, view: &$crate::PortView<'_>) -> $crate::Verdict;
+            fn on_refused(&mut self, bytes: $crate::Bytes);
+            fn on_dequeue(&mut self, header: &mut $crate::CongestionHeader, telemetry: Option<&mut $crate::Telemetry>, bytes: $crate::Bytes, view: &$crate::PortView<'_>) -> $crate::Verdict;
+            fn is_plain(&self) -> bool;
+            fn feedback(&self) -> $crate::SwitchFeedback;
+            fn signals(&self) -> bool;
+            fn acts_on_dequeue(&self) -> bool;
+            fn reseed(&mut self, seed: u64);
+        }
+    };
+}
+
+/// Methods that are passed on, by the other macros of this file.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! forward_methods {
+    ($to:ident) => {};
+    ($to:ident fn $name:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $result:ty)?; $($more:tt)*) => {
+        #[inline]
+        fn $name(&mut self $(, $arg: $type)*) $(-> $result)? {
+            $to!(self $name ($($arg),*))
+        }
+        $crate::forward_methods! { $to $($more)* }
+    };
+    ($to:ident fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $result:ty)?; $($more:tt)*) => {
+        #[inline]
+        fn $name(&self $(, $arg: $type)*) $(-> $result)? {
+            $to!(self $name ($($arg),*))
+        }
+        $crate::forward_methods! { $to $($more)* }
+    };
+}
