@@ -141,6 +141,18 @@ pub fn open(file: &str, options: &Options) -> Result<Scenario, Failure> {
     read(&source, folder, options).map_err(|error| Failure::Input(error.to_string()))
 }
 
+/// Reads a scenario of which one variant is to be run.
+pub fn open_variant(file: &str, options: &Options) -> Result<Scenario, Failure> {
+    let scenario = open(file, options)?;
+    if scenario.runs.len() == 1 {
+        return Ok(scenario);
+    }
+    let names = scenario.runs.iter().filter_map(|run| run.variant.as_deref());
+    let names = names.collect::<Vec<_>>().join(", ");
+    let message = format!("{file}: has several variants; choose one with --variant ({names})");
+    Err(Failure::Input(message))
+}
+
 /// Reads a scenario; `folder` is where a testbed named by its file is looked for.
 pub fn read(
     source: &Source,

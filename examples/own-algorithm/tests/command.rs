@@ -65,7 +65,7 @@ fn list_and_explain_show_the_algorithm_beside_the_others() {
         assert!(list.lines().any(|line| line.starts_with(name)), "{name} is not in\n{list}");
     }
     let explained = stdout(run(&["explain", "peak"]));
-    for part in ["target (size", "beta (number)", "100kB", "as Swift's"] {
+    for part in ["target (size", "beta (number; above 0 and below 1)", "100kB", "as Swift's"] {
         assert!(explained.contains(part), "{part} is not in\n{explained}");
     }
 }
@@ -146,7 +146,7 @@ fn replay_shows_its_reactions() {
 fn wrong_parameters_are_refused_by_name() {
     for (set, words) in [
         ("algorithm.beta=1.5", "`beta` must be above 0 and below 1, but it is 1.5"),
-        ("algorithm.target=0B", "`target` must be more than 0"),
+        ("algorithm.target=0B", "`target` must be above 0"),
         ("algorithm.target=soon", "target"),
         ("algorithm.tarjet=1kB", "did you mean `target`?"),
     ] {

@@ -6,11 +6,10 @@ mod report;
 mod table;
 mod tuning;
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use apus_scenario::{Options, Scenario, Setup};
+use apus_scenario::{Options, Scenario};
 use apus_sim::columns::METRICS;
 use apus_units::suggestion;
 use clap::Args;
@@ -19,11 +18,10 @@ use serde_json::Value;
 use table::{Contestant, Metrics};
 use tuning::{Objective, Search};
 
-use crate::batch::{self, Job};
+use crate::batch::{self, Job, Limits, read_percent};
 use crate::failure::Failure;
-use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::interrupt;
 use crate::library;
-use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
@@ -32,8 +30,7 @@ use crate::store::Store;
 /// Each algorithm carries all of the scenario's traffic, with switches that do what it needs. The
 /// parameters that the scenario sets hold for the algorithm of that name; parameters that depend on
 /// the network follow from it, by each algorithm's own rule. DIR gets compare.json, compare.csv and
-/// report.html; finished runs are kept in DIR/runs, so that the same command again runs only what is
-/// missing.
+/// report.html. DIR/runs keeps each finished run: the same command repeats none of them.
 #[derive(Args)]
 pub struct Compare {
     /// A scenario file, or the name of a scenario of the library.
@@ -72,7 +69,8 @@ pub struct Compare {
     )]
     objective: String,
     /// Minimum goodput of a value, in percent of the algorithm's best.
-    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, requires = "tune_each")]
+    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, requires = "tune_each",
+          value_parser = read_percent)]
     keep: f64,
     /// Values per algorithm, including its present parameters.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "tune_each",
@@ -82,17 +80,11 @@ pub struct Compare {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "tune_each",
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     tune_seeds: u64,
-    /// Where results go.
+    /// Directory of results.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs side by side; by default one per core.
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-    /// As for `apus run`.
-    #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
-    watchdog: Silence,
     #[command(flatten)]
-    max_memory: MaxMemory,
+    limits: Limits,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -112,7 +104,7 @@ impl Compare {
             Metrics::of(&contestants[0].setup, &scenario, &self.metric).map_err(Failure::Input)?;
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
-        let watch = interrupt::watch(self.watchdog)?;
+        let watch = interrupt::watch(self.limits.watchdog)?;
         let session = Session { command: self, store: store.as_ref(), watch: &watch };
         let mut failures = Vec::new();
         let objective = self.objective(setup.seed(), &metrics)?;
@@ -148,20 +140,10 @@ impl Compare {
         let options = Options {
             set: changes.scenario.clone(),
             variant: self.variant.clone(),
-            memory: self.max_memory.limit(),
+            memory: self.limits.max_memory.limit(),
             ..Options::default()
         };
-        let scenario = library::open(&self.file, &options)?;
-        if scenario.runs.len() == 1 {
-            return Ok(scenario);
-        }
-        let names: Vec<&str> =
-            scenario.runs.iter().filter_map(|run| run.variant.as_deref()).collect();
-        Err(Failure::Input(format!(
-            "{}: has several variants; choose one with --variant ({})",
-            self.file,
-            names.join(", ")
-        )))
+        library::open_variant(&self.file, &options)
     }
 
     /// The objective of `--tune-each`, if that is asked for.
@@ -174,10 +156,6 @@ impl Compare {
         if !known().any(|name| name == metric) {
             let hint = suggestion(&metric, known());
             let message = format!("--objective: unknown metric `{metric}`{hint}");
-            return Err(Failure::Input(message));
-        }
-        if !(self.keep > 0.0 && self.keep < 100.0) {
-            let message = format!("--keep {}: it must be above 0 and below 100 percent", self.keep);
             return Err(Failure::Input(message));
         }
         Ok(Some(Objective {
@@ -202,7 +180,7 @@ impl Session<'_> {
         let mut searches: Vec<Search> =
             contestants.iter().map(|one| Search::new(one, objective)).collect();
         let mut places = Vec::new();
-        let mut wanted = Vec::new();
+        let mut jobs = Vec::new();
         let (first, seeds) = objective.seeds;
         for (index, (search, one)) in searches.iter().zip(contestants.iter()).enumerate() {
             // Nothing is searched without a parameter.
@@ -211,13 +189,13 @@ impl Session<'_> {
                 let value = candidate.value.as_deref().unwrap_or("as it is");
                 for seed in 0..seeds {
                     let setup = candidate.setup.clone().with_seed(first.saturating_add(seed));
-                    let seen = setup.seed();
-                    wanted.push((setup, format!("{}, {value}, seed {seen}", one.label)));
+                    let settings = format!("{}, {value}, seed {}", one.label, setup.seed());
+                    jobs.push(Job { setup, settings });
                     places.push((index, which, seed as usize));
                 }
             }
         }
-        let (summaries, failures) = self.run(&wanted);
+        let (summaries, failures) = self.run(&jobs);
         for ((index, which, seed), summary) in places.into_iter().zip(summaries) {
             searches[index].candidates[which].summaries[seed] = summary;
         }
@@ -252,41 +230,24 @@ impl Session<'_> {
     /// Runs the seeds of those algorithms whose results depend on it.
     fn run_seeds(&self, contestants: &mut [Contestant], seeds: Range<usize>) -> Vec<String> {
         let mut places = Vec::new();
-        let mut wanted = Vec::new();
+        let mut jobs = Vec::new();
         for (index, one) in contestants.iter().enumerate().filter(|(_, one)| !one.same) {
             for place in seeds.clone() {
                 let seed = one.setup.seed().saturating_add(place as u64);
                 let setup = one.setup.clone().with_seed(seed);
-                wanted.push((setup, format!("{}, seed {seed}", one.label)));
+                jobs.push(Job { setup, settings: format!("{}, seed {seed}", one.label) });
                 places.push((index, place));
             }
         }
-        let (summaries, failures) = self.run(&wanted);
+        let (summaries, failures) = self.run(&jobs);
         for ((index, place), summary) in places.into_iter().zip(summaries) {
             contestants[index].summaries[place] = summary;
         }
         failures
     }
 
-    /// Runs `wanted`, except for runs whose results an earlier command kept. Returns the summaries in
-    /// order, and the errors of runs.
-    fn run(&self, wanted: &[(Setup, String)]) -> (Vec<Option<Value>>, Vec<String>) {
-        let load = |(setup, _): &(Setup, String)| self.store.and_then(|store| store.load(setup));
-        let mut summaries: Vec<Option<Value>> = wanted.iter().map(load).collect();
-        let missing: Vec<usize> = (0..wanted.len()).filter(|&i| summaries[i].is_none()).collect();
-        let job = |&index: &usize| {
-            let (setup, settings) = &wanted[index];
-            Job { setup, settings: settings.clone() }
-        };
-        let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
-        let command = self.command;
-        let (threads, memory) = (command.threads, command.max_memory);
-        let (done, failures) =
-            batch::run(&command.file, &jobs, self.store, threads, memory, self.watch);
-        for (index, summary) in missing.into_iter().zip(done) {
-            summaries[index] = summary;
-        }
-        (summaries, failures)
+    fn run(&self, jobs: &[Job]) -> (Vec<Option<Value>>, Vec<String>) {
+        batch::run(&self.command.file, jobs, self.store, self.command.limits, self.watch)
     }
 }
 

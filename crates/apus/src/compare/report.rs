@@ -105,36 +105,44 @@ impl Report<'_> {
         lines.collect()
     }
 
-    pub(super) fn text(&self) -> String {
+    /// The medians: a column per algorithm and a row per metric, with the content of cells from `cell`.
+    fn medians(&self, cell: impl Fn(Spread) -> String) -> Vec<Vec<String>> {
         let mut lines = vec![vec![String::new()]];
         lines[0].extend(self.contestants.iter().map(|one| one.label.clone()));
         for (name, values) in self.rows() {
             let mut line = vec![self.heading(name)];
-            line.extend(values.iter().map(|v| v.map_or("-".to_owned(), |v| bounds(v.median))));
+            line.extend(values.iter().map(|v| v.map_or("-".to_owned(), &cell)));
             lines.push(line);
         }
-        let mut text = format!("{}\n\n{}", self.caption(), columns(&lines, ""));
-        let lines = self.differences();
-        if !lines.is_empty() {
-            text += &format!("\n{}\n{}", self.differences_caption(), columns(&lines, ""));
-        }
+        lines
+    }
+
+    /// Changes that algorithms needed, a line each.
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let of = |one: &Contestant| {
+            let label = one.label.clone();
+            one.changes().into_iter().map(move |note| format!("{label}: {note}"))
+        };
+        self.contestants.iter().flat_map(of)
+    }
+
+    /// The tables after the medians, each with its caption.
+    fn tables(&self) -> Vec<(String, Vec<Vec<String>>)> {
+        let mut tables = vec![(self.differences_caption(), self.differences())];
         if let Some(objective) = self.objective {
-            text += &format!(
-                "\ntuned for the {}\n{}",
-                objective.words(),
-                columns(&self.tuning(), "  ")
-            );
+            tables.push((format!("tuned for the {}", objective.words()), self.tuning()));
         }
-        for one in self.contestants {
-            for note in one.changes() {
-                // Writing to a String cannot fail.
-                let _ = writeln!(text, "{}: {note}", one.label);
-            }
-        }
-        let lines = self.parameters();
-        if !lines.is_empty() {
-            text += "\nparameters other than defaults\n";
-            text += &columns(&lines, "  ");
+        tables.push(("parameters other than defaults".to_owned(), self.parameters()));
+        tables.retain(|(_, lines)| !lines.is_empty());
+        tables
+    }
+
+    pub(super) fn text(&self) -> String {
+        let medians = self.medians(|value| bounds(value.median));
+        let mut text = format!("{}\n\n{}", self.caption(), columns(&medians, ""));
+        text.extend(self.notes().map(|note| note + "\n"));
+        for (caption, lines) in self.tables() {
+            text += &format!("\n{caption}\n{}", columns(&lines, ""));
         }
         text
     }
@@ -234,55 +242,20 @@ impl Report<'_> {
              figure{{display:inline-block;margin:1em}}</style>\n<h1>{title}</h1>\n<p>{}</p>\n",
             escape(self.scenario.title.as_deref().unwrap_or_default())
         );
-        let _ = writeln!(
-            page,
-            "<p>{}; in brackets the spread.</p>\n<table><tr><th></th>",
-            escape(&self.caption())
-        );
-        for one in self.contestants {
-            let _ = write!(page, "<th>{}</th>", escape(&one.label));
-        }
-        page += "</tr>\n";
-        let rows = self.rows();
-        for (name, values) in &rows {
-            let _ = write!(page, "<tr><td>{}</td>", escape(&self.heading(name)));
-            for value in values {
-                page += &match value {
-                    Some(Spread { median, min, max }) if min < max => format!(
-                        "<td>{} ({} … {})</td>",
-                        escape(&bounds(*median)),
-                        number(*min),
-                        if max.is_finite() { number(*max) } else { "unbounded".to_owned() }
-                    ),
-                    Some(value) => format!("<td>{}</td>", escape(&bounds(value.median))),
-                    None => "<td>-</td>".to_owned(),
-                };
+        let medians = self.medians(|value| match value {
+            Spread { median, min, max } if min < max => {
+                let max = if max.is_finite() { number(max) } else { "unbounded".to_owned() };
+                format!("{} ({} … {max})", bounds(median), number(min))
             }
-            page += "</tr>\n";
+            value => bounds(value.median),
+        });
+        page += &format!("<p>{}; in brackets the spread.</p>\n", escape(&self.caption()));
+        page += &table(&medians);
+        page.extend(self.notes().map(|note| format!("<p>{}</p>\n", escape(&note))));
+        for (caption, lines) in self.tables() {
+            page += &format!("<p>{}</p>\n{}", escape(&caption), table(&lines));
         }
-        page += "</table>\n";
-        for one in self.contestants {
-            for note in one.changes() {
-                let _ = writeln!(page, "<p>{}: {}</p>", escape(&one.label), escape(&note));
-            }
-        }
-        let lines = self.differences();
-        if !lines.is_empty() {
-            page += &format!("<p>{}</p>\n", escape(&self.differences_caption()));
-            page += &table(&lines);
-        }
-        if let Some(objective) = self.objective {
-            page += &format!("<p>Tuned for the {}.</p>\n", escape(&objective.words()));
-            page += &table(&self.tuning());
-        }
-        let lines = self.parameters();
-        if !lines.is_empty() {
-            page += "<h2>Parameters other than defaults</h2>\n";
-            page += &table(&lines);
-        }
-        for (name, values) in &rows {
-            page += &self.bars(name, values);
-        }
+        page.extend(self.rows().iter().map(|(name, values)| self.bars(name, values)));
         page + "</html>\n"
     }
 
@@ -329,14 +302,14 @@ impl Report<'_> {
     }
 }
 
-/// Rows as a table of a page.
+/// Returns a table of a page. A first row that begins with an empty cell is the header.
 fn table(lines: &[Vec<String>]) -> String {
-    let mut text = "<table>".to_owned();
-    for line in lines {
-        let cells = line.iter().map(|cell| format!("<td>{}</td>", escape(cell)));
-        let _ = writeln!(text, "<tr>{}</tr>", cells.collect::<String>());
-    }
-    text + "</table>\n"
+    let row = |line: &Vec<String>| {
+        let tag = if line[0].is_empty() { "th" } else { "td" };
+        let cells = line.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    format!("<table>{}</table>\n", lines.iter().map(row).collect::<String>())
 }
 
 /// A difference as a table shows it.

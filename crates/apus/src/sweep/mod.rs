@@ -3,7 +3,6 @@
 mod grid;
 pub mod table;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use apus_scenario::Options;
@@ -16,50 +15,43 @@ use grid::read_axis;
 use serde_json::{Value, json};
 use table::{DEFAULT_METRICS, Done};
 
-use crate::batch::{self, Job};
+use crate::batch::{self, Job, Limits};
 use crate::chart;
 use crate::failure::Failure;
-use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
-use crate::memory::MaxMemory;
+use crate::interrupt;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
 /// Runs a scenario for every combination of settings and puts the results into one table and one
 /// chart.
 ///
-/// DIR gets sweep.csv (every run with every metric), sweep.json (the same with settings apart) and
-/// sweep.svg (medians over seeds). Each finished run is kept in DIR/runs under a name that its
-/// effective configuration decides: the same command again runs only what is missing.
+/// DIR gets sweep.csv (all metrics of each run), sweep.json (the same with separate settings) and
+/// sweep.svg (medians over seeds). DIR/runs keeps each finished run: the same command repeats none of
+/// them.
 #[derive(Args)]
 pub struct Sweep {
     /// A scenario file, or the name of a scenario of the library.
     file: String,
     /// A setting and its values: `--vary algorithm.base_target=20us,30us,50us`. May be given several
-    /// times; all combinations are run, and the chart is drawn over the first.
+    /// times: all combinations are run, and the first setting is the horizontal axis of the chart.
     #[arg(long, value_name = "KEY=A,B,C", required = true, value_parser = read_axis)]
     vary: Vec<Axis>,
-    /// Changes a setting of all runs: `--set duration=50ms`. May be given several times.
+    /// Change a setting of all runs: `--set duration=50ms`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seeds per combination, from the scenario's own on.
+    /// Number of seeds per combination, from the scenario's own upwards.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
-    /// A metric for table and chart, as `apus list metrics` names it; may be given several times.
+    /// Metric of the table and the chart (see `apus list metrics`); may be given several times.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Where results go.
+    /// Directory of results.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Runs side by side; by default one per core.
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-    /// As for `apus run`.
-    #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
-    watchdog: Silence,
     #[command(flatten)]
-    max_memory: MaxMemory,
-    /// Prints JSON.
+    limits: Limits,
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -72,8 +64,8 @@ impl Sweep {
             if let Some(axis) = self.vary.iter().find(|axis| axis.key == key) {
                 let axis = &axis.key;
                 let message = format!(
-                    "--set {text}: has no effect, for `--vary {axis}=...` gives every run another value; \
-                     remove one of them"
+                    "--set {text}: has no effect, because `--vary {axis}=...` sets the value of every \
+                     run; remove one of them"
                 );
                 return Err(Failure::Input(message));
             }
@@ -81,7 +73,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let metrics = self.metrics()?;
         for (index, axis) in self.vary.iter().enumerate() {
@@ -93,7 +85,7 @@ impl Sweep {
         self.check_settings()?;
         let options = Options {
             set: self.set.clone(),
-            memory: self.max_memory.limit(),
+            memory: self.limits.max_memory.limit(),
             ..Options::default()
         };
         let points = grid::points(&self.file, &options, &self.vary, self.seeds)?;
@@ -107,7 +99,7 @@ impl Sweep {
         dir.write("sweep.csv", &table::csv(&self.vary, &runs)).map_err(Failure::Input)?;
         let kept = runs.iter().filter(|run| run.summary.is_some()).count();
         let others = store.others(runs.iter().map(|run| &run.point.setup));
-        let watch = interrupt::watch(self.watchdog)?;
+        let watch = interrupt::watch(self.limits.watchdog)?;
         let failures = self.run_missing(&mut runs, &store, &watch);
 
         let rows = table::rows(&runs, &metrics);
@@ -131,8 +123,8 @@ impl Sweep {
             );
             if others > 0 {
                 text += &format!(
-                    "{others} results in {} are of other settings or another version of the \
-                     scenario, and are left out\n",
+                    "{others} results in {} belong to other settings, or to another version of the \
+                     scenario or of apus; they are not used\n",
                     self.out.join("runs").display()
                 );
             }
@@ -143,7 +135,8 @@ impl Sweep {
             let done = runs.iter().filter(|run| run.summary.is_some()).count();
             let all = runs.len();
             return Err(Failure::Interrupted(format!(
-                "interrupted; {done} of {all} runs are complete and kept; the same command goes on"
+                "interrupted; {done} of {all} runs are complete and kept; run the same command to \
+                 continue"
             )));
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
@@ -163,20 +156,18 @@ impl Sweep {
         Ok(self.metric.clone())
     }
 
-    /// Runs what has no summary yet, keeps each result as soon as it is there, and returns what went
-    /// wrong.
+    /// Adds the missing summaries and returns the errors of runs.
     fn run_missing(&self, runs: &mut [Done], store: &Store, watch: &Watch) -> Vec<String> {
-        let missing: Vec<usize> =
-            (0..runs.len()).filter(|&index| runs[index].summary.is_none()).collect();
-        let job = |&index: &usize| {
-            let point = &runs[index].point;
-            Job { setup: &point.setup, settings: point.values.join(", ") }
+        let missing = |runs: &&mut Done| runs.summary.is_none();
+        let mut runs: Vec<&mut Done> = runs.iter_mut().filter(missing).collect();
+        let job = |run: &&mut Done| Job {
+            setup: run.point.setup.clone(),
+            settings: run.point.values.join(", "),
         };
-        let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
-        let (done, failures) =
-            batch::run(&self.file, &jobs, Some(store), self.threads, self.max_memory, watch);
-        for (index, summary) in missing.into_iter().zip(done) {
-            runs[index].summary = summary;
+        let jobs: Vec<Job> = runs.iter().map(job).collect();
+        let (done, failures) = batch::run(&self.file, &jobs, Some(store), self.limits, watch);
+        for (run, summary) in runs.iter_mut().zip(done) {
+            run.summary = summary;
         }
         failures
     }

@@ -5,7 +5,6 @@ mod report;
 mod search;
 mod session;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use apus_algorithms::registry::AlgorithmConfig;
@@ -15,76 +14,64 @@ use clap::Args;
 use curve::{Parameter, Parameters};
 use session::Session;
 
+use crate::batch::{Limits, read_percent};
 use crate::failure::Failure;
-use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::interrupt;
 use crate::library;
-use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
-/// Finds the smallest base target of Swift, and the smallest flow-scaling range beside it, that keep
-/// the throughput of your traffic on your topology.
+/// Finds the smallest base target of Swift, and the smallest flow-scaling range for it, that keep the
+/// throughput of your traffic on your topology.
 ///
-/// The scenario is run with targets around its unloaded RTT and flow scaling off, so that the target
-/// stands for itself (as in Swift §5.1), then ever closer to where goodput begins to fall; and with the
-/// target found, with ranges of flow scaling. The answer comes with both curves. DIR gets tune.json,
-/// tune.svg and tune-fs_range.svg; finished runs are kept in DIR/runs, so that the same command again
-/// runs only what is missing.
+/// The scenario is first run with flow scaling off (as in Swift §5.1) and targets around its unloaded
+/// RTT, then with targets closer to the one at which goodput begins to fall. With the target found, it
+/// is run with ranges of flow scaling. The output has both curves. DIR gets tune.json, tune.svg and
+/// tune-fs_range.svg. DIR/runs keeps each finished run: the same command repeats none of them.
 #[derive(Args)]
 pub struct Tune {
     /// A scenario file, or the name of a scenario of the library.
     file: String,
-    /// Changes a setting of all runs: `--set duration=50ms`. May be given several times.
+    /// Change a setting of all runs: `--set duration=50ms`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Tunes for this variant of the scenario.
+    /// Tune for this variant of the scenario.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// The label of the algorithm to tune, if the scenario has several with a base target.
+    /// Label of the algorithm to tune, if several algorithms of the scenario have a base target.
     #[arg(long, value_name = "LABEL")]
     algorithm: Option<String>,
-    /// The part of the best goodput that is to be kept, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 98.0)]
+    /// Minimum goodput, in percent of the best goodput.
+    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, value_parser = read_percent)]
     keep: f64,
-    /// Seeds per value, from the scenario's own on; medians decide.
+    /// Number of seeds per value, from the scenario's own upwards; medians are compared.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Where the curve and finished runs go.
+    /// Directory of results.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs side by side; by default one per core.
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-    /// As for `apus run`.
-    #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
-    watchdog: Silence,
     #[command(flatten)]
-    max_memory: MaxMemory,
-    /// Prints JSON.
+    limits: Limits,
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 impl Tune {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        if !(self.keep > 0.0 && self.keep < 100.0) {
-            let message = format!("--keep {}: it must be above 0 and below 100 percent", self.keep);
-            return Err(Failure::Input(message));
-        }
         let setup = self.setup()?;
         let (label, config) = self.algorithm(&setup)?;
         self.check_settings(label)?;
         let parameters = Parameters::of(config);
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
-        let watch = interrupt::watch(self.watchdog)?;
+        let watch = interrupt::watch(self.limits.watchdog)?;
         let mut session = Session {
             file: &self.file,
             seeds: self.seeds,
-            threads: self.threads,
-            memory: self.max_memory,
+            limits: self.limits,
             keep: self.keep / 100.0,
             label,
             watch: &watch,
@@ -97,7 +84,7 @@ impl Tune {
             return Err(Failure::Run(message.to_owned()));
         }
         let mut values = session.grid();
-        // Flow scaling would stand in for the part of the target that is missing.
+        // Flow scaling would compensate a target that is too small.
         let unscaled = session.change(&setup, Parameter::FlowScaling, Span::ZERO)?;
         let target = session.search(&unscaled, Parameter::BaseTarget, &values, 0.0)?;
         let floor = search::round(
@@ -107,7 +94,7 @@ impl Tune {
         let scaling = match base {
             Some(base) => {
                 let tuned = session.change(&setup, Parameter::BaseTarget, base)?;
-                // Off, as the target was found, and as it is.
+                // Off, as in the search of the target, and as in the scenario.
                 values.extend([Span::ZERO, parameters.fs_range]);
                 let best = target.best_goodput();
                 Some(session.search(&tuned, Parameter::FlowScaling, &values, best)?)
@@ -148,7 +135,7 @@ impl Tune {
             let key = text.split('=').next().unwrap_or_default().trim();
             if keys.iter().any(|known| known == key) {
                 let message = format!(
-                    "--set {text}: has no effect, for `apus tune` searches `{parameter}`; remove it"
+                    "--set {text}: has no effect, because `apus tune` varies `{parameter}`; remove it"
                 );
                 return Err(Failure::Input(message));
             }
@@ -161,22 +148,10 @@ impl Tune {
         let options = Options {
             set: self.set.clone(),
             variant: self.variant.clone(),
-            memory: self.max_memory.limit(),
+            memory: self.limits.max_memory.limit(),
             ..Options::default()
         };
-        let mut scenario = library::open(&self.file, &options)?;
-        if scenario.runs.len() > 1 {
-            let names = scenario.runs.iter().filter_map(|run| run.variant.as_deref());
-            let names: Vec<&str> = names.collect();
-            let message = format!(
-                "{}: has several variants; choose one with --variant ({})",
-                self.file,
-                names.join(", ")
-            );
-            return Err(Failure::Input(message));
-        }
-        let missing = || Failure::Input(format!("{}: has no run", self.file));
-        scenario.runs.pop().map(|run| run.setup).ok_or_else(missing)
+        Ok(library::open_variant(&self.file, &options)?.runs.swap_remove(0).setup)
     }
 
     /// The algorithm to tune: the one that has a base target.

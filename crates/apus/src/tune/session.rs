@@ -1,7 +1,5 @@
 //! The runs of a search.
 
-use std::num::NonZeroUsize;
-
 use apus_scenario::Setup;
 use apus_sim::Watch;
 use apus_sim::bounds::Bounds;
@@ -10,30 +8,28 @@ use serde_json::Value;
 
 use super::curve::{Curve, METRICS, Parameter, Sample};
 use super::search::{self, Next};
-use crate::batch::{self, Job};
+use crate::batch::{self, Job, Limits};
 use crate::failure::Failure;
-use crate::memory::MaxMemory;
 use crate::store::Store;
 
-/// What all measurements of a call share.
+/// State that all measurements of a command share.
 pub(super) struct Session<'a> {
-    /// Names the runs on the terminal.
+    /// Name of the runs on the terminal.
     pub(super) file: &'a str,
     /// Seeds per value.
     pub(super) seeds: u64,
-    pub(super) threads: Option<NonZeroUsize>,
-    pub(super) memory: MaxMemory,
-    /// The part of the best goodput that is to be kept.
+    pub(super) limits: Limits,
+    /// Minimum goodput, as a fraction of the best.
     pub(super) keep: f64,
     pub(super) label: &'a str,
     pub(super) watch: &'a Watch,
     pub(super) store: Option<&'a Store>,
-    /// The smallest fabric RTT of any packet of any run, us.
+    /// Smallest fabric RTT of any packet of any run, us.
     pub(super) unloaded_us: f64,
 }
 
 impl Session<'_> {
-    /// The setup with another value of a parameter.
+    /// Returns the setup with another value of a parameter.
     pub(super) fn change(
         &self,
         setup: &Setup,
@@ -53,14 +49,17 @@ impl Session<'_> {
         parameter: Parameter,
         values: &[Span],
     ) -> Result<Vec<Sample>, Failure> {
-        let mut setups = Vec::new();
+        let mut jobs = Vec::new();
         for value in values {
             let changed = self.change(setup, parameter, *value)?;
             let first = changed.seed();
             let seeds = first..first.saturating_add(self.seeds);
-            setups.extend(seeds.map(|seed| changed.clone().with_seed(seed)));
+            jobs.extend(seeds.map(|seed| Job {
+                setup: changed.clone().with_seed(seed),
+                settings: format!("{} {value}", parameter.name()),
+            }));
         }
-        let summaries = self.run(&setups, parameter, values)?;
+        let summaries = self.run(&jobs)?;
         for summary in &summaries {
             let min = Bounds::of_metric(summary, "fabric_rtt_us.min").and_then(Bounds::value);
             self.unloaded_us = self.unloaded_us.min(min.unwrap_or(f64::INFINITY));
@@ -76,46 +75,29 @@ impl Session<'_> {
         Ok(samples.collect())
     }
 
-    fn run(
-        &self,
-        setups: &[Setup],
-        parameter: Parameter,
-        values: &[Span],
-    ) -> Result<Vec<Value>, Failure> {
-        let kept = setups.iter().map(|setup| self.store.and_then(|store| store.load(setup)));
-        let mut summaries: Vec<Option<Value>> = kept.collect();
-        let missing: Vec<usize> = (0..setups.len()).filter(|&i| summaries[i].is_none()).collect();
-        let seeds = self.seeds as usize;
-        let job = |&index: &usize| Job {
-            setup: &setups[index],
-            settings: format!("{} {}", parameter.name(), values[index / seeds]),
-        };
-        let jobs: Vec<Job<'_>> = missing.iter().map(job).collect();
-        let (done, failures) =
-            batch::run(self.file, &jobs, self.store, self.threads, self.memory, self.watch);
+    fn run(&self, jobs: &[Job]) -> Result<Vec<Value>, Failure> {
+        let (summaries, failures) =
+            batch::run(self.file, jobs, self.store, self.limits, self.watch);
         if !failures.is_empty() {
             return Err(Failure::Run(failures.join("\n")));
-        }
-        for (index, summary) in missing.into_iter().zip(done) {
-            summaries[index] = summary;
         }
         let all: Option<Vec<Value>> = summaries.into_iter().collect();
         all.ok_or_else(|| {
             let kept = match self.store {
-                Some(_) => "; what is complete is kept, and the same command goes on",
-                None => "; nothing was kept: --out DIR would keep finished runs",
+                Some(_) => "; finished runs are kept, and the same command continues",
+                None => "; no run is kept without --out DIR",
             };
-            Failure::Interrupted(format!("interrupted before the answer{kept}"))
+            Failure::Interrupted(format!("interrupted before the search ended{kept}"))
         })
     }
 
-    /// Values around the unloaded RTT.
+    /// Returns values around the unloaded RTT.
     pub(super) fn grid(&self) -> Vec<Span> {
         search::grid(Span::from_ps_f64(self.unloaded_us * 1e6))
     }
 
-    /// Looks for the smallest value that keeps, beginning with `values`; `rival` is a goodput to keep
-    /// up with besides the curve's own best.
+    /// Searches for the smallest value that keeps the goodput, beginning with `values`. `rival` is a goodput
+    /// to reach in addition to the best of the curve.
     pub(super) fn search(
         &mut self,
         setup: &Setup,
