@@ -1,4 +1,4 @@
-//! `apus bench`: how fast the simulator is, and the transport over UDP.
+//! `apus bench`: speed of the simulator, and of the transport over UDP.
 
 use apus_scenario::experiment::run_plan;
 use std::num::NonZeroUsize;
@@ -27,13 +27,13 @@ pub struct Bench {
     /// Cases to run; all if none is named.
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// Counted runs of each case.
+    /// Number of counted runs of each case.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Runs before those, not counted.
+    /// Number of earlier runs that are not counted.
     #[arg(long, default_value_t = 1)]
     warm_up: u32,
-    /// Threads of a run, at most as many as there are cores: more would wait for each other.
+    /// Threads of a run, at most one per core.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
     /// Gives ports of switches two classes, acknowledgements in strict priority above data: "strict"
@@ -44,21 +44,21 @@ pub struct Bench {
         num_args = 0..=1, require_equals = true, default_missing_value = "strict"
     )]
     class_ports: Option<ClassPorts>,
-    /// Changes a setting of the cases, as in a scenario: `duration=1ms`.
+    /// Change a setting of the cases, as in a scenario: `duration=1ms`.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Prints JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What is not the simulator.
+/// Subcommands for other parts than the simulator.
 #[derive(Subcommand)]
 enum Other {
     Udp(BenchUdp),
 }
 
-/// The kind of ports with classes; the results are the same.
+/// Kind of ports with classes; the results are the same.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClassPorts {
     Strict,
@@ -74,7 +74,7 @@ impl ClassPorts {
     }
 }
 
-/// What `--class-ports` adds to a case.
+/// Returns the settings that `--class-ports` adds to a case.
 const CLASSES: &str = "
 [[topology.class]]
 name = \"data\"
@@ -84,7 +84,7 @@ priority = 1
 name = \"ack\"
 ";
 
-/// What a case took: medians over the counted runs.
+/// Cost of a case: medians over the counted runs.
 #[derive(Serialize, Deserialize)]
 struct Case {
     name: String,
@@ -98,7 +98,7 @@ struct Case {
     data_packets_delivered: u64,
     packet_hops_per_cpu_s: f64,
     events_per_cpu_s: f64,
-    /// Largest resident set of the process, 10^6 bytes; `None` where the system does not say.
+    /// Largest resident set of the process, 10^6 bytes; `None` if the system does not report it.
     peak_mb: Option<f64>,
     threads: u32,
     runs: u32,
@@ -126,7 +126,7 @@ impl Bench {
         let names = self.names()?;
         let mut cases = Vec::new();
         for name in &names {
-            // A process of its own for each case, so that memory is each one's own.
+            // Runs each case in its own process, so that each has its own memory.
             cases.push(if names.len() == 1 { self.measure(name)? } else { self.delegate(name)? });
             if !self.json {
                 print_row(cases.len() == 1, &cases[cases.len() - 1])?;
@@ -221,7 +221,7 @@ impl Bench {
             .map_err(|error| Failure::Input(error.to_string()))
     }
 
-    /// One run: building the network and its flows included, as for a peer that starts a process.
+    /// Runs a case once, including the construction of the network and its flows.
     fn run(&self, setup: &Setup) -> Result<(f64, apus_sim::summary::Summary), Failure> {
         let started = cpu_seconds();
         let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
@@ -233,13 +233,13 @@ impl Bench {
     }
 }
 
-/// CPU time of this process, all threads, in seconds.
+/// Returns the CPU time of this process, all threads, in seconds.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// The largest resident set so far (`VmHWM`), in 10^6 bytes, where the system keeps one.
+/// Returns the largest resident set so far (`VmHWM`), in 10^6 bytes, if the system reports it.
 fn peak_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,4 +1,5 @@
-//! The chart of a sweep or a tuning: one panel per metric, one line per setting of the other axes, as SVG.
+//! Chart of a sweep or a tuning: one panel per metric, one line per setting of the other axes, as
+//! SVG.
 
 use std::fmt::Write;
 
@@ -11,12 +12,12 @@ use crate::text::{bounds, number};
 
 const PANEL_WIDTH: f64 = 420.0;
 const PANEL_HEIGHT: f64 = 280.0;
-/// Room around the plot within a panel: left, top, right, bottom.
+/// Margins of the plot within a panel: left, top, right, bottom.
 const MARGIN: [f64; 4] = [64.0, 34.0, 16.0, 46.0];
 const PANELS_PER_ROW: usize = 2;
-/// Lines that the legend has room for in a row of panels.
+/// Height of a line of the legend.
 const LEGEND_LINE: f64 = 18.0;
-/// Draws the medians against the first axis, whose values stand in the order given.
+/// Draws the medians over the values of the first axis, in their given order.
 pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> String {
     let Some(first) = axes.first() else { return String::new() };
     let mut lines: Vec<String> = Vec::new();
@@ -69,7 +70,7 @@ pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> Str
     svg + "</svg>\n"
 }
 
-/// What tells a row's line from the others: the other axes and the variant.
+/// Returns the label of a row's line: the values of the other axes and the variant.
 fn label(axes: &[Axis], row: &Row) -> String {
     let others = axes.iter().zip(&row.values).skip(1);
     let mut parts: Vec<String> =
@@ -78,7 +79,7 @@ fn label(axes: &[Axis], row: &Row) -> String {
     parts.join(", ")
 }
 
-/// One panel at `(x, y)`; the values axis begins at 0.
+/// Draws one panel at `(x, y)`; the vertical axis begins at 0.
 fn panel(
     svg: &mut String,
     (x, y): (f64, f64),
@@ -108,7 +109,7 @@ fn panel(
         escape(&axis.key)
     );
     values.draw(svg, x0, x1);
-    // With many values only some are written below the axis.
+    // Of many values only some are labelled.
     let every = places.div_ceil(8);
     for (place, value) in axis.values.iter().enumerate().step_by(every) {
         let _ = writeln!(

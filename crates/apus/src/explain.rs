@@ -23,7 +23,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         if let Some(info) = registry().algorithms().find(|info| info.name == self.name) {
             return print(&algorithm(info));
@@ -40,7 +40,8 @@ impl Explain {
         names.extend(registry().algorithms().map(|info| info.name).chain(library::names()));
         let hint = match similar(&self.name, names.into_iter()) {
             Some(meant) => format!("; did you mean {meant}?"),
-            // The list of all columns would be no help; the commands that print the names are.
+            // A list of all columns would be too long; the message names the commands that print
+            // the names.
             None => REMEDY.to_owned(),
         };
         let name = &self.name;
@@ -72,7 +73,7 @@ fn explain_scenario(scenario: &Scenario) -> String {
     text + &format!("\nrun it with `apus {verb} {name}`\n")
 }
 
-/// Everything about an algorithm.
+/// Returns the profiles and parameters of an algorithm.
 fn algorithm(info: &AlgorithmInfo) -> String {
     let mut text = format!("{}: {}\n{}\n\nprofiles\n", info.name, info.summary, info.source);
     let profiles: Vec<Vec<String>> = info
@@ -107,7 +108,7 @@ fn algorithm(info: &AlgorithmInfo) -> String {
     text
 }
 
-/// The form and the limits of a parameter's value.
+/// Returns the form and the limits of a parameter's value.
 fn kind(parameter: &ParamInfo) -> String {
     let form = match parameter.kind {
         ParamKind::Number => "number".to_owned(),

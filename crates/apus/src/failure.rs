@@ -1,24 +1,24 @@
-//! How a command ends if not well.
+//! Errors of a command.
 
 use std::process::ExitCode;
 
-/// Exit code of a command that was interrupted: 128 and the number of SIGINT, as shells have it.
+/// Exit code of a command that was interrupted: 128 plus the number of SIGINT, as in shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// Why a command did not do what was asked.
+/// Reason why a command failed.
 pub enum Failure {
     /// The input is wrong; nothing was run. Exit code 2, as for wrong arguments.
     Input(String),
     /// A run failed, or its results could not be kept. Exit code 1.
     Run(String),
-    /// Somebody ended it before its time; what there was by then has been kept. Exit code 130.
+    /// The user ended it early; finished results have been kept. Exit code 130.
     Interrupted(String),
-    /// A check failed; the output has said so. Exit code 1.
+    /// A check failed; the output reports it. Exit code 1.
     Checks,
 }
 
 impl Failure {
-    /// Says what is wrong on standard error.
+    /// Prints the error to standard error.
     pub fn report(&self) -> ExitCode {
         match self {
             Self::Input(message) => {

@@ -1,4 +1,4 @@
-//! `apus run --traffic F --topology F`: other simulators' files in place of a scenario.
+//! `apus run --traffic F --topology F`: files of other simulators instead of a scenario.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use apus_units::Span;
 use crate::failure::Failure;
 use crate::library;
 
-/// deviation: a traffic file does not say how long to run; 10 ms after the start of the last message
-/// is many round trips. The measured phase ends earlier if all messages have ended, unless
-/// `--set duration=...` sets the duration.
+/// deviation: a traffic file has no duration; 10 ms after the start of the last message is many
+/// round trips. The measured phase ends earlier if all messages have ended, unless `--set
+/// duration=...` sets the duration.
 const AFTER_LAST: Span = Span::from_ms(10);
 
-/// The scenario that runs `traffic` over `topology`, a file or one line like "star hosts=8 100Gbps
-/// 1us", with Swift unless `--set algorithm.name=...` says otherwise.
+/// Returns the scenario that runs `traffic` over `topology`, a file or one line like "star hosts=8
+/// 100Gbps 1us", with Swift unless `--set algorithm.name=...` selects another algorithm.
 pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario, Failure> {
     let text = std::fs::read_to_string(traffic)
         .map_err(|error| Failure::Input(format!("{traffic}: cannot be read: {error}")))?;
@@ -27,7 +27,7 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
     let topology = if topology.contains(' ') && !Path::new(topology).exists() {
         quote(topology)?
     } else {
-        // Neither format says how large buffers are; 4MB is what the one-line form has.
+        // Neither format has the size of buffers; 4MB is that of the one-line form.
         format!("{{ kind = \"links\", file = {}, buffer = \"4MB\" }}", quote(&path(topology))?)
     };
     let name = Path::new(traffic).file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -41,7 +41,7 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
     let source = Source { name: format!("{name}.toml"), text };
     library::read(&source, Path::new(""), options).map_err(|ScenarioError(problems)| {
         let lines = problems.iter().map(|problem| {
-            // Places in the text above would name a file that does not exist.
+            // Positions in the text above would refer to a file that does not exist.
             match problem.position {
                 Some((TOPOLOGY_LINE, _)) => of_option("--topology", given, "topology", problem),
                 Some((line, _)) if line > TOPOLOGY_LINE => {
@@ -54,10 +54,10 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
     })
 }
 
-/// The line of the scenario that says what the topology is; the lines of the workload follow.
+/// Line of the topology in the scenario; the lines of the workload follow.
 const TOPOLOGY_LINE: usize = 4;
 
-/// A problem with what an option of the command line names.
+/// Returns the message of a problem in the value of an option.
 fn of_option(option: &str, given: &str, table: &str, problem: &Problem) -> String {
     let message = problem.message.as_str();
     let message = message.strip_prefix(&format!("`{table}.file` ")).unwrap_or(message);
@@ -67,12 +67,12 @@ fn of_option(option: &str, given: &str, table: &str, problem: &Problem) -> Strin
     }
 }
 
-/// A path that is not taken for the name of a testbed.
+/// Returns a path that cannot be the name of a testbed.
 fn path(file: &str) -> String {
     if file.contains(['.', '/', '\\']) { file.to_owned() } else { format!("./{file}") }
 }
 
-/// A text as TOML writes it.
+/// Returns a text as a TOML string.
 fn quote(text: &str) -> Result<String, Failure> {
     serde_json::to_string(text).map_err(|error| Failure::Input(error.to_string()))
 }

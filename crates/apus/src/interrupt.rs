@@ -1,4 +1,4 @@
-//! What ends runs before their time: Ctrl-C, and the watchdog for runs without progress.
+//! Early ends of runs: Ctrl-C, and the watchdog for runs without progress.
 
 use std::process::exit;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use apus_units::Span;
 
 use crate::failure::{Failure, INTERRUPTED};
 
-/// The watchdog's span unless another one is given: ten times the longest pace that a window of
-/// 0.001 packets and an RTT of 100 us make.
+/// Default span of the watchdog: ten times the longest gap between packets, that of a window of
+/// 0.001 packets and an RTT of 100 us.
 pub const DEFAULT_SILENCE: &str = "1s";
 
-/// Most warnings of a command, however many runs it has.
+/// Maximum number of warnings of a command, over all runs.
 const TOLD: usize = 20;
 
 /// Reads `--watchdog`.
@@ -28,12 +28,12 @@ pub fn read_silence(text: &str) -> Result<Silence, String> {
     }
 }
 
-/// How long a run may be without progress, if there is a limit.
+/// Maximum time of a run without progress, if there is a limit.
 #[derive(Clone, Copy)]
 pub struct Silence(pub Option<Span>);
 
-/// Watches for Ctrl-C (and a request to terminate) from now on. The first one ends the runs at their
-/// next step, with what they have; the second one ends the process.
+/// Watches for Ctrl-C (and a request to terminate) from now on. The first one ends the runs at
+/// their next step and keeps their results; the second one ends the process.
 pub fn watch(silence: Silence) -> Result<Watch, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -52,7 +52,7 @@ pub fn watch(silence: Silence) -> Result<Watch, Failure> {
     Ok(Watch { stop, silence: silence.0, tell: Some(Tell(Arc::new(tell))) })
 }
 
-/// Whether somebody has asked for the end.
+/// Returns `true` if the user has asked to end the runs.
 pub fn interrupted(watch: &Watch) -> bool {
     watch.stop.load(Ordering::Relaxed)
 }

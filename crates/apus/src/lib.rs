@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! The program then has every command of `apus`, and knows `Mine` wherever an algorithm is named.
+//! The program then has every command of `apus`, and accepts `Mine` as the name of an algorithm.
 
 // Results go to standard output and messages to standard error: that is what a command is for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -53,8 +53,9 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use mimalloc::MiMalloc;
 
-/// It asks the kernel for huge pages, which the C library's does not: flows, packets and ports of a large
-/// network are touched in no order that the processor's table of pages could hold (docs/dev/performance-notes.md).
+/// Unlike the C library's allocator it requests huge pages: flows, packets and ports of a large
+/// network are accessed in random order, which misses in the processor's page table cache with
+/// small pages (docs/dev/performance-notes.md).
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -120,13 +121,13 @@ pub(crate) fn registry() -> Registry {
     REGISTRY.get().copied().unwrap_or_default()
 }
 
-/// Runs the command that the process was started with, with `algorithms` beside those of Apus.
+/// Runs the command of the process's arguments, with `algorithms` in addition to those of Apus.
 ///
 /// Two algorithms of one name, or an invalid layout of fields ([`Registry::with`]), are reported as
 /// errors of the input.
 #[must_use]
 pub fn main_with(algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgorithm>) -> ExitCode {
-    // Once per process, which keeps them until it ends.
+    // Once per process; they stay until it ends.
     let algorithms: Vec<_> = algorithms.into_iter().collect();
     let done = match Registry::with(algorithms.leak()) {
         Ok(registry) => {

@@ -1,4 +1,4 @@
-//! The scenarios of the papers, part of the program so that it finds them wherever it is run.
+//! The built-in scenarios. They are part of the program, so that it needs no files.
 
 use std::path::Path;
 
@@ -108,19 +108,19 @@ const TESTBEDS: &[(&str, &str, &str)] = files! {
     "testbeds/cluster"
 };
 
-/// The names of the scenarios.
+/// Returns the names of the scenarios.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     SCENARIOS.iter().map(|(name, ..)| *name)
 }
 
-/// The names of the scenarios that reproduce a publication: all but the benchmarks, those for
-/// `apus compare` and those for `apus emulate`, which state nothing of the simulator.
+/// Returns the names of the scenarios that reproduce a publication: all except benchmarks and those
+/// for `apus compare` and `apus emulate`.
 pub fn experiments() -> impl Iterator<Item = &'static str> + Clone {
     let others = ["bench/", "contest/", "real/"];
     names().filter(move |name| !others.iter().any(|other| name.starts_with(other)))
 }
 
-/// A scenario of the library by name.
+/// Returns a built-in scenario by name.
 pub fn find(name: &str) -> Option<Source> {
     let (_, path, text) = SCENARIOS.iter().find(|(known, ..)| *known == name)?;
     Some(source(path, text))
@@ -130,7 +130,7 @@ fn source(name: &str, text: &str) -> Source {
     Source { name: name.to_owned(), text: text.to_owned() }
 }
 
-/// Reads a scenario: a file, or one of the library by name.
+/// Reads a scenario: a file, or a built-in one by name.
 pub fn open(file: &str, options: &Options) -> Result<Scenario, Failure> {
     let path = Path::new(file);
     let source = match find(file) {
@@ -141,7 +141,7 @@ pub fn open(file: &str, options: &Options) -> Result<Scenario, Failure> {
     read(&source, folder, options).map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// Reads a scenario of which one variant is to be run.
+/// Reads a scenario with a single run.
 pub fn open_variant(file: &str, options: &Options) -> Result<Scenario, Failure> {
     let scenario = open(file, options)?;
     if scenario.runs.len() == 1 {
@@ -153,7 +153,7 @@ pub fn open_variant(file: &str, options: &Options) -> Result<Scenario, Failure> 
     Err(Failure::Input(message))
 }
 
-/// Reads a scenario; `folder` is where a testbed named by its file is looked for.
+/// Reads a scenario; `folder` is the folder of testbeds that are named by their file.
 pub fn read(
     source: &Source,
     folder: &Path,
@@ -178,11 +178,11 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| fail("is not text (UTF-8), so not a scenario".to_owned()))
 }
 
-/// What a scenario names: a testbed of the library, or a file of one's own.
+/// Returns the source that a scenario names: a built-in testbed, or a file.
 fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
     if name.contains(['.', '/', '\\']) {
         let path = folder.join(name);
-        // The runs of a scenario of the library.
+        // The runs of a built-in scenario.
         if let Some(found) = find(name)
             && !path.exists()
         {

@@ -1,4 +1,4 @@
-//! `apus list`: what there is.
+//! `apus list`: names for the command line and for scenarios.
 
 use std::path::Path;
 
@@ -12,31 +12,31 @@ use crate::library;
 use crate::output::print;
 use crate::text::columns;
 
-/// Lists what can be named on the command line and in scenarios.
+/// List the names for the command line and for scenarios.
 #[derive(Args)]
 pub struct List {
-    /// What to list.
+    /// Kind of names.
     what: What,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// The scenarios that `apus run` knows by name.
+    /// Built-in scenarios.
     Scenarios,
-    /// Those of them that reproduce a publication: what `apus reproduce --all` runs.
+    /// Built-in scenarios that reproduce a publication: those of `apus reproduce --all`.
     Experiments,
-    /// The algorithms and their profiles.
+    /// Algorithms and their profiles.
     Algorithms,
-    /// The kinds of topology.
+    /// Kinds of topology.
     Topologies,
-    /// The kinds of workload.
+    /// Kinds of workload.
     Workloads,
-    /// The numbers that checks can name, with their units.
+    /// Metrics that checks can name, with their units.
     Metrics,
 }
 
 impl List {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let pair = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
         let rows = match self.what {

@@ -1,4 +1,4 @@
-//! The memory that runs may take: that of the machine, or `--max-memory`.
+//! Limit of the memory of runs: that of the machine, or `--max-memory`.
 
 use std::num::NonZeroUsize;
 use std::sync::Once;
@@ -7,7 +7,7 @@ use apus_scenario::{MemoryLimit, Setup};
 use apus_units::Bytes;
 use clap::Args;
 
-/// The option that commands with simulated runs share.
+/// Option of commands with simulated runs.
 #[derive(Args, Clone, Copy, Default)]
 pub struct MaxMemory {
     /// Refuse a run with a larger memory estimate, and limit parallel runs to this sum of estimates, like
@@ -16,16 +16,16 @@ pub struct MaxMemory {
     max_memory: Option<Bytes>,
 }
 
-/// Lets the command report only once that memory limits its runs.
+/// Limits the report that memory limits the runs to one.
 static REPORT: Once = Once::new();
 
 impl MaxMemory {
-    /// The limit that was given, or that of the machine; `None` if neither is known.
+    /// Returns the limit of the user, or that of the machine; `None` if neither is known.
     pub fn limit(self) -> Option<MemoryLimit> {
         if let Some(bytes) = self.max_memory {
             return Some(MemoryLimit { bytes, reason: format!("--max-memory is {bytes}") });
         }
-        // Where there is no such file the available memory is not known.
+        // Without this file the available memory is not known.
         let bytes = available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
         let gigabytes = bytes.get() as f64 / 1e9;
         Some(MemoryLimit { bytes, reason: format!("this machine has {gigabytes:.1}GB available") })

@@ -1,4 +1,4 @@
-//! Where results go: standard output, and files that are complete or absent, never half written.
+//! Output: standard output, and files that are either complete or absent.
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::written::{Hashing, Written, is_partial};
 
-/// Prints results. A reader that has seen enough (`| head`) is no failure; a full disk is.
+/// Prints results. It is no error if the reader closes the pipe (`| head`); a full disk is.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -22,25 +22,25 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Results as JSON for people and programs.
+/// Returns results as indented JSON.
 pub fn to_json(results: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(results).map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// A directory that results go to, or one within it.
+/// A directory of results, or one within it.
 ///
-/// No file is overwritten that the program did not write: a directory that is neither empty nor one of
-/// earlier results is refused, and so is one whose results have been changed since.
+/// Only files that the program wrote are overwritten: a directory that is neither empty nor one of
+/// earlier results is refused, and so is one whose results have been changed.
 #[derive(Clone)]
 pub struct OutputDir {
     path: PathBuf,
-    /// The path within the directory of results, with a slash at its end; empty for that itself.
+    /// Path within the directory of results, with a slash at its end; empty for that directory.
     prefix: String,
     written: Arc<Written>,
 }
 
 impl OutputDir {
-    /// Creates a directory of results and writes the effective configuration of each run, which also
+    /// Creates a directory of results and writes the effective configuration of each run. This also
     /// shows before a long run that results can be written.
     pub fn create(path: &Path, scenario: &Scenario) -> Result<Self, String> {
         let dir = Self::open(path)?;
@@ -60,14 +60,14 @@ impl OutputDir {
         Ok(())
     }
 
-    /// Creates a directory of results, or takes an empty one or one of earlier results.
+    /// Creates a directory of results, or opens an empty one or one of earlier results.
     pub fn open(path: &Path) -> Result<Self, String> {
         create_folder(path)?;
         let written = Arc::new(Written::open(path)?);
         Ok(Self { path: path.to_owned(), prefix: String::new(), written })
     }
 
-    /// A directory within.
+    /// Creates or opens a directory within.
     pub fn within(&self, name: &str) -> Result<Self, String> {
         let path = self.path.join(name);
         create_folder(&path)?;
@@ -75,7 +75,7 @@ impl OutputDir {
         Ok(Self { path, prefix, written: Arc::clone(&self.written) })
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -85,7 +85,7 @@ impl OutputDir {
         self.write_with(name, |out| out.write_all(text.as_bytes()))
     }
 
-    /// The same for a file too large to be put together first.
+    /// Writes a file with content that is too large for memory.
     pub fn write_with(
         &self,
         name: &str,
@@ -104,13 +104,13 @@ pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
     write_whole(target, |out| out.write_all(text.as_bytes()), |_| Ok(()))
 }
 
-/// Creates a directory and those above it.
+/// Creates a directory and its parents.
 pub fn create_folder(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path)
         .map_err(|error| format!("{}: this directory cannot be created: {error}", path.display()))
 }
 
-/// Writes a file under another name, hands its checksum to `before` and renames it.
+/// Writes a file under another name, passes its checksum to `before` and renames it.
 fn write_whole(
     target: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -127,7 +127,7 @@ fn write_whole(
         fs::rename(&partial, target)
     });
     written.map_err(|error| {
-        // What is left of it is of no use; if it cannot be removed either, so be it.
+        // The partial file is of no use; an error of its removal is ignored.
         let _ = fs::remove_file(&partial);
         format!("{}: this file cannot be written: {error}", target.display())
     })

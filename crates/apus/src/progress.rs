@@ -1,5 +1,5 @@
-//! Progress on standard error: simulated time, real time, time left. On a terminal as a bar, elsewhere
-//! as a line now and then if a command takes long.
+//! Progress on standard error: simulated time, real time, remaining time. On a terminal a bar,
+//! elsewhere occasional lines of a long command.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -60,13 +60,13 @@ pub struct Meter {
     simulated: Vec<AtomicU64>,
 }
 
-/// The bar counts microseconds: in picoseconds many runs together might not fit.
+/// The bar counts microseconds: the sum of many runs in picoseconds might overflow.
 const UNIT_PS: u64 = 1_000_000;
 
 impl Meter {
-    /// A meter of `runs` runs.
+    /// Returns a meter of `runs` runs.
     pub fn new(name: &str, runs: usize) -> Self {
-        // It draws on standard error, and is hidden if that is not a terminal.
+        // It draws on standard error and is hidden without a terminal.
         let bar = ProgressBar::new(1);
         let template = "{msg} {wide_bar} {elapsed} real, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -91,7 +91,7 @@ impl Meter {
         self.bar.set_message(self.describe(done, all));
     }
 
-    /// Notes a step; returns simulated and total time of all runs in units.
+    /// Records a step; returns the simulated and the total time of all runs in units.
     fn count(&self, step: Step) -> (u64, u64) {
         self.simulated[step.run].store(step.progress.simulated.as_ps(), Ordering::Relaxed);
         let done = self.simulated.iter().map(|run| run.load(Ordering::Relaxed) / UNIT_PS).sum();
@@ -104,7 +104,7 @@ impl Meter {
         format!("{}: {:.1} of {:.1} ms simulated", self.name, ms(done), ms(all))
     }
 
-    /// Notes a step; returns the line that is due `elapsed` after the start, if one is.
+    /// Records a step; returns the line that is due `elapsed` after the start, if one is.
     fn line(&self, step: Step, elapsed: Duration) -> Option<String> {
         let (done, all) = self.count(step);
         if !self.timer.is_due(elapsed) {
@@ -125,7 +125,8 @@ impl Drop for Meter {
     }
 }
 
-/// The progress of many runs of unlike length, with the time left as runs of the same kind took it.
+/// Progress of many runs of different length, with the remaining time estimated from runs of the
+/// same kind.
 pub struct RunsMeter {
     bar: ProgressBar,
     created: Instant,
@@ -135,7 +136,7 @@ pub struct RunsMeter {
 }
 
 struct RunState {
-    /// What it belongs to.
+    /// Index of its experiment.
     name: String,
     started: Option<Instant>,
     /// Simulated share.
@@ -144,7 +145,7 @@ struct RunState {
 }
 
 impl RunsMeter {
-    /// A meter of runs, by what each belongs to, of which `threads` go side by side.
+    /// Returns a meter of runs, by the index of the experiment of each; `threads` run in parallel.
     pub fn new(names: &[&str], threads: NonZeroUsize) -> Self {
         let bar = ProgressBar::new(names.len() as u64);
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
@@ -181,14 +182,14 @@ impl RunsMeter {
         }
     }
 
-    /// One of the runs has ended.
+    /// Records the end of a run.
     pub fn on_end(&self, run: usize) {
         let Ok(mut runs) = self.runs.lock() else { return };
         let run = &mut runs[run];
         run.took = Some(run.started.map_or(Duration::ZERO, |started| started.elapsed()));
     }
 
-    /// Makes room for what `print` prints.
+    /// Hides the bar while `print` prints.
     pub fn pause(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
@@ -210,8 +211,8 @@ fn describe(runs: &[RunState], current: usize, threads: usize) -> String {
     text
 }
 
-/// What is known of runs: those that are finished, and those under way as their share says.
-/// A run of an experiment of which nothing is known yet takes as long as the mean of all.
+/// State of runs: finished ones, and started ones with their progress. A run of an experiment
+/// without a finished run is assumed to take the mean time of all.
 fn time_left(runs: &[RunState], threads: usize) -> Option<Duration> {
     let length = |run: &RunState| match (run.took, run.started) {
         (Some(took), _) => Some(took.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! `apus replay`: what would an algorithm have done on this log?
+//! `apus replay`: the reaction of an algorithm to a recorded log.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
@@ -26,21 +26,21 @@ use crate::failure::Failure;
 /// paced. A cell is empty where the algorithm has no such value.
 #[derive(Args)]
 pub struct Replay {
-    /// The algorithm, as `apus list algorithms` names it.
+    /// Algorithm (see `apus list algorithms`).
     algorithm: String,
-    /// Its profile; by default its first one.
+    /// Profile of the algorithm [default: its first profile].
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Changes a parameter: `--set base_target=30us`. May be given several times.
+    /// Change a parameter: `--set base_target=30us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The log; `-` is standard input.
+    /// Log file; `-` is standard input.
     #[arg(long, value_name = "FILE.CSV")]
     trace: PathBuf,
 }
 
 impl Replay {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let sender = self.sender()?;
         if self.trace == Path::new("-") {
@@ -57,7 +57,7 @@ impl Replay {
         if !regular {
             return print(&name, input, sender);
         }
-        // First without printing: a log with a mistake in it is refused before any output.
+        // First without output: an invalid log is refused before any output.
         let nowhere = |_: &Row| Ok::<(), io::Error>(());
         replay(&name, input, sender.clone(), nowhere).map_err(failure)?;
         print(&name, open()?.0, sender)
@@ -83,7 +83,7 @@ fn print(name: &str, input: impl BufRead, sender: BuiltInSender) -> Result<(), F
     let replayed = header.and_then(|()| replay(name, input, sender, |row| writeln!(out, "{row}")));
     let result = replayed.and_then(|()| out.flush().map_err(ReplayError::Output));
     result.or_else(|error| match error {
-        // A reader that has seen enough is no failure.
+        // It is no error if the reader closes the pipe.
         ReplayError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         error => Err(failure(error)),
     })

@@ -1,7 +1,7 @@
 //! `report.html`: results as interactive charts, in one file that needs no network.
 //!
 //! The page is a template with its style, its script and a chart library (uPlot, MIT) in line; the
-//! data is JSON beside them, thinned out to what a screen can show.
+//! data is JSON within the page, reduced to the resolution of a screen.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +21,20 @@ const CHARTS_STYLE: &str = include_str!("../assets/uplot/uPlot.min.css");
 const CHARTS_SCRIPT: &str = include_str!("../assets/uplot/uPlot.iife.min.js");
 const CHARTS_LICENCE: &str = include_str!("../assets/uplot/LICENSE");
 
-/// Most points of a line: more than a screen has columns for.
+/// Maximum number of points of a line: more than a screen has columns.
 const MAX_POINTS: usize = 1_000;
-/// Values that the single flows of all runs share, and so do their ports.
+/// Maximum number of values of individual flows over all runs, and likewise of ports.
 const MAX_VALUES: usize = 400_000;
-/// Most nodes of a topology that is drawn with all of its links.
+/// Maximum number of nodes of a topology that is drawn with all links.
 const MAX_LINKS: usize = 20_000;
 
-/// What a report is about.
+/// Content of a report.
 pub struct Report<'a> {
-    /// Its heading.
+    /// Heading.
     pub title: &'a str,
-    /// What it shows.
+    /// Subtitle.
     pub subtitle: &'a str,
-    /// The runs, those with a recording get charts.
+    /// Runs; those with a recording have charts.
     pub runs: Vec<&'a Summary>,
     /// Checks of an experiment.
     pub checks: &'a [CheckResult],
@@ -43,7 +43,7 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// The page.
+    /// Returns the page.
     pub fn html(&self) -> String {
         let recorded = self.runs.iter().filter(|run| run.recording.is_some()).count().max(1);
         let data = json!({
@@ -53,7 +53,7 @@ impl Report<'_> {
             "shown": self.shown,
             "runs": self.runs.iter().map(|summary| run(summary, recorded)).collect::<Vec<_>>(),
         });
-        // Within a script element only this could end the element.
+        // Only this text could end the script element.
         let data = data.to_string().replace('<', "\\u003c");
         let title = self.title.replace('&', "&amp;").replace('<', "&lt;");
         let licence = CHARTS_LICENCE.replace("*/", "");
@@ -68,7 +68,7 @@ impl Report<'_> {
         ];
         let mut page = String::new();
         let mut rest = PAGE;
-        // Part by part, so that nothing within a part is taken for a place of the template.
+        // One part at a time, so that no text of a part is replaced.
         for (place, part) in parts {
             let Some((before, after)) = rest.split_once(place) else { continue };
             page += before;
@@ -116,7 +116,7 @@ fn charts(recording: &Recording, runs: usize) -> Value {
     })
 }
 
-/// A fault or reroute: when, and what to call it. Charts show it as a band or a mark.
+/// A fault or reroute: its times and its label. Charts show it as a band or a mark.
 fn fault(fault: &FaultRecord) -> Value {
     json!({
         "at_us": fault.at_us,
@@ -130,7 +130,7 @@ fn every<T>(values: &[T], stride: usize) -> impl Iterator<Item = &T> {
     values.iter().step_by(stride)
 }
 
-/// To four digits, which is more than a screen shows; `null` if there is none.
+/// Returns a number to four digits, more than a screen shows; `null` if there is none.
 fn short(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;
@@ -212,7 +212,7 @@ fn slowdown(recording: &Recording) -> Value {
         bins.entry(bin(op.size)).or_default().push(recording.slowdown(op));
     }
     for op in open() {
-        // Above all others, and no number: `short` leaves it out.
+        // Infinity sorts after all others; `short` omits it.
         bins.entry(bin(op.size)).or_default().push(f64::INFINITY);
     }
     let row = |(size, mut values): (u64, Vec<f64>)| -> Value {

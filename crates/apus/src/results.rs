@@ -1,4 +1,4 @@
-//! The directory of results that `run` and `reproduce` leave behind.
+//! Directory of results of `run` and `reproduce`.
 
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{CheckResult, Shown};
@@ -28,14 +28,14 @@ pub struct RunsWithCost<'a> {
 }
 
 impl<'a> RunsWithCost<'a> {
-    /// These runs, and what they took.
+    /// Returns these runs with their cost.
     pub fn new(runs: &'a Runs<Summary>) -> Self {
         Self { runs, cost: costs(runs.runs.iter()) }
     }
 }
 
 impl<T> Runs<T> {
-    /// These.
+    /// Returns the content for these runs.
     pub fn new(runs: Vec<T>) -> Self {
         Self { schema_version: SCHEMA_VERSION, runs }
     }
@@ -63,7 +63,8 @@ pub fn keep_cost<'a>(
     dir.write("cost.json", &(json + "\n"))
 }
 
-/// Writes the numbers, tables and charts of a scenario's runs; `json` is what summary.json holds.
+/// Writes the numbers, tables and charts of a scenario's runs; `json` is the content of
+/// summary.json.
 pub fn keep(
     dir: &OutputDir,
     scenario: &Scenario,

@@ -18,52 +18,54 @@ use crate::reproduce::tables::tables;
 use crate::results::{Runs, RunsWithCost, keep, keep_cost};
 use crate::{input, library, text};
 
-/// Runs a scenario and prints its results.
+/// Run a scenario and print its results.
 #[derive(Args)]
 pub struct Run {
-    /// A scenario file, or the name of a scenario of the library.
+    /// Scenario file, or name of a built-in scenario.
     #[arg(required_unless_present = "traffic", conflicts_with = "traffic")]
     file: Option<String>,
-    /// Runs the messages of this file, each as a flow unless `--set workload.flows_per_pair=N` is given: a .cm of htsim, a flow.txt of the HPCC
-    /// simulator, or CSV with the header start_us,from,to,bytes.
+    /// Run the messages of this file: a .cm of htsim, a flow.txt of the HPCC simulator, or CSV with
+    /// the header start_us,from,to,bytes. Each message has its own flow unless `--set
+    /// workload.flows_per_pair=N` is given.
     #[arg(long, value_name = "FILE", requires = "topology")]
     traffic: Option<String>,
-    /// Runs them on this topology: a .topo of htsim, a topology.txt of the HPCC simulator, or one
+    /// Topology for these messages: a .topo of htsim, a topology.txt of the HPCC simulator, or one
     /// line like "fat-tree k=8 100Gbps 1us".
     #[arg(long, value_name = "FILE", requires = "traffic", conflicts_with = "file")]
     topology: Option<String>,
-    /// Changes a setting: `--set algorithm.base_target=50us`. May be given several times.
+    /// Change a setting: `--set algorithm.base_target=50us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Fixes everything random.
+    /// Seed of all random streams.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: Option<u64>,
-    /// Threads in all, as many as there are cores at most; variants run side by side, and what is left
-    /// goes to each of them. By default one per run. The results do not depend on it.
+    /// Total threads, at most one per core [default: one per run]. Variants run in parallel and
+    /// share them. The results do not depend on the number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Runs this variant only.
+    /// Run this variant only.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Runs the smaller version, as its `[quick]` says, without what has `quick = false`.
+    /// Run the shortened version of the scenario: its `[quick]`, without the parts that have `quick
+    /// = false`.
     #[arg(long)]
     quick: bool,
-    /// Writes the effective configuration, summary.json, tables and report.html to this directory.
+    /// Write the effective configuration, summary.json, tables and report.html to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Ends a run in which no packet is delivered for this long in simulated time while ops are
-    /// under way, and names who waits; `off` never does.
+    /// End a run in which no packet is delivered for this simulated time while ops are outstanding,
+    /// and report the waiting flow; `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Prints JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 impl Run {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let options = Options {
             set: self.set.clone(),
@@ -75,8 +77,8 @@ impl Run {
         };
         let scenario = self.open(&options)?;
         if self.quick && scenario.quick.is_empty() {
-            let message = "--quick changes nothing: the scenario has no `[quick]` and nothing that \
-                           says `quick = false`";
+            let message = "--quick: has no effect, because the scenario has neither `[quick]` nor \
+                           `quick = false`; remove it";
             return Err(Failure::Input(message.to_owned()));
         }
         let out = match &self.out {
@@ -91,7 +93,7 @@ impl Run {
         let results = run_all(&setups, side_by_side, per_run, &watch, &|step| meter.on_step(step));
         drop(meter);
         let ended = interrupt::interrupted(&watch);
-        // A run that fails takes nothing from the others.
+        // A failed run does not affect the others.
         let (mut runs, mut failures): (Vec<Summary>, Vec<String>) = (Vec::new(), Vec::new());
         for result in results {
             match result {
@@ -104,7 +106,7 @@ impl Run {
         }
         let runs = Runs::new(runs);
         let json = to_json(&runs)? + "\n";
-        // If results cannot be kept they are printed all the same, and the other way round.
+        // If results cannot be kept they are still printed, and vice versa.
         let kept_in = out.map_or(Ok(()), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
@@ -134,7 +136,7 @@ impl Run {
         self.judge(&scenario, &runs.runs)
     }
 
-    /// Holds the runs against the scenario's checks, which are about one seed here.
+    /// Evaluates the scenario's checks, here with one seed.
     fn judge(&self, scenario: &Scenario, runs: &[Summary]) -> Result<(), Failure> {
         if scenario.checks.is_empty() {
             return Ok(());
@@ -145,7 +147,7 @@ impl Run {
         if !self.json {
             print(&table)?;
         } else if !judged.passes() {
-            // The JSON is the runs'; a script finds the verdict in the exit code.
+            // The JSON has the runs; scripts get the verdict from the exit code.
             eprint!("{table}");
         }
         if judged.passes() { Ok(()) } else { Err(Failure::Checks) }
@@ -158,13 +160,13 @@ impl Run {
         }
     }
 
-    /// How many runs go side by side, and on how many threads each.
+    /// Returns the number of parallel runs, and of the threads of each.
     fn share_threads(&self, setups: &[Setup]) -> (NonZeroUsize, u32) {
         let at_once = |max| self.max_memory.runs_at_once(setups.iter(), max);
         let Some(threads) = self.threads else {
             return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), 1);
         };
-        // More than there are cores would wait for each other; the results do not depend on it.
+        // More threads than cores would wait for each other; the results do not depend on it.
         let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
         let threads = threads.min(cores);
         let side_by_side = threads.clamp(1, setups.len().max(1) as u32);
@@ -175,12 +177,12 @@ impl Run {
     }
 }
 
-/// A run in words, with what it took of the machine.
+/// Returns the text of a run, with its cost.
 fn with_cost(run: &Summary) -> String {
     text::summary(run) + &text::cost(&run.cost)
 }
 
-/// What is left of an interrupted command.
+/// Returns the message of an interrupted command.
 fn kept(runs: &Runs<Summary>, missing: usize) -> String {
     let ended = runs.runs.iter().filter(|run| run.interrupted);
     let parts: Vec<String> = ended
@@ -192,7 +194,7 @@ fn kept(runs: &Runs<Summary>, missing: usize) -> String {
         text += &format!(", ended early: {}", parts.join(", "));
     }
     if missing > 0 {
-        text += &format!(", {missing} not begun");
+        text += &format!(", {missing} not started");
     }
     text
 }

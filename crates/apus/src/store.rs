@@ -1,4 +1,4 @@
-//! Finished runs on disk, each under a name that its effective configuration decides.
+//! Finished runs on disk, each under a name that follows from its effective configuration.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use crate::output::OutputDir;
 
-/// The runs of a directory.
+/// Runs of a directory.
 pub struct Store {
     folder: PathBuf,
     dir: OutputDir,
 }
 
 impl Store {
-    /// Opens or creates it in a directory of results.
+    /// Opens or creates the store in a directory of results.
     pub fn open(out: &OutputDir) -> Result<Self, String> {
         let dir = out.within("runs")?;
         Ok(Self { folder: dir.path().to_owned(), dir })
     }
 
-    /// The summary of a run, if it is finished: by this version of the program, with exactly this
-    /// effective configuration.
+    /// Returns the summary of a run if it is finished: by this version of the program, with exactly
+    /// this effective configuration.
     pub fn load(&self, setup: &Setup) -> Option<Value> {
         let text = fs::read_to_string(self.folder.join(file_name(setup))).ok()?;
         let mut kept: Value = serde_json::from_str(&text).ok()?;
@@ -40,7 +40,8 @@ impl Store {
         self.dir.write(&file_name(setup), &format!("{kept:#}\n"))
     }
 
-    /// How many runs are kept that are none of `setups`: of another scenario or another sweep.
+    /// Returns the number of kept runs that are not among `setups`: those of another scenario or
+    /// sweep.
     pub fn others<'a>(&self, setups: impl Iterator<Item = &'a Setup>) -> usize {
         let names: Vec<String> = setups.map(file_name).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
@@ -51,8 +52,8 @@ impl Store {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A hash of the effective configuration and the version (FNV-1a, 64 bits); what the file holds
-/// settles the rest.
+/// Returns a hash of the effective configuration and the version (FNV-1a, 64 bits); `load` compares
+/// the content.
 fn file_name(setup: &Setup) -> String {
     let text = VERSION.to_owned() + &setup.to_toml();
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

@@ -1,16 +1,16 @@
-//! What pictures share: the frame, colours, and an axis of values.
+//! Common parts of SVG pictures: frame, colours, and an axis of values.
 
 use std::fmt::Write;
 
 use crate::text::number;
 
-/// Colours that people tell apart, also with a colour-blind eye (Okabe and Ito 2008).
+/// Colours that are distinguishable, also for colour-blind readers (Okabe and Ito 2008).
 pub const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
-/// Steps of an axis of values.
+/// Number of steps of an axis of values.
 const TICKS: u32 = 4;
 
-/// The beginning of a picture of this size, on white.
+/// Returns the beginning of a picture of this size, on white.
 pub fn begin(width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -19,7 +19,7 @@ pub fn begin(width: f64, height: f64) -> String {
     )
 }
 
-/// Text as part of a page or picture.
+/// Returns text escaped for a page or picture.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -27,29 +27,29 @@ pub fn escape(text: &str) -> String {
 /// A vertical axis of values, from 0 to a round number of steps.
 pub struct ValueAxis {
     step: f64,
-    /// Where 0 and the largest value are.
+    /// Positions of 0 and of the largest value.
     ends: (f64, f64),
 }
 
 impl ValueAxis {
-    /// The axis whose values reach `most`, from `bottom` up to `top`.
+    /// Returns the axis for values up to `most`, from `bottom` up to `top`.
     pub fn new(most: f64, bottom: f64, top: f64) -> Self {
         let ticks = f64::from(TICKS);
         Self { step: round_step(if most > 0.0 { most / ticks } else { 0.25 }), ends: (bottom, top) }
     }
 
-    /// The value at its top.
+    /// Returns the value at its top.
     pub fn most(&self) -> f64 {
         self.step * f64::from(TICKS)
     }
 
-    /// The place of a value.
+    /// Returns the position of a value.
     pub fn at(&self, value: f64) -> f64 {
         let (bottom, top) = self.ends;
         bottom - (bottom - top) * value / self.most()
     }
 
-    /// Draws its lines, from `left` to `right`, and its numbers to their left.
+    /// Draws its lines from `left` to `right`, with its numbers at the left.
     pub fn draw(&self, svg: &mut String, left: f64, right: f64) {
         for tick in 0..=TICKS {
             let value = self.step * f64::from(tick);
@@ -76,8 +76,8 @@ pub enum Towards {
     Right,
 }
 
-/// Draws the mark of a censored number: an arrow from its lower bound, at `x` and `y`, towards larger
-/// values. `title` is shown when the mouse is over it.
+/// Draws the mark of a censored number: an arrow from its lower bound at `x` and `y` towards larger
+/// values. `title` is its tooltip.
 pub fn censored(svg: &mut String, (x, y): (f64, f64), towards: Towards, colour: &str, title: &str) {
     let arrow = match towards {
         Towards::Top => "v-14m-4 5l4 -5l4 5",
@@ -92,7 +92,7 @@ pub fn censored(svg: &mut String, (x, y): (f64, f64), towards: Towards, colour: 
     );
 }
 
-/// The next round number: 1, 2, 2.5 or 5 times a power of ten.
+/// Returns the next round number: 1, 2, 2.5 or 5 times a power of ten.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powi(step.log10().floor() as i32);
     let round = [1.0, 2.0, 2.5, 5.0].into_iter().find(|round| round * power >= step * 0.999);

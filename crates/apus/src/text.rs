@@ -1,4 +1,4 @@
-//! Results as people read them: every number with its unit.
+//! Results as text: every number with its unit.
 
 pub mod losses;
 pub mod workloads;
@@ -9,12 +9,12 @@ use apus_sim::bounds::Bounds;
 use apus_sim::distribution::DistributionSummary;
 use apus_sim::summary::{Cost, PhaseSummary, PortSummary, Summary};
 
-/// A number to four significant digits.
+/// Returns a number to four significant digits.
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
-    // Digits after the point so that there are four in all; large numbers keep all their digits.
+    // Number of decimals for four significant digits; large numbers keep all their digits.
     let magnitude = value.abs().log10().floor() as i32;
     let decimals = (3 - magnitude).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
@@ -25,7 +25,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Rows as columns of equal width; the last column is as wide as it likes.
+/// Returns rows as columns of equal width; the last column has no fixed width.
 pub fn columns(rows: &[Vec<String>], indent: &str) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -43,7 +43,7 @@ pub fn columns(rows: &[Vec<String>], indent: &str) -> String {
     text
 }
 
-/// A summary in words.
+/// Returns the text of a summary.
 pub fn summary(summary: &Summary) -> String {
     with_table(summary, &workloads::table(summary))
 }
@@ -137,10 +137,10 @@ fn with_table(summary: &Summary, workloads: &[Vec<String>]) -> String {
     text
 }
 
-/// Flows without progress that a summary names.
+/// Maximum number of flows without progress in a summary.
 const STALLED: usize = 5;
 
-/// Cost of a run on this machine, in a line.
+/// Returns the cost of a run on this machine, in a line.
 pub fn cost(cost: &Cost) -> String {
     let (wall, hops) = (number(cost.wall_s), number(cost.packet_hops_per_s / 1e6));
     columns(&[row("run", format!("{wall} s of real time, {hops} million packet-hops/s"))], "  ")
@@ -150,7 +150,7 @@ fn row(name: &str, value: String) -> Vec<String> {
     vec![name.to_owned(), value]
 }
 
-/// The queue of the busiest port; without a warm-up there is nothing to say of it.
+/// Returns the text of the queue of the busiest port; without a warm-up there is none.
 fn queue(port: &PortSummary, warmup: bool) -> String {
     let kb = |bytes: f64| number(bytes / 1e3);
     let (mean, max) = (kb(port.mean_queue_bytes), kb(port.max_queue_bytes as f64));
@@ -171,7 +171,7 @@ fn distribution(d: &DistributionSummary) -> String {
     ) else {
         return "nothing measured".to_owned();
     };
-    // Of hosts that take no time, for example.
+    // For example of hosts without costs.
     if d.max == Some(0.0) {
         return "0 us throughout".to_owned();
     }
@@ -181,12 +181,12 @@ fn distribution(d: &DistributionSummary) -> String {
     )
 }
 
-/// A number of a distribution, or its bounds if it is censored.
+/// Returns a number of a distribution, or its bounds if it is censored.
 fn stat(d: &DistributionSummary, of: fn(&DistributionSummary) -> Option<f64>) -> Option<String> {
     d.bounds(of).map(bounds)
 }
 
-/// A number, or its bounds if it is censored: ">= 28.9", "28.9 .. 31.2".
+/// Returns a number, or its bounds if it is censored: ">= 28.9", "28.9 .. 31.2".
 pub fn bounds(bounds: Bounds) -> String {
     match bounds.value() {
         Some(value) => number(value),
@@ -197,7 +197,7 @@ pub fn bounds(bounds: Bounds) -> String {
     }
 }
 
-/// How many ops of a distribution had not ended; empty if all had.
+/// Returns the number of unfinished ops of a distribution; empty if all have ended.
 fn unfinished(d: &DistributionSummary) -> String {
     let Some(open) = d.open.as_ref().filter(|open| open.unfinished > 0) else {
         return String::new();
@@ -210,14 +210,14 @@ fn unfinished(d: &DistributionSummary) -> String {
     )
 }
 
-/// How long a run of traces took from its first message to its last op.
+/// Returns the time of a run of traces from its first message to its last op.
 fn makespan(summary: &Summary, lower: f64) -> String {
     let upper = summary.makespan_us.unwrap_or(f64::INFINITY);
     let makespan = bounds(Bounds { lower, upper });
     format!("{makespan} us from the start of the first message to the end of the last op")
 }
 
-/// Length of the drain and the reason for its end.
+/// Returns the length of the drain and the reason for its end.
 fn drain(summary: &Summary) -> String {
     let drain = &summary.drain;
     let took = number(drain.seconds * 1e3);

@@ -1,4 +1,4 @@
-//! The record of the files that the program wrote into a directory of results.
+//! Record of the files that the program wrote into a directory of results.
 //!
 //! The record is a file in that directory, one line per file: checksum, size and name. A line is added
 //! before its file is put in place, so that an interrupted command leaves at most a line too many.
@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 /// Name of the record.
 pub const RECORD: &str = ".apus-files";
 
-/// Beginning of the names of finished runs ([`Store`](crate::store::Store)). Nobody else makes up such
-/// names, and a damaged file is replaced.
+/// Beginning of the names of finished runs ([`Store`](crate::store::Store)). Only the program
+/// creates such names, and a damaged file is replaced.
 const CACHE: &str = "runs/";
 
 const HEADER: &str = "# Files that apus wrote here: checksum (FNV-1a, 64 bits), size, name. Other files \
@@ -27,7 +27,7 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Of a file without content: FNV-1a's offset.
+    /// Checksum of an empty file: FNV-1a's offset.
     const EMPTY: Self = Self { hash: 0xcbf2_9ce4_8422_2325, bytes: 0 };
 
     fn add(&mut self, bytes: &[u8]) {
@@ -50,19 +50,19 @@ impl Checksum {
     }
 }
 
-/// A writer that computes the checksum of all that passes.
+/// A writer that computes the checksum of its output.
 pub struct Hashing<W> {
     inner: W,
     sum: Checksum,
 }
 
 impl<W> Hashing<W> {
-    /// Before the first byte.
+    /// Returns a writer without output so far.
     pub fn new(inner: W) -> Self {
         Self { inner, sum: Checksum::EMPTY }
     }
 
-    /// Of what has been written so far.
+    /// Returns the checksum of the output so far.
     pub fn checksum(&self) -> Checksum {
         self.sum
     }
@@ -80,7 +80,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// Returns `true` for the name of a file that is being written, or was when the program was killed.
+/// Returns `true` for the name of an incomplete file, whose writer is active or was killed.
 pub fn is_partial(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') && name.ends_with(".partial")
@@ -89,12 +89,12 @@ pub fn is_partial(path: &Path) -> bool {
 /// Files that the program wrote into a directory of results.
 pub struct Written {
     folder: PathBuf,
-    /// Every checksum under which a file was written, by its path within the directory.
+    /// All checksums of each written file, by its path within the directory.
     files: Mutex<BTreeMap<String, Vec<Checksum>>>,
 }
 
 impl Written {
-    /// Reads the record of a directory, or begins one.
+    /// Reads the record of a directory, or creates one.
     ///
     /// # Errors
     /// If the directory has files but no record, or if one of its results was changed since.
@@ -134,7 +134,7 @@ impl Written {
         Ok(Self { folder: folder.to_owned(), files: Mutex::new(files) })
     }
 
-    /// Refuses a name that a file has which the program did not write.
+    /// Returns an error for the name of a file that the program did not write.
     pub fn check_overwrites(&self, name: &str) -> Result<(), String> {
         let path = self.folder.join(name);
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +148,7 @@ impl Written {
         ))
     }
 
-    /// Notes that a file is about to be put in place.
+    /// Records that a file is about to be renamed to its name.
     pub fn note(&self, name: &str, sum: Checksum) -> io::Result<()> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let known = files.entry(name.to_owned()).or_default();
@@ -161,7 +161,7 @@ impl Written {
     }
 }
 
-/// The lines of a record; others say nothing of files.
+/// Returns the lines of a record that describe files.
 fn read(text: &str) -> BTreeMap<String, Vec<Checksum>> {
     let mut files: BTreeMap<String, Vec<Checksum>> = BTreeMap::new();
     for line in text.lines() {
@@ -175,7 +175,7 @@ fn read(text: &str) -> BTreeMap<String, Vec<Checksum>> {
     files
 }
 
-/// The first name in a directory, in alphabetical order, that is not one of a half-written file.
+/// Returns the first name in a directory, in alphabetical order, except those of incomplete files.
 fn first_file(folder: &Path) -> io::Result<Option<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! The applications of a host: what submits ops to its flows.
+//! Applications of a host: the sources of ops of its flows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,22 +21,21 @@ pub(crate) struct Source {
     pub(crate) feed: Feed,
 }
 
-/// What makes a source submit.
+/// Rule by which a source submits ops.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Feed {
-    /// `outstanding` ops are under way from the start on, each followed by the next when it
-    /// completes.
+    /// `outstanding` ops from the start on; the next one is submitted when one completes.
     Closed { size: Bytes, outstanding: u32 },
-    /// Each op at its time.
+    /// Each op at its own time.
     Open(Arc<[OpArrival]>),
-    /// One op per round of the group; each is followed by the peer's answer.
+    /// One op per round of the group, which the peer answers.
     Ask { request: Bytes, answer: Bytes, group: u32 },
-    /// One op for each that arrives from the peer.
+    /// One op per op that arrives from the peer.
     Answer { size: Bytes },
 }
 
 impl Source {
-    /// The source at the connection's first host.
+    /// Returns the source at the first host of the connection.
     pub(crate) fn of<F: AlgorithmFactory>(connection: &ConnectionPlan<F>, flow: FlowId) -> Self {
         let feed = match &connection.load {
             Load::Closed { size, outstanding } => {
@@ -50,7 +49,7 @@ impl Source {
         Self { flow, start: connection.start, stop: connection.stop, kind: connection.kind, feed }
     }
 
-    /// The source at its peer, if that submits ops too.
+    /// Returns the source at the peer, if the peer also submits ops.
     pub(crate) fn of_peer<F: AlgorithmFactory>(
         connection: &ConnectionPlan<F>,
         flow: FlowId,
@@ -61,29 +60,30 @@ impl Source {
     }
 }
 
-/// A source and how far it is.
+/// A source and its progress.
 #[derive(Debug)]
 struct State {
     flow: FlowId,
-    /// No op is submitted from here on.
+    /// End of submission.
     stop: Time,
     kind: OpKind,
     feed: Feed,
-    /// Ops to be submitted that the flow had no room for. It bounds the span of op numbers under
-    /// way, so ops that complete out of order can make one wait that the loop's own count would
-    /// allow.
+    /// Number of due ops for which the flow had no room. The flow limits the span of outstanding op
+    /// numbers, so it can refuse an op that the count of the loop would allow if ops complete out
+    /// of order.
     owed: u32,
-    /// Ops submitted so far, of an open loop or of rounds.
+    /// Number of ops submitted so far, of an open loop or of rounds.
     submitted: u32,
-    /// How long ops of an open loop waited for room, by number: those under way that did.
+    /// Time that outstanding ops of an open loop waited for room, by number, of those that did
+    /// wait.
     #[expect(clippy::box_collection, reason = "a word in each of a million sources, not three")]
     waits: Option<Box<BTreeMap<u32, Span>>>,
-    /// Of rounds: when the last op was submitted, on the host's clock; [`Time::MAX`] while none waits
-    /// for its answer.
+    /// Time at which the last op of a round was submitted, on the host's clock; [`Time::MAX`] if no
+    /// op waits for its answer.
     submitted_at: Time,
 }
 
-/// Bytes of memory of a source, with its place among those that are pending.
+/// Bytes of memory of a source and of its entry in the list of pending sources.
 pub(crate) const BYTES_PER_SOURCE: usize = size_of::<State>() + size_of::<Reverse<(Time, usize)>>();
 
 impl State {
@@ -98,29 +98,29 @@ impl State {
     }
 }
 
-/// The connections of one master that make up rounds.
+/// Connections of one master that form rounds.
 #[derive(Debug, Default)]
 struct Group {
     members: Vec<usize>,
     unanswered: usize,
 }
 
-/// Room for so many pending sources is never given back.
+/// Capacity for this number of pending sources is never released.
 const SMALL: usize = 64;
 
 /// All sources of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Application {
     states: Vec<State>,
-    /// Sources with something to do at a time known in advance, the next one first.
+    /// Sources that act at a time known in advance, the earliest first.
     pending: BinaryHeap<Reverse<(Time, usize)>>,
     groups: BTreeMap<u32, Group>,
-    /// The source that an arriving op concerns, by flow.
+    /// Source that an arriving op concerns, by flow.
     listeners: BTreeMap<FlowId, usize>,
 }
 
 impl Application {
-    /// Makes room for so many sources.
+    /// Reserves capacity for this number of sources.
     pub(crate) fn reserve(&mut self, sources: usize) {
         self.states.reserve_exact(sources);
         self.pending.reserve_exact(sources);
@@ -162,13 +162,14 @@ impl Application {
         });
     }
 
-    /// When the next source has something to do that is known in advance; [`Time::MAX`] if none has.
+    /// Returns the earliest time at which a source acts, as far as known in advance; [`Time::MAX`]
+    /// if none.
     #[inline]
     pub(crate) fn next_start(&self) -> Time {
         self.pending.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Lets the sources do what is due at the true time `now`, `local` on the host's clock.
+    /// Runs the sources that are due at the true time `now`, `local` on the host's clock.
     pub(crate) fn start_due<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -192,7 +193,7 @@ impl Application {
                 }
             }
             self.submit(index, now, local, endpoint);
-            // A million sources that have begun need no room to begin.
+            // A million sources that have begun need no capacity to begin.
             let room = self.pending.capacity();
             if room > SMALL && self.pending.len() < room / 4 {
                 self.pending.shrink_to(room / 2);
@@ -200,8 +201,9 @@ impl Application {
         }
     }
 
-    /// An op completed: its source may submit the next. Returns what to note of it: an op that had
-    /// to wait for room counts from when it came; requests and answers do not count by themselves.
+    /// Handles the completion of an op: its source may submit the next one. Returns the record of
+    /// the op. The latency of an op that waited for room counts from its arrival; requests and
+    /// answers are not recorded individually.
     #[inline]
     pub(crate) fn on_completion<F: AlgorithmFactory>(
         &mut self,
@@ -210,7 +212,7 @@ impl Application {
         completion: &Completion,
         endpoint: &mut Endpoint<F>,
     ) -> Option<Completion> {
-        // Both halves were put there by `submit`.
+        // `submit` stored both halves.
         let index = (completion.submitted.user & u64::from(u32::MAX)) as usize;
         let number = (completion.submitted.user >> 32) as u32;
         let state = &mut self.states[index];
@@ -235,8 +237,8 @@ impl Application {
         Some(noted)
     }
 
-    /// All of an op of the peer has arrived on `flow`: a request to answer, or an answer. An answer
-    /// counts as an op: from the request's submission to its last byte.
+    /// Handles an op of the peer that has arrived in full on `flow`: a request to answer, or an
+    /// answer. An answer is recorded as an op: from the submission of the request to its last byte.
     #[inline]
     pub(crate) fn on_received<F: AlgorithmFactory>(
         &mut self,
@@ -279,7 +281,7 @@ impl Application {
         Some(completion)
     }
 
-    /// Gives an open loop ops that come after all that it had.
+    /// Appends later ops to those of an open loop.
     pub(crate) fn extend(&mut self, source: usize, more: Vec<OpArrival>) {
         let state = &mut self.states[source];
         let (Feed::Open(arrivals), Some(first)) = (&mut state.feed, more.first()) else { return };
@@ -290,19 +292,19 @@ impl Application {
         *arrivals = arrivals.iter().copied().chain(more).collect();
     }
 
-    /// The flow of a source.
+    /// Returns the flow of a source.
     pub(crate) fn flow_of(&self, source: usize) -> FlowId {
         self.states[source].flow
     }
 
-    /// How many sources there are.
+    /// Returns the number of sources.
     pub(crate) fn sources(&self) -> usize {
         self.states.len()
     }
 
-    /// Calls `visit` with the flow, the size and the age of each op of a source that has not ended, at
-    /// the true time `now`, `local` on the host's clock. Those of an open loop that wait for room are
-    /// among them.
+    /// Calls `visit` with the flow, the size and the age of each unfinished op of a source at the
+    /// true time `now`, `local` on the host's clock. Ops of an open loop that wait for room are
+    /// included.
     pub(crate) fn open_ops<F: AlgorithmFactory>(
         &self,
         source: usize,
@@ -334,7 +336,7 @@ impl Application {
         }
     }
 
-    /// Submits what a source owes, as far as its flow takes it.
+    /// Submits the due ops of a source for which its flow has room.
     fn submit<F: AlgorithmFactory>(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! From a plan to a network with hosts, and what can be wrong with it.
+//! Builds the network and the hosts of a plan, and reports errors of the plan.
 
 use std::ops::Range;
 use std::{fmt, io};
@@ -25,11 +25,11 @@ pub enum PlanError {
     Topology(TopologyError),
     /// Two hosts of a connection cannot reach each other.
     Route(RouteError),
-    /// Ports cannot pause as the plan says.
+    /// Ports cannot pause as the plan requires.
     Pfc(ControlError),
     /// The system starts no thread for a part of the network.
     Thread(io::Error),
-    /// A port with a fault is not made for it.
+    /// A port with a fault is not built for faults.
     Fault(ControlError),
     /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`].
     EndsWithOps,
@@ -53,7 +53,7 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// The network of a plan, without hosts.
+/// Builds the network of a plan, without hosts.
 pub(crate) fn build_network<F: AlgorithmFactory>(
     plan: &Plan<F>,
 ) -> Result<Network<Header, F::Switch>, PlanError> {
@@ -72,7 +72,7 @@ pub(crate) fn build_network<F: AlgorithmFactory>(
     Ok(network)
 }
 
-/// The hosts `ids` of a plan, with the flows of its connections. All its routes are resolved in `world`.
+/// Builds the hosts `ids` of a plan with the flows of its connections. `world` has all routes.
 pub(crate) fn make_hosts<F: AlgorithmFactory>(
     plan: &Plan<F>,
     ids: Range<u32>,
@@ -103,7 +103,7 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
     Ok(hosts)
 }
 
-/// How signals of switches travel: in the class of acknowledgements, as long as one.
+/// Returns the class and the size of signals of switches: those of acknowledgements.
 fn signalling<F: AlgorithmFactory>(plan: &Plan<F>) -> Signalling<Header> {
     Signalling {
         payload: signal,
@@ -113,7 +113,7 @@ fn signalling<F: AlgorithmFactory>(plan: &Plan<F>) -> Signalling<Header> {
     }
 }
 
-/// The signal that a switch makes of a data packet (Bolt Alg. 1 l. 6-9).
+/// Converts a data packet into the signal of a switch (Bolt Alg. 1 l. 6-9).
 fn signal(header: &Header, signal: &Signal) -> Header {
     let body = Body::Signal(apus_wire::Signal {
         queue: u32::try_from(signal.queue.get()).unwrap_or(u32::MAX).min(MAX_SIGNAL_QUEUE),
@@ -123,7 +123,7 @@ fn signal(header: &Header, signal: &Signal) -> Header {
     Header { flow: header.flow, seq: header.seq, body }
 }
 
-/// The clocks of a host.
+/// Returns the clocks of a host.
 fn draw_clocks<F: AlgorithmFactory>(plan: &Plan<F>, id: HostId) -> HostClocks {
     let model = &plan.host;
     let mut random = Stream::new(plan.seed, Purpose::Clock, u64::from(id.get()));
@@ -134,7 +134,7 @@ fn draw_clocks<F: AlgorithmFactory>(plan: &Plan<F>, id: HostId) -> HostClocks {
     HostClocks::new(draw(), draw(), model.clock_reading_interval)
 }
 
-/// Makes room for the flows of all connections, exactly.
+/// Reserves exactly the capacity for the flows of all connections.
 fn reserve<F: AlgorithmFactory>(
     hosts: &mut [Host<F>],
     first_host: u32,
@@ -156,8 +156,8 @@ fn reserve<F: AlgorithmFactory>(
     }
 }
 
-/// Opens a connection: a flow at either end and what submits ops to it, where the end is one of
-/// `hosts`. `flows` counts the flows of every host of the network.
+/// Opens a connection: a flow and, if needed, a source of ops at each end that is one of `hosts`.
+/// `flows` counts the flows of every host of the network.
 fn open<F: AlgorithmFactory>(
     world: &mut World<F>,
     hosts: &mut [Host<F>],

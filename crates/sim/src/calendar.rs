@@ -1,28 +1,28 @@
-//! The calendar of a run that goes window by window: which links and ports have something to do in
-//! which.
+//! Calendar of a run in time windows: the links and ports with events, per window.
 //!
-//! A window is no longer than the smallest delay of a link, so nothing that a node does within one
-//! touches another node in the same: all a node's arrivals are known when it begins, and each node
-//! takes them by itself, a switch even port by port. So there is no order to keep but that of one
-//! port's or one host's events. What is kept is the next event of each link and port, and a bit per
-//! window for each *place*: a link into a node together with the node's own port on that link. Places
-//! of one node stand side by side, switches before hosts.
+//! A window is at most as long as the smallest delay of a link, so nodes do not affect each other
+//! within a window. All arrivals of a node are known when the window begins. Each node, and each
+//! port of a switch, processes its events independently, so only the events of one port or one host
+//! need an order. The calendar stores the next event of each link and port, and per window one bit
+//! for each *place*: a link into a node together with the node's own port on this link. Places of
+//! one node are adjacent; switches precede hosts.
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{FabricEvent, Network, Node, opposite};
 use apus_units::{HostId, PortId, Span, Time};
 use apus_wire::Header;
 
-/// Windows that the calendar looks ahead: one word of bits. What is due later is looked at again
-/// within so many.
+/// Number of windows that the calendar covers: one word of bits. Later events are checked again
+/// within this number of windows.
 const WINDOWS: u64 = 64;
-/// The longest window: products of times within [`WINDOWS`] of them and of one fit into 64 bits.
+/// Maximum length of a window: products of one window and a time within [`WINDOWS`] windows fit
+/// into 64 bits.
 const LONGEST: u64 = 1 << 28;
-/// A time at which nothing happens.
+/// Time of no event.
 const NEVER: u64 = u64::MAX;
 const BITS: usize = 64;
 
-/// The events that a class port waits for beside arrivals.
+/// Events of a class port other than arrivals.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     service: u64,
@@ -37,51 +37,52 @@ impl Own {
 /// A link into a node, and the node's own port on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// The port behind which the link lies.
+    /// Port that sends over the link.
     pub(crate) link: PortId,
     /// The node's own port on the link.
     pub(crate) port: PortId,
-    /// The node's first place.
+    /// First place of the node.
     pub(crate) first: u32,
-    /// Which host the node is, if it is one.
+    /// The host, if the node is one.
     pub(crate) host: Option<HostId>,
 }
 
-/// What happens when.
+/// Pending events by window.
 #[derive(Debug)]
 pub(crate) struct Calendar {
-    /// A window in picoseconds, and 2^64 over that, rounded up.
+    /// Length of a window in picoseconds, and 2^64 divided by it, rounded up.
     width: u64,
     inverse: u64,
-    /// The window being gone through, or the last one, and where it starts.
+    /// Number and start of the current window, or of the last one between windows.
     cursor: u64,
     start: u64,
-    /// Bit n % 64 of window n: whether anything happens in it.
+    /// Bit n % 64: window n has events.
     windows: u64,
-    /// By window modulo [`WINDOWS`]: a bit per place, and above them a bit per word that has any.
+    /// By window modulo [`WINDOWS`]: a bit per place, and a bit per word of these bits that is not
+    /// zero.
     bits: Vec<u64>,
     words: Vec<u64>,
     words_per_window: usize,
     words_above: usize,
     places: Vec<Place>,
-    /// Places of hosts begin here.
+    /// First place of a host.
     hosts_from: u32,
     /// By port: the place to which its link leads.
     place_of: Vec<u32>,
-    /// By place: when the next packet arrives.
+    /// By place: time of the next arrival.
     arrivals: Vec<u64>,
-    /// By place; empty if no port is of the general kind.
+    /// By place; empty if all ports are FIFO ports.
     own: Vec<Own>,
-    /// The place whose own events are being handled: it is looked at afterwards anyway.
+    /// Place whose own events are being processed; its next event is entered afterwards.
     busy: Option<u32>,
-    /// A window is being gone through; and places that have more to do in it because it ends early.
+    /// Whether a window is open, and places that have further events in it because it ends early.
     open: bool,
     after: Vec<u32>,
 }
 
 impl Calendar {
-    /// A calendar for a network in which nothing has been sent; `None` if its nodes touch each other
-    /// at once.
+    /// Returns a calendar for a network without packets; `None` if its nodes affect each other
+    /// without delay.
     pub(crate) fn new<W: SwitchHalf>(network: &Network<Header, W>) -> Option<Self> {
         let width = network.smallest_delay().as_ps().min(LONGEST);
         if width < 2 || !network.ports_are_independent() {
@@ -129,18 +130,18 @@ impl Calendar {
         })
     }
 
-    /// How long a window is.
+    /// Returns the length of a window.
     pub(crate) fn width(&self) -> Span {
         Span::from_ps(self.width)
     }
 
-    /// Begins anew at `now`; what happens is yet to be noted.
+    /// Restarts at `now`, without events.
     pub(crate) fn restart(&mut self, now: Time) {
         self.cursor = now.as_ps() / self.width;
         self.start = self.cursor * self.width;
     }
 
-    /// Takes all events of the fabric out, and forgets the hosts'.
+    /// Removes all events: passes those of the fabric to `take` and discards those of hosts.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(FabricEvent, Time)) {
         self.windows = 0;
         self.bits.fill(0);
@@ -164,7 +165,8 @@ impl Calendar {
         }
     }
 
-    /// How many windows after the one being gone through `at` lies, as far as the calendar looks.
+    /// Returns the number of windows between the current one and `at`, at most the last one of the
+    /// calendar.
     #[inline]
     fn ahead(&self, at: u64) -> u64 {
         let since = at - self.start;
@@ -175,7 +177,7 @@ impl Calendar {
         ((u128::from(since) * u128::from(self.inverse)) >> u64::BITS) as u64
     }
 
-    /// Notes that a place has something to do at `at`.
+    /// Enters an event of a place at `at`.
     #[inline]
     pub(crate) fn mark(&mut self, place: u32, at: Time) {
         let ahead = self.ahead(at.as_ps());
@@ -194,7 +196,7 @@ impl Calendar {
         self.words[window as usize * self.words_above + word / BITS] |= 1 << (word % BITS);
     }
 
-    /// Notes an event of the fabric.
+    /// Enters an event of the fabric.
     #[inline]
     pub(crate) fn push(&mut self, event: FabricEvent, at: Time) {
         let place = if let FabricEvent::Arrival(port) = event {
@@ -229,7 +231,7 @@ impl Calendar {
         place
     }
 
-    /// Notes a host's wake-up.
+    /// Enters the wake-up of a host.
     #[inline]
     pub(crate) fn push_host(&mut self, nic: PortId, at: Time) {
         let place = self.place_of_port(nic);
@@ -238,18 +240,18 @@ impl Calendar {
         }
     }
 
-    /// The next window in which anything happens.
+    /// Returns the next window with events.
     fn next_window(&self) -> Option<u64> {
         let ahead = self.windows.rotate_right((self.cursor % WINDOWS) as u32);
         (ahead != 0).then(|| self.cursor + u64::from(ahead.trailing_zeros()))
     }
 
-    /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
+    /// Returns a lower bound of the time of the next event; [`Time::MAX`] if there is none.
     pub(crate) fn next_at(&self) -> Time {
         self.next_window().map_or(Time::MAX, |window| Time::from_ps(window * self.width))
     }
 
-    /// Begins the next window that starts before `end`; returns where it ends, `end` at most.
+    /// Opens the next window that starts before `end`. Returns its end, at most `end`.
     pub(crate) fn begin_window(&mut self, end: Time) -> Option<Time> {
         let window = self.next_window()?;
         let start = window * self.width;
@@ -262,7 +264,7 @@ impl Calendar {
         Some(Time::from_ps(start.saturating_add(self.width)).min(end))
     }
 
-    /// Ends it, after all that happens in it.
+    /// Closes the window after its events.
     pub(crate) fn end_window(&mut self) {
         self.open = false;
         while let Some(place) = self.after.pop() {
@@ -270,7 +272,7 @@ impl Calendar {
         }
     }
 
-    /// Takes the places that have something to do in this window, in order.
+    /// Removes the places with events in this window, in order.
     pub(crate) fn take_places(&mut self, places: &mut Vec<u32>) {
         let window = (self.cursor % WINDOWS) as usize;
         for above in 0..self.words_above {
@@ -283,7 +285,7 @@ impl Calendar {
         }
     }
 
-    /// The first place of a host.
+    /// Returns the first place of a host.
     pub(crate) fn hosts_from(&self) -> u32 {
         self.hosts_from
     }
@@ -293,31 +295,31 @@ impl Calendar {
         self.places[place as usize]
     }
 
-    /// The place of a node's own port.
+    /// Returns the place of a node's own port.
     #[inline]
     pub(crate) fn place_of_port(&self, port: PortId) -> u32 {
         self.place_of[opposite(port).index()]
     }
 
-    /// When the next packet arrives at a place.
+    /// Returns the time of the next arrival at a place.
     #[inline]
     pub(crate) fn arrival(&self, place: u32) -> Time {
         Time::from_ps(self.arrivals[place as usize])
     }
 
-    /// Notes when the next packet arrives at a place of the node that is handled.
+    /// Sets the time of the next arrival at a place of the node that is being processed.
     #[inline]
     pub(crate) fn set_arrival(&mut self, place: u32, at: Time) {
         self.arrivals[place as usize] = at.as_ps();
     }
 
-    /// Whether ports have events of their own.
+    /// Returns `true` if ports have events other than arrivals.
     #[inline]
     pub(crate) fn has_own_events(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// The next event of a place's port beside arrivals, and when.
+    /// Returns the next event of a place's port other than arrivals, and its time.
     #[inline]
     pub(crate) fn next_own(&self, place: u32) -> (Time, OwnEvent) {
         let Some(&Own { service, wake, held }) = self.own.get(place as usize) else {
@@ -333,7 +335,7 @@ impl Calendar {
         (Time::from_ps(at), event)
     }
 
-    /// Takes a port's own event, to handle it.
+    /// Removes an event of a port in order to process it.
     #[inline]
     pub(crate) fn take_own(&mut self, place: u32, event: OwnEvent) -> FabricEvent {
         let (own, port) = (&mut self.own[place as usize], self.places[place as usize].port);
@@ -353,13 +355,13 @@ impl Calendar {
         }
     }
 
-    /// From here on the own events of a place are handled.
+    /// Begins to process the own events of a place.
     #[inline]
     pub(crate) fn begin(&mut self, place: u32) {
         self.busy = Some(place);
     }
 
-    /// They have been, up to the next one at `next`.
+    /// Ends the processing of a place, whose next own event is at `next`.
     #[inline]
     pub(crate) fn finish(&mut self, place: u32, next: Time) {
         self.busy = None;
@@ -369,7 +371,7 @@ impl Calendar {
     }
 }
 
-/// An event of a port beside arrivals.
+/// An event of a port other than an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnEvent {
     Service,
@@ -377,7 +379,7 @@ pub(crate) enum OwnEvent {
     Held,
 }
 
-/// The bits that are set, from the lowest on.
+/// Returns the set bits, from the lowest upwards.
 #[inline]
 fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {

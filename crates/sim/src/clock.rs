@@ -6,9 +6,9 @@ use apus_units::{Span, Time};
 /// A clock that is off by an offset and runs fast or slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// What it shows when the simulation starts.
+    /// Reading at the start of the simulation.
     pub offset: Span,
-    /// How much faster than true time it runs, in parts per billion; negative is slower.
+    /// Rate relative to true time, in parts per billion; negative is slower.
     pub drift_ppb: i32,
 }
 
@@ -17,7 +17,7 @@ impl Clock {
     pub const TRUE: Self = Self { offset: Span::ZERO, drift_ppb: 0 };
     const BILLION: i128 = 1_000_000_000;
 
-    /// What it shows at the true time `now`.
+    /// Returns the reading at the true time `now`.
     #[inline]
     pub(crate) fn read(self, now: Time) -> Time {
         if self.drift_ppb == 0 {
@@ -27,7 +27,7 @@ impl Clock {
         Time::from_ps((i128::from(now.as_ps()) + drift + i128::from(self.offset.as_ps())) as u64)
     }
 
-    /// The first true time at which it shows `reading` or later.
+    /// Returns the first true time at which the reading is `reading` or later.
     #[inline]
     pub(crate) fn when_it_shows(self, reading: Time) -> Time {
         if self == Self::TRUE || reading == Time::MAX {
@@ -49,20 +49,20 @@ impl Clock {
 pub(crate) struct HostClocks {
     pub(crate) host: Clock,
     nic: Clock,
-    /// From the first reading on.
+    /// Available from the first reading onwards.
     converter: Option<ClockConverter>,
     next_reading: Time,
     interval: Span,
 }
 
 impl HostClocks {
-    /// `interval` is how often the stack reads both clocks (Swift App. A: "periodically").
+    /// Returns clocks whose stack reads both every `interval` (Swift App. A: "periodically").
     pub(crate) fn new(host: Clock, nic: Clock, interval: Span) -> Self {
         Self { host, nic, converter: None, next_reading: Time::ZERO, interval }
     }
 
-    /// A NIC timestamp taken at the true time `taken`, on the host's clock as the stack converts it
-    /// at the true time `now`.
+    /// Returns a NIC timestamp taken at the true time `taken`, as the stack converts it to the
+    /// host's clock at the true time `now`.
     #[inline]
     pub(crate) fn nic_timestamp(&mut self, taken: Time, now: Time) -> Time {
         if self.host == self.nic {

@@ -1,4 +1,4 @@
-//! What a set of values is summed up by.
+//! Summary of a set of values.
 
 use apus_units::Span;
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub struct OpenEnd {
 }
 
 impl DistributionSummary {
-    /// Of these values, all of them exact: the percentile is the value of its rank.
+    /// Returns the summary of these values, with exact percentiles: the value of the rank.
     pub(crate) fn of_values(mut values: Vec<f64>) -> Self {
         values.sort_unstable_by(f64::total_cmp);
         let count = values.len();
@@ -111,10 +111,10 @@ impl DistributionSummary {
         with(Self::from(&all), Self::without_end(ended, count), count)
     }
 
-    /// Of `ended` and of `more` values above all others.
+    /// Returns the summary of `ended` and of `more` values above all others.
     fn without_end(ended: &Distribution, more: u64) -> Self {
         let count = ended.count() + more;
-        // By the rank that the histogram itself takes.
+        // By the rank that the histogram itself uses.
         let rank = |percent: f64| ((percent / 100.0 * count as f64).ceil() as u64).max(1);
         let at = |percent| ended.of_rank(rank(percent));
         Self {
@@ -132,7 +132,8 @@ impl DistributionSummary {
         }
     }
 
-    /// A number of the distribution with its bounds, such as `bounds(|d| d.p99)`; `None` if it was not measured.
+    /// Returns a number of the distribution with its bounds, such as `bounds(|d| d.p99)`; `None` if
+    /// it was not measured.
     #[must_use]
     pub fn bounds(&self, number: fn(&Self) -> Option<f64>) -> Option<Bounds> {
         if let Some(value) = number(self) {
@@ -143,7 +144,7 @@ impl DistributionSummary {
         Some(Bounds { lower: number(&open.lower)?, upper })
     }
 
-    /// Ops that had not ended; 0 if this is not over ops.
+    /// Returns the number of unfinished ops; 0 if the distribution is not over ops.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.unfinished)
@@ -168,7 +169,8 @@ impl From<&Distribution> for DistributionSummary {
     }
 }
 
-/// Jain's fairness index (Swift §5.5, reference \[26\]): 1 if all are equal, 1/n if one has all.
+/// Returns Jain's fairness index (Swift §5.5, reference \[26\]): 1 if all values are equal, 1/n if
+/// one has all.
 #[must_use]
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();

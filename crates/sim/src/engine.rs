@@ -1,4 +1,4 @@
-//! The engine of a host: one thread (or one per direction) that everything passes.
+//! Engine of a host: one thread (or one per direction) that processes all packets.
 
 use apus_cc::AlgorithmFactory;
 use apus_transport::Handled;
@@ -10,7 +10,7 @@ use crate::host_model::EngineCosts;
 use crate::random::Stream;
 use crate::world::World;
 
-/// A batch of received packets being processed; it takes effect when the engine is done with it.
+/// A batch of received packets; it takes effect when the engine has processed it.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     started: Time,
@@ -18,19 +18,19 @@ struct Batch {
     packets: u32,
 }
 
-/// The state of a host's engine.
+/// State of a host's engine.
 #[derive(Debug)]
 pub(crate) struct Engine {
     costs: EngineCosts,
     random: Stream,
     batch: Option<Batch>,
-    /// When the receiving (or only) thread is free.
+    /// Time at which the receiving (or only) thread is free.
     free_at: Time,
-    /// When the sending thread is free, if it is one of its own.
+    /// Time at which the sending thread is free, if there is one.
     send_free_at: Time,
-    /// Work left until the next stall.
+    /// Remaining work until the next stall.
     until_stall: Span,
-    /// Work done since it was last counted, stalls apart.
+    /// Work since the last count, without stalls.
     worked: Span,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// What `cost` takes this time, noise and stalls included.
+    /// Returns the time for `cost`, with noise and stalls.
     fn spend(&mut self, cost: Span) -> Span {
         let noise = self.costs.noise;
         let mut spent = cost;
@@ -67,8 +67,8 @@ impl Engine {
         spent + self.costs.stall.mul_f64(self.random.exponential())
     }
 
-    /// When the engine has something to do next: `waiting` says whether packets are queued, `send`
-    /// when there will be something to send or a timer is due.
+    /// Returns the time of the engine's next action. `waiting`: packets are queued; `send`: time at
+    /// which there will be a packet to send or a timer is due.
     pub(crate) fn next_step(&self, now: Time, waiting: bool, send: Time) -> Time {
         if self.costs.shared {
             return match self.batch {
@@ -111,7 +111,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.engine = Some(engine);
     }
 
-    /// Takes packets from the receive queue: how long they will take is known from their sizes.
+    /// Takes packets from the receive queue. Their sizes determine the processing time.
     fn begin_batch(&self, engine: &mut Engine, now: Time, packets: u32, world: &World<F>) -> Batch {
         let mut cost = Span::ZERO;
         for queued in self.receive_queue.packets.iter().take(packets as usize) {
@@ -121,8 +121,8 @@ impl<F: AlgorithmFactory> Host<F> {
         Batch { started: now, ends: now + spent, packets }
     }
 
-    /// The batch is processed: its packets take effect, spread evenly over its time, and one
-    /// acknowledgement per flow leaves. Returns when that is done.
+    /// Ends a batch: its packets take effect, spread evenly over its time, and one acknowledgement
+    /// per flow is sent. Returns the time at which that is done.
     fn finish_batch(&mut self, engine: &mut Engine, batch: Batch, world: &mut World<F>) -> Time {
         let took = batch.ends.since(batch.started);
         let mut ops = 0;
@@ -140,7 +140,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         let thread = if engine.costs.shared { Thread::Sending } else { Thread::Receiving };
         while self.endpoint.has_ack() {
-            // t4 is read when the acknowledgement is ready for the NIC, so what it cost, stalls
+            // t4 is read when the acknowledgement is ready for the NIC, so its cost, stalls
             // included, is part of `remote_queuing`.
             now += engine.spend(engine.costs.send_ack);
             let Some(transmit) = self.endpoint.poll_ack(self.clocks.host.read(now)) else { break };
@@ -150,7 +150,8 @@ impl<F: AlgorithmFactory> Host<F> {
         now
     }
 
-    /// Timers and a batch of data packets, as far as the NIC takes them. Returns when done.
+    /// Runs timers and sends a batch of data packets, as many as the NIC takes. Returns the time at
+    /// which that is done.
     fn send_round(&mut self, engine: &mut Engine, start: Time, world: &mut World<F>) -> Time {
         let mut now = start;
         self.endpoint.handle_timeout(self.clocks.host.read(now));
@@ -159,7 +160,7 @@ impl<F: AlgorithmFactory> Host<F> {
             if !self.endpoint.has_transmit() || !self.nic_has_room(now) {
                 break;
             }
-            // t1 is read when the packet is ready for the NIC: what it cost is host delay.
+            // t1 is read when the packet is ready for the NIC: its cost is host delay.
             let ready = now + engine.spend(engine.costs.send_packet);
             let local = self.clocks.host.read(ready);
             let Some(transmit) = self.endpoint.poll_transmit(local) else { break };

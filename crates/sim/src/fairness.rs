@@ -25,7 +25,7 @@ pub fn max_min_shares(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
                 users[link] += 1;
             }
         }
-        // The link that gives its users least fills up first.
+        // The link with the smallest rate per flow is full first.
         let share_of = |link: usize| left[link] / f64::from(users[link]);
         let used = (0..capacities.len()).filter(|&link| users[link] > 0);
         let Some(tightest) = used.min_by(|&a, &b| share_of(a).total_cmp(&share_of(b))) else {
@@ -112,12 +112,13 @@ impl FairShare {
         }
     }
 
-    /// When rates are to be looked at next, if ever.
+    /// Returns the end of the next window, if there is one.
     pub(crate) fn next_sample(&self) -> Option<Time> {
         self.plan.is_some().then_some(self.next_sample)
     }
 
-    /// Looks at the window that ends at `now`; `bytes` is what each connection delivered in it.
+    /// Evaluates the window that ends at `now`; `bytes` has the bytes that each connection
+    /// delivered in it.
     pub(crate) fn sample(&mut self, now: Time, bytes: &[u64]) {
         self.advance();
         let Some(plan) = &self.plan else { return };
@@ -151,15 +152,15 @@ impl FairShare {
         self.lowest_jain
     }
 
-    /// The largest deviation of any connection in any window.
+    /// Returns the largest deviation of any connection in any window.
     pub(crate) fn worst(&self) -> Option<f64> {
         self.worst
     }
 }
 
 impl Settings {
-    /// Whether a connection starts or stops within the window, or so shortly before it that rates
-    /// may still be settling.
+    /// Returns `true` if a connection starts or stops within the window, or shortly before it, so
+    /// that rates may still be settling.
     fn changed_within(&self, begin: Time, end: Time) -> bool {
         let changes = self.connections.iter().flat_map(|(start, stop, _)| [*start, *stop]);
         changes.into_iter().any(|at| at < end && at.saturating_add(self.after) > begin)

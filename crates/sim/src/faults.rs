@@ -1,5 +1,5 @@
-//! Faults of links as a schedule of changes, applied between the events of a run, and as results list
-//! them.
+//! Schedule of the faults of links, applied between the events of a run, and their list in the
+//! results.
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{Impairment, Network};
@@ -33,7 +33,7 @@ row! {
         /// the switches on the new path of a flow
         pub through: Option<String> = "-",
         ;
-        /// The egress port in front of the link.
+        /// Egress port of the link.
         #[serde(skip)]
         pub port: Option<PortId>,
     }
@@ -86,14 +86,14 @@ pub(crate) fn of_plan<F: AlgorithmFactory>(
     all
 }
 
-/// The changes still to come, the next one last.
+/// Pending changes, the next one last.
 #[derive(Debug)]
 pub(crate) struct Faults {
     changes: Vec<Change>,
     seed: u64,
 }
 
-/// A fault begins or ends.
+/// Begin or end of a fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     at: Time,
@@ -112,23 +112,23 @@ impl Faults {
                 [change(fault.at, true), change(fault.until, false)]
             })
             .collect();
-        // Of one instant, what ends goes first: it may be followed by another fault of the link.
+        // Of changes at the same time, ends come first: another fault of the link may follow.
         changes.sort_by_key(|c| (c.at, c.begins, c.index));
         changes.reverse();
         Self { changes, seed }
     }
 
-    /// When the next change is due, if there is one.
+    /// Returns the time of the next change, if there is one.
     pub(crate) fn next(&self) -> Option<Time> {
         self.changes.last().map(|change| change.at)
     }
 
-    /// The next change, if it is due at `now`.
+    /// Returns the next change if it is due at `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Change> {
         self.changes.pop_if(|change| change.at <= now)
     }
 
-    /// Makes a change in the part of the network that simulates the port.
+    /// Applies a change in the part of the network that simulates the port.
     pub(crate) fn apply<F: AlgorithmFactory>(&self, change: &Change, world: &mut World<F>) {
         let port = change.fault.port;
         // A stream per fault.

@@ -1,9 +1,9 @@
 //! A host: NIC, engine, transport and applications.
 //!
-//! The transport and its algorithms are the code that runs over UDP too; what is modelled here is
-//! the machine around them. A packet passes the NIC's receive queue, waits for the engine, costs it
-//! time, and what the transport answers passes the NIC's transmit port, which pulls: the stack
-//! hands a packet over when the NIC is ready to send it (Swift §3.1), so no queue builds up there.
+//! Transport and algorithms are the same code as over UDP; this module models the machine. A packet
+//! passes the NIC's receive queue, waits for the engine and costs the engine time. Answers of the
+//! transport pass the NIC's transmit port, which pulls: the stack passes a packet to the NIC when
+//! the NIC is ready to send it (Swift §3.1), so no queue builds up there.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,10 +26,10 @@ mod nic;
 
 use nic::OnTheWay;
 
-/// What a host knows of one of its flows beyond the transport.
+/// State of a flow that the transport does not have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFlow {
-    /// The connection, numbered across the run: index into the metrics.
+    /// Number of the connection in the run: index into the metrics.
     pub(crate) connection: u32,
     pub(crate) peer: HostId,
     pub(crate) route: RouteId,
@@ -40,13 +40,13 @@ pub(crate) struct HostFlow {
 /// A packet in the NIC's receive queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued {
-    /// When the NIC received it (true time).
+    /// Time at which the NIC received it (true time).
     pub(crate) received_at: Time,
     pub(crate) packet: PacketRef,
     pub(crate) bytes: u32,
 }
 
-/// The NIC's receive queue, finite.
+/// Receive queue of the NIC, of finite size.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveQueue {
     pub(crate) packets: VecDeque<Queued>,
@@ -61,7 +61,7 @@ impl ReceiveQueue {
     }
 }
 
-/// The thread of a host's engine that sends: one, unless each direction has its own.
+/// Thread of a host's engine that sends: the only one, unless each direction has its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Thread {
     Sending,
@@ -73,27 +73,29 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     pub(crate) id: HostId,
     pub(crate) endpoint: Endpoint<F>,
     pub(crate) flows: Vec<HostFlow>,
-    /// Flows by the peer's host and its index of the flow, from the first signal of a switch on.
+    /// Flows by the peer's host and its index of the flow, available after the first signal of a
+    /// switch.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
     pub(crate) application: Application,
-    /// What the peers' reads wait for; `None`: they wait for nothing.
+    /// Devices on which reads of peers wait; `None` without such devices.
     pub(crate) devices: Option<Box<Devices>>,
     pub(crate) model: HostModel,
     pub(crate) clocks: HostClocks,
     pub(crate) receive_queue: ReceiveQueue,
     pub(crate) engine: Option<Engine>,
     nic_rate: Rate,
-    /// Picoseconds per byte if that is a whole number, otherwise 0: it spares a division per packet.
+    /// Picoseconds per byte if that is a whole number, otherwise 0. Avoids a division per packet.
     nic_byte_time: u64,
     jitter: Stream,
-    /// Packets that the stack has let go and that reach the NIC later, in order of time.
+    /// Packets that the stack has sent and that reach the NIC later, in order of time.
     on_the_way: VecDeque<OnTheWay>,
-    /// When the last packet of each thread reaches the NIC: interference never reorders.
+    /// Time at which the last packet of each thread reaches the NIC: interference never reorders
+    /// packets.
     last_handed: [Time; 2],
-    /// When the NIC would have sent all that the stack has let go, interference apart: what the
-    /// pull goes by, so that a packet delayed on the way to the NIC does not hold up the next.
+    /// Time at which the NIC would have sent all packets of the stack without interference. The
+    /// pull uses this time, so that a packet delayed on the way to the NIC does not delay the next.
     nic_drained: Time,
-    /// When the pending wake-up event is due, if there is one.
+    /// Time of the pending wake-up event, if there is one.
     wake_at: Time,
 }
 
@@ -131,7 +133,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Brings near the flow of a packet that will arrive soon.
+    /// Prefetches the flow of a packet that will arrive soon.
     #[inline]
     pub(crate) fn prefetch(&self, header: &Header) {
         self.endpoint.prefetch(header);
@@ -140,13 +142,13 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// The same for what the flow, which is near by then, keeps elsewhere.
+    /// Prefetches the data that the flow stores elsewhere; the flow itself has been prefetched.
     #[inline]
     pub(crate) fn prefetch_further(&self, header: &Header) {
         self.endpoint.prefetch_further(header);
     }
 
-    /// A packet reached the NIC.
+    /// Handles a packet that reached the NIC.
     #[inline]
     pub(crate) fn on_arrival(&mut self, now: Time, packet: PacketRef, world: &mut World<F>) {
         if self.engine.is_none() {
@@ -167,7 +169,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
-    /// When the pending wake-up is due; [`Time::MAX`] if there is none.
+    /// Returns the time of the pending wake-up; [`Time::MAX`] if there is none.
     #[inline]
     pub(crate) fn wake_at(&self) -> Time {
         self.wake_at
@@ -178,7 +180,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(Time::ZERO, world);
     }
 
-    /// Gives an open loop of its application ops that come later.
+    /// Appends later ops to an open loop of the application.
     pub(crate) fn extend(
         &mut self,
         now: Time,
@@ -190,7 +192,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
-    /// The host's wake-up event.
+    /// Handles the wake-up event of the host.
     pub(crate) fn on_wake(&mut self, now: Time, world: &mut World<F>) {
         self.wake_at = Time::MAX;
         while self.on_the_way.front().is_some_and(|next| next.at <= now) {
@@ -212,8 +214,8 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
-    /// The stack processes a packet at `now` that the NIC received at `received_at`.
-    /// Returns what it was, for the engine's costs.
+    /// Processes a packet in the stack at `now` that the NIC received at `received_at`. Returns its
+    /// kind, for the costs of the engine.
     pub(crate) fn process(
         &mut self,
         now: Time,
@@ -222,13 +224,13 @@ impl<F: AlgorithmFactory> Host<F> {
         receiver_level: u8,
         world: &mut World<F>,
     ) -> Handled {
-        // The header is read where it is, and its place freed afterwards: it is long.
+        // The header is read in place and freed afterwards, because it is long.
         let pool = world.network.pool();
         let telemetry = pool.telemetry(packet);
         let (fields, mut header) = (pool.fields(packet), pool.payload(packet));
         let own;
         if let Body::Signal(_) = header.body {
-            // It names the flow as the peer knows it.
+            // The signal has the peer's index of the flow.
             let Some(flow) = self.flow_of_peer(fields.src, header.flow) else {
                 world.network.release(packet);
                 return Handled::Refused;
@@ -275,14 +277,14 @@ impl<F: AlgorithmFactory> Host<F> {
         handled
     }
 
-    /// How full the NIC's receive queue is, in 32nds (Falcon's five bits).
+    /// Returns the fill level of the NIC's receive queue in 32nds (Falcon's five bits).
     pub(crate) fn receiver_level(&self) -> u8 {
         let limit = self.model.receive_queue.get();
         let level = u128::from(self.receive_queue.bytes) * 32 / u128::from(limit.max(1));
         level.min(31) as u8
     }
 
-    /// Sends what a host without engine costs may send: acknowledgements at once, data as the NIC
+    /// Sends the packets of a host without engine costs: acknowledgements at once, data as the NIC
     /// pulls it.
     #[inline]
     fn pump(&mut self, now: Time, world: &mut World<F>) {
@@ -298,7 +300,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Hands finished ops to the application, which may submit the next.
+    /// Passes completed ops to the application, which may submit the next ones.
     #[inline]
     pub(crate) fn complete(&mut self, now: Time, local: Time, world: &mut World<F>) {
         while let Some(completion) = self.endpoint.poll_completion() {
@@ -353,14 +355,14 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Makes room for so many flows and sources of ops.
+    /// Reserves capacity for this number of flows and of sources of ops.
     pub(crate) fn reserve(&mut self, flows: usize, sources: usize) {
         self.endpoint.reserve(flows);
         self.flows.reserve_exact(flows);
         self.application.reserve(sources);
     }
 
-    /// Opens a flow of this host; the caller wires up both ends.
+    /// Opens a flow of this host; the caller connects both ends.
     pub(crate) fn add_flow(
         &mut self,
         peer_flow: FlowId,
@@ -373,7 +375,8 @@ impl<F: AlgorithmFactory> Host<F> {
     }
 }
 
-/// Whether a packet carries the first bytes of an op: what an engine pays per op, it pays here.
+/// Returns `true` if a packet has the first bytes of an op: the engine's cost per op is due with
+/// it.
 pub(crate) fn begins_op(header: &Header) -> bool {
     match &header.body {
         Body::Data(segment) => {

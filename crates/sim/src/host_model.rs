@@ -1,17 +1,18 @@
-//! The parameters of a host: what makes endpoint congestion appear.
+//! Parameters of a host, which cause endpoint congestion.
 
 use apus_units::{Bytes, Span};
 
 /// A host's NIC, engine and clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostModel {
-    /// What the engine's work costs. `None`: nothing, packets are processed as they arrive.
+    /// Costs of the engine's work. `None`: packets are processed on arrival, without cost.
     pub engine: Option<EngineCosts>,
-    /// Capacity of the NIC's receive queue, wire bytes. Only an engine that costs time fills it.
+    /// Capacity of the NIC's receive queue in wire bytes. The queue fills only if the engine has
+    /// costs.
     pub receive_queue: Bytes,
-    /// How data gets into the NIC.
+    /// Rule by which data enters the NIC.
     pub nic: Nic,
-    /// The NIC pulls data while less than this is waiting in it, as time on the wire.
+    /// The NIC pulls data while its queue is shorter than this time on the wire.
     pub nic_backlog: Span,
     /// Interference between the stack's timestamp and the wire: each packet is delayed by a time
     /// uniform from zero to this, in order, each way.
@@ -20,31 +21,31 @@ pub struct HostModel {
     pub clock_offset: Span,
     /// Largest drift of a host's or NIC's clock, parts per billion, drawn uniformly from both signs.
     pub clock_drift_ppb: i32,
-    /// How often a stack reads both clocks to convert between them (Swift App. A).
+    /// Interval at which a stack reads both clocks to convert between them (Swift App. A).
     pub clock_reading_interval: Span,
 }
 
-/// How a host's data gets into its NIC, and what the NIC does with it.
+/// Rule by which a host's data enters its NIC, and the treatment there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nic {
-    /// The NIC takes the next packet when it is ready to send it, the flows in turn (Swift §3.1): they
-    /// wait in the stack.
+    /// The NIC takes the next packet when it is ready to send, in turn from the flows (Swift §3.1).
+    /// Packets wait in the stack.
     Pull,
-    /// Each flow hands over what its window lets go, no faster than the link sends; the packets of all
-    /// wait in the NIC's port, which takes part in the algorithm as the ports of switches do and
-    /// tells the host at once what it has to tell (Bolt ns-3).
+    /// Each flow passes on all packets that its window allows, at most at the rate of the link. All
+    /// packets wait in the NIC's port, which takes part in the algorithm like a port of a switch
+    /// and passes its feedback to the host at once (Bolt ns-3).
     Queue,
 }
 
-/// What a host's engine spends its time on. One thread runs a loop: a batch of received packets,
-/// one acknowledgement per flow of that batch, a batch of data packets.
+/// Costs of a host's engine. A thread repeats a loop: a batch of received packets, one
+/// acknowledgement per flow of that batch, a batch of data packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EngineCosts {
     /// One turn of the loop.
     pub round: Span,
     /// Receiving a data packet.
     pub receive_packet: Span,
-    /// Finishing an op at the receiver, on top of its last packet.
+    /// End of an op at the receiver, in addition to its last packet.
     pub receive_op: Span,
     /// Receiving an acknowledgement.
     pub receive_ack: Span,
@@ -52,26 +53,28 @@ pub struct EngineCosts {
     pub send_ack: Span,
     /// Sending a data packet.
     pub send_packet: Span,
-    /// Beginning an op at the sender, on top of its first packet.
+    /// Begin of an op at the sender, in addition to its first packet.
     pub send_op: Span,
     /// Copying 1 KiB of payload at the receiver.
     pub copy_kib: Span,
     /// Share of every cost that is random: exponential with this mean, the rest fixed.
     pub noise: f64,
-    /// Mean length of a stall (exponential): the thread loses its core.
+    /// Mean length of a stall (exponential): the thread is descheduled.
     pub stall: Span,
     /// Mean work between two stalls (exponential). Zero: no stalls.
     pub stall_every: Span,
-    /// Packets that one turn takes at most from the receive queue, and sends at most: 1 to
-    /// [`EngineCosts::MAX_BATCH`].
+    /// Maximum number of packets that one turn takes from the receive queue, and that it sends: 1
+    /// to [`EngineCosts::MAX_BATCH`].
     pub batch: u32,
-    /// Whether one thread serves both directions (Swift App. C); if not, each has its own.
+    /// Whether one thread serves both directions (Swift App. C); otherwise each direction has its
+    /// own.
     pub shared: bool,
 }
 
 impl EngineCosts {
-    /// The longest batch: one acknowledgement per flow follows, which says of the newest 128 packets which have come
-    /// (`apus_wire`, the body of an ACK) and would have all others of a longer one declared lost.
+    /// Maximum length of a batch. One acknowledgement per flow follows a batch and reports on the
+    /// newest 128 packets (`apus_wire`, the body of an ACK); all other packets of a longer batch
+    /// would be declared lost.
     pub const MAX_BATCH: u32 = u128::BITS;
 
     /// The engine of testbed T1. deviation: the paper gives no costs; these were fitted to Swift
@@ -125,7 +128,7 @@ impl HostModel {
         clock_reading_interval: Span::from_ms(1),
     };
 
-    /// A preset by name.
+    /// Returns a preset by name.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         // deviation: the paper does not give the NIC's receive queue; 2 MiB holds 500 packets.
@@ -151,6 +154,6 @@ impl HostModel {
         }
     }
 
-    /// The names that [`HostModel::preset`] knows.
+    /// Returns the names that [`HostModel::preset`] knows.
     pub const PRESETS: &[&str] = &["ideal", "t1", "t1-quiet", "t2"];
 }

@@ -1,7 +1,7 @@
 //! The packet-level simulator of Apus: the transport and the algorithms that run over UDP, on a
 //! modelled fabric, between modelled hosts.
 //!
-//! A [`plan::Plan`] says what to simulate; [`Simulation`] runs it and yields a
+//! A [`plan::Plan`] describes a simulation; [`Simulation`] runs it and returns a
 //! [`summary::Summary`]. One seed fixes a run: the same plan gives the same results on every
 //! machine. Crate `apus-scenario` reads plans from files.
 //!

@@ -1,4 +1,4 @@
-//! The facts of a network without load, between the pair of hosts with the longest path: for parameters
+//! Facts about the unloaded network between the pair of hosts with the longest path, for parameters
 //! of algorithms that depend on them.
 
 use apus_cc::{NetworkInfo, SwitchHalf};
@@ -11,14 +11,14 @@ use crate::packets::PacketSizes;
 /// Returns the facts of the pair of hosts with the longest unloaded RTT, of all pairs of the network. `None`
 /// if no two hosts can reach each other, or a link has no rate.
 ///
-/// Among several shortest paths of a pair the longest in time counts.
+/// Of several shortest paths of a pair the slowest counts.
 #[must_use]
 pub fn network_info<W: SwitchHalf>(
     topology: &Topology<W>,
     sizes: PacketSizes,
     host: &HostModel,
 ) -> Option<NetworkInfo> {
-    // The reader refuses such a link with an error of its own.
+    // The reader refuses such a link with its own error.
     let still = |link: &LinkSpec<W>| link.ab.rate.as_bps() == 0 || link.ba.rate.as_bps() == 0;
     if topology.links.iter().any(still) {
         return None;
@@ -27,7 +27,7 @@ pub fn network_info<W: SwitchHalf>(
     let graph = Graph::new(topology, sizes);
     let longest = (0..graph.edges.len()).filter_map(|edge| graph.longest_from(edge));
     let path = longest.reduce(Path::longer)?;
-    // Each way a packet is delayed by a time uniform from zero to the jitter.
+    // In each direction a packet is delayed by a time that is uniform from zero to the jitter.
     let fabric_rtt = path.rtt.saturating_add(host.jitter);
     let rates = topology.links.iter().filter_map(|link| match (link.a, link.b) {
         (Node::Host(_), _) => Some(link.ab.rate),
@@ -57,17 +57,17 @@ fn host_time(host: &HostModel, sizes: PacketSizes) -> Span {
 /// A path of a full data packet and its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// Links and switches, both ways.
+    /// Delay of links and switches, in both directions.
     rtt: Span,
-    /// The slowest link on the way there.
+    /// Slowest link in the direction of the data.
     rate: Rate,
-    /// Switches on the way there.
+    /// Switches in the direction of the data.
     switches: u32,
 }
 
 impl Path {
-    /// The longer one in time; of equally long ones the slower, so that the order of links decides
-    /// nothing.
+    /// Returns the path that is longer in time, or of equally long paths the one with the slower
+    /// link, so that the order of links does not matter.
     fn longer(self, other: Self) -> Self {
         let key = |path: &Self| (path.rtt, core::cmp::Reverse(path.rate.as_bps()));
         if key(&other) > key(&self) { other } else { self }
@@ -82,13 +82,13 @@ impl Path {
     }
 }
 
-/// An attachment of hosts: those of one switch (or host) whose links are alike are one.
+/// An attachment of hosts. Hosts of one switch (or host) with equal links share one.
 struct Edge {
-    /// The node that the hosts' links lead to.
+    /// Node to which the links of the hosts lead.
     at: usize,
-    /// From the host to that node.
+    /// Link from the host to the node.
     up: Path,
-    /// From that node to the host.
+    /// Link from the node to the host.
     down: Path,
     /// Whether several hosts are attached like this.
     several: bool,
@@ -137,7 +137,7 @@ impl Graph {
         }
     }
 
-    /// The longest of the shortest paths from the hosts of `source` to all others.
+    /// Returns the longest of the shortest paths from the hosts of `source` to all others.
     fn longest_from(&self, source: usize) -> Option<Path> {
         let start = &self.edges[source];
         let mut reached: Vec<Option<Path>> = vec![None; self.links.len()];
@@ -145,7 +145,7 @@ impl Graph {
         if let Some(place) = reached.get_mut(start.at) {
             *place = Some(start.up);
         }
-        // Breadth first: a ring of switches at a time, each with the longest way to it.
+        // Breadth first: all switches at one distance at a time, each with its longest path.
         while !ring.is_empty() {
             let mut next: Vec<usize> = Vec::new();
             let mut found: Vec<(usize, Path)> = Vec::new();

@@ -9,7 +9,7 @@ use crate::columns::{ratio, summary};
 use crate::part::Part;
 use crate::simulation::RunError;
 
-/// Most ports that a summary lists.
+/// Maximum number of ports in a summary.
 const MAX_PORTS: usize = 8;
 
 /// Scope of counts of the whole run.
@@ -39,7 +39,7 @@ summary! {
 }
 
 impl Causes {
-    /// The causes of drops in the fabric.
+    /// Returns the causes of drops in the fabric.
     #[must_use]
     pub fn of(drops: &Drops) -> Self {
         let mut causes = Self::default();
@@ -61,7 +61,7 @@ impl Causes {
         }
     }
 
-    /// All causes with their names.
+    /// Returns all causes with their names.
     #[must_use]
     pub const fn named(&self) -> [(&'static str, u64); 8] {
         [
@@ -76,15 +76,15 @@ impl Causes {
         ]
     }
 
-    /// Packets lost for any cause.
+    /// Returns the number of packets lost for any cause.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, packets)| packets).sum()
     }
 }
 
-/// The packets dropped at a port, over all parts: a packet whose TTL reaches 0 may be dropped in another
-/// part than its port's.
+/// Returns the packets dropped at a port, over all parts: a packet whose TTL reaches 0 may be
+/// dropped in a part other than that of the port.
 pub(crate) fn drops_at<F: AlgorithmFactory>(parts: &[Part<F>], port: PortId) -> Drops {
     let mut sum = Drops::default();
     for part in parts {

@@ -1,5 +1,5 @@
-//! What a run measures. Everything counts from the end of the warm-up on; what happened before is
-//! kept apart.
+//! Measurements of a run. All count from the end of the warm-up; earlier counts are kept
+//! separately.
 
 use apus_transport::{Completion, Handled, Outcome, RttSample};
 use apus_units::{Span, Time};
@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 /// extremes, percentiles to 0.1 %.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
-    /// Of values over `divisor`.
+    /// Returns an empty histogram of values over `divisor`.
     histogram: Histogram<u64>,
     divisor: u64,
     count: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Distribution {
     max: u64,
 }
 
-/// Largest value over the divisor that percentiles resolve.
+/// Largest value over the divisor for percentiles.
 const LARGEST: u64 = 10_000_000_000;
 
 impl Distribution {
@@ -55,16 +55,16 @@ impl Distribution {
         self.record_millionths(value.as_ps());
     }
 
-    /// A number of the unit itself; what is negative counts as 0.
+    /// Records a number in the unit itself; a negative number counts as 0.
     #[inline]
     pub(crate) fn record_number(&mut self, value: f64) {
-        // `as` saturates, and an infinite window is the largest that can be noted.
+        // `as` saturates: an infinite window counts as the largest value.
         self.record_millionths((value * 1e6) as u64);
     }
 
     #[inline]
     fn record_millionths(&mut self, value: u64) {
-        // Times are the many: dividing by a constant is a multiplication.
+        // Times are the most frequent values: dividing by a constant is a multiplication.
         let scaled = if self.divisor == 1_000 { value / 1_000 } else { value / self.divisor };
         self.histogram.saturating_record(scaled);
         self.count += 1;
@@ -73,7 +73,7 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
-    /// As many values of zero.
+    /// Records this number of zeros.
     fn record_zeros(&mut self, count: u64) {
         if count == 0 {
             return;
@@ -84,7 +84,7 @@ impl Distribution {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        // Both were made with the same bounds, so this cannot fail.
+        // Both have the same bounds, so this cannot fail.
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok(), "{added:?}");
         self.count += other.count;
@@ -97,18 +97,18 @@ impl Distribution {
         self.count
     }
 
-    /// A value of the histogram in the unit.
+    /// Converts a value of the histogram to the unit.
     fn in_unit(&self, value: u64) -> f64 {
         value as f64 * (self.divisor as f64 * 1e-6)
     }
 
-    /// Mean; `None` without values.
+    /// Returns the mean; `None` without values.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 * 1e-6)
     }
 
-    /// Points of the distribution function: a value, and the fraction of values at or below it.
-    /// Denser towards the tail.
+    /// Returns points of the distribution function: a value, and the fraction of values at or below
+    /// it. Points are denser in the upper tail.
     pub(crate) fn cdf(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::new();
         for step in self
@@ -131,7 +131,7 @@ impl Distribution {
         (self.count > 0).then_some(self.min as f64 * 1e-6)
     }
 
-    /// The `rank`-th smallest value, counted from 1; `None` if there are fewer.
+    /// Returns the `rank`-th smallest value, counted from 1; `None` if there are fewer.
     pub(crate) fn of_rank(&self, rank: u64) -> Option<f64> {
         let mut below = 0;
         let place = self.histogram.iter_recorded().find(|step| {
@@ -141,15 +141,15 @@ impl Distribution {
         Some(self.in_unit(place.value_iterated_to()).min(self.max as f64 * 1e-6))
     }
 
-    /// The value that `percent` of all values do not exceed.
+    /// Returns the value that `percent` of all values do not exceed.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
-        // The histogram answers with the end of a bucket, which may lie beyond the largest value.
+        // The histogram returns the end of a bucket, which may be above the largest value.
         let value = || self.in_unit(self.histogram.value_at_percentile(percent));
         (self.count > 0).then(|| value().min(self.max as f64 * 1e-6))
     }
 }
 
-/// What is counted from one point of time to another.
+/// Counters between two times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     /// Data packets sent by hosts, retransmissions included.
@@ -166,16 +166,16 @@ pub(crate) struct Counts {
     /// Ops that completed, and those that did not succeed.
     pub(crate) ops: u64,
     pub(crate) ops_failed: u64,
-    /// Work of the hosts' engines, stalls apart.
+    /// Work of the hosts' engines, without stalls.
     pub(crate) engine_time: Span,
     pub(crate) credits: CreditCounts,
 }
 
-/// What became of credits.
+/// Fate of credits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CreditCounts {
-    /// Credits that receivers sent, those that reached a sender, and those of them that found nothing
-    /// to send.
+    /// Credits that receivers sent, credits that reached a sender, and those of the latter without
+    /// data to send.
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) wasted: u64,
@@ -203,18 +203,18 @@ impl Counts {
 pub(crate) struct Connection {
     /// Payload bytes delivered for the first time since the end of the warm-up.
     pub(crate) new_bytes: u64,
-    /// The same since the last sample.
+    /// Payload bytes delivered for the first time since the last sample.
     pub(crate) since_sample: u64,
 }
 
-/// The delays of acknowledged packets.
+/// Delays of acknowledged packets.
 #[derive(Debug)]
 pub(crate) struct Rtts {
     fabric: Distribution,
     end_to_end: Distribution,
     endpoint: Distribution,
-    /// Both RTTs of packets without endpoint delay: all of them where hosts cost nothing, and then one
-    /// distribution is noted per acknowledgement instead of three.
+    /// Both RTTs of packets without endpoint delay. If hosts have no costs, these are all packets,
+    /// and each acknowledgement updates one distribution instead of three.
     without_endpoint_delay: Distribution,
 }
 
@@ -267,7 +267,7 @@ impl Rtts {
     }
 }
 
-/// All that a run measures at hosts; ports keep their own counters.
+/// Measurements of a run at hosts; ports have their own counters.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(crate) warm: Counts,
@@ -293,7 +293,7 @@ impl Metrics {
         }
     }
 
-    /// Adds what another part of the network has measured. All sums are of integers, so the order
+    /// Adds the measurements of another part of the network. All sums are of integers, so the order
     /// of the parts does not matter.
     pub(crate) fn add(&mut self, other: &Self) {
         self.warm.add(&other.warm);
@@ -306,7 +306,7 @@ impl Metrics {
         self.nic_rx_delay.add(&other.nic_rx_delay);
     }
 
-    /// The warm-up is over: what was counted so far is the start-up's.
+    /// Ends the warm-up: its counters are kept separately.
     pub(crate) fn end_warmup(&mut self) {
         self.startup = core::mem::take(&mut self.warm);
         self.in_warmup = false;
@@ -315,7 +315,7 @@ impl Metrics {
         }
     }
 
-    /// The delays of all acknowledged packets.
+    /// Returns the delays of all acknowledged packets.
     pub(crate) fn rtts(&self) -> &Rtts {
         &self.rtts
     }
@@ -325,14 +325,14 @@ impl Metrics {
         match body {
             Body::Data(_) => self.warm.data_packets += 1,
             Body::Ack(_) | Body::Reject(_) => self.warm.acks += 1,
-            // Switches make these, not hosts.
+            // Switches send these, not hosts.
             Body::Signal(_) => {}
             Body::Control(Control::Credit(_)) => self.warm.credits.sent += 1,
             Body::Control(_) => {}
         }
     }
 
-    /// An engine processes a packet that waited for so long since its NIC received it.
+    /// Records the processing of a packet that waited for this time since its NIC received it.
     #[inline]
     pub(crate) fn on_processed(&mut self, waited: Span) {
         if !self.in_warmup {
@@ -357,7 +357,7 @@ impl Metrics {
                     self.warm.duplicate_bytes += u64::from(segment.length);
                 }
             }
-            // It came and has to come again.
+            // Dropped at the NIC: delivered, but to be retransmitted.
             Handled::OutOfOrder { .. } => self.warm.delivered_packets += 1,
             Handled::Ack(Some(sample)) if !self.in_warmup => {
                 self.rtts.record(sample);
@@ -376,7 +376,7 @@ impl Metrics {
         }
     }
 
-    /// An op completed.
+    /// Records a completed op.
     pub(crate) fn on_completion(&mut self, completion: &Completion) {
         self.warm.ops += 1;
         if completion.outcome != Outcome::Done {

@@ -1,7 +1,7 @@
 //! Offered load of the links on the paths of open loops.
 //!
-//! A closed loop submits an op when another ends, at the rate at which the network serves it: it has no
-//! offered load.
+//! A closed loop submits an op when another ends, at the rate of the network: it has no offered
+//! load.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,13 +21,13 @@ use crate::plan::{Load, Plan};
 pub struct Demand {
     /// Its name, or its kind.
     pub label: String,
-    /// The label of its algorithm.
+    /// Label of its algorithm.
     pub algorithm: String,
-    /// The name of its traffic class, if the topology has classes.
+    /// Name of its traffic class, if the topology has classes.
     pub class: Option<String>,
     /// Connections in [`Plan::connections`].
     pub connections: Range<usize>,
-    /// The interval in which the ops of an open loop arrive; `None` for a closed loop.
+    /// Interval in which the ops of an open loop arrive; `None` for a closed loop.
     pub open: Option<(Time, Time)>,
     /// `true` if the ops are the messages of a trace: their number is fixed, and the drain waits for each.
     pub is_trace: bool,
@@ -190,7 +190,7 @@ impl LinkBytes {
         self.0.iter_mut().zip(&other.0).for_each(|(bytes, more)| *bytes += more);
     }
 
-    /// The loads of the links of `which`, over `seconds`.
+    /// Returns the loads of the links of `which`, over `seconds`.
     fn loads<W: SwitchHalf>(
         &self,
         network: &Network<Header, W>,
@@ -204,7 +204,7 @@ impl LinkBytes {
         ports.map(|port| (port, load(port))).collect()
     }
 
-    /// The first link of `which` with the largest load; `None` without links.
+    /// Returns the first link of `which` with the largest load; `None` without links.
     fn largest<W: SwitchHalf>(
         &self,
         network: &Network<Header, W>,
@@ -215,7 +215,7 @@ impl LinkBytes {
         loads.reduce(|first, other| if other.1 > first.1 { other } else { first })
     }
 
-    /// The mean load of the links of `which`; `None` without links.
+    /// Returns the mean load of the links of `which`; `None` without links.
     fn mean<W: SwitchHalf>(
         &self,
         network: &Network<Header, W>,
@@ -228,17 +228,17 @@ impl LinkBytes {
     }
 }
 
-/// The wire bytes of the data packets of an op.
+/// Returns the wire bytes of the data packets of an op.
 fn wire_bytes(size: u64, sizes: PacketSizes) -> u64 {
     size + size.div_ceil(u64::from(sizes.payload)).max(1) * u64::from(sizes.header)
 }
 
-/// The interval that holds both.
+/// Returns the smallest interval that contains both.
 fn joined(a: (Time, Time), b: (Time, Time)) -> (Time, Time) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// The length of an interval; `None` if it is empty.
+/// Returns the length of an interval; `None` if it is empty.
 fn seconds((from, to): (Time, Time)) -> Option<f64> {
     (to > from).then(|| to.since(from).as_secs_f64())
 }

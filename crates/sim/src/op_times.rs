@@ -1,8 +1,8 @@
-//! How long ops took, and how long those have waited that had not ended.
+//! Latencies of ops, and ages of unfinished ops.
 //!
-//! An op counts if it was submitted within the measured phase, whenever it ends. One that has not
-//! ended when the run is over takes at least its age: it enters every distribution with two bounds,
-//! its age and infinity.
+//! An op counts if it was submitted within the measured phase, independent of its end. An op that
+//! is unfinished at the end of the run takes at least its age: it enters every distribution with
+//! two bounds, its age and infinity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Times {
         Self { ended: empty(), unfinished: None, oldest: Span::ZERO, empty }
     }
 
-    /// Records an unfinished op of this age; its value is at least the value that `record` notes.
+    /// Records an unfinished op of this age; its value is at least the value that `record` records.
     fn note_unfinished(&mut self, age: Span, record: impl FnOnce(&mut Distribution)) {
         record(self.unfinished.get_or_insert_with(|| Box::new((self.empty)())));
         self.oldest = self.oldest.max(age);
@@ -110,7 +110,7 @@ impl NamedTimes {
         self.undecided += other.undecided;
     }
 
-    /// The least and the largest share of ops that are late; `None` without a deadline or ops.
+    /// Returns the bounds of the share of late ops; `None` without a deadline or ops.
     pub(crate) fn late(&self) -> Option<(f64, f64)> {
         self.deadline?;
         let late = self.late + self.late_unfinished;
@@ -139,7 +139,7 @@ impl Unfinished {
     }
 }
 
-/// All that is measured of the time that ops take, in a part of the network.
+/// Measurements of the times of ops, in a part of the network.
 #[derive(Debug)]
 pub(crate) struct OpTimes {
     /// By connection; empty if no workload has a name.
@@ -151,17 +151,17 @@ pub(crate) struct OpTimes {
     sizes: Vec<SizeRange>,
     packets: PacketSizes,
     warmup_end: Time,
-    /// Ops submitted from here on do not count.
+    /// End of the measured phase: later ops do not count.
     measured_end: Time,
     pub(crate) all: Times,
     pub(crate) named: Vec<NamedTimes>,
     pub(crate) by_group: GroupOps,
     /// By group: whether an op ended within the measured phase.
     ending: Vec<bool>,
-    /// Ops of the whole run that have ended, and when the last of them did.
+    /// Number of ops of the whole run that have ended, and the time of the last end.
     pub(crate) ended: u64,
     pub(crate) last_end: Time,
-    /// Of the warm-up, and of the measured phase.
+    /// Unfinished ops of the warm-up, and of the measured phase.
     pub(crate) startup: Unfinished,
     pub(crate) measured: Unfinished,
 }
@@ -200,12 +200,12 @@ impl OpTimes {
         self.measured_end = now;
     }
 
-    /// Whether ops that were submitted then count.
+    /// Returns `true` if ops that were submitted then count.
     pub(crate) fn counts(&self, submitted: Time) -> bool {
         self.warmup_end <= submitted && submitted < self.measured_end
     }
 
-    /// An op completed at the true time `now`; its own times are of its host's clock.
+    /// Records an op that completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let latency = completion.completed_at.since(completion.submitted_at);
         self.ended += 1;
@@ -233,7 +233,8 @@ impl OpTimes {
         }
     }
 
-    /// An op that was submitted at the true time `now - age` has not ended at the end of the run.
+    /// Records an op that was submitted at the true time `now - age` and is unfinished at the end
+    /// of the run.
     pub(crate) fn on_unfinished(&mut self, now: Time, connection: u32, size: u64, age: Span) {
         let submitted = now.saturating_sub(age);
         if submitted < self.warmup_end {
@@ -262,7 +263,7 @@ impl OpTimes {
         }
     }
 
-    /// The workload of a connection, if it has a name, and the inputs of its slowdowns.
+    /// Returns the workload of a connection, if it has a name, and the inputs of its slowdowns.
     fn named(
         &mut self,
         connection: u32,
@@ -310,7 +311,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// The groups of a plan's connections.
+    /// Returns the groups of a plan's connections.
     pub(crate) fn of<F: AlgorithmFactory>(plan: &Plan<F>) -> Self {
         let mut in_trace = vec![false; plan.connections.len()];
         for demand in plan.demands.iter().filter(|demand| demand.is_trace) {

@@ -1,6 +1,7 @@
-//! Event by event or window by window: the results are the same, the better one is the faster.
+//! Choice between event by event and window by window. The results are equal; the choice affects
+//! the speed.
 //!
-//! Going through a window costs something per link, which many packets per window repay.
+//! A window has a cost per link, which pays off with many packets per window.
 
 use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
@@ -9,29 +10,29 @@ use crate::calendar::Calendar;
 use crate::part::Part;
 use crate::world::{Entity, Pending};
 
-/// From so many events per window on, a run goes on window by window: measured, `permutation-128` has
-/// 2000 and gains a quarter, `incast-100` has 37 and loses a sixth.
+/// Minimum number of events per window for windows. Measured: `permutation-128` has 2000 and gains
+/// a quarter, `incast-100` has 37 and loses a sixth.
 const MANY: u64 = 400;
-/// Below so many it goes on event by event.
+/// Number of events per window below which a run returns to single events.
 const FEW: u64 = 200;
 
-/// Windows between one choice and the next, at least.
+/// Minimum number of windows between two choices.
 const LEAST: u64 = 16;
 
-/// How a part goes on.
+/// State of the choice of a part.
 pub(crate) struct Pace {
-    /// The other way to keep events, empty; `None` if there is none, because nodes touch each other at
-    /// once.
+    /// The other store of events, empty; `None` if there is none, because nodes affect each other
+    /// without delay.
     other: Option<Pending>,
     window: Span,
-    /// Where the events counted begin.
+    /// Number of events and time at the last choice.
     since: (Time, u64),
-    /// Window by window even if little happens: for tests.
+    /// Always window by window, for tests.
     always: bool,
 }
 
 impl Pace {
-    /// For a run that begins event by event, and may go on by this calendar.
+    /// Returns the state of a run that begins event by event and may change to this calendar.
     pub(crate) fn new(calendar: Option<Calendar>) -> Self {
         Self {
             window: calendar.as_ref().map_or(Span::ZERO, Calendar::width),
@@ -41,14 +42,14 @@ impl Pace {
         }
     }
 
-    /// Window by window from here on.
+    /// Changes to windows for the rest of the run.
     pub(crate) fn hold(&mut self) {
         self.always = true;
     }
 }
 
 impl<F: AlgorithmFactory> Part<F> {
-    /// Chooses how to go on, by what happened since it was asked last. Between windows.
+    /// Chooses by the events since the last choice. Called between windows.
     pub(crate) fn choose_pace(&mut self) {
         let (now, events) = (self.world.now, self.handled.events);
         let (before, count) = self.pace.since;
@@ -67,7 +68,7 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Moves all events over to `other`; what kept them so far comes back empty.
+    /// Moves all events to `other` and returns the former store, empty.
     fn change_pace(&mut self, other: Pending) -> Pending {
         let mut emptied = core::mem::replace(&mut self.world.pending, other);
         match (&mut emptied, &mut self.world.pending) {

@@ -24,7 +24,7 @@ impl Default for PacketSizes {
 }
 
 impl PacketSizes {
-    /// What a flow knows of them.
+    /// Returns the sizes that a flow needs.
     pub(crate) fn flow_info(&self) -> FlowInfo {
         let bytes = |n: u32| Bytes::new(u64::from(n));
         FlowInfo {
@@ -35,14 +35,15 @@ impl PacketSizes {
         }
     }
 
-    /// Wire bytes of the shortest and the longest credit: in the middle a control packet's.
+    /// Returns the wire bytes of the shortest and of the longest credit; their mean is a control
+    /// packet.
     pub(crate) fn credit_range(&self) -> (u32, u32) {
         let half = u32::from(MAX_CREDIT_PADDING / 2);
         let shortest = self.control.saturating_sub(half);
         (shortest, shortest + 2 * half)
     }
 
-    /// Wire bytes of a packet.
+    /// Returns the wire bytes of a packet.
     #[inline]
     pub(crate) fn wire_bytes(&self, body: &Body) -> u32 {
         match body {

@@ -1,4 +1,4 @@
-//! Several threads, each with a part of the network, in step.
+//! Synchronisation of several threads, each with a part of the network.
 //!
 //! Conservative parallel simulation (Chandy and Misra 1979) with a global window: a packet that
 //! crosses from one part into another takes at least the delay of the link, the *lookahead*. So all
@@ -16,21 +16,21 @@ use apus_fabric::Transit;
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
-/// A packet on its way from one part into another.
+/// A packet in transit from one part to another.
 pub(crate) struct Message {
     pub(crate) port: PortId,
     pub(crate) arrives: Time,
     pub(crate) packet: Transit<Header>,
 }
 
-/// What one part sends another in a window.
+/// Packets that one part sends to another in a window.
 #[derive(Default)]
 pub(crate) struct Parcel {
     pub(crate) messages: Vec<Message>,
-    /// What switches noted on packets that carry such notes, in their order.
+    /// Telemetry of packets that carry it, in their order.
     pub(crate) telemetry: Vec<Telemetry>,
-    /// The paths that were resolved after the parts were made, which only the sender knows, in the
-    /// order of the packets that are the first to take them there.
+    /// Paths that were resolved after the parts were built, which only the sender knows, in the
+    /// order of the first packets on them.
     pub(crate) paths: Vec<Vec<PortId>>,
 }
 
@@ -42,39 +42,39 @@ impl Parcel {
     }
 }
 
-/// Looks at another part's window before a waiting thread sleeps: some tens of microseconds, about what
-/// waking it takes. Parts that have a core each rarely wait so long. deviation: no source.
+/// Number of checks of another part's window before a waiting thread sleeps: some tens of
+/// microseconds, about the time of a wake-up. Parts with their own core rarely wait for that long.
+/// deviation: no source.
 const LOOKS: u32 = 2000;
 
-/// Where one part says how far it is, away from what others write: 128 bytes, because processors fetch
-/// lines by twos.
+/// Progress of one part, in its own 128 bytes, because processors fetch pairs of cache lines.
 #[repr(align(128))]
 struct Seat {
-    /// Windows that it has run.
+    /// Number of windows that it has run.
     windows: AtomicUsize,
-    /// By copy: its earliest event, packets in its parcels included.
+    /// By copy: time of its earliest event, packets in its parcels included.
     next: [AtomicU64; 2],
 }
 
-/// By copy: what lies there from one part for another. Only one of the two is ever at it, so that the
-/// lock is always free; it costs two instructions a window.
+/// By copy: the parcel from one part to another. Only one of the two accesses it at a time, so the
+/// lock is always free; it costs two instructions per window.
 #[derive(Default)]
 #[repr(align(128))]
 struct Place([Mutex<Parcel>; 2]);
 
-/// Where parts meet between windows. Everything is kept twice, for windows in turn, so that one
-/// meeting per window is enough: a part that is ahead writes into the other copy, and none is ahead by
-/// more than one window.
+/// Synchronisation of the parts between windows. All data exists twice, for alternating windows, so
+/// that one synchronisation per window is enough: a part that is ahead writes into the other copy,
+/// and no part is ahead by more than one window.
 pub(crate) struct Exchange {
     lookahead: Span,
     /// By sender and receiver.
     places: Vec<Place>,
     /// By part.
     seats: Vec<Seat>,
-    /// Looks before a thread sleeps: none if there are fewer cores than parts, because it would keep
-    /// away whom it waits for.
+    /// Number of checks before a thread sleeps: none with fewer cores than parts, because a
+    /// checking thread would occupy the core of the thread that it waits for.
     looks: u32,
-    /// Threads that sleep, or are about to.
+    /// Number of threads that sleep or are about to.
     sleepers: AtomicUsize,
     bed: Mutex<()>,
     bell: Condvar,
@@ -82,7 +82,7 @@ pub(crate) struct Exchange {
     failed: AtomicBool,
 }
 
-/// Tells the other parts if the thread of one panics while this is held.
+/// Reports a panic of one thread to the other parts while it is held.
 pub(crate) struct PanicAlarm<'a>(pub(crate) &'a Exchange);
 
 impl Drop for PanicAlarm<'_> {
@@ -111,13 +111,13 @@ impl Exchange {
         }
     }
 
-    /// Leaves the parcel of part `from` for part `to`, and takes an empty one in exchange.
+    /// Exchanges the parcel of part `from` for part `to` with an empty one.
     pub(crate) fn post(&self, window: usize, from: u32, to: usize, parcel: &mut Parcel) {
         std::mem::swap(&mut *self.open(window, from as usize, to), parcel);
     }
 
-    /// Takes what was left for part `to`, sender by sender, each time with an empty `parcel` in
-    /// exchange; `take` must leave it empty.
+    /// Takes the parcels for part `to`, one per sender, each in exchange for an empty `parcel`;
+    /// `take` must leave it empty.
     pub(crate) fn collect(
         &self,
         window: usize,
@@ -135,17 +135,18 @@ impl Exchange {
 
     fn open(&self, window: usize, from: usize, to: usize) -> MutexGuard<'_, Parcel> {
         let place = &self.places[from * self.seats.len() + to];
-        // A part that panicked ends the run; until then what it left is whole.
+        // A part that panicked ends the run; its parcel is complete until then.
         place.0[window % 2].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Part `part` has run a window; its next event is at `next` (of its own or one that it sent).
-    /// Waits for the others and returns the end of the next window, at most `end`; `None` if one of
-    /// them panicked.
+    /// Ends a window of part `part`, whose next event is at `next` (its own or one that it sent).
+    /// Waits for the others and returns the end of the next window, at most `end`; `None` if a part
+    /// panicked.
     pub(crate) fn meet(&self, window: usize, part: u32, next: Time, end: Time) -> Option<Time> {
         let seat = &self.seats[part as usize];
         seat.next[window % 2].store(next.as_ps(), Ordering::Relaxed);
-        // In one order with `sleepers`: either this part sees who sleeps, or that one sees this.
+        // Sequentially consistent with `sleepers`: either this part sees the sleeping thread, or
+        // that thread sees this value.
         seat.windows.store(window + 1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.ring();
@@ -160,7 +161,7 @@ impl Exchange {
         Some(Time::from_ps(earliest).saturating_add(self.lookahead).min(end))
     }
 
-    /// Waits until a part has run so many windows; false if a part panicked first.
+    /// Waits until a part has run this number of windows. Returns `false` if a part panicked first.
     #[inline]
     fn wait(&self, seat: &Seat, windows: usize) -> bool {
         for _ in 0..=self.looks {
@@ -183,10 +184,10 @@ impl Exchange {
         seat.windows.load(Ordering::SeqCst) >= windows
     }
 
-    /// Wakes all that sleep, to look again.
+    /// Wakes all sleeping threads, which then check again.
     #[cold]
     fn ring(&self) {
-        // Whoever has looked already, and does not yet sleep, holds it.
+        // A thread that has checked and does not sleep yet holds the lock.
         drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
         self.bell.notify_all();
     }

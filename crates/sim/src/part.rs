@@ -1,4 +1,4 @@
-//! A part of the network with its hosts: what one thread simulates. A sequential run has one.
+//! A part of the network with its hosts, which one thread simulates. A sequential run has one part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::queue::EventQueue;
 use crate::windows::{Desk, Handled};
 use crate::world::{Entities, Entity, Pending, World};
 
-/// How many events ahead ports, packets and what comes after them are brought near.
+/// Number of events by which ports, packets and flows are prefetched.
 const PORT_AHEAD: usize = 5;
 const PACKET_AHEAD: usize = 3;
 const NEXT_AHEAD: usize = 1;
-/// How many packets ahead the ports are brought near through which packets change parts.
+/// Number of packets by which ports are prefetched through which packets change parts.
 const PARCEL_AHEAD: usize = 4;
 
 /// A part of the network.
 pub(crate) struct Part<F: AlgorithmFactory> {
     id: u32,
     pub(crate) world: World<F>,
-    /// The hosts of this part, from `first_host` on.
+    /// Hosts of this part, beginning with `first_host`.
     pub(crate) hosts: Vec<Host<F>>,
     pub(crate) first_host: u32,
     pub(crate) handled: Handled,
@@ -44,11 +44,11 @@ pub(crate) struct Part<F: AlgorithmFactory> {
     /// By part: routes that it resolved, as this part knows them, and own ones that it knows.
     imported: BTreeMap<(u32, RouteId), RouteId>,
     exported: BTreeSet<(u32, RouteId)>,
-    /// Routes from here on were resolved after the parts were made.
+    /// First route that was resolved after the parts were built.
     shared_routes: RouteId,
-    /// For each part, what it is sent in this window.
+    /// By part: packets that it gets in this window.
     outboxes: Vec<Parcel>,
-    /// The parcel that is being taken in; empty between windows.
+    /// Parcel that is being received; empty between windows.
     inbox: Parcel,
     window: usize,
 }
@@ -112,8 +112,8 @@ impl<F: AlgorithmFactory> Part<F> {
         })
     }
 
-    /// Gives a connection of the host `from` another path there and back, at those of its ends that
-    /// are of this part.
+    /// Gives a connection of the host `from` another path in both directions, at those of its ends
+    /// that belong to this part.
     pub(crate) fn reroute(
         &mut self,
         connection: u32,
@@ -129,12 +129,12 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Whether it simulates `port`.
+    /// Returns `true` if this part simulates `port`.
     pub(crate) fn owns(&self, port: PortId) -> bool {
         self.owners[port.index()] == self.id
     }
 
-    /// Everything before `end`.
+    /// Runs all events before `end`.
     pub(crate) fn run_events(&mut self, end: Time) {
         match self.world.pending {
             Pending::Queue(_) => self.run_queue(end),
@@ -142,7 +142,7 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// The event loop of a network whose nodes may touch each other at once.
+    /// Runs the event loop of a network whose nodes may affect each other without delay.
     fn run_queue(&mut self, end: Time) {
         let world = &mut self.world;
         while let Some((now, entity)) = queue(world).pop_before(end) {
@@ -168,28 +168,28 @@ impl<F: AlgorithmFactory> Part<F> {
         world.now = end;
     }
 
-    /// Everything before `end`, window by window, in step with the other parts.
+    /// Runs all events before `end`, window by window, synchronised with the other parts.
     pub(crate) fn run_windows(&mut self, end: Time, exchange: &Exchange) {
         let _alarm = PanicAlarm(exchange);
         loop {
             let sent = self.post(exchange);
             let next = self.world.next_at().min(sent);
             let Some(limit) = exchange.meet(self.window, self.id, next, end) else {
-                // The thread that started the others passes the panic on.
+                // The thread that started the others propagates the panic.
                 return;
             };
             self.collect(exchange);
             self.window += 1;
             self.run_events(limit);
             if limit == end {
-                // What was sent in this window arrives after `end`; the next call posts it.
+                // Packets of this window arrive after `end`; the next call posts them.
                 return;
             }
         }
     }
 
-    /// Leaves the packets for other parts in their parcels; when the first of them arrives, or others
-    /// enter a link from which they may go to another part.
+    /// Posts the packets for other parts. Returns the time at which the first of them arrives, or
+    /// at which others enter a link that may lead to another part.
     fn post(&mut self, exchange: &Exchange) -> Time {
         let mut first = Time::MAX;
         let (id, owners, outboxes) = (self.id, &self.owners, &mut self.outboxes);
@@ -242,7 +242,7 @@ impl<F: AlgorithmFactory> Part<F> {
         first
     }
 
-    /// Takes in the packets that other parts have left.
+    /// Receives the packets of other parts.
     fn collect(&mut self, exchange: &Exchange) {
         let (world, imported) = (&mut self.world, &mut self.imported);
         let shared_routes = self.shared_routes;
@@ -281,8 +281,8 @@ fn queue<F: AlgorithmFactory>(world: &mut World<F>) -> &mut EventQueue {
     }
 }
 
-/// Brings near what the next events need, each step of the way to it a few events after the one
-/// before: port, packet, and then the next port or the flow.
+/// Prefetches the data of the next events, each step a few events after the previous one: port,
+/// packet, and then the next port or the flow.
 #[inline]
 fn look_ahead<F: AlgorithmFactory>(world: &World<F>, hosts: &[Host<F>], first_host: u32) {
     let Pending::Queue(queue) = &world.pending else { return };
@@ -302,7 +302,7 @@ fn look_ahead<F: AlgorithmFactory>(world: &World<F>, hosts: &[Host<F>], first_ho
     }
 }
 
-/// The same for the ports of arrivals and services, in two steps: a class port lies apart from the
+/// Prefetches the ports of arrivals and services, in two steps: a class port is stored outside the
 /// table of ports.
 #[inline(never)]
 fn look_ahead_at_class_ports<F: AlgorithmFactory>(world: &World<F>, queue: &EventQueue) {
@@ -318,9 +318,10 @@ fn look_ahead_at_class_ports<F: AlgorithmFactory>(world: &World<F>, queue: &Even
     }
 }
 
-/// Brings near what the packets behind the one that has just reached `host` need, each step of the
-/// way to it a packet after the one before: the packet, its flow, and what the flow keeps elsewhere.
-/// On a busy link they come long before the slot of the event queue that [`look_ahead`] sees.
+/// Prefetches the data of the packets behind the one that has just reached `host`, each step one
+/// packet after the previous one: the packet, its flow, and the data that the flow stores
+/// elsewhere. On a busy link these packets are known long before the slot of the event queue that
+/// [`look_ahead`] sees.
 #[inline]
 pub(crate) fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
     let (first, second) = world.network.coming(port);

@@ -1,23 +1,23 @@
-//! Which part of a network each thread simulates.
+//! Division of a network among threads.
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, Node};
 use apus_units::{HostId, PortId, Span};
 use apus_wire::Header;
 
-/// The division of a network into parts: hosts in blocks of neighbours, each port with that end of its
-/// link that is nearer to hosts. So a switch in the middle, whose links lead into several parts, is
-/// divided among them. In a fat tree whose pods are whole, a packet crosses once if its hosts are in
-/// different parts, on its way up to the core, else never.
+/// Division of a network into parts: hosts in blocks of neighbours, each port with the end of its
+/// link that is nearer to hosts. A switch in the middle, whose links lead to several parts, is
+/// divided among them. In a fat tree with undivided pods a packet changes parts once if its hosts
+/// are in different parts, on its way up to the core, and otherwise never.
 ///
-/// If ports of a switch touch each other at once, each switch is in one part as a whole, that of most
-/// of what it connects; where several have the most, as at the top, the switches take turns.
+/// If ports of a switch affect each other without delay, each switch belongs to one part, that of
+/// most of its neighbours; if several parts have the most, as at the top, the switches take turns.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     /// By host and by port.
     hosts: Vec<u32>,
     ports: Vec<u32>,
-    /// By port: whether packets may go on in another part.
+    /// By port: whether packets may continue in another part.
     shared: Vec<bool>,
     parts: u32,
 }
@@ -50,41 +50,42 @@ impl Partition {
         Self { hosts, ports, shared, parts }
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub(crate) fn parts(&self) -> u32 {
         self.parts
     }
 
-    /// The part that simulates a port.
+    /// Returns the part that simulates a port.
     pub(crate) fn of_port(&self, port: PortId) -> u32 {
         self.ports[port.index()]
     }
 
-    /// The first host of a part.
+    /// Returns the first host of a part.
     pub(crate) fn first_host(&self, part: u32) -> HostId {
         HostId::new(self.hosts.partition_point(|&p| p < part) as u32)
     }
 
-    /// The parts of all ports.
+    /// Returns the parts of all ports.
     pub(crate) fn ports(&self) -> &[u32] {
         &self.ports
     }
 
-    /// Ports whose link brings packets that go on in another part.
+    /// Returns the ports whose link leads packets to another part.
     pub(crate) fn cut(&self) -> impl Iterator<Item = PortId> + '_ {
         let ports = (0..).map(PortId::new).zip(&self.shared);
         ports.filter(|(_, shared)| **shared).map(|(port, _)| port)
     }
 
-    /// How far parts may run ahead of each other: the smallest delay of a link that is cut.
+    /// Returns the time by which parts may be apart: the smallest delay of a link between parts.
     pub(crate) fn lookahead<W: SwitchHalf>(&self, network: &Network<Header, W>) -> Span {
         self.cut().map(|port| network.delay(port)).min().unwrap_or(Span::MAX)
     }
 }
 
-/// By port: whether packets that it sends may go on through a port, or to a host, of another part.
+/// By port: whether packets that it sends may continue through a port, or to a host, of another
+/// part.
 fn shared<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], ports: &[u32]) -> Vec<bool> {
-    /// Whose ports those of a switch are.
+    /// Parts to which the ports of a switch belong.
     #[derive(Clone, Copy, PartialEq)]
     enum Parts {
         None,
@@ -108,19 +109,19 @@ fn shared<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], ports: &[u
     network.ports().map(shared).collect()
 }
 
-/// Where a node is: how far from the nearest host, and in which part if it is not divided.
+/// Distance of a node from the nearest host, and its part if it is not divided.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     tier: u32,
     part: u32,
 }
 
-/// The places of all switches.
+/// Returns the places of all switches.
 struct Tiers(Vec<Option<Spot>>);
 
 impl Tiers {
-    /// Tier by tier from the hosts up: a switch joins the part that most of its neighbours are in;
-    /// where several have the most, the switches take turns.
+    /// Tier by tier from the hosts upwards: a switch joins the part of most of its neighbours; if
+    /// several parts have the most, the switches take turns.
     fn new<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], parts: u32) -> Self {
         let mut neighbours = vec![Vec::new(); network.switches() as usize];
         for port in network.ports() {
@@ -143,7 +144,7 @@ impl Tiers {
             };
             let mut placed: Vec<_> = open.iter().filter_map(|&switch| join(switch)).collect();
             if placed.is_empty() {
-                // What no host reaches carries nothing.
+                // A switch that no host reaches carries no packet.
                 placed = open.iter().map(|&switch| (switch, 0)).collect();
             }
             for &(switch, part) in &placed {

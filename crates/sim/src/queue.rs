@@ -1,30 +1,31 @@
-//! The event queue: what happens next, in one total order.
+//! Event queue, in one total order.
 //!
 //! Every entity (a link, a port, a host) has at most one pending event, so (time, entity) is unique
-//! and orders all events whatever the order in which they were pushed. That is what makes a run a
-//! function of its scenario and seed alone.
+//! and orders all events, independent of the order in which they were entered. Therefore a run
+//! depends on its scenario and seed alone.
 //!
-//! Almost all events of a fabric are due within microseconds. They are kept in a calendar (Brown,
-//! CACM 1988): a circle of slots of two nanoseconds, each a list through the entities' nodes, with a
-//! bitmap of those occupied. What lies beyond the circle, mostly timers of hosts, waits in a timing
-//! wheel and moves into the circle when its time comes near.
+//! Almost all events of a fabric are due within microseconds. They are in a calendar (Brown, CACM
+//! 1988): a circle of slots of two nanoseconds, each a list through the entities' nodes, with a
+//! bitmap of occupied slots. Later events, mostly timers of hosts, are in a timing wheel and move
+//! into the circle when they are close.
 
 use apus_transport::wheel::TimingWheel;
 use apus_units::Time;
 
-/// Slots of the circle: 64 words of 64 bits, so that one word sums up the bitmap.
+/// Slots of the circle: 64 words of 64 bits, so that one word summarises the bitmap.
 const SLOTS: usize = 4096;
 const WORD_BITS: usize = 64;
 const WORDS: usize = SLOTS / WORD_BITS;
-/// A slot is 2^11 ps: in a fabric of a thousand ports at 100 Gb/s some four events, enough to look
-/// ahead.
+/// A slot is 2^11 ps: about four events in a fabric of a thousand ports at 100 Gb/s, enough for
+/// prefetching.
 const SLOT_LOG2_PS: u32 = 11;
-/// The wheel: 16 ns per slot, six levels of 64 make 18 minutes before its own far list.
+/// The wheel: 16 ns per slot and six levels of 64 cover 18 minutes, before its own list of later
+/// events.
 const FAR_LOG2_PS: u32 = 14;
 const FAR_LEVELS: u32 = 6;
 const NIL: u32 = u32::MAX;
 
-/// Where an entity's event is.
+/// Place of an entity's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -37,7 +38,7 @@ enum Place {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     at: u64,
-    /// The next entity in the same slot.
+    /// Next entity in the same slot.
     next: u32,
     place: Place,
 }
@@ -47,15 +48,15 @@ struct Node {
 pub(crate) struct EventQueue {
     nodes: Vec<Node>,
     heads: Box<[u32; SLOTS]>,
-    /// Bit of each slot that has a list, and of each word that is not zero.
+    /// One bit per slot with a list, and one per word that is not zero.
     occupied: [u64; WORDS],
     summary: u64,
-    /// The slot being worked off; the circle holds the `SLOTS` slots from here on.
+    /// Current slot; the circle has the `SLOTS` slots from here onwards.
     cursor: u64,
-    /// What is left of it, latest first: [`key`]s.
+    /// Remaining events of the current slot, latest first: [`key`]s.
     batch: Vec<u64>,
     far: TimingWheel<6>,
-    /// A lower bound of the earliest event in `far`.
+    /// Lower bound of the earliest event in `far`.
     far_next: u64,
     moved: Vec<(Time, u32)>,
 }
@@ -64,8 +65,8 @@ const fn slot_of(at: u64) -> u64 {
     at >> SLOT_LOG2_PS
 }
 
-/// An event of the cursor's slot as one number that orders it: the time within the slot, then the
-/// entity.
+/// Returns an event of the current slot as one number for ordering: the time within the slot, then
+/// the entity.
 const fn key(at: u64, entity: u32) -> u64 {
     (at % (1 << SLOT_LOG2_PS)) << u32::BITS | entity as u64
 }
@@ -87,8 +88,8 @@ impl EventQueue {
         }
     }
 
-    /// Schedules the entity's event, in place of the one that it may have pending. `at` is not
-    /// before the event popped last.
+    /// Schedules the entity's event and replaces its pending one. `at` is not before the event
+    /// popped last.
     #[inline(always)]
     pub(crate) fn push(&mut self, entity: u32, at: Time) {
         let at = at.as_ps();
@@ -135,7 +136,7 @@ impl EventQueue {
         self.far_next = self.far_next.min(at);
     }
 
-    /// Takes all events out, in no particular order.
+    /// Removes all events, in no particular order.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(u32, Time)) {
         let entities = self.nodes.len() as u32; // as many as `new` was told
         let emptied = core::mem::replace(self, Self::new(entities));
@@ -179,7 +180,7 @@ impl EventQueue {
         }
     }
 
-    /// The first occupied slot from the cursor on.
+    /// Returns the first occupied slot from the cursor onwards.
     #[inline]
     fn next_slot(&self) -> Option<u64> {
         let start = self.cursor as usize % SLOTS;
@@ -188,7 +189,7 @@ impl EventQueue {
         if here != 0 {
             return Some(self.cursor + u64::from(here.trailing_zeros()));
         }
-        // The words after this one in circular order, this one's lower bits last.
+        // The words after this one in circular order, the lower bits of this word last.
         let others = self.summary.rotate_right(word as u32) & !1;
         let distance = if others != 0 {
             others.trailing_zeros() as usize
@@ -202,7 +203,7 @@ impl EventQueue {
         Some(self.cursor + ((index + SLOTS - start) % SLOTS) as u64)
     }
 
-    /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
+    /// Returns a lower bound of the time of the next event; [`Time::MAX`] if there is none.
     pub(crate) fn next_at(&self) -> Time {
         let near = match self.batch.last() {
             Some(&key) => self.time_of(key),
@@ -211,7 +212,7 @@ impl EventQueue {
         Time::from_ps(near.min(self.far_next))
     }
 
-    /// The next event before `limit`, if there is one.
+    /// Removes and returns the next event before `limit`, if there is one.
     #[inline]
     pub(crate) fn pop_before(&mut self, limit: Time) -> Option<(Time, u32)> {
         let limit = limit.as_ps();
@@ -241,20 +242,20 @@ impl EventQueue {
         Some((Time::from_ps(at), entity))
     }
 
-    /// The entity whose event is `n` after the next one, if that is known.
+    /// Returns the entity whose event is `n` after the next one, if it is known.
     #[inline]
     pub(crate) fn upcoming(&self, n: usize) -> Option<u32> {
         let index = self.batch.len().checked_sub(1 + n)?;
         Some(self.batch[index] as u32)
     }
 
-    /// When an event of the batch happens.
+    /// Returns the time of an event of the batch.
     #[inline]
     fn time_of(&self, key: u64) -> u64 {
         (self.cursor << SLOT_LOG2_PS) | (key >> u32::BITS)
     }
 
-    /// Makes the list of the cursor's slot the batch.
+    /// Turns the list of the current slot into the batch.
     #[inline]
     fn open_slot(&mut self) {
         let index = self.cursor as usize % SLOTS;
@@ -269,11 +270,11 @@ impl EventQueue {
         sort_descending(&mut self.batch);
     }
 
-    /// Moves what is due next in the wheel into the circle, whose first list starts at `starts`.
+    /// Moves the next due events of the wheel into the circle, whose first list starts at `starts`.
     #[cold]
     fn fetch(&mut self, starts: u64) {
         if starts == u64::MAX {
-            // Nothing is nearer: the circle may start where the wheel's next event can be.
+            // The circle is empty: it may start at the earliest possible event of the wheel.
             self.cursor = self.cursor.max(slot_of(self.far_next));
         }
         let mut moved = core::mem::take(&mut self.moved);
@@ -287,7 +288,7 @@ impl EventQueue {
     }
 }
 
-/// Slots hold a handful of events, for which nothing beats sorting by insertion.
+/// Slots have few events, for which insertion sort is fastest.
 #[inline]
 fn sort_descending(keys: &mut [u64]) {
     const FEW: usize = 16;

@@ -1,11 +1,11 @@
-//! Streams of random numbers, one per (seed, entity, purpose), so that a number that one entity
-//! draws changes no other's.
+//! Streams of random numbers, one per (seed, entity, purpose), so that the numbers of one entity do
+//! not depend on those of others.
 
 use apus_units::random::{self, INCREMENT, mix};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What a stream is drawn for.
+/// Purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Start times and pairs of a workload.
@@ -16,11 +16,11 @@ pub enum Purpose {
     Jitter = 3,
     /// Offsets and drifts of clocks.
     Clock = 4,
-    /// What a faulty link does to its packets.
+    /// Effects of a faulty link on its packets.
     Fault = 5,
-    /// What the algorithm of a flow draws.
+    /// Random numbers of the algorithm of a flow.
     Flow = 6,
-    /// What the switch half of a class of a port draws.
+    /// Random numbers of the switch half of a class of a port.
     Switch = 7,
     /// Times of a device that answers reads.
     Service = 8,
@@ -34,7 +34,8 @@ impl Stream {
     /// Returns the stream of this purpose and entity in the run with this seed.
     #[must_use]
     pub fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
-        // Each input is mixed in by SplitMix64's finaliser, so that near keys give far streams.
+        // Each input is mixed in by SplitMix64's finaliser, so that similar keys give unrelated
+        // streams.
         let mut state = seed;
         for part in [purpose as u64, entity] {
             state = mix(state ^ mix(part.wrapping_add(INCREMENT)));
@@ -42,7 +43,7 @@ impl Stream {
         Self(Xoshiro256PlusPlus::seed_from_u64(state))
     }
 
-    /// Draws 64 bits, for example the seed of a stream further down.
+    /// Draws 64 bits, for example the seed of another stream.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -1,4 +1,4 @@
-//! Connections that change their path on a schedule, applied between the events of a run.
+//! Schedule of connections that change their path, applied between the events of a run.
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::opposite;
@@ -7,7 +7,7 @@ use apus_units::{HostId, PortId, Time};
 use crate::part::Part;
 use crate::plan::{Plan, Reroute};
 
-/// The changes still to come, the next one last.
+/// Pending changes, the next one last.
 #[derive(Debug)]
 pub(crate) struct Reroutes {
     changes: Vec<(u32, HostId, Reroute)>,
@@ -24,12 +24,12 @@ impl Reroutes {
         Self { changes }
     }
 
-    /// When the next change is due, if there is one.
+    /// Returns the time of the next change, if there is one.
     pub(crate) fn next(&self) -> Option<Time> {
         self.changes.last().map(|(.., reroute)| reroute.at)
     }
 
-    /// Makes the changes that are due at `now`.
+    /// Applies the changes that are due at `now`.
     pub(crate) fn apply<F: AlgorithmFactory>(&mut self, now: Time, parts: &mut [Part<F>]) {
         while let Some((connection, from, reroute)) =
             self.changes.pop_if(|(.., reroute)| reroute.at <= now)

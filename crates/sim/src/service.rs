@@ -1,8 +1,8 @@
 //! Devices that answer reads: disks behind a host.
 //!
-//! A device serves up to `parallel` reads at a time, the others first come, first served. It is what
-//! makes the ops of a storage server take their time, so that ops per second follow from how many a
-//! client has under way and how long they take (Little's law), not from the rate of its link alone.
+//! A device serves up to `parallel` reads at a time, the others first come, first served. With
+//! devices, the ops of a storage server per second follow from the client's outstanding ops and
+//! their latency (Little's law), not from the rate of its link alone.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -19,13 +19,13 @@ use crate::random::{Purpose, Stream};
 #[derive(Debug)]
 struct Device {
     service: plan::Service,
-    /// When each of its places is free, the first one first.
+    /// Times at which each of its places is free, the earliest first.
     free: BinaryHeap<Reverse<Time>>,
     random: Stream,
 }
 
 impl Device {
-    /// When a read that comes at `now`, after all before it, is served.
+    /// Returns the time at which a read is served that arrives at `now`, after all earlier ones.
     fn serve(&mut self, now: Time) -> Time {
         let plan::Service { time, noise, .. } = self.service;
         let mut takes = time;
@@ -41,15 +41,15 @@ impl Device {
     }
 }
 
-/// The devices of a host.
+/// Devices of a host.
 #[derive(Debug)]
 pub(crate) struct Devices {
     host: HostId,
     seed: u64,
     devices: BTreeMap<u32, Device>,
-    /// The device of each flow that has one.
+    /// Device of each flow that has one.
     of_flow: BTreeMap<FlowId, u32>,
-    /// Reads under way: when each is served, and which of `asked` it is.
+    /// Outstanding reads: time at which each is served, and its index in `asked`.
     due: BinaryHeap<Reverse<(Time, u64)>>,
     asked: BTreeMap<u64, (FlowId, Segment)>,
     count: u64,
@@ -68,7 +68,7 @@ impl Devices {
         }
     }
 
-    /// Reads over `flow` are served by the device of `service`.
+    /// Assigns the device of `service` to reads over `flow`.
     pub(crate) fn add(&mut self, flow: FlowId, service: plan::Service) {
         let entity = u64::from(service.device) << 32 | u64::from(self.host.get());
         let seed = self.seed;
@@ -80,7 +80,7 @@ impl Devices {
         self.of_flow.insert(flow, service.device);
     }
 
-    /// A read has been asked for at the true time `now`, `local` on the host's clock. Without a device
+    /// Handles a read request at the true time `now`, `local` on the host's clock. Without a device
     /// it is answered at once.
     pub(crate) fn on_request<F: AlgorithmFactory>(
         &mut self,
@@ -99,12 +99,12 @@ impl Devices {
         self.count += 1;
     }
 
-    /// When the next read is served; [`Time::MAX`] if none is under way.
+    /// Returns the time at which the next read is served; [`Time::MAX`] if none is outstanding.
     pub(crate) fn next_at(&self) -> Time {
         self.due.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Answers what is served at the true time `now`, `local` on the host's clock.
+    /// Answers the reads that are served at the true time `now`, `local` on the host's clock.
     pub(crate) fn answer_due<F: AlgorithmFactory>(
         &mut self,
         now: Time,

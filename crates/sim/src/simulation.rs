@@ -1,4 +1,4 @@
-//! One run: the engine loop and what surrounds it.
+//! A run: the event loop and its measurements.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -35,12 +35,12 @@ mod last_op;
 mod stops;
 mod sum_up;
 
-/// A run whose results cannot be trusted.
+/// A run without valid results.
 #[derive(Debug)]
 pub struct RunError(String);
 
 impl RunError {
-    /// Numbers that contradict each other.
+    /// Returns the error of numbers that contradict each other.
     pub(crate) fn bug(why: impl fmt::Display) -> Self {
         Self(format!("a bug of the simulator: {why}"))
     }
@@ -54,18 +54,18 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Simulated so far.
     pub simulated: Span,
-    /// To be simulated in all.
+    /// Simulated time at the end.
     pub duration: Span,
     /// Events so far.
     pub events: u64,
 }
 
-/// A run about to start.
+/// A run before its start.
 pub struct Simulation<F: AlgorithmFactory> {
     parts: Vec<Part<F>>,
     partition: Partition,
@@ -74,23 +74,26 @@ pub struct Simulation<F: AlgorithmFactory> {
     sampler: Option<Sampler>,
     faults: Faults,
     reroutes: Reroutes,
-    /// From the end of the warm-up on.
+    /// Available from the end of the warm-up.
     port_windows: Option<PortWindows>,
     group_queues: Option<GroupQueues>,
     series: Option<SeriesSampler>,
     offered: OfferedLoad,
     stalls: Stalls,
-    /// Of a run with credits, if its data queues are bounded.
+    /// Bounds of the data queues of a run with credits, if there are any.
     data_bounds: Option<DataBounds>,
     plan: Plan<F>,
     watch: Watch,
 }
 
-/// How often a run reports progress, and asks whether it shall end. deviation: no source; half a percent a step.
+/// Number of times that a run reports progress and checks for a request to end. deviation: no
+/// source; half a percent per step.
 const PROGRESS_STEPS: u64 = 200;
-/// The same in a long run: a thousand busy hosts take a second of real time for it.
+/// Maximum length of a step, for long runs: a thousand busy hosts take a second of real time for
+/// it.
 const LONGEST_STEP: Span = Span::from_ms(1);
-/// The same in a short run: so many windows, as parts of the network wait for each other at every step. deviation: no source.
+/// Minimum length of a step in time windows, for short runs, because parts of the network wait for
+/// each other at every step. deviation: no source.
 const SHORTEST_STEP_WINDOWS: u64 = 16;
 
 impl<F: AlgorithmFactory> Simulation<F> {
@@ -102,9 +105,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Self::with_threads(plan, 1)
     }
 
-    /// The same for up to `threads` threads: fewer if there are fewer hosts, one if the network
-    /// cannot be cut because a link to be cut has no delay, or because switches pause ports or tell
-    /// sources at once. The results do not depend on it.
+    /// Builds the simulation for up to `threads` threads: fewer if there are fewer hosts; one if
+    /// the network cannot be divided because a link between parts has no delay, or because switches
+    /// pause ports or notify sources without delay. The results do not depend on the number of
+    /// threads.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -112,8 +116,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Self::of(plan.clone(), threads)
     }
 
-    /// The same for a plan that nobody else needs: the connections of a large one take as much memory
-    /// as a copy of them would.
+    /// Builds the simulation of a plan without copying it: the connections of a large plan take as
+    /// much memory as their copy.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -155,8 +159,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         })
     }
 
-    /// Records the run, which changes none of its results; the summary then has the
-    /// tables.
+    /// Records the run. The results do not change; the summary then has the tables.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -169,8 +172,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(self)
     }
 
-    /// Goes through the run window by window even where little happens: for tests that the results are
-    /// the same. Without effect on a network whose nodes touch each other at once.
+    /// Always runs window by window, for tests of equal results. Without effect on a network whose
+    /// nodes affect each other without delay.
     #[doc(hidden)]
     #[must_use]
     pub fn in_windows(mut self) -> Self {
@@ -178,15 +181,15 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self
     }
 
-    /// Lets `watch` end the run before its time.
+    /// Allows `watch` to end the run early.
     #[must_use]
     pub fn watched_by(mut self, watch: &Watch) -> Self {
         self.watch = watch.clone();
         self
     }
 
-    /// Runs to the end and sums up. A run that is ended before its time sums up what it has; its
-    /// summary says so.
+    /// Runs to the end and returns the summary. The summary of a run that was ended early has the
+    /// results so far and says so.
     ///
     /// # Errors
     /// If packets were not conserved: then no number of the run means anything.
@@ -232,11 +235,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
         if stopped.is_none() {
             stopped = self.run_phase(name, end, &mut team, &mut watcher, progress);
         }
-        // Everything but the times of ops is measured up to here.
+        // All measurements except the times of ops end here.
         let end = self.now();
         self.plan.warmup = warmup.since(Time::ZERO);
         self.plan.duration = self.measured_end().since(Time::ZERO).max(self.plan.warmup);
-        // The drain has an end of its own.
+        // The drain has its own end.
         self.plan.ends_with_ops = false;
         let counters = self.check_conservation()?;
         let ports_at_end = self.port_counters(end);
@@ -283,12 +286,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(summary)
     }
 
-    /// How far the run is.
+    /// Returns the simulated time of the run.
     fn now(&self) -> Time {
         self.parts.first().map_or(Time::ZERO, |part| part.world.now)
     }
 
-    /// Runs all events before `end`, stopping on the way for samples. Says why if it ends sooner.
+    /// Runs all events before `end` and stops for samples. Returns the reason if it ends earlier.
     fn run_phase(
         &mut self,
         name: &str,
@@ -322,8 +325,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.run_until(end, team, watcher, progress)
     }
 
-    /// Runs all events before `end`, step by step, or until the measured phase ends with the last op. Says
-    /// why if the run is ended sooner.
+    /// Runs all events before `end`, step by step, or until the measured phase ends with the last
+    /// op. Returns the reason if the run is ended earlier.
     fn run_until(
         &mut self,
         end: Time,
@@ -343,7 +346,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             if stopped.is_some() {
                 return stopped;
             }
-            // Only after whole steps, so that samples on the way do not change the results.
+            // Only after whole steps, so that stops for samples do not change the results.
             if whole <= end && self.is_over() {
                 return None;
             }
@@ -357,13 +360,13 @@ impl<F: AlgorithmFactory> Simulation<F> {
         team.run(&mut self.parts, end);
     }
 
-    /// The network as the part sees it that simulates `port`.
+    /// Returns the network of the part that simulates `port`.
     fn network_of(&self, port: PortId) -> &Network<Header, F::Switch> {
         &self.parts[self.partition.of_port(port) as usize].world.network
     }
 
-    /// What all ports have counted. Offers and drops are without those of credits: loss is of what
-    /// must not get lost, and dropping credits is how credits share a link.
+    /// Returns the counters of all ports. Offers and drops are without those of credits: dropping
+    /// credits is how credits share a link.
     fn port_counters(&self, now: Time) -> Vec<PortCounters> {
         let credits = self.plan.credits.is_some();
         let ports = self.parts[0].world.network.ports();
@@ -385,7 +388,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     }
 }
 
-/// Builds all parts, each on a thread of its own.
+/// Builds all parts, each on its own thread.
 fn build_parts<F: AlgorithmFactory>(
     plan: &Plan<F>,
     partition: &Partition,
@@ -406,7 +409,7 @@ fn minus(a: Count, b: Count) -> Count {
     Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
 }
 
-/// How long a step of a run is: whole windows, so that none is gone through twice.
+/// Returns the length of a step of a run: whole windows, so that no window is divided.
 fn progress_step(duration: Span, window: Span) -> Span {
     let step = (duration / PROGRESS_STEPS).clamp(Span::from_ps(1), LONGEST_STEP);
     if window.is_zero() {
@@ -417,7 +420,7 @@ fn progress_step(duration: Span, window: Span) -> Span {
     window * windows(step).max(SHORTEST_STEP_WINDOWS).min(most)
 }
 
-/// The first multiple of `step` after `now`.
+/// Returns the first multiple of `step` after `now`.
 fn next_multiple(now: Time, step: Span) -> Time {
     Time::from_ps((now.as_ps() / step.as_ps() + 1).saturating_mul(step.as_ps()))
 }

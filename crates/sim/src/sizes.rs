@@ -1,4 +1,4 @@
-//! Distributions of message sizes, as `size percent` per line: the text format of the HPCC tools.
+//! Distributions of message sizes, one `size percent` per line: the text format of the HPCC tools.
 //!
 //! A line that begins with `#` is a comment. Sizes are bytes, percents are cumulative, both never
 //! fall, and the last percent is 100. How to interpolate between two points is said by the first
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use apus_units::shorten;
 
-/// The built-in distributions by name: each text begins with its source.
+/// Built-in distributions by name. Each text begins with its source.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("cache_follower", include_str!("../data/workloads/cache_follower.txt")),
     ("data_mining", include_str!("../data/workloads/data_mining.txt")),
@@ -22,10 +22,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("web_server", include_str!("../data/workloads/web_server.txt")),
 ];
 
-/// Largest size of a distribution: far above what a run can carry.
+/// Maximum size of a distribution: far above the capacity of any run.
 const MAX_SIZE: f64 = (1u64 << 40) as f64;
 
-/// How sizes between two points are found.
+/// Interpolation between two points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpolation {
     /// The smallest size whose percent reaches the draw.
@@ -37,7 +37,7 @@ pub enum Interpolation {
 }
 
 impl Interpolation {
-    /// The words by which a first line asks for it.
+    /// Words in the first line of a file that select it.
     const WORDS: [(Self, &'static str); 3] = [
         (Self::Step, "step function"),
         (Self::Log, "linearly in log(size)"),
@@ -116,15 +116,15 @@ impl Sizes {
         }
     }
 
-    /// A built-in distribution.
+    /// Returns a built-in distribution.
     #[must_use]
     pub fn built_in(name: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-        // A test reads each of them.
+        // A test reads all of them.
         Self::parse(text).ok()
     }
 
-    /// The size for a draw `u`, uniform in [0, 1): whole bytes, at least 1.
+    /// Returns the size for a draw `u`, uniform in [0, 1): whole bytes, at least 1.
     #[must_use]
     pub fn quantile(&self, u: f64) -> u64 {
         let above = self.points.partition_point(|(_, fraction)| *fraction < u);
@@ -146,7 +146,7 @@ impl Sizes {
         libm::round(size).max(1.0) as u64
     }
 
-    /// The mean size in bytes, before rounding to whole bytes.
+    /// Returns the mean size in bytes, before rounding to whole bytes.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let (first, weight) = self.points[0];
@@ -162,7 +162,7 @@ impl Sizes {
         (first * weight + pieces.sum::<f64>()).max(1.0)
     }
 
-    /// The text that reads back to the same distribution.
+    /// Returns the text of this distribution, in the format of a file.
     #[must_use]
     pub fn to_text(&self) -> String {
         let how = Interpolation::WORDS.iter().find(|(i, _)| *i == self.interpolation);
@@ -176,7 +176,7 @@ impl Sizes {
     }
 }
 
-/// A percent that, divided by 100, gives back the fraction exactly.
+/// Returns a percentage that gives exactly the fraction when divided by 100.
 fn percent_text(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let near = [percent, percent.next_up(), percent.next_down()];

@@ -1,5 +1,5 @@
-//! Slowdown: how much longer an op took than it would have taken alone. One definition for every
-//! table, chart and check.
+//! Slowdown: latency of an op over its ideal completion time. One definition for every table, chart
+//! and check.
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, RouteError};
@@ -8,18 +8,18 @@ use apus_wire::Header;
 
 use crate::packets::PacketSizes;
 
-/// What a pair of hosts can do at best.
+/// Best performance of a pair of hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ideal {
-    /// A full data packet there and an acknowledgement back, meeting no other packet and no host's
-    /// processing.
+    /// Time of a full data packet and its acknowledgement, without other packets and without the
+    /// processing of hosts.
     pub base_rtt: Span,
     /// Rate of the slowest link of the path.
     pub line_rate: Rate,
 }
 
 impl Ideal {
-    /// The best of the pair whose data goes from `source` to `sink`.
+    /// Returns the best performance of the pair whose data goes from `source` to `sink`.
     ///
     /// # Errors
     /// If there is no path.
@@ -38,8 +38,8 @@ impl Ideal {
         Ok(Self { base_rtt, line_rate: line_rate.unwrap_or(Rate::from_gbps(1)) })
     }
 
-    /// The ideal completion time of an op of `size` bytes of payload: the base RTT, and the op with
-    /// the headers of its packets at line rate.
+    /// Returns the ideal completion time of an op of `size` bytes of payload: the base RTT, and the
+    /// time of the op with the headers of its packets at line rate.
     #[must_use]
     pub fn completion_time(&self, size: u64, sizes: PacketSizes) -> Span {
         let packets = size.div_ceil(u64::from(sizes.payload)).max(1);
@@ -47,7 +47,8 @@ impl Ideal {
         self.base_rtt + self.line_rate.serialization_time(Bytes::new(wire))
     }
 
-    /// The slowdown of an op that took `latency`: over the ideal completion time, at least 1.
+    /// Returns the slowdown of an op with this `latency`: over the ideal completion time, at least
+    /// 1.
     #[must_use]
     pub fn slowdown(&self, latency: Span, size: u64, sizes: PacketSizes) -> f64 {
         let ideal = self.completion_time(size, sizes);

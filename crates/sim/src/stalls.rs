@@ -40,13 +40,13 @@ pub struct StalledFlow {
     pub host: u32,
     /// Host of its peer.
     pub peer: u32,
-    /// Since when the peer has acknowledged nothing.
+    /// Time of the last acknowledgement of the peer.
     pub since_us: f64,
-    /// When it was seen to go on; `null` if it never was.
+    /// Time at which it was seen to make progress again; `null` if it never was.
     pub until_us: Option<f64>,
     /// Ops that were outstanding when it was noticed.
     pub ops: usize,
-    /// Why, as far as it is known.
+    /// Reason, if it is known.
     pub reason: String,
 }
 
@@ -77,9 +77,9 @@ pub(crate) struct Stalls {
 
 /// A flow that was stalled at some time.
 struct Known {
-    /// Whether it still is.
+    /// Whether it is still stalled.
     stalled: bool,
-    /// When it had last made progress, on its host's clock: while that is so, it is stalled.
+    /// Time of its last progress, on its host's clock; the flow is stalled until this time changes.
     since: Time,
     /// Index among the flows that are named.
     place: Option<usize>,
@@ -94,12 +94,12 @@ impl Stalls {
         Self { every, next, known: BTreeMap::new(), flows: Vec::new(), told: 0 }
     }
 
-    /// When to look next.
+    /// Returns the time of the next check.
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// Looks at all flows. Reports each stalled flow to `tell` when it is first found, up to a limit.
+    /// Checks all flows. Reports each stalled flow to `tell` when it is first found, up to a limit.
     pub(crate) fn look<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -142,7 +142,7 @@ impl Stalls {
         }
     }
 
-    /// Whether a flow was stalled at the last look, and has made no progress since.
+    /// Returns `true` if a flow was stalled at the last check and has made no progress since.
     fn is_still(&self, host: HostId, flow: FlowId, silence: &Silence) -> bool {
         let known = self.known.get(&(host, flow));
         known.is_some_and(|known| known.since == silence.since)
@@ -246,14 +246,15 @@ pub(crate) fn reason<F: AlgorithmFactory>(
     }
 }
 
-/// The ports whose links are down, and since when.
+/// Ports whose links are down, each with the time of its failure.
 fn down<F: AlgorithmFactory>(now: Time, plan: &Plan<F>) -> impl Iterator<Item = (PortId, Time)> {
     let faults = plan.faults.iter().filter(|fault| fault.kind == FaultKind::Down);
     let faults = faults.filter(move |fault| fault.at <= now && now < fault.until);
     faults.map(|fault| (fault.port, fault.at))
 }
 
-/// The first link on a flow's way there or back that is down, and since when.
+/// Returns the first link on a flow's path that is down, in either direction, and the time of its
+/// failure.
 fn broken_link<F: AlgorithmFactory>(
     now: Time,
     parts: &[Part<F>],

@@ -17,15 +17,15 @@ pub fn has_switch_half(algorithm: &impl AlgorithmFactory) -> bool {
     !algorithm.switch(&info).is_plain()
 }
 
-/// Returns `true` if switches do the same for both algorithms.
+/// Returns `true` if switches act in the same way for both algorithms.
 #[must_use]
 pub fn have_same_switch_half<F: AlgorithmFactory>(a: &F, b: &F) -> bool {
     let info = SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false };
     format!("{:?}", a.switch(&info)) == format!("{:?}", b.switch(&info))
 }
 
-/// Gives each class of a port the switch half of its algorithm, if `halves` has one for the class and
-/// the node of the port takes part. Ports that mark by chance get a random stream of their own.
+/// Sets the switch half of each class of a port, if `halves` has one for the class and the node of
+/// the port takes part. Ports that mark at random get their own random stream.
 pub fn place_switch_halves<F: AlgorithmFactory>(
     topology: &mut Topology<F::Switch>,
     halves: &[Option<&F>],

@@ -1,4 +1,4 @@
-//! The threads of a run: started once, and given their parts of the network for each step.
+//! Threads of a run: started once; each runs its part of the network in every step.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -12,13 +12,13 @@ use apus_units::{Span, Time};
 use crate::parallel::Exchange;
 use crate::part::Part;
 
-/// One thread per part but the first, which the caller's own thread runs.
+/// One thread per part except the first, which the caller's thread runs.
 pub(crate) struct Team<F: AlgorithmFactory> {
     exchange: Arc<Exchange>,
     helpers: Vec<Helper<F>>,
 }
 
-/// Parts come and go by value: between steps all are with the caller.
+/// Parts are passed by value: between steps the caller has all of them.
 struct Helper<F: AlgorithmFactory> {
     /// `None` once the run is over.
     orders: Option<Sender<(Part<F>, Time)>>,
@@ -27,7 +27,7 @@ struct Helper<F: AlgorithmFactory> {
 }
 
 impl<F: AlgorithmFactory> Team<F> {
-    /// For so many parts that may run `lookahead` apart.
+    /// Returns a team for this number of parts that may be `lookahead` apart.
     ///
     /// # Errors
     /// If the system starts no thread.
@@ -71,7 +71,7 @@ impl<F: AlgorithmFactory> Helper<F> {
         Ok(Self { orders: Some(orders), done, thread: Some(thread) })
     }
 
-    /// Its part, when it has run it; its panic, if that is what came of it.
+    /// Returns its part after the step, or its panic.
     fn done(&mut self) -> Part<F> {
         match (self.done.recv(), self.thread.take()) {
             (Ok(part), thread) => {
@@ -89,10 +89,10 @@ impl<F: AlgorithmFactory> Helper<F> {
 
 impl<F: AlgorithmFactory> Drop for Helper<F> {
     fn drop(&mut self) {
-        // It ends when nobody can give it orders any more.
+        // It ends when the team is dropped.
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
-            // Its panic, if any, was told by the part that waited for it.
+            // The part that waited for it has propagated its panic.
             let _ = thread.join();
         }
     }

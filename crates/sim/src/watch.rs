@@ -1,4 +1,4 @@
-//! What ends a run before its time: somebody who has seen enough, or a run without progress.
+//! Early ends of a run: by request, or because it makes no progress.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::part::Part;
 use crate::plan::Plan;
 use crate::stalls::reason;
 
-/// Who may end a run, asked at every step of its progress. Clones share the flag.
+/// Conditions that end a run, checked at every step of its progress. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     /// Ends the run at its next step when it becomes true.
     pub stop: Arc<AtomicBool>,
-    /// Ends the run when no packet has been delivered for this long in simulated time while ops are
-    /// under way; `None`: never.
+    /// Ends the run when no packet has been delivered for this simulated time while ops are
+    /// outstanding; `None`: never.
     pub silence: Option<Span>,
     /// Receives reports of flows without progress while the run goes on, of a few flows per run.
     pub tell: Option<Tell>,
@@ -37,15 +37,15 @@ impl fmt::Debug for Tell {
     }
 }
 
-/// The state of a [`Watch`] in the course of a run.
+/// State of a [`Watch`] during a run.
 pub(crate) struct Watcher {
     watch: Watch,
     delivered: u64,
-    /// When a step last saw that packets had been delivered.
+    /// Time of the last step in which packets had been delivered.
     since: Time,
 }
 
-/// Most flows that a report names.
+/// Maximum number of flows in a report.
 const NAMED_FLOWS: usize = 3;
 
 impl Watcher {
@@ -58,8 +58,8 @@ impl Watcher {
         self.watch.stop.load(Ordering::Relaxed)
     }
 
-    /// Why the run ends at `now`, if it does. Results do not depend on how often this is asked, but
-    /// the time of the end does: ask at steps that the plan alone decides.
+    /// Returns the reason if the run ends at `now`. The time of the end depends on the times of the
+    /// checks: check at steps that the plan alone determines.
     pub(crate) fn check<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -75,7 +75,7 @@ impl Watcher {
         }
         let silent = now.since(self.since);
         if self.watch.silence.is_some_and(|limit| silent >= limit) {
-            // Without ops under way, silence is what the scenario asks for; look again later.
+            // Without outstanding ops, silence is part of the scenario; check again later.
             self.since = now;
             return report(now, silent, parts, plan);
         }
@@ -83,7 +83,7 @@ impl Watcher {
     }
 }
 
-/// Names who waits for what; `None` if nobody waits.
+/// Returns the waiting flows with their reasons; `None` if no flow waits.
 fn report<F: AlgorithmFactory>(
     now: Time,
     silent: Span,
@@ -101,9 +101,9 @@ fn report<F: AlgorithmFactory>(
     if waiting.is_empty() {
         return None;
     }
-    // Those that tried most come first; the sort is stable, so that ties stay in order.
+    // Flows with the most timeouts come first; the sort is stable, so that ties stay in order.
     waiting.sort_by_key(|(timeouts, ..)| std::cmp::Reverse(*timeouts));
-    let mut text = format!("no packet was delivered for {silent} while ops are under way");
+    let mut text = format!("no packet was delivered for {silent} while ops are outstanding");
     let count = waiting.len();
     for (_, flow, host, id) in waiting.into_iter().take(NAMED_FLOWS) {
         // Writing to a String cannot fail.
@@ -116,7 +116,7 @@ fn report<F: AlgorithmFactory>(
     Some(text)
 }
 
-/// What a flow with ops under way waits for, and how many timeouts it has had.
+/// Returns the reason why a flow with outstanding ops waits, and its number of timeouts.
 fn describe<F: AlgorithmFactory>(now: Time, host: &Host<F>, id: FlowId) -> Option<(u64, String)> {
     let local = host.clocks.host.read(now);
     let waiting = host.endpoint.waiting(local, id)?;
@@ -128,7 +128,7 @@ fn describe<F: AlgorithmFactory>(now: Time, host: &Host<F>, id: FlowId) -> Optio
         (None, None) => "nothing to send".to_owned(),
     };
     let text = format!(
-        "flow {} (host {} -> host {}): window {} packets, {} ops under way, {} packets in flight, \
+        "flow {} (host {} -> host {}): window {} packets, {} ops outstanding, {} packets in flight, \
          {timeouts} timeouts, {next}",
         flow.connection,
         host.id.get(),
@@ -140,13 +140,14 @@ fn describe<F: AlgorithmFactory>(now: Time, host: &Host<F>, id: FlowId) -> Optio
     Some((timeouts, text))
 }
 
-/// The port that has dropped most, or else the one that holds most; of several the first.
+/// Returns the port with the most drops, or else the one with the longest queue; of several the
+/// first.
 fn queue<F: AlgorithmFactory>(now: Time, parts: &[Part<F>]) -> String {
     let mut fullest: Option<(Bytes, String)> = None;
     let mut worst: Option<(u64, String)> = None;
     let ports = parts.first().map(|part| part.world.network.ports());
     for port in ports.into_iter().flatten() {
-        // In the order of the ports, whichever parts they are in.
+        // In the order of the ports, independent of their parts.
         let Some(part) = parts.iter().find(|part| part.owns(port)) else { continue };
         let network = &part.world.network;
         let held = network.queue_bytes(port, now);

@@ -1,4 +1,4 @@
-//! Going through the events of a part of the network window by window: see [`Calendar`].
+//! Events of a part of the network, window by window: see [`Calendar`].
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Arrived, FabricEvent, Network, Outcome, Schedule};
@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::part::{Part, look_behind};
 use crate::world::{Entities, Pending, World};
 
-/// Events handled.
+/// Number of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handled {
     pub(crate) events: u64,
@@ -27,41 +27,43 @@ impl Handled {
     }
 }
 
-/// A hash of one event: two rounds of multiplication mix time and entity well enough that two sets of
-/// events with the same sum are the same set.
+/// Returns a hash of one event: two rounds of multiplication mix time and entity well enough that
+/// two sets of events with the same sum are the same set.
 #[inline]
 fn hash_event(now: Time, entity: u32) -> u64 {
     let key = now.as_ps() ^ u64::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (key ^ (key >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// Packets that are sorted at a time: few enough to stay in the nearest cache, enough for what they need
-/// to be asked for ahead of time.
+/// Number of packets that are sorted at a time: few enough for the nearest cache, enough for
+/// prefetching.
 const CHUNK: usize = 256;
 /// End of a list.
 const NIL: u32 = u32::MAX;
-/// Why events are not in a queue here: `Pace` gives a part a calendar before it goes window by window.
+/// Reason why events are not in a queue here: `Pace` gives a part a calendar before it runs window
+/// by window.
 const ONLY_WITH_A_CALENDAR: &str = "a part that goes window by window has a calendar";
-/// How many places ahead what lies at their links is brought near.
+/// Number of places by which the data of links is prefetched.
 const AHEAD: usize = 4;
 
-/// Where the packets that arrive at switches in a window are sorted by egress port.
+/// Buffer in which the packets that arrive at switches in a window are sorted by egress port.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    /// Places with something to do in the window, in order.
+    /// Places with events in the window, in order.
     places: Vec<u32>,
-    /// Packets that have arrived, link by link, and with each the one before it for the same port.
+    /// Packets that have arrived, link by link, each with the index of the previous one for the
+    /// same port.
     arrived: Vec<(Arrived, u32)>,
-    /// By place: the last packet for its port.
+    /// By place: index of the last packet for its port.
     last: Vec<u32>,
-    /// Places whose ports have something to do; and whether they stand here.
+    /// Places whose ports have packets or events, and by place whether it is in this list.
     used: Vec<u32>,
-    /// The packets of one port, in the order in which it takes them.
+    /// Packets of one port, in the order of their processing.
     sorted: Vec<Arrived>,
 }
 
 impl Desk {
-    /// For a network of so many ports.
+    /// Returns the buffer for a network with this number of ports.
     pub(crate) fn new(ports: usize) -> Self {
         Self {
             places: Vec::new(),
@@ -72,12 +74,12 @@ impl Desk {
         }
     }
 
-    /// Brings the packets of a place's port into their order, and forgets the place.
+    /// Sorts the packets of a place's port and removes the place.
     #[inline]
     fn sort(&mut self, place: u32) -> &[Arrived] {
         let mut index = core::mem::replace(&mut self.last[place as usize], NIL);
         match self.arrived.get(index as usize) {
-            // Often there is one only.
+            // Often there is only one.
             Some((packet, NIL)) => return core::slice::from_ref(packet),
             Some(_) => {}
             None => return &[],
@@ -92,8 +94,8 @@ impl Desk {
     }
 }
 
-/// Sorts packets by time and link. They come in the opposite order: those of each link are in order,
-/// which a few of them make good use of, and in which those of one instant stay.
+/// Sorts packets by time and link. They come in the opposite order: those of each link are sorted,
+/// which makes the sort fast for a few links; packets of the same time stay in order.
 #[inline]
 fn sort_reversed(packets: &mut [Arrived]) {
     const FEW: usize = 24;
@@ -114,7 +116,7 @@ fn sort_reversed(packets: &mut [Arrived]) {
     }
 }
 
-/// Puts the events of switches into the calendar.
+/// Enters the events of switches into the calendar.
 struct Notes<'a> {
     calendar: &'a mut Calendar,
     to_hand_over: &'a mut Vec<PortId>,
@@ -133,7 +135,7 @@ impl Schedule for Notes<'_> {
 }
 
 impl<F: AlgorithmFactory> Part<F> {
-    /// Everything before `end`.
+    /// Runs all events before `end`.
     pub(crate) fn run_calendar(&mut self, end: Time) {
         while let Some(limit) = calendar(&mut self.world).begin_window(end) {
             self.run_window(limit);
@@ -145,7 +147,7 @@ impl<F: AlgorithmFactory> Part<F> {
         self.world.now = end;
     }
 
-    /// Everything in the window before `limit`: switches, a few at a time, then hosts.
+    /// Runs all events in the window before `limit`: switches, a few at a time, then hosts.
     fn run_window(&mut self, limit: Time) {
         let Self { world, hosts, first_host, handled, desk, .. } = self;
         let mut places = core::mem::take(&mut desk.places);
@@ -169,7 +171,7 @@ impl<F: AlgorithmFactory> Part<F> {
         for (index, &at) in at_hosts.iter().enumerate() {
             look_ahead(world, hosts, *first_host, &at_hosts[index..]);
             let place = calendar(world).place(at);
-            // Other parts' hosts have no events here.
+            // Hosts of other parts have no events here.
             if let Some(host) = place.host
                 && let Some(local) = host.get().checked_sub(*first_host)
                 && let Some(host) = hosts.get_mut(local as usize)
@@ -182,8 +184,8 @@ impl<F: AlgorithmFactory> Part<F> {
     }
 }
 
-/// Brings near what the hosts whose turn comes next need, each step of the way to it a host after the
-/// one before: link, packet, flow.
+/// Prefetches the data of the next hosts, each step one host after the previous one: link, packet,
+/// flow.
 #[inline]
 fn look_ahead<F: AlgorithmFactory>(
     world: &mut World<F>,
@@ -215,7 +217,7 @@ fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
     }
 }
 
-/// Takes what arrives at a place of a switch before `limit`.
+/// Takes the packets that arrive at a place of a switch before `limit`.
 #[inline]
 fn collect<F: AlgorithmFactory>(
     world: &mut World<F>,
@@ -245,7 +247,7 @@ fn collect<F: AlgorithmFactory>(
     }
 }
 
-/// What has arrived at switches is sorted by egress port; then each port takes its own.
+/// Sorts the packets that have arrived at switches by egress port; then each port takes its own.
 fn run_switches<F: AlgorithmFactory>(
     world: &mut World<F>,
     desk: &mut Desk,
@@ -271,7 +273,7 @@ fn run_switches<F: AlgorithmFactory>(
     let mut notes = Notes { calendar, to_hand_over };
     if notes.calendar.has_own_events() {
         while let Some(place) = desk.used.pop() {
-            // It may stand there twice: for its packets and for its own event.
+            // The port may be listed twice: for its packets and for its own event.
             let packets = desk.sort(place);
             run_port(network, &mut notes, *entities, handled, (place, packets), limit);
         }
@@ -285,8 +287,8 @@ fn run_switches<F: AlgorithmFactory>(
     desk.arrived.clear();
 }
 
-/// Brings near the ports that are offered packets next, the last first, each step of the way to it a
-/// port after the one before.
+/// Prefetches the ports that get packets next, the last first, each step one port after the
+/// previous one.
 #[inline]
 fn look_ahead_at_switches<W: SwitchHalf>(
     network: &Network<Header, W>,
@@ -305,7 +307,7 @@ fn look_ahead_at_switches<W: SwitchHalf>(
     }
 }
 
-/// All that happens before `limit` at a port that may have events of its own.
+/// Runs all events before `limit` at a port that may have events other than arrivals.
 #[inline]
 fn run_port<W: SwitchHalf>(
     network: &mut Network<Header, W>,
@@ -319,7 +321,7 @@ fn run_port<W: SwitchHalf>(
     notes.calendar.begin(place);
     loop {
         let (due, event) = notes.calendar.next_own(place);
-        // At the same instant arrivals go first.
+        // At the same time arrivals come first.
         if let Some((first, others)) = packets.split_first()
             && first.at <= due
         {
@@ -335,7 +337,7 @@ fn run_port<W: SwitchHalf>(
     }
 }
 
-/// All that happens at a host before `limit`.
+/// Runs all events at a host before `limit`.
 fn run_host<F: AlgorithmFactory>(
     world: &mut World<F>,
     host: &mut Host<F>,
@@ -353,7 +355,7 @@ fn run_host<F: AlgorithmFactory>(
             return calendar(world).finish(index, now);
         }
         world.now = now;
-        // At the same instant in the order of the entities.
+        // At the same time in the order of the entities.
         if arrival == now {
             calendar(world).set_arrival(index, Time::MAX);
             let event = FabricEvent::Arrival(place.link);

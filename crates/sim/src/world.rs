@@ -1,4 +1,4 @@
-//! What all hosts share: the fabric, the event queue and the metrics.
+//! State that all hosts of a part share: the fabric, the events and the metrics.
 
 use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent, Transit};
@@ -16,7 +16,7 @@ use crate::packets::PacketSizes;
 use crate::queue::EventQueue;
 use crate::record::Recorder;
 
-/// The entities of the event queue: per kind of a port's events the ports, then the hosts.
+/// Entities of the event queue: for each kind of a port's events the ports, then the hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entities {
     ports: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Entities {
 /// Kinds of a port's events: arrival, service, wake, held, mail.
 const PORT_KINDS: u32 = 5;
 
-/// The entity that an event belongs to.
+/// Returns the entity of an event.
 pub(crate) enum Entity {
     Fabric(FabricEvent),
     Host(HostId),
@@ -56,7 +56,7 @@ impl Entities {
         PORT_KINDS * self.ports + host.get()
     }
 
-    /// The port at whose link's end a packet arrives, if that is the entity's event.
+    /// Returns the port at whose link's end a packet arrives, if that is the entity's event.
     #[inline]
     pub(crate) fn arrival(self, entity: u32) -> Option<PortId> {
         (entity < self.ports).then(|| PortId::new(entity))
@@ -80,17 +80,17 @@ impl Entities {
     }
 }
 
-/// The events to come.
+/// Pending events.
 #[expect(clippy::large_enum_variant, reason = "there is one per part of the network")]
 #[derive(Debug)]
 pub(crate) enum Pending {
-    /// In one order for all.
+    /// In one order for all entities.
     Queue(EventQueue),
-    /// By node, of a network whose nodes do not touch each other at once.
+    /// By node, for a network whose nodes do not affect each other without delay.
     Calendar(Box<Calendar>),
 }
 
-/// Puts the fabric's events where they are kept.
+/// Schedules the fabric's events.
 pub(crate) struct Scheduler<'a> {
     pending: &'a mut Pending,
     to_hand_over: &'a mut Vec<PortId>,
@@ -112,7 +112,7 @@ impl Schedule for Scheduler<'_> {
     }
 }
 
-/// What all hosts share.
+/// State that all hosts of a part share.
 pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) network: Network<Header, F::Switch>,
     pub(crate) pending: Pending,
@@ -123,20 +123,20 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) ack_class: Option<ClassId>,
     /// Whether any flow is credit-based, and ports are divided for credits.
     pub(crate) credits: bool,
-    /// The time of the event being handled; between phases, the end of the last one.
+    /// Time of the current event; between phases, the end of the last one.
     pub(crate) now: Time,
-    /// Ports whose links have packets that may go on in other parts of the network, or will have.
+    /// Ports whose links have, or will have, packets that may continue in another part.
     pub(crate) to_hand_over: Vec<PortId>,
     /// Times of ops.
     pub(crate) op_times: Box<OpTimes>,
-    /// Measures workloads that have a name, if any has.
+    /// Measurements of named workloads, if there are any.
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,
-    /// Notes what becomes of ops and packets, if the run is recorded.
+    /// Records of ops and packets, if the run is recorded.
     pub(crate) recorder: Option<Box<Recorder>>,
 }
 
 impl<F: AlgorithmFactory> World<F> {
-    /// The network and what it schedules with.
+    /// Returns the network and the schedule of its events.
     #[inline]
     pub(crate) fn network(&mut self) -> (&mut Network<Header, F::Switch>, Scheduler<'_>) {
         let scheduler = Scheduler {
@@ -147,7 +147,7 @@ impl<F: AlgorithmFactory> World<F> {
         (&mut self.network, scheduler)
     }
 
-    /// An op of `connection` completed at the true time `now`.
+    /// Records an op of `connection` that completed at the true time `now`.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         self.metrics.on_completion(completion);
         self.op_times.on_completion(now, connection, completion);
@@ -159,7 +159,7 @@ impl<F: AlgorithmFactory> World<F> {
         }
     }
 
-    /// The class in which a packet of a flow of class `flow` travels.
+    /// Returns the class of a packet of a flow of class `flow`.
     #[inline]
     pub(crate) fn class_of(&self, body: &Body, flow: ClassId) -> ClassId {
         if self.credits {
@@ -172,7 +172,7 @@ impl<F: AlgorithmFactory> World<F> {
         }
     }
 
-    /// Takes in a packet that another part of the network handed over.
+    /// Receives a packet that another part of the network handed over.
     pub(crate) fn receive(
         &mut self,
         port: PortId,
@@ -184,7 +184,7 @@ impl<F: AlgorithmFactory> World<F> {
         network.receive(port, arrives, *packet, telemetry, &mut scheduler);
     }
 
-    /// Hands a packet to a host's NIC port at `at`, and says whether the port took it.
+    /// Passes a packet to a host's NIC port at `at`. Returns whether the port accepted it.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -204,7 +204,7 @@ impl<F: AlgorithmFactory> World<F> {
         network.handle(now, event, &mut scheduler)
     }
 
-    /// A lower bound of the next event's time; [`Time::MAX`] if there is none.
+    /// Returns a lower bound of the time of the next event; [`Time::MAX`] if there is none.
     pub(crate) fn next_at(&self) -> Time {
         match &self.pending {
             Pending::Queue(queue) => queue.next_at(),
@@ -220,11 +220,11 @@ impl<F: AlgorithmFactory> World<F> {
         }
     }
 
-    /// Gives a flow the path that its new label names.
+    /// Gives a flow the path of its new label.
     #[cold]
     pub(crate) fn reroute(&mut self, host: HostId, flow: &mut HostFlow) {
         let key = u64::from(flow.connection);
-        // There was a path when the flow was opened, and a label only chooses among paths.
+        // There was a path when the flow was opened; a label only selects one of the paths.
         if let Ok(route) = self.network.reroute(host, flow.peer, key, flow.path_label) {
             flow.route = route;
         }

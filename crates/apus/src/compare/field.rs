@@ -12,9 +12,9 @@ use super::table::Contestant;
 /// Settings of `--set`: settings of the scenario, and settings of one algorithm of the comparison, which
 /// begin with its label (`hpcc.base_rtt=13us`).
 pub(super) struct Changes<'a> {
-    /// For the scenario.
+    /// Settings of the scenario.
     pub(super) scenario: Vec<String>,
-    /// For one algorithm: its label, the parameter and the value.
+    /// Settings of one algorithm: its label, the parameter and the value.
     own: Vec<(&'a str, &'a str, &'a str)>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Refuses settings of an algorithm of the scenario that is not compared.
+/// Returns an error for settings of an algorithm of the scenario that is not compared.
 pub(super) fn check_settings(
     setup: &Setup,
     labels: &[String],
@@ -71,7 +71,7 @@ pub(super) fn check_settings(
     Ok(())
 }
 
-/// The run of `setup` under each algorithm of `labels`.
+/// Returns the run of `setup` under each algorithm of `labels`.
 pub(super) fn contestants(
     setup: &Setup,
     labels: &[String],
@@ -112,8 +112,8 @@ pub(super) fn contestants(
     Ok(all)
 }
 
-/// The algorithm that a label names: one of the scenario's by its label, or any by its name, with a
-/// profile behind a colon.
+/// Returns the algorithm of a label: one of the scenario's by its label, or any by its name, with a
+/// profile after a colon.
 fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
     let (name, profile) = match label.split_once(':') {
         Some((name, profile)) => (name, Some(profile)),
@@ -169,7 +169,7 @@ impl Contestant {
         marking.chain(self.notes.iter().cloned()).collect()
     }
 
-    /// The parameters of its algorithm that are not the profile's defaults, and the marking
+    /// Returns the parameters of its algorithm that are not the profile's defaults, and the marking
     /// threshold that the comparison sets.
     pub(super) fn shown(&self) -> Vec<Shown> {
         let tuned =
@@ -197,7 +197,7 @@ impl Contestant {
         marking.chain(parameters.filter(|one| one.origin != "default")).collect()
     }
 
-    /// Every parameter in force.
+    /// Returns every parameter in force.
     pub(super) fn parameters_json(&self) -> Value {
         let shown = self.shown();
         let configs = self.setup.algorithms().map(|(_, config)| config);

@@ -1,4 +1,4 @@
-//! `apus compare`: one scenario under many algorithms, side by side.
+//! `apus compare`: one scenario under several algorithms.
 
 mod field;
 mod paired;
@@ -25,7 +25,7 @@ use crate::library;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
-/// Runs one scenario under several algorithms and puts their results side by side.
+/// Runs one scenario under several algorithms and compares their results.
 ///
 /// Each algorithm carries all of the scenario's traffic, with switches that do what it needs. The
 /// parameters that the scenario sets hold for the algorithm of that name; parameters that depend on
@@ -146,7 +146,7 @@ impl Compare {
         library::open_variant(&self.file, &options)
     }
 
-    /// The objective of `--tune-each`, if that is asked for.
+    /// Returns the objective of `--tune-each`, if it is given.
     fn objective(&self, first: u64, metrics: &Metrics) -> Result<Option<Objective>, Failure> {
         if !self.tune_each {
             return Ok(None);
@@ -251,7 +251,7 @@ impl Session<'_> {
     }
 }
 
-/// The summary of a run without its seed and cost.
+/// Returns the summary of a run without its seed and cost.
 fn measured(summary: &Value) -> Value {
     let mut measured = summary.clone();
     if let Some(fields) = measured.as_object_mut() {

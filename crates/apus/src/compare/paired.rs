@@ -15,8 +15,8 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// The difference of `of` from `reference`, seed by seed; pairs in which one is unknown (not
-    /// measured, or censored) do not count. `None` if there is no pair.
+    /// Returns the difference of `of` from `reference`, seed by seed. Pairs with an unknown number
+    /// (not measured, or censored) do not count. `None` without a pair.
     pub(super) fn new(of: &[Option<f64>], reference: &[Option<f64>]) -> Option<Self> {
         let both = of.iter().zip(reference).filter_map(|(a, b)| Some((*a)? - (*b)?));
         let differences: Vec<f64> = both.collect();
@@ -33,13 +33,13 @@ impl Difference {
         Some(Self { mean, half_width, pairs })
     }
 
-    /// Whether the interval excludes 0: the two differ by more than seeds explain.
+    /// Returns `true` if the interval excludes 0: the difference is larger than seeds explain.
     pub(super) fn is_significant(&self) -> bool {
         self.half_width.is_some_and(|half| self.mean.abs() > half)
     }
 }
 
-/// The number that a summary has for a metric; `None` if it was not measured, or is censored.
+/// Returns the number of a summary for a metric; `None` if it was not measured or is censored.
 pub(super) fn known(summary: &Value, name: &str) -> Option<f64> {
     Bounds::of_metric(summary, name)?.value()
 }

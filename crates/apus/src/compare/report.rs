@@ -13,19 +13,19 @@ use crate::svg::{COLOURS, escape};
 use crate::tables::to_csv;
 use crate::text::{bounds, columns, number};
 
-/// Everything that a comparison found.
+/// Results of a comparison.
 pub(super) struct Report<'a> {
     pub(super) scenario: &'a Scenario,
-    /// The first seed and how many.
+    /// First seed and number of seeds.
     pub(super) seeds: (u64, u64),
     pub(super) contestants: &'a [Contestant],
     pub(super) metrics: &'a Metrics,
-    /// That of `--tune-each`.
+    /// Objective of `--tune-each`.
     pub(super) objective: Option<&'a Objective>,
 }
 
 impl Report<'_> {
-    /// The metrics that at least one algorithm has, with its values.
+    /// Returns the metrics that at least one algorithm has, with its values.
     fn rows(&self) -> Vec<(&str, Vec<Option<Spread>>)> {
         let of = |name: &String| -> Vec<_> {
             self.contestants.iter().map(|contestant| contestant.spread(name)).collect()
@@ -38,7 +38,7 @@ impl Report<'_> {
         self.contestants.first().map_or_else(|| name.to_owned(), |one| heading(&one.setup, name))
     }
 
-    /// What was run, in a line.
+    /// Returns a line about the runs.
     fn caption(&self) -> String {
         let (first, count) = self.seeds;
         let last = first + count - 1;
@@ -59,7 +59,8 @@ impl Report<'_> {
         )
     }
 
-    /// The differences of all algorithms from the first, per metric; nothing if there is only one.
+    /// Returns the differences of all algorithms from the first, per metric; nothing if there is
+    /// only one.
     fn differences(&self) -> Vec<Vec<String>> {
         let Some((reference, others)) = self.contestants.split_first() else { return Vec::new() };
         if others.is_empty() {
@@ -78,7 +79,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Explains the differences in a line.
+    /// Returns the caption of the differences.
     fn differences_caption(&self) -> String {
         let reference = self.contestants.first().map_or("", |one| one.label.as_str());
         format!(
@@ -87,7 +88,7 @@ impl Report<'_> {
         )
     }
 
-    /// Results of `--tune-each`, a line per algorithm.
+    /// Returns the results of `--tune-each`, a line per algorithm.
     fn tuning(&self) -> Vec<Vec<String>> {
         let lines = self.contestants.iter().filter_map(|one| {
             let search = one.search.as_ref()?;
@@ -105,7 +106,8 @@ impl Report<'_> {
         lines.collect()
     }
 
-    /// The medians: a column per algorithm and a row per metric, with the content of cells from `cell`.
+    /// Returns the medians: a column per algorithm and a row per metric, with the content of cells
+    /// from `cell`.
     fn medians(&self, cell: impl Fn(Spread) -> String) -> Vec<Vec<String>> {
         let mut lines = vec![vec![String::new()]];
         lines[0].extend(self.contestants.iter().map(|one| one.label.clone()));
@@ -117,7 +119,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Changes that algorithms needed, a line each.
+    /// Returns the changes that algorithms needed, a line each.
     fn notes(&self) -> impl Iterator<Item = String> {
         let of = |one: &Contestant| {
             let label = one.label.clone();
@@ -126,7 +128,7 @@ impl Report<'_> {
         self.contestants.iter().flat_map(of)
     }
 
-    /// The tables after the medians, each with its caption.
+    /// Returns the tables after the medians, each with its caption.
     fn tables(&self) -> Vec<(String, Vec<Vec<String>>)> {
         let mut tables = vec![(self.differences_caption(), self.differences())];
         if let Some(objective) = self.objective {
@@ -147,7 +149,8 @@ impl Report<'_> {
         text
     }
 
-    /// The parameters that are not defaults: algorithm, name, value, and where the value comes from.
+    /// Returns the parameters that are not defaults: algorithm, name, value and origin of the
+    /// value.
     fn parameters(&self) -> Vec<Vec<String>> {
         let line = |one: &Contestant| {
             let label = one.label.clone();
@@ -155,7 +158,7 @@ impl Report<'_> {
                 let origin = match shown.rule {
                     Some((rule, source)) => format!("derived: {rule} ({source})"),
                     None if shown.origin == "tuned" => "tuned".to_owned(),
-                    None => "set by you".to_owned(),
+                    None => "set".to_owned(),
                 };
                 vec![label.clone(), shown.name, shown.value, origin]
             })
@@ -199,7 +202,7 @@ impl Report<'_> {
         })
     }
 
-    /// The differences of an algorithm from another one, by metric.
+    /// Returns the differences of an algorithm from another one, by metric.
     fn differences_json(&self, one: &Contestant, reference: &Contestant) -> Value {
         let of = |name: &str| {
             let found = one.difference(reference, name)?;
@@ -215,7 +218,7 @@ impl Report<'_> {
         Value::Object(all.collect())
     }
 
-    /// One line per metric and algorithm.
+    /// Returns the CSV table: one line per metric and algorithm.
     pub(super) fn csv(&self) -> String {
         let header = ["metric", "unit", "algorithm", "median", "lower", "upper", "min", "max"];
         let mut lines = vec![header.map(str::to_owned).to_vec()];
@@ -232,7 +235,7 @@ impl Report<'_> {
         to_csv(lines)
     }
 
-    /// A page that needs nothing else.
+    /// Returns the page, in one file.
     pub(super) fn html(&self) -> String {
         let title = escape(&self.scenario.name);
         let mut page = format!(
@@ -259,7 +262,8 @@ impl Report<'_> {
         page + "</html>\n"
     }
 
-    /// A bar per algorithm, with a line from the smallest to the largest value over the seeds.
+    /// Returns a chart with a bar per algorithm, and a line from the smallest to the largest value
+    /// over the seeds.
     fn bars(&self, name: &str, values: &[Option<Spread>]) -> String {
         const WIDTH: f64 = 420.0;
         const LEFT: f64 = 110.0;
@@ -312,7 +316,7 @@ fn table(lines: &[Vec<String>]) -> String {
     format!("<table>{}</table>\n", lines.iter().map(row).collect::<String>())
 }
 
-/// A difference as a table shows it.
+/// Returns the text of a difference.
 fn written(difference: &Difference, exact: bool) -> String {
     let mean = number(difference.mean);
     match difference.half_width {

@@ -18,7 +18,7 @@ pub(super) struct Contestant {
     pub(super) notes: Vec<String>,
     /// The marking threshold that the comparison sets.
     pub(super) marking: Option<MarkingRule>,
-    /// By seed; `None` if the run did not end.
+    /// By seed; `None` if the run failed or was interrupted.
     pub(super) summaries: Vec<Option<Value>>,
     /// `true` if the first two seeds gave identical results, which then stand for all seeds.
     pub(super) same: bool,
@@ -68,13 +68,13 @@ impl Spread {
         })
     }
 
-    /// The largest value that a chart can show.
+    /// Returns the largest value that a chart can show.
     pub(super) fn shown_end(&self) -> f64 {
         if self.max.is_finite() { self.max } else { self.median.lower }
     }
 }
 
-/// Of what a comparison shows for every scenario.
+/// Metrics that a comparison shows for every scenario.
 const COMMON: [&str; 14] = [
     "goodput_gbps",
     "busiest_port.utilisation",
@@ -92,14 +92,14 @@ const COMMON: [&str; 14] = [
     "fair_share_deviation",
 ];
 
-/// The metrics of a comparison, by their names in a summary.
+/// Metrics of a comparison, by their names in a summary.
 pub(super) struct Metrics {
     pub(super) names: Vec<String>,
 }
 
 impl Metrics {
-    /// The common ones, slowdowns of each workload by size, those that the scenario's own checks look
-    /// at (settling times, for example), and what the user asks for besides.
+    /// Returns the common metrics, the slowdowns of each workload by size, the metrics of the
+    /// scenario's own checks (settling times, for example), and additional metrics of the user.
     pub(super) fn of(setup: &Setup, scenario: &Scenario, more: &[String]) -> Result<Self, String> {
         let mut names: Vec<String> = COMMON.map(str::to_owned).into();
         let sizes = setup.sizes().count();
@@ -131,7 +131,7 @@ impl Metrics {
     }
 }
 
-/// What a metric is called in a table: its unit beside it, the size range in words.
+/// Returns the heading of a metric in a table: its name with the size range in words, and its unit.
 pub(super) fn heading(setup: &Setup, name: &str) -> String {
     let mut words: Vec<String> = name.split('.').map(str::to_owned).collect();
     if let Some(at) = words.iter().position(|word| word == "size")

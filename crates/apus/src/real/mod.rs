@@ -18,10 +18,10 @@ use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 
-/// The port of `apus serve`.
+/// Port of `apus serve`.
 pub const PORT: u16 = 48_700;
 
-/// How the engine waits.
+/// Waiting strategy of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeName {
     /// Never sleeps.
@@ -30,32 +30,32 @@ pub enum ModeName {
     Hybrid,
     /// Sleeps at once.
     Blocking,
-    /// No thread of its own: the command's thread drives the engine.
+    /// Without its own thread: the command's thread drives the engine.
     Inline,
 }
 
-/// What every command of the real transport takes.
+/// Options of all commands of the real transport.
 #[derive(Args)]
 pub struct Basics {
-    /// The file with the keys that peers must prove; `apus key` makes one.
+    /// Key file of the peers (see `apus key`).
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Encrypt nothing and let anyone in: for benchmarks.
+    /// Disable encryption and authentication: for benchmarks.
     #[arg(long, conflicts_with = "key_file")]
     insecure: bool,
-    /// Seals packets with aes-256-gcm (the default of a client; a server takes all) or aegis-128x; a
-    /// server then takes no other.
+    /// Cipher: aes-256-gcm (client default) or aegis-128x. A server accepts all unless one is
+    /// given.
     #[arg(long, value_name = "CIPHER", conflicts_with = "insecure")]
     #[arg(value_parser = str::parse::<Cipher>)]
     cipher: Option<Cipher>,
-    /// The longest IP packet to send, in bytes.
+    /// Maximum length of IP packets to send, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
 }
 
 impl Basics {
-    /// The keys of the file, or none if that is asked for; `None` if nothing is said of them.
+    /// Returns the keys of the file, or none with `--insecure`; `None` without either option.
     pub fn keys(&self) -> Result<Option<KeyRing>, Failure> {
         if let Some(path) = &self.key_file {
             let keys = keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?;
@@ -68,7 +68,7 @@ impl Basics {
         Ok(Some(KeyRing::insecure()))
     }
 
-    /// The settings of a host at `bind`.
+    /// Returns the settings of a host at `bind`.
     pub fn config(&self, bind: SocketAddr, keys: KeyRing) -> Result<Config, Failure> {
         let mut config = Config::new(bind, keys).map_err(failure)?;
         config.max_mtu = self.mtu;
@@ -80,7 +80,7 @@ impl Basics {
     }
 }
 
-/// Wrong settings are wrong input; what the system refuses is not.
+/// Invalid settings are errors of the input; errors of the system are not.
 pub fn failure(error: StartError) -> Failure {
     match error {
         StartError::Setting(what) => Failure::Input(what),
@@ -88,15 +88,15 @@ pub fn failure(error: StartError) -> Failure {
     }
 }
 
-/// What `serve`, `ping` and `perf` take.
+/// Options of `serve`, `ping` and `perf`.
 #[derive(Args)]
 pub struct Common {
     #[command(flatten)]
     basics: Basics,
-    /// How the engine waits for work.
+    /// Waiting strategy of the engine.
     #[arg(long, value_enum, default_value = "hybrid")]
     mode: ModeName,
-    /// Engines, each with a thread and a socket; the kernel divides peers among them.
+    /// Number of engines, each with a thread and a socket; the kernel divides peers among them.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     engines: u32,
@@ -109,18 +109,18 @@ pub struct Common {
     /// Serve metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// Have kernel or NIC say when packets left, so that this host's own queues do not count as fabric
-    /// delay; costs a microsecond and more per send.
+    /// Use departure times of the kernel or NIC, so that queues of this host do not count as fabric
+    /// delay; costs at least a microsecond per send.
     #[arg(long)]
     departure_timestamps: bool,
-    /// Device of the NIC's clock, if its timestamps are to be used.
+    /// Clock device of the NIC, to use its timestamps.
     #[arg(long, value_name = "FILE")]
     nic_clock: Option<PathBuf>,
-    /// Congestion control algorithm, in place of Swift.
+    /// Congestion control algorithm [default: swift].
     #[arg(long)]
     algorithm: Option<String>,
-    /// Parameter of the algorithm, Swift's other ones staying as docs/udp.md has them; may be given several
-    /// times.
+    /// Parameter of the algorithm; other parameters of Swift are those of docs/udp.md. May be given
+    /// several times.
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
 }
@@ -166,17 +166,17 @@ impl Common {
         Host::start(config).map_err(failure)
     }
 
-    /// Whether the command's own thread drives the engine.
+    /// Returns `true` if the command's own thread drives the engine.
     pub fn is_inline(&self) -> bool {
         self.mode == ModeName::Inline
     }
 
-    /// The algorithm of every flow.
+    /// Returns the algorithm of every flow.
     pub fn algorithm(&self) -> &str {
         self.algorithm.as_deref().unwrap_or("swift")
     }
 
-    /// Serves the host's metrics, if that was asked for, as long as the result is kept.
+    /// Serves the host's metrics, if requested, until the result is dropped.
     pub fn metrics(&self, host: &Host) -> Result<Option<Server>, Failure> {
         let Some(address) = self.metrics else { return Ok(None) };
         let metrics = host.metrics();
@@ -187,7 +187,7 @@ impl Common {
     }
 }
 
-/// The address that `text` names; without a port, that of `apus serve`.
+/// Returns the address of `text`; the default port is that of `apus serve`.
 pub fn address(text: &str) -> Result<SocketAddr, Failure> {
     let with_port = || (text, PORT).to_socket_addrs();
     let mut found = text
@@ -197,7 +197,7 @@ pub fn address(text: &str) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| Failure::Input(format!("`{text}` has no address")))
 }
 
-/// An unspecified address of the family of `peer`.
+/// Returns an unspecified address of the family of `peer`.
 pub fn any(peer: SocketAddr) -> SocketAddr {
     if peer.is_ipv6() {
         (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
@@ -206,7 +206,7 @@ pub fn any(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What a server says first on a connection: its region, and how long it is.
+/// First message of a server on a connection: its region and the length of the region.
 pub fn greeting(connection: &Connection) -> Result<(RegionKey, u64), Failure> {
     let message = connection.receive().map_err(|end| Failure::Run(end.to_string()))?;
     let number = |at: usize| {

@@ -1,4 +1,4 @@
-//! `apus ping`: round trips of small messages, with fabric and endpoint parts apart.
+//! `apus ping`: round trips of small messages, with separate fabric and endpoint parts.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +12,20 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
 
-/// Measures round trips of messages to an `apus serve`.
+/// Measure round trips of messages to an `apus serve`.
 #[derive(Args)]
 pub struct Ping {
     /// HOST or HOST:PORT of the server.
     peer: String,
     #[command(flatten)]
     common: Common,
-    /// Messages.
+    /// Number of messages.
     #[arg(long, default_value_t = 1000)]
     count: u32,
-    /// Bytes of each.
+    /// Bytes of each message.
     #[arg(long, default_value_t = 64)]
     size: usize,
-    /// Time from one to the next; without it, each follows the answer to the one before.
+    /// Interval between messages; without it, each follows the previous answer.
     #[arg(long, value_parser = duration)]
     interval: Option<Duration>,
     /// Print the results as JSON.
@@ -39,14 +39,14 @@ struct Results {
     size: usize,
     #[serde(flatten)]
     latency: Latency,
-    /// Why the measurement ended before its time, if it did.
+    /// Reason for an early end of the measurement.
     partial: Option<String>,
     #[serde(flatten)]
     delays: Delays,
 }
 
 impl Ping {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         if self.count == 0 {
             return Err(Failure::Input("--count must be at least 1".to_owned()));

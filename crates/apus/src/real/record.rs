@@ -1,5 +1,5 @@
-//! What `apus perf` writes: the tables of ops, flows and samples that the simulator writes, with the
-//! same columns. What only a simulator knows stays empty.
+//! Tables of `apus perf`: ops, flows and samples, with the columns of the simulator. Columns that
+//! only a simulator knows are empty.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ struct Op {
     latency_us: f64,
 }
 
-/// The rows in the making. Memory grows with the ops: 24 bytes each.
+/// Rows during a measurement. Memory grows with the ops: 24 bytes each.
 pub struct Record<'c> {
     flows: Vec<Recorded<'c>>,
     algorithm: String,
@@ -46,7 +46,7 @@ pub struct Record<'c> {
 }
 
 impl<'c> Record<'c> {
-    /// A record of these flows, whose measurement began at `from`.
+    /// Returns a record of these flows, whose measurement began at `from`.
     pub fn new(
         flows: Vec<Recorded<'c>>,
         algorithm: &str,
@@ -68,13 +68,13 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// An op ended on a flow.
+    /// Records the end of an op on a flow.
     pub fn on_op(&mut self, flow: usize, latency: Span) {
         let complete_us = self.from.elapsed().as_secs_f64() * 1e6;
         self.ops.push(Op { flow, complete_us, latency_us: latency.as_us_f64() });
     }
 
-    /// The bytes of an op were delivered in the measured time.
+    /// Counts the bytes of an op that were delivered in the measured time.
     pub fn on_delivered(&mut self, flow: usize, bytes: usize) {
         self.delivered[flow].0 += bytes as u64;
     }

@@ -14,12 +14,12 @@ use super::{Common, PORT};
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Time between two looks at handshakes that were dropped.
+/// Interval of checks for dropped handshakes.
 const LOG_EVERY: Duration = Duration::from_millis(200);
-/// Time in which a fault of the same machine is logged once. deviation: no source; a peer tries a few times a
-/// second.
+/// Minimum interval of log lines about a fault of the same machine. deviation: no source; a peer
+/// tries a few times a second.
 const LOG_AGAIN: Duration = Duration::from_secs(10);
-/// Machines and faults that are remembered for that.
+/// Maximum number of machines and faults that are remembered for that.
 const LOG_MACHINES: usize = 256;
 
 /// Answers `apus ping` and `apus perf`: returns messages, and has a region to write and read.
@@ -27,7 +27,7 @@ const LOG_MACHINES: usize = 256;
 pub struct Serve {
     #[command(flatten)]
     common: Common,
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long, default_value_t = SocketAddr::from(([0, 0, 0, 0], PORT)))]
     bind: SocketAddr,
     /// Bytes of the region.
@@ -36,7 +36,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let host = Arc::new(self.common.host(self.bind)?);
         let stopped = stop_on_interrupt(&host)?;
@@ -53,7 +53,7 @@ impl Serve {
         } else {
             self.wait(&host, &greeting)
         };
-        // Peers are told before the process ends.
+        // Connections are closed before the process ends.
         host.stop();
         match ended {
             Err(Failure::Run(_)) if stopped.load(Ordering::Relaxed) => Ok(()),
@@ -61,7 +61,7 @@ impl Serve {
         }
     }
 
-    /// With engines of their own: a thread for each peer, which sleeps while the peer is silent.
+    /// With engine threads: one thread per peer, which sleeps while the peer is silent.
     fn wait(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         loop {
             let next = host.accept().map_err(no_more)?;
@@ -76,12 +76,12 @@ impl Serve {
         }
     }
 
-    /// With the engine inline: this thread does everything.
+    /// With the engine inline: this thread does all work.
     fn poll(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         let mut connections: Vec<Connection> = Vec::new();
         loop {
             if connections.is_empty() {
-                // Nothing to answer: wait for a peer without using the core.
+                // No peer to answer: wait for one without using the core.
                 let first = host.accept().map_err(no_more)?;
                 connections.extend(self.greet(first, greeting));
             }
@@ -107,7 +107,7 @@ impl Serve {
         }
     }
 
-    /// Tells a peer of the region; drops a connection that has ended already.
+    /// Sends the region to a peer; drops a connection that has already ended.
     fn greet(&self, connection: Connection, greeting: &[u8]) -> Option<Connection> {
         let told = connection.submit(Request::message(greeting.to_vec()));
         told.ok().map(|_| connection)
@@ -118,7 +118,7 @@ fn no_more(error: ConnectError) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// Stops the host on Ctrl-C, or when the process is asked to terminate: returns whether that was so.
+/// Stops the host on Ctrl-C or a request to terminate. Returns whether that happened.
 fn stop_on_interrupt(host: &Arc<Host>) -> Result<Arc<AtomicBool>, Failure> {
     let (stopped, host) = (Arc::new(AtomicBool::new(false)), Arc::downgrade(host));
     let flag = Arc::clone(&stopped);
@@ -132,8 +132,7 @@ fn stop_on_interrupt(host: &Arc<Host>) -> Result<Arc<AtomicBool>, Failure> {
     Ok(stopped)
 }
 
-/// Writes to standard error which handshakes were dropped, as long as the host is there: their senders are not
-/// told why.
+/// Logs dropped handshakes to standard error while the host exists; their senders get no reason.
 fn log_dropped(host: Weak<Host>) -> Result<(), Failure> {
     let log = move || {
         let mut logged: BTreeMap<(IpAddr, String), Instant> = BTreeMap::new();
@@ -154,7 +153,7 @@ fn log_dropped(host: Weak<Host>) -> Result<(), Failure> {
     thread.map(drop).map_err(|error| Failure::Run(format!("a thread for the log: {error}")))
 }
 
-/// Returns a message. An answer that finds no room is not given: the peer has stopped listening.
+/// Returns a message. An answer without room is dropped: the peer has stopped reading.
 fn answer(connection: &Connection, message: Message) {
     let _ = connection.submit_to(message.flow, Request::message(message.bytes));
 }

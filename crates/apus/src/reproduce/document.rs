@@ -1,4 +1,4 @@
-//! The page of all reproductions: values of the papers, measured values, and reasons for differences.
+//! Page of all reproductions: values of the papers, measured values, and reasons for differences.
 //!
 //! The page does not depend on the machine: the same program writes the same page everywhere.
 
@@ -15,10 +15,10 @@ use super::tables::{band, is_apart, not_known};
 use crate::output::{create_folder, write_file};
 use crate::text::number;
 
-/// The folder of figures, beside the page.
+/// Folder of figures, next to the page.
 const FIGURES: &str = "figures";
 
-/// Beginning of every page, full or quick, by which a page of this command is recognised.
+/// Beginning of every page, full or quick, which identifies the pages of this command.
 const TITLE: &str = "# Reproduction\n";
 const WRITTEN_BY: &str = "Written by `apus reproduce";
 
@@ -27,9 +27,9 @@ pub struct Document {
     file: PathBuf,
     figures: PathBuf,
     quick: bool,
-    /// What the page holds so far: row of the overview and section of each experiment, by name.
+    /// Present content of the page: row of the overview and section of each experiment, by name.
     entries: BTreeMap<String, Entry>,
-    /// The folders that were created for it, the innermost first.
+    /// Folders that were created for it, the innermost first.
     created: Vec<PathBuf>,
 }
 
@@ -39,8 +39,9 @@ struct Entry {
 }
 
 impl Document {
-    /// Creates the folder of the page, which shows before a long run that the page can be written. What
-    /// the page says of experiments other than `names` stays, unless it is of another kind of runs.
+    /// Creates the folder of the page. This shows before a long run that the page can be written.
+    /// Sections of experiments other than `names` stay, unless they are of the other kind of runs
+    /// (quick or full).
     ///
     /// # Errors
     /// If a file that the program did not write would be overwritten.
@@ -84,8 +85,8 @@ impl Document {
         Ok(Self { file: file.to_owned(), figures, quick, entries, created })
     }
 
-    /// Writes the page and the figures of `results`, in the order of `all`, and experiments that are not
-    /// in `all` after that, by name. Returns a line that says what was written.
+    /// Writes the page and the figures of `results`, in the order of `all`; other experiments
+    /// follow, by name. Returns a line about the written files.
     pub fn write<'a>(
         mut self,
         results: &[(&Scenario, &ExperimentResult)],
@@ -126,10 +127,10 @@ impl Document {
 }
 
 impl Drop for Document {
-    /// Leaves no empty folder behind if nothing was written.
+    /// Removes empty folders if nothing was written.
     fn drop(&mut self) {
         for folder in &self.created {
-            // Fails if the folder holds something, which is then to be kept.
+            // Fails if the folder is not empty; it is then to be kept.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -139,12 +140,12 @@ fn figure_name(experiment: &str) -> String {
     format!("{}.svg", experiment.replace('/', "-"))
 }
 
-/// How the page refers to the figure of an experiment.
+/// Returns the link from the page to the figure of an experiment.
 fn figure_link(experiment: &str) -> String {
     format!("{FIGURES}/{}", figure_name(experiment))
 }
 
-/// The rows and sections of a page.
+/// Returns the rows and sections of a page.
 fn read_entries(page: &str) -> BTreeMap<String, Entry> {
     let rows = page.lines().filter_map(|line| {
         let name = line.strip_prefix("| [")?.split(']').next()?;
@@ -188,7 +189,7 @@ fn introduction(quick: bool) -> String {
 
 const OVERVIEW: &str = "\n| experiment | title | source | checks | pass | differ | fail |\n|---|---|---|---|---|---|---|\n";
 
-/// A row of the overview.
+/// Returns a row of the overview.
 fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
     let count = |verdicts: &[Verdict]| {
         result.checks.iter().filter(|check| verdicts.contains(&check.verdict)).count()
@@ -201,7 +202,7 @@ fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
     format!("| {link} | {title} | {source} | {all} | {pass} | {differ} | {fail} |\n")
 }
 
-/// The last row of the overview.
+/// Returns the last row of the overview.
 fn sums(entries: &[Entry]) -> String {
     let mut sums = [0u64; 4];
     for entry in entries {
@@ -222,7 +223,7 @@ fn heading(scenario: &Scenario) -> String {
     }
 }
 
-/// The name by which a page links to a heading.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let keep = |c: char| match c {
         ' ' => Some('-'),
@@ -296,7 +297,7 @@ fn extent(scenario: &Scenario, result: &ExperimentResult) -> String {
     text
 }
 
-/// Name, the paper's number, the simulated one, and the spread.
+/// Returns the name, the paper's number, the simulated one, and the spread.
 fn cells(shown: &Shown) -> [String; 4] {
     let unit = if shown.unit.is_empty() { String::new() } else { format!(" {}", shown.unit) };
     let value = |value: f64| number(value) + &unit;
@@ -363,7 +364,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text within a table.
+/// Returns text for the cell of a table.
 fn cell(text: &str) -> String {
     one_line(text).replace('|', "\\|")
 }

@@ -1,5 +1,5 @@
-//! The figure of an experiment, as SVG: its numbers over its variants, and how far single numbers are
-//! from the paper's. A censored number is an arrow from its lower bound.
+//! Figure of an experiment, as SVG: its numbers over its variants, and the ratio of individual
+//! numbers to those of the paper. A censored number is an arrow from its lower bound.
 
 use std::fmt::Write;
 
@@ -11,25 +11,24 @@ use crate::svg::{self, Towards, ValueAxis, escape};
 use crate::text::number;
 
 const PANEL: (f64, f64) = (440.0, 270.0);
-/// Room around the plot within a panel: left, top, right, bottom.
+/// Margins of the plot within a panel: left, top, right, bottom.
 const MARGIN: [f64; 4] = [64.0, 34.0, 18.0, 58.0];
 const PANELS_PER_ROW: usize = 2;
-/// Height of a row of the comparison with the paper, and the room for names to its left.
+/// Height of a row of the comparison with the paper, and the width of names to its left.
 const ROW: f64 = 22.0;
 const NAMES: f64 = 330.0;
 const SIMULATED: &str = "#0072b2";
 const PAPER: &str = "#d55e00";
 const ACCEPTED: &str = "#d9efe3";
 
-/// Draws what there is to draw: quantities that several variants have, and checks with a number of
-/// the paper.
+/// Draws the quantities that several variants have, and the checks with a number of the paper.
 pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     let all: Vec<&Shown> =
         result.checks.iter().map(|check| &check.shown).chain(&result.shown).collect();
     let mut panels: Vec<Vec<&Shown>> = Vec::new();
     for shown in all.iter().copied().filter(|s| s.variant.is_some() && at_least(s).is_some()) {
         match panels.iter_mut().find(|panel| panel[0].quantity == shown.quantity) {
-            // A check may look at one of the variants that are shown besides.
+            // A check may use one of the shown variants.
             Some(panel) if panel.iter().any(|one| one.variant == shown.variant) => {}
             Some(panel) => panel.push(shown),
             None => panels.push(vec![shown]),
@@ -86,12 +85,12 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     Some(svg + "</svg>\n")
 }
 
-/// The number, or the lower bound of a censored one.
+/// Returns the number, or the lower bound of a censored one.
 fn at_least(shown: &Shown) -> Option<f64> {
     shown.measured.or(shown.lower)
 }
 
-/// Where the variants stand: by their values if all have different ones, else side by side.
+/// Horizontal positions of the variants: by their values if all differ, otherwise evenly spaced.
 fn places(panel: &[&Shown]) -> Vec<f64> {
     let values: Option<Vec<f64>> = panel.iter().map(|shown| shown.value).collect();
     let beside = || (0..panel.len()).map(|i| (i as f64 + 0.5) / panel.len() as f64).collect();
@@ -101,14 +100,14 @@ fn places(panel: &[&Shown]) -> Vec<f64> {
     if least >= most {
         return beside();
     }
-    // Values over more than a decade or so stand by their logarithms.
+    // Values over more than about a decade are on a logarithmic scale.
     let logarithmic = least > 0.0 && most / least > 20.0;
     let scale = |value: f64| if logarithmic { value.ln() } else { value };
     let share = |value: &f64| (scale(*value) - scale(least)) / (scale(most) - scale(least));
     values.iter().map(|value| 0.05 + 0.9 * share(value)).collect()
 }
 
-/// One quantity over its variants; the axis begins at 0.
+/// Draws one quantity over its variants; the vertical axis begins at 0.
 fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
     let [left, top, right, bottom] = MARGIN;
     let (x0, x1) = (x + left, x + PANEL.0 - right);
@@ -157,7 +156,7 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
             line.join(" ")
         );
     }
-    // Names beside each other need room.
+    // Adjacent names need space.
     let every = panel.len().div_ceil(8);
     for (index, (shown, place)) in panel.iter().zip(&places).enumerate() {
         let at = at_x(*place);
@@ -183,7 +182,7 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
     }
 }
 
-/// The simulated value divided by the paper's, one row per number.
+/// Draws the simulated values divided by the paper's, one row per number.
 fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) {
     let ratio = |shown: &Shown, value: f64| value / shown.paper.unwrap_or(1.0);
     let ends = compared.iter().flat_map(|shown| {
@@ -257,7 +256,7 @@ fn whisker(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-/// The simulated number, at `x` and `y`.
+/// Draws the simulated number at `x` and `y`.
 fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, towards: Towards) {
     let Some(value) = shown.measured else {
         let title = format!("{}: {}", shown.name, not_known(shown));
@@ -324,7 +323,7 @@ mod tests {
         draw(&result).expect("a figure")
     }
 
-    /// Of a panel over variants, and of the comparison with the paper.
+    /// Panels over variants, and the comparison with the paper.
     #[test]
     fn a_censored_number_is_an_arrow_from_its_lower_bound() {
         let panel = |second| vec![shown(Some("a"), Some(1.0)), shown(Some("b"), second)];
@@ -333,7 +332,7 @@ mod tests {
             (vec![shown(None, Some(3.0))], vec![shown(None, None)], "h14m-5 -4l5 4l-5 4"),
         ] {
             let (known, open) = (picture(known), picture(open));
-            // The arrow begins where the number would be.
+            // The arrow begins at the place of the lower bound.
             let place = known.rsplit_once("<circle cx").map(|(before, _)| before);
             let place = place.and_then(|before| before.rsplit_once("<circle cx=\"")).expect("it").1;
             let mut words = place.split('"');

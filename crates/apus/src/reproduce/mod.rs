@@ -1,4 +1,4 @@
-//! `apus reproduce`: the papers' numbers beside simulated ones.
+//! `apus reproduce`: simulated numbers next to those of the papers.
 
 mod document;
 mod figure;
@@ -25,43 +25,42 @@ use document::Document;
 use pool::{Finished, Pool};
 use result::ExperimentResult;
 
-/// Reproduces tables and figures of the papers and checks them.
+/// Reproduce tables and figures of the papers and check them.
 #[derive(Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
 pub struct Reproduce {
-    /// Which ones; `apus list experiments` names them. A scenario file of
-    /// one's own, like `mine.toml`, is one if it has checks or numbers to show.
+    /// Experiments (see `apus list experiments`), or scenario files with checks or numbers to show.
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
-    /// All of them.
+    /// All built-in experiments.
     #[arg(long)]
     all: bool,
-    /// One seed instead of five, and what the scenarios shorten or leave out in quick runs.
+    /// Use one seed instead of five, and the shortened runs of the scenarios.
     #[arg(long)]
     quick: bool,
-    /// Writes a report with charts, and the tables of each variant's first seed, to a directory per
-    /// experiment in this one.
+    /// Write a report with charts, and the tables of each variant's first seed, to one directory
+    /// per experiment in DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Writes the results as a Markdown page: what the papers state, what came out, and why they
-    /// differ, with a figure per experiment in the folder `figures` beside it. What the page says of
-    /// other experiments stays.
+    /// Write the results as a Markdown page: values of the papers, simulated values, and reasons
+    /// for differences, with a figure per experiment in the folder `figures` next to it. Sections
+    /// of other experiments stay.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Prints JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Results {
     /// How many checks have each verdict.
     counts: Counts,
     results: Vec<ExperimentResult>,
-    /// Cost of the experiments on this machine, apart from their results.
+    /// Cost of the experiments on this machine, separate from their results.
     cost: Vec<ExperimentCost>,
 }
 
@@ -87,7 +86,7 @@ struct Entry {
 }
 
 impl Reproduce {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let entries = self.entries()?;
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
@@ -102,7 +101,7 @@ impl Reproduce {
         let mut results = Vec::new();
         let mut failure = None;
         pool.run(self.max_memory, &watch, &mut |index, finished| {
-            // What cannot be written ends the output, but not the other runs.
+            // An error of writing ends the output, but not the other runs.
             match self.finish(&entries[index], finished) {
                 Ok(result) => results.push(result),
                 Err(error) => failure = Some(error),
@@ -171,7 +170,7 @@ impl Reproduce {
         Ok(())
     }
 
-    /// An experiment of the library, or a file.
+    /// Returns a built-in experiment, or that of a file.
     fn read(&self, name: &str) -> Result<Scenario, Failure> {
         let options =
             Options { quick: self.quick, memory: self.max_memory.limit(), ..Options::default() };
@@ -192,7 +191,7 @@ impl Reproduce {
         Ok(scenario)
     }
 
-    /// Keeps and prints what an experiment yielded.
+    /// Keeps and prints the results of an experiment.
     fn finish(&self, entry: &Entry, finished: Finished) -> Result<ExperimentResult, Failure> {
         let Finished { experiment, complete, wall_s } = finished;
         let mut result = ExperimentResult {
@@ -243,7 +242,7 @@ fn keep_results(
     keep(dir, scenario, &first, &json, numbers).map_err(Failure::Run)
 }
 
-/// What is left of an interrupted command.
+/// Returns the message of an interrupted command.
 fn kept(results: &Results, seeds: u64) -> String {
     let partial = results.results.iter().filter(|result| result.status == "interrupted");
     let parts: Vec<String> = partial
@@ -280,7 +279,7 @@ impl Counts {
     }
 }
 
-/// The last line.
+/// Returns the last line.
 fn last_line(results: &Results) -> String {
     let Counts { checks, pass, fail, differs, stale } = results.counts;
     let mut text = format!("{pass} of {checks} checks pass");

@@ -1,4 +1,4 @@
-//! The runs of all experiments on all cores: none waits for the end of another experiment.
+//! Runs of all experiments on all cores: none waits for the end of another experiment.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,24 +18,24 @@ use crate::progress::RunsMeter;
 /// Experiments whose runs share the cores.
 pub struct Pool<'a> {
     parts: Vec<Part<'a>>,
-    /// Every run once, however many experiments look at it.
+    /// Every run once, even if several experiments use it.
     setups: Vec<Setup>,
-    /// The experiment that each run is run for first.
+    /// First experiment that uses each run.
     names: Vec<&'a str>,
-    /// Whose result each run is: places in the list of all experiments' runs.
+    /// Uses of each run: places in the list of all experiments' runs.
     places: Vec<Vec<usize>>,
 }
 
-/// The runs of one experiment, in the list of all, from `first` on.
+/// Runs of one experiment, in the list of all, beginning at `first`.
 struct Part<'a> {
     scenario: &'a Scenario,
     first: usize,
     runs: usize,
 }
 
-/// What became of an experiment.
+/// Result of an experiment.
 pub struct Finished {
-    /// Its checks over the seeds of which every run was finished, or why there are none.
+    /// Its checks over the seeds of which every run was finished, or the reason for their absence.
     pub experiment: Result<Experiment, String>,
     /// Whether all of its runs were finished.
     pub complete: bool,
@@ -43,18 +43,18 @@ pub struct Finished {
     pub wall_s: f64,
 }
 
-/// What the runs have yielded so far.
+/// Results of the runs so far.
 struct State {
     results: Vec<Option<Result<Summary, String>>>,
     walls: Vec<Duration>,
-    /// How many runs of each experiment are still to come.
+    /// Number of remaining runs of each experiment.
     left: Vec<usize>,
-    /// The first experiment that has not been handed on.
+    /// First experiment that has not been passed on.
     next: usize,
 }
 
 impl<'a> Pool<'a> {
-    /// All runs of these experiments, in their order.
+    /// Returns all runs of these experiments, in their order.
     pub fn new(experiments: impl Iterator<Item = (&'a str, &'a Scenario)>, seeds: u64) -> Self {
         let (parts, names, places) = (Vec::new(), Vec::new(), Vec::new());
         let mut pool = Self { parts, setups: Vec::new(), names, places };
@@ -63,7 +63,7 @@ impl<'a> Pool<'a> {
             let own = setups(scenario, seeds);
             let runs = own.len();
             for (place, setup) in (first..).zip(own) {
-                // Tables belong to the experiment that wrote them.
+                // The tables belong to the experiment that wrote them.
                 let shared = setup.record().is_none();
                 let key = shared.then(|| setup.clone().with_name("").to_toml());
                 if let Some(&run) = key.as_ref().and_then(|key| known.get(key)) {
@@ -82,13 +82,13 @@ impl<'a> Pool<'a> {
         pool
     }
 
-    /// How many runs the experiments have, those counted twice that two look at.
+    /// Returns the number of runs of the experiments; a run of two experiments counts twice.
     fn all_runs(&self) -> usize {
         self.parts.last().map_or(0, |part| part.first + part.runs)
     }
 
-    /// Runs all. `done` gets each experiment in order, as soon as it and those before it are
-    /// finished; if `watch` ends them, those that have one finished seed at least.
+    /// Executes all runs. `done` gets each experiment in order, as soon as it and all earlier ones
+    /// are finished. If `watch` ends the runs, it gets those with at least one finished seed.
     pub fn run(
         &self,
         memory: MaxMemory,
@@ -119,10 +119,10 @@ impl<'a> Pool<'a> {
             meter.on_end(run);
             let at = started[run].lock().ok().and_then(|at| *at);
             let wall = at.map_or(Duration::ZERO, |at| at.elapsed());
-            // Another thread that panicked takes the whole command with it.
+            // A panic of another thread ends the command.
             let Ok(mut guard) = state.lock() else { return };
             let (state, done) = &mut *guard;
-            // What the user ended is not finished, and no failure.
+            // A run that the user ended is not finished and not failed.
             let ended = match &result {
                 Ok(summary) => summary.interrupted,
                 Err(_) => true,
@@ -144,8 +144,7 @@ impl<'a> Pool<'a> {
         });
     }
 
-    /// Puts an experiment's results together; `None` if it was interrupted before a seed was
-    /// finished.
+    /// Merges an experiment's results; `None` if it was interrupted before a seed was finished.
     fn finished(&self, index: usize, state: &mut State) -> Option<Finished> {
         let Part { scenario, first, runs } = self.parts[index];
         let own = first..first + runs;
@@ -171,7 +170,7 @@ mod tests {
     use super::Pool;
     use crate::library;
 
-    /// Two scenarios that look at runs of a third one add none of their own.
+    /// Two scenarios that use runs of a third one add none of their own.
     #[test]
     fn equal_runs_are_run_once() {
         let names = ["swift/cluster", "swift/fig6", "swift/fig10"];

@@ -1,4 +1,4 @@
-//! What came out of an experiment.
+//! Results of an experiment.
 
 use apus_scenario::experiment::{CheckResult, Shown};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub(super) struct ExperimentResult {
     pub(super) id: String,
-    /// "pass", "fail", "error", or "interrupted": of what was finished then.
+    /// "pass", "fail", "error", or "interrupted", of the finished runs.
     pub(super) status: &'static str,
     /// Real time of all its runs together, whatever ran beside them.
     #[serde(skip)]
@@ -17,9 +17,9 @@ pub(super) struct ExperimentResult {
     pub(super) shown: Vec<Shown>,
     /// Seeds of which every run was finished.
     pub(super) seeds: u64,
-    /// What a quick run changes and leaves out.
+    /// Changes and omissions of a quick run.
     pub(super) quick: Vec<String>,
     pub(super) title: Option<String>,
-    /// Why there are no checks, if the status is "error".
+    /// Reason for the absence of checks if the status is "error".
     pub(super) error: Option<String>,
 }

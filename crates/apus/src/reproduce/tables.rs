@@ -6,7 +6,7 @@ use apus_sim::bounds::Bounds;
 use super::result::ExperimentResult;
 use crate::text::{bounds, columns, number};
 
-/// Beyond this share of the paper's number a difference is worth a word.
+/// Relative difference from the paper's number from which the reason is shown.
 const VISIBLE: f64 = 0.1;
 
 /// One experiment.
@@ -26,7 +26,7 @@ pub(super) fn experiment(result: &ExperimentResult) -> String {
     text + "\n"
 }
 
-/// The checks with their bands, why what differs may differ, and what is shown besides.
+/// Returns the checks with their bands, the reasons for differences, and the shown numbers.
 pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
     let header = ["", "paper", "simulated", "band", "", "source"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -45,7 +45,7 @@ pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
     text
 }
 
-/// Why a measurement may differ from the paper's number, if it does so visibly or fails.
+/// Returns the reason for a visible difference from the paper's number or for a failed check.
 fn difference(check: &CheckResult) -> String {
     let Shown { name, paper, measured, why, .. } = &check.shown;
     let apart = is_apart(*paper, *measured);
@@ -65,7 +65,7 @@ fn difference(check: &CheckResult) -> String {
     }
 }
 
-/// Whether a measurement is visibly off the paper's number.
+/// Returns `true` if a measurement visibly differs from the paper's number.
 pub(super) fn is_apart(paper: Option<f64>, measured: Option<f64>) -> bool {
     match (paper, measured) {
         (Some(paper), Some(measured)) => (measured - paper).abs() > VISIBLE * paper.abs(),
@@ -73,7 +73,7 @@ pub(super) fn is_apart(paper: Option<f64>, measured: Option<f64>) -> bool {
     }
 }
 
-/// A row without a band: the paper's number only where there is one.
+/// Returns a row without a band, with the paper's number if there is one.
 fn shown_row(shown: &Shown) -> Vec<String> {
     let paper = shown
         .paper
@@ -102,7 +102,7 @@ fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
     vec![name, paper, simulated, band, verdict.to_owned(), shown.source.clone()]
 }
 
-/// Text in place of a number that is not known: its bounds if it is censored.
+/// Returns the text for an unknown number: its bounds if it is censored.
 pub(super) fn not_known(shown: &Shown) -> String {
     if shown.censored.is_none() {
         return "not measured".to_owned();

@@ -1,20 +1,20 @@
-//! The points of a sweep: the product of all values.
+//! Points of a sweep: the product of all values.
 
 use apus_scenario::{Options, Setup};
 
 use crate::failure::Failure;
 use crate::library;
 
-/// One setting and the values that it takes.
+/// A setting and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The setting, by its dotted key.
+    /// Dotted key of the setting.
     pub key: String,
-    /// Its values as they were written.
+    /// Its values as the user wrote them.
     pub values: Vec<String>,
 }
 
-/// Reads `key=a,b,c`; a comma within brackets, braces or quotes separates nothing.
+/// Reads `key=a,b,c`; commas within brackets, braces or quotes do not separate values.
 pub fn read_axis(text: &str) -> Result<Axis, String> {
     let example = "write --vary algorithm.base_target=20us,30us,50us";
     let Some((key, list)) = text.split_once('=') else {
@@ -49,16 +49,16 @@ pub fn read_axis(text: &str) -> Result<Axis, String> {
 /// One run of a sweep.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The value of each axis, in their order.
+    /// Value of each axis, in their order.
     pub values: Vec<String>,
-    /// The scenario's variant, if it has variants.
+    /// Variant of the scenario, if it has variants.
     pub variant: Option<String>,
-    /// The run itself, with its seed.
+    /// The run with its seed.
     pub setup: Setup,
 }
 
-/// All runs: the last axis moves first, then come the variants, then the seeds from the scenario's
-/// own on.
+/// Returns all runs. The last axis varies fastest among the settings, then follow the variants,
+/// then the seeds from the scenario's own upwards.
 pub fn points(
     file: &str,
     options: &Options,

@@ -57,7 +57,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Refuses a setting that an axis would overwrite.
+    /// Returns an error for a setting that an axis would overwrite.
     fn check_settings(&self) -> Result<(), Failure> {
         for text in &self.set {
             let key = text.split('=').next().unwrap_or_default().trim();
@@ -95,7 +95,7 @@ impl Sweep {
             .into_iter()
             .map(|point| Done { summary: store.load(&point.setup), point })
             .collect();
-        // What is there already; shows before a long run that results can be written.
+        // The kept runs. This also shows before a long run that results can be written.
         dir.write("sweep.csv", &table::csv(&self.vary, &runs)).map_err(Failure::Input)?;
         let kept = runs.iter().filter(|run| run.summary.is_some()).count();
         let others = store.others(runs.iter().map(|run| &run.point.setup));

@@ -1,4 +1,4 @@
-//! The results of a sweep as tables: one row per run in the file, medians over seeds for people.
+//! Results of a sweep as tables: one row per run in the file, medians over seeds on the terminal.
 
 use apus_sim::bounds::Bounds;
 use apus_sim::columns::{METRICS, unit_of};
@@ -8,7 +8,7 @@ use super::grid::{Axis, Point};
 use crate::tables::to_csv;
 use crate::text;
 
-/// What tables and chart show unless `--metric` says otherwise.
+/// Metrics of tables and chart without `--metric`.
 pub const DEFAULT_METRICS: [&str; 7] = [
     "goodput_gbps",
     "loss_rate",
@@ -27,8 +27,8 @@ pub struct Done {
     pub summary: Option<Value>,
 }
 
-/// Every finished run with every metric, as CSV; empty cells where nothing was measured, or where a
-/// number is censored: the columns `lower` and `upper` of its distribution then have its bounds.
+/// Returns every finished run with every metric, as CSV. A cell is empty if the number was not
+/// measured or is censored; the columns `lower` and `upper` of its distribution have the bounds.
 pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
     let settings = axes.iter().map(|axis| axis.key.as_str()).chain(["variant", "seed"]);
     let header = settings.chain(METRICS.iter().copied()).map(str::to_owned).collect();
@@ -51,11 +51,11 @@ pub struct Row {
     pub values: Vec<String>,
     /// The variant.
     pub variant: Option<String>,
-    /// The medians, in the order of the metrics asked for.
+    /// Medians, in the order of the metrics.
     pub medians: Vec<Option<Bounds>>,
 }
 
-/// Medians over the seeds of each setting, in the order of the runs.
+/// Returns the medians over the seeds of each setting, in the order of the runs.
 pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
     let same = |a: &Done, b: &Done| {
         (&a.point.values, &a.point.variant) == (&b.point.values, &b.point.variant)
@@ -74,7 +74,7 @@ pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
     groups.map(row).collect()
 }
 
-/// The heading of a metric, with its unit.
+/// Returns the heading of a metric, with its unit.
 pub fn heading(name: &str) -> String {
     match unit_of(name) {
         "" => name.to_owned(),
@@ -82,7 +82,7 @@ pub fn heading(name: &str) -> String {
     }
 }
 
-/// The table for the terminal.
+/// Returns the table for the terminal.
 pub fn terminal(axes: &[Axis], rows: &[Row], metrics: &[String]) -> String {
     let variants = rows.iter().any(|row| row.variant.is_some());
     let mut lines = Vec::new();

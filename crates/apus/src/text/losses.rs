@@ -1,4 +1,4 @@
-//! Losses, faults and offered load in words.
+//! Text of losses, faults and offered load.
 
 use apus_sim::faults::FaultRecord;
 use apus_sim::losses::{Causes, Losses};
@@ -6,10 +6,10 @@ use apus_sim::summary::Summary;
 
 use super::number;
 
-/// Most ports and faults that a text lists one by one.
+/// Maximum number of ports and faults that are listed.
 const MAX_LISTED: usize = 4;
 
-/// The losses of the whole run, and those at the busiest port in the measured phase.
+/// Returns the losses of the whole run, and those at the busiest port in the measured phase.
 pub fn losses(summary: &Summary) -> String {
     let Losses { packets, loss_rate, causes, lossy_ports, ports, .. } = &summary.losses;
     let sent = summary.packets.sent;
@@ -40,13 +40,13 @@ pub fn losses(summary: &Summary) -> String {
     ) + &if busiest.drops > 0 { format!(" ({} packets)", busiest.drops) } else { String::new() }
 }
 
-/// The causes that lost packets, with their packets.
+/// Returns the causes of losses, each with its number of packets.
 fn named(causes: &Causes) -> String {
     let lost = causes.named().into_iter().filter(|(_, packets)| *packets > 0);
     lost.map(|(name, packets)| format!("{name} {packets}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A line for each fault and reroute.
+/// Returns a line for each fault and reroute.
 pub fn faults(faults: &[FaultRecord]) -> Vec<String> {
     let mut lines: Vec<String> = faults.iter().take(MAX_LISTED).map(fault).collect();
     if faults.len() > MAX_LISTED {
@@ -55,7 +55,7 @@ pub fn faults(faults: &[FaultRecord]) -> Vec<String> {
     lines
 }
 
-/// A fault: "link down, leaf 0 -> spine 1, from 300 us to the end".
+/// Returns a fault: "link down, leaf 0 -> spine 1, from 300 us to the end".
 pub fn fault(fault: &FaultRecord) -> String {
     let FaultRecord { subject, at_us, .. } = fault;
     let probability = || number(fault.probability.unwrap_or(0.0) * 100.0);
@@ -76,7 +76,7 @@ pub fn fault(fault: &FaultRecord) -> String {
     format!("{what} from {at} us to {until}: {subject}")
 }
 
-/// The offered load of the links; `None` for a run without workloads.
+/// Returns the offered load of the links; `None` for a run without workloads.
 pub fn offered(summary: &Summary) -> Option<String> {
     let offered = &summary.offered;
     let Some((link, load)) = offered.max_link.as_ref().zip(offered.max_link_load) else {

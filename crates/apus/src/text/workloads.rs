@@ -8,14 +8,14 @@ use apus_sim::summary::Summary;
 
 use super::{bounds, distribution, number, stat};
 
-/// Most workloads that a table lists.
+/// Maximum number of workloads in the table.
 const MAX_ROWS: usize = 64;
 
-/// A number that does not exist, or is not measured.
+/// Text of a number that does not exist or is not measured.
 const NONE: &str = "-";
 
-/// The workloads of a run side by side with a header, and the totals of those that share a name, an
-/// algorithm or a class. Empty if there is at most one.
+/// Returns the workloads of a run as a table with a header, and the totals of those with the same
+/// name, algorithm or class. Empty if there is at most one.
 pub fn table(summary: &Summary) -> Vec<Vec<String>> {
     let groups = &summary.groups;
     if groups.len() < 2 {
@@ -37,7 +37,7 @@ pub fn table(summary: &Summary) -> Vec<Vec<String>> {
         rows.push(vec![format!("and {more} more: see --json")]);
     }
     rows.extend(summary.totals.iter().map(|total| {
-        // The ops of a name are measured together.
+        // Ops of workloads with the same name are measured together.
         let own = (total.by == Common::Workload).then_some(total.name.as_str());
         let times = own.map_or_else(GroupTimes::default, |name| summary.times_of(name));
         let late = own.and_then(|name| summary.workload.get(name));
@@ -46,7 +46,7 @@ pub fn table(summary: &Summary) -> Vec<Vec<String>> {
     rows
 }
 
-/// The line of a single workload that is measured by itself: its name and numbers.
+/// Returns the line of a single workload that is measured individually: its name and numbers.
 pub fn single(summary: &Summary) -> Option<(String, String)> {
     let [group] = &summary.groups[..] else { return None };
     let workload = summary.workload.get(&group.workload)?;
@@ -129,7 +129,8 @@ fn names_of_total(total: &GroupTotal) -> [&str; 3] {
     }
 }
 
-/// Share of the ops that failed or missed their deadline, in percent; `None` without a deadline.
+/// Returns the share of ops that failed or missed their deadline, in percent; `None` without a
+/// deadline.
 fn late(workload: &WorkloadSummary) -> Option<String> {
     let (lower, upper) = (workload.late_lower?, workload.late_upper?);
     Some(bounds(Bounds { lower, upper }.map(|share| share * 100.0)))

@@ -1,4 +1,4 @@
-//! The curve of a parameter, and what is read from it.
+//! Results over the values of a parameter.
 
 use apus_algorithms::registry::AlgorithmConfig;
 use apus_sim::bounds::Bounds;
@@ -14,7 +14,7 @@ pub(super) enum Parameter {
 }
 
 impl Parameter {
-    /// Its name.
+    /// Returns its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::BaseTarget => "base_target",
@@ -22,7 +22,7 @@ impl Parameter {
         }
     }
 
-    /// What has no effect beside `value`.
+    /// Returns the settings without effect for `value`.
     pub(super) fn dropped(self, value: Span) -> &'static [&'static str] {
         match self {
             Self::FlowScaling if value.is_zero() => &["fs_min_cwnd", "fs_max_cwnd"],
@@ -39,18 +39,19 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// A median, by its place in [`METRICS`]; `None` if it was not measured or is censored.
+    /// Returns a median, by its place in [`METRICS`]; `None` if it was not measured or is censored.
     pub(super) fn known(&self, index: usize) -> Option<f64> {
         self.medians[index].and_then(Bounds::value)
     }
 
-    /// Whether too many ops have not ended for the 99th percentile of their latency to be known.
+    /// Returns `true` if the 99th percentile of the op latency is unknown because too many ops are
+    /// unfinished.
     pub(super) fn is_censored(&self) -> bool {
         self.medians[LATENCY].is_some_and(|latency| latency.value().is_none())
     }
 }
 
-/// What is measured for each value, and shown in the table.
+/// Metrics of each value, in the table.
 pub(super) const METRICS: [&str; 7] = [
     "goodput_gbps",
     "fabric_rtt_us.p50",
@@ -72,38 +73,38 @@ const JAIN_SLACK: f64 = 0.05;
 /// edge of keeping it, just met. deviation: no source; medians of three seeds vary by as much.
 const GOODPUT_SLACK: f64 = 0.005;
 
-/// A curve and what was read from it.
+/// A curve and the value that was found.
 pub(super) struct Curve {
     pub(super) parameter: Parameter,
     pub(super) samples: Vec<Sample>,
-    /// The best goodput of another curve that this one is to keep up with, Gb/s.
+    /// Best goodput of another curve, which this one must reach, Gb/s.
     pub(super) rival: f64,
-    /// Whether flows should be equal.
+    /// Whether flows must be fair.
     pub(super) fair: bool,
-    /// The smallest value that keeps; `None`: not even the largest does.
+    /// Smallest value that keeps the goodput; `None` if even the largest does not.
     pub(super) found: Option<Span>,
 }
 
 impl Curve {
-    /// The best goodput of this curve and its rival, Gb/s.
+    /// Returns the best goodput of this curve and its rival, Gb/s.
     pub(super) fn best_goodput(&self) -> f64 {
         self.best(GOODPUT).max(self.rival)
     }
 
-    /// What was measured with `value`.
+    /// Returns the sample of `value`.
     pub(super) fn sample(&self, value: Span) -> Option<&Sample> {
         self.samples.iter().find(|sample| sample.value == value)
     }
 
-    /// The best median of a metric, by its place in [`METRICS`].
+    /// Returns the best median of a metric, by its place in [`METRICS`].
     pub(super) fn best(&self, index: usize) -> f64 {
         let open = self.samples.iter().all(Sample::is_censored);
         let rivals = self.samples.iter().filter(|sample| open || !sample.is_censored());
         rivals.filter_map(|sample| sample.known(index)).fold(0.0, f64::max)
     }
 
-    /// Whether a sample keeps the share `keep` of the best goodput, and fairness beside flow scaling.
-    /// One that leaves ops waiting which another value finishes keeps nothing.
+    /// Returns `true` if a sample keeps the share `keep` of the best goodput, and fairness with
+    /// flow scaling. A sample with unfinished ops that another value finishes does not.
     pub(super) fn keeps(&self, sample: &Sample, keep: f64) -> bool {
         if sample.is_censored() && !self.samples.iter().all(Sample::is_censored) {
             return false;
@@ -117,7 +118,7 @@ impl Curve {
         fair && of(GOODPUT) >= keep * (1.0 - slack) * self.best_goodput()
     }
 
-    /// The samples as the search sees them.
+    /// Returns the samples for the search.
     pub(super) fn tried(&self, keep: f64) -> Vec<Tried> {
         let tried =
             |sample: &Sample| Tried { value: sample.value, keeps: self.keeps(sample, keep) };
@@ -125,7 +126,7 @@ impl Curve {
     }
 }
 
-/// The parameters as the scenario has them.
+/// Parameters of the scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
     pub(super) base_target: Span,
@@ -134,7 +135,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads them.
+    /// Reads the parameters.
     pub(super) fn of(config: &AlgorithmConfig) -> Self {
         let effective = config.effective();
         let span = |name: &str| {

@@ -1,4 +1,4 @@
-//! `apus tune`: the smallest target that keeps the throughput of a user's own traffic.
+//! `apus tune`: smallest target that keeps the throughput of a user's own traffic.
 
 mod curve;
 mod report;
@@ -123,11 +123,11 @@ impl Tune {
         print(&if self.json { json } else { report.text() })?;
         match report.base() {
             Some(_) => Ok(()),
-            None => Err(Failure::Run("no target that was tried keeps the throughput".to_owned())),
+            None => Err(Failure::Run("none of the tried targets keeps the throughput".to_owned())),
         }
     }
 
-    /// Refuses a setting of the parameter that is searched.
+    /// Returns an error for a setting of the parameter that is searched.
     fn check_settings(&self, label: &str) -> Result<(), Failure> {
         let parameter = Parameter::BaseTarget.name();
         let keys = [format!("algorithm.{parameter}"), format!("algorithm.{label}.{parameter}")];
@@ -143,7 +143,7 @@ impl Tune {
         Ok(())
     }
 
-    /// The one run to tune.
+    /// Returns the run to tune.
     fn setup(&self) -> Result<Setup, Failure> {
         let options = Options {
             set: self.set.clone(),
@@ -154,7 +154,7 @@ impl Tune {
         Ok(library::open_variant(&self.file, &options)?.runs.swap_remove(0).setup)
     }
 
-    /// The algorithm to tune: the one that has a base target.
+    /// Returns the algorithm to tune: the one with a base target.
     fn algorithm<'a>(&self, setup: &'a Setup) -> Result<(&'a str, &'a AlgorithmConfig), Failure> {
         let fail = |why: String| Err(Failure::Input(format!("{}: {why}", self.file)));
         let tunable = |config: &AlgorithmConfig| {

@@ -1,4 +1,4 @@
-//! What `apus tune` answers: two values, the curves they were read from, and why.
+//! Answer of `apus tune`: two values, their curves, and the reasons.
 
 use apus_scenario::Setup;
 use apus_sim::bounds::Bounds;
@@ -14,18 +14,18 @@ use crate::text::{bounds, columns, number};
 const P50: usize = 1;
 const P99: usize = 2;
 const LOSS: usize = 5;
-/// Goodput that varies by less than this over all targets does not depend on them.
+/// Minimum ratio of goodputs over all targets that counts as independent of the target.
 const FLAT: f64 = 0.98;
 
-/// Everything that was found.
+/// Results of the search.
 pub(super) struct Report<'a> {
     pub(super) setup: &'a Setup,
     pub(super) label: &'a str,
-    /// Percent of the best goodput to keep.
+    /// Minimum goodput, in percent of the best.
     pub(super) keep: f64,
     pub(super) seeds: u64,
     pub(super) unloaded_us: f64,
-    /// No base target below this lets a flow alone fill its link.
+    /// Smallest base target with which a single flow fills its link.
     pub(super) floor: Span,
     pub(super) parameters: Parameters,
     pub(super) target: Curve,
@@ -33,12 +33,12 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// The base target to set.
+    /// Returns the base target to set.
     pub(super) fn base(&self) -> Option<Span> {
         self.target.found.map(|found| found.max(self.floor))
     }
 
-    /// The flow-scaling range to set.
+    /// Returns the flow-scaling range to set.
     fn range(&self) -> Option<Span> {
         self.scaling.as_ref()?.found
     }
@@ -56,10 +56,10 @@ impl Report<'_> {
             seeds,
             number(self.unloaded_us)
         );
-        text += "with flow scaling off, so that the target stands for itself:\n\n";
+        text += "flow scaling off:\n\n";
         text += &self.table(&self.target);
         if let Some(scaling) = &self.scaling {
-            text += &format!("\nwith base_target {}:\n\n", shown(self.base()));
+            text += &format!("\nbase_target {}:\n\n", shown(self.base()));
             text += &self.table(scaling);
         }
         match self.base() {
@@ -67,12 +67,12 @@ impl Report<'_> {
                 text += &format!("\nbase_target = \"{base}\"");
                 text += &match self.range() {
                     Some(range) => format!("\nfs_range = \"{range}\"\n\n"),
-                    None => "\nfs_range: as it is; no value that was tried keeps goodput and \
+                    None => "\nfs_range: unchanged; none of the tried values keeps goodput and \
                              fairness\n\n"
                         .to_owned(),
                 };
             }
-            None => text += "\nno target that was tried keeps the throughput\n\n",
+            None => text += "\nnone of the tried targets keeps the throughput\n\n",
         }
         text + &self.reasons().join("\n") + "\n"
     }
@@ -90,7 +90,7 @@ impl Report<'_> {
         columns(&rows, "")
     }
 
-    /// Why these values, each sentence from numbers of the curves.
+    /// Returns the reasons for these values, with numbers of the curves.
     fn reasons(&self) -> Vec<String> {
         let mut reasons = self.why_target();
         if let Some(scaling) = &self.scaling {
@@ -108,7 +108,7 @@ impl Report<'_> {
         let best = curve.best_goodput();
         let Some(found) = curve.found else {
             return vec![format!(
-                "The largest target tried is {}, at which goodput still grows.",
+                "At the largest target tried, {}, goodput still grows.",
                 shown(curve.samples.last().map(|sample| sample.value))
             )];
         };
@@ -117,26 +117,26 @@ impl Report<'_> {
         let below = curve.samples.iter().rev().find(|sample| sample.value < found);
         if least >= FLAT * best {
             reasons.push(format!(
-                "Goodput is {} Gb/s whatever the target: this traffic never needs a queue to fill its \
-                 links, so throughput does not choose a target.",
+                "Goodput is {} Gb/s for every target: this traffic fills its links without a queue, so \
+                 throughput does not determine a target.",
                 number(best)
             ));
         } else if let Some(below) = below {
-            reasons.push(why_not(below, best, self.unloaded_us));
+            reasons.push(describe_next_smaller(below, best, self.unloaded_us));
         }
         if let Some(chosen) = curve.sample(found) {
             reasons.push(cost(chosen, best, self.unloaded_us));
             let double = curve.samples.iter().find(|s| s.value >= found.mul_f64(2.0));
             if let Some(double) = double {
-                reasons.push(price_of_more(chosen, double));
+                reasons.push(describe_doubled(chosen, double));
             }
         }
         if found < self.floor {
             reasons.push(format!(
-                "Here {found} would do, because the links are shared by many flows with windows of at \
-                 least a packet, or not filled. A flow alone would see its window shrink for ever \
-                 with a target below the unloaded RTT of {} us. Hence {}, that RTT less one hop_scale \
-                 ({}).",
+                "{found} is enough here, because many flows with windows of at least a packet share the \
+                 links, or the links are not filled. The window of a single flow would shrink without \
+                 end with a target below the unloaded RTT of {} us. The result is therefore {}, this RTT \
+                 minus one hop_scale ({}).",
                 number(self.unloaded_us),
                 self.floor,
                 self.parameters.hop_scale
@@ -147,14 +147,14 @@ impl Report<'_> {
 
     fn why_range(&self, scaling: &Curve) -> Vec<String> {
         let Some(range) = scaling.found else {
-            let none = "No range of flow scaling that was tried keeps goodput and fairness.";
+            let none = "None of the tried ranges of flow scaling keeps goodput and fairness.";
             return vec![none.to_owned()];
         };
         let fairness = if scaling.fair { " and Jain's index" } else { "" };
         if range.is_zero() {
             return vec![format!(
-                "Flow scaling can be off: without it goodput{fairness} {} as good. That holds for this \
-                 many flows; with more of them on a link it is what keeps them fair (Swift §3.5).",
+                "Flow scaling can be off: without it goodput{fairness} {} equally good. That holds for \
+                 this number of flows; with more flows per link flow scaling keeps them fair (Swift §3.5).",
                 if scaling.fair { "are" } else { "is" }
             )];
         }
@@ -173,7 +173,7 @@ impl Report<'_> {
         }
         let (off, on) = (scaling.sample(Span::ZERO), scaling.sample(range));
         reason += &format!(
-            ". It takes the median fabric RTT from {} us without it to {} us, p99 from {} to {} us.",
+            ". It raises the median fabric RTT from {} to {} us, and p99 from {} to {} us.",
             text(off, P50),
             text(on, P50),
             text(off, P99),
@@ -212,7 +212,7 @@ impl Report<'_> {
         })
     }
 
-    /// Charts of the curves by the names of their files.
+    /// Returns the charts of the curves by the names of their files.
     pub(super) fn charts(&self) -> Vec<(&'static str, String)> {
         let mut charts = vec![("tune.svg", self.chart(&self.target, self.base()))];
         if let Some(scaling) = &self.scaling {
@@ -241,7 +241,7 @@ fn median_text(sample: &Sample, index: usize) -> String {
     sample.medians[index].map_or_else(|| "-".to_owned(), bounds)
 }
 
-/// A number, or its bounds if it is censored.
+/// Returns a number, or its bounds if it is censored.
 fn median_json(median: Option<Bounds>) -> Value {
     let Some(median) = median else { return Value::Null };
     let upper = median.upper.is_finite().then_some(median.upper);
@@ -252,25 +252,25 @@ fn shown(value: Option<Span>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Why the next smaller value is too small.
-fn why_not(below: &Sample, best: f64, unloaded_us: f64) -> String {
+/// Returns the reason why the next smaller value is too small.
+fn describe_next_smaller(below: &Sample, best: f64, unloaded_us: f64) -> String {
     let share = below.known(GOODPUT).unwrap_or(0.0) / best * 100.0;
     format!(
-        "Below it, at {}, goodput is {} % of the best: windows are cut before the queue (median {} us) \
-         can cover what hosts and bursts leave idle.",
+        "Below it, at {}, goodput is {} % of the best: windows shrink before the queue (median {} us) \
+         can cover idle gaps caused by hosts and bursts.",
         below.value,
         number(share),
         below.known(P50).map_or("-".to_owned(), |p50| number(p50 - unloaded_us))
     )
 }
 
-/// What the chosen value costs.
+/// Returns the cost of the chosen value.
 fn cost(chosen: &Sample, best: f64, unloaded_us: f64) -> String {
     let share = chosen.known(GOODPUT).unwrap_or(0.0) / best * 100.0;
     let queueing = chosen.known(P50).map_or(0.0, |p50| p50 - unloaded_us);
     format!(
-        "At {} goodput is {} % of the best with a median fabric RTT of {} us, {} us of it queueing, \
-         p99 {} us, loss {} %.",
+        "At {} goodput is {} % of the best, the median fabric RTT {} us ({} us of it queueing), p99 {} \
+         us, loss {} %.",
         chosen.value,
         number(share),
         median_text(chosen, P50),
@@ -280,8 +280,8 @@ fn cost(chosen: &Sample, best: f64, unloaded_us: f64) -> String {
     )
 }
 
-/// What twice as much would buy.
-fn price_of_more(chosen: &Sample, double: &Sample) -> String {
+/// Returns the effect of twice the value.
+fn describe_doubled(chosen: &Sample, double: &Sample) -> String {
     let of = |sample: &Sample, index: usize| sample.known(index).unwrap_or(0.0);
     let gain = (of(double, GOODPUT) / of(chosen, GOODPUT) - 1.0) * 100.0;
     format!(

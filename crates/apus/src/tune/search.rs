@@ -1,4 +1,4 @@
-//! The search for the smallest value of a parameter that keeps throughput.
+//! Search for the smallest value of a parameter that keeps the throughput.
 
 use apus_units::Span;
 
@@ -9,34 +9,35 @@ const GRID: [f64; 9] = [0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66, 8.0];
 const GROWTH: f64 = 2.0;
 /// How often it may grow at either end.
 const MAX_GROWTH: usize = 3;
-/// The search ends when the last value that fails and the first one that keeps are this close.
+/// Ratio of the smallest value that keeps the goodput to the largest one that does not, at which
+/// the search ends.
 const CLOSE: f64 = 1.06;
-/// Smaller values are not told apart from zero.
+/// Smaller values count as zero.
 const SMALL: Span = Span::from_us(1);
-/// A value is rounded to this.
+/// Unit to which values are rounded.
 const ROUND_PS: u64 = 100_000;
 
-/// A value that was tried, and what it gave.
+/// A value that was tried, and its result.
 #[derive(Clone, Debug)]
 pub struct Tried {
     /// The value.
     pub value: Span,
-    /// Whether it keeps what is to be kept.
+    /// Whether it keeps the goodput.
     pub keeps: bool,
 }
 
-/// What to try next.
+/// Next step of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// These values, none of which has been tried.
+    /// Try these values, none of which has been tried.
     Try(Vec<Span>),
-    /// This is the smallest value that keeps, and so do all larger ones that were tried.
+    /// The smallest value that keeps the goodput, and so do all larger ones that were tried.
     Found(Span),
-    /// Not even the largest value keeps.
+    /// Even the largest value does not.
     Nothing,
 }
 
-/// The first values around the unloaded RTT.
+/// Returns the first values around the unloaded RTT.
 pub fn grid(unloaded: Span) -> Vec<Span> {
     let mut values: Vec<Span> =
         GRID.iter().map(|factor| round(unloaded.mul_f64(*factor))).collect();
@@ -44,8 +45,8 @@ pub fn grid(unloaded: Span) -> Vec<Span> {
     values
 }
 
-/// What to try after `tried`, which is in ascending order and not empty; `grown` counts how often the
-/// grid has grown.
+/// Returns the next step after `tried`, which is in ascending order and not empty; `grown` counts
+/// the extensions of the grid.
 pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
     let Some(last_failure) = tried.iter().rposition(|t| !t.keeps) else {
         let first = tried[0].value;
@@ -72,7 +73,7 @@ pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
     Next::Try(vec![middle])
 }
 
-/// The geometric mean; half of `high` if `low` is zero.
+/// Returns the geometric mean, or half of `high` if `low` is zero.
 fn between(low: Span, high: Span) -> Span {
     if low.is_zero() {
         return high.mul_f64(0.5);
@@ -80,7 +81,7 @@ fn between(low: Span, high: Span) -> Span {
     low.mul_f64((high.as_ps() as f64 / low.as_ps() as f64).sqrt())
 }
 
-/// To tenths of a microsecond.
+/// Rounds to tenths of a microsecond.
 pub fn round(span: Span) -> Span {
     Span::from_ps((span.as_ps() + ROUND_PS / 2) / ROUND_PS * ROUND_PS)
 }

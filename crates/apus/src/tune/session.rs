@@ -1,4 +1,4 @@
-//! The runs of a search.
+//! Runs of a search.
 
 use apus_scenario::Setup;
 use apus_sim::Watch;
@@ -42,7 +42,7 @@ impl Session<'_> {
         changed.map_err(|error| Failure::Input(error.message))
     }
 
-    /// Runs a setup with values of a parameter, each with all seeds.
+    /// Runs a setup with each value of a parameter and all seeds.
     pub(super) fn measure(
         &mut self,
         setup: &Setup,

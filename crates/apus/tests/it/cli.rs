@@ -76,7 +76,7 @@ fn run_leaves_out_what_a_scenario_does_not_have() {
 fn run_quick_runs_the_smaller_version() {
     let folder = folder("run_quick");
     fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
-    refused(&apus_in(&folder, &["run", "mine.toml", "--quick"]), "--quick changes nothing");
+    refused(&apus_in(&folder, &["run", "mine.toml", "--quick"]), "--quick: has no effect");
     let text = format!("{SCENARIO}[quick]\nset = {{ duration = \"2ms\" }}\n");
     fs::write(folder.join("mine.toml"), text).expect("file");
     let run = |more: &[&str]| -> Value {

@@ -193,10 +193,10 @@ fn parameters_follow_from_the_network_in_run_and_compare_alike() {
         assert!(found.is_some(), "{words:?} are not in {text}");
     };
     line(&["hpcc", "base_rtt", "20679.04ns", "derived: the unloaded RTT", "HPCC §"]);
-    line(&["swift", "base_target", "20us", "set by you"]);
+    line(&["swift", "base_target", "20us", "set"]);
     // 200 kB at 40 Gb/s.
     line(&["dcqcn", "k_max", "500kB", "derived:"]);
-    line(&["dcqcn", "k_min", "7kB", "set by you"]);
+    line(&["dcqcn", "k_min", "7kB", "set"]);
     let run =
         apus(&folder, &["run", "mine.toml", "--out", "out", "--set", "algorithm={name=\"hpcc\"}"]);
     assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));

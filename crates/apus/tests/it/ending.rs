@@ -125,7 +125,7 @@ fn the_watchdog_names_flow_queue_and_reason() {
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         for part in [
             "stuck: no packet was delivered for ",
-            "(host 0 -> host 3): window 0.001 packets, 1 ops under way",
+            "(host 0 -> host 3): window 0.001 packets, 1 ops outstanding",
             " timeouts, next ",
             "all queues are empty and nothing was dropped: ",
             " packets are on links",

@@ -118,7 +118,7 @@ fn a_changed_scenario_is_noticed() {
     fs::write(folder.join("mine.toml"), SCENARIO.replace("4MB", "2MB")).expect("file");
     let text = sweep(&folder, &[]);
     assert!(text.contains("6 of 6 runs complete (0 reused)"), "{text}");
-    assert!(text.contains("6 results in out/runs are of other settings"), "{text}");
+    assert!(text.contains("6 results in out/runs belong to other settings"), "{text}");
 }
 
 #[test]

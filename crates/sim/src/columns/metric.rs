@@ -30,17 +30,17 @@ fn is_scoped(column: &Column) -> bool {
     column.name.trim_end_matches("<stat>").contains('<')
 }
 
-/// The buckets of utilisation, by their lower ends in percent.
+/// Buckets of utilisation, by their lower ends in percent.
 const BUCKETS: [&str; 10] = ["0", "10", "20", "30", "40", "50", "60", "70", "80", "90"];
 
-/// What is known of a distribution.
+/// Statistics of a distribution.
 pub const STATS: [&str; 10] =
     ["count", "mean", "min", "p1", "p10", "p50", "p90", "p99", "p99_9", "max"];
 
-/// What a scenario calls the parts of its runs that have numbers of their own.
+/// Names that a scenario gives to the parts of its runs that have their own numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Workloads that are measured by themselves.
+    /// Workloads that are measured individually.
     pub workloads: Vec<String>,
     /// Number of ranges of op sizes.
     pub sizes: usize,
@@ -50,9 +50,9 @@ pub struct Names {
     pub classes: Vec<String>,
     /// Comparisons of classes.
     pub comparisons: Vec<String>,
-    /// Questions when a quantity settles.
+    /// Settling times.
     pub settles: Vec<String>,
-    /// Questions about a span of time, each with the name of its quantity.
+    /// Spans of time, each with the name of its quantity.
     pub spans: Vec<(String, &'static str)>,
 }
 
@@ -96,13 +96,13 @@ impl Names {
     }
 }
 
-/// The entry of [`METRICS`] or [`SCOPED`] that a metric belongs to, whatever its part is called.
+/// Returns the entry of [`METRICS`] or [`SCOPED`] to which a metric belongs.
 #[must_use]
 pub fn pattern_of(metric: &str) -> Option<&'static str> {
     METRICS.iter().chain(SCOPED.iter()).copied().find(|pattern| fits(metric, pattern))
 }
 
-/// Whether `name` is of the form of `pattern`, see [`SCOPED`].
+/// Returns `true` if `name` matches `pattern`, see [`SCOPED`].
 pub(super) fn fits(name: &str, pattern: &str) -> bool {
     let (words, places) = (name.split('.'), pattern.split('.'));
     let fits = |(word, place): (&str, &str)| match place {
@@ -115,7 +115,7 @@ pub(super) fn fits(name: &str, pattern: &str) -> bool {
     words.clone().count() == places.clone().count() && words.zip(places).all(fits)
 }
 
-/// The unit of a metric, which its name says; empty for counts and fractions.
+/// Returns the unit of a metric, which is part of its name; empty for counts and fractions.
 #[must_use]
 pub fn unit_of(metric: &str) -> &'static str {
     let mut words = metric.rsplit('.');

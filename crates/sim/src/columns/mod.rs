@@ -26,8 +26,8 @@ use crate::faults::FaultRecord;
 use crate::summary::{Cost, Summary};
 use metric::fits;
 
-/// Version of the layout of `summary.json`: it grows when a number changes its name or meaning, not
-/// when one is added.
+/// Version of the layout of `summary.json`. It increases when a number changes its name or meaning,
+/// not when a number is added.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// Every file of results. The first is summary.json.
@@ -99,7 +99,7 @@ fn summary_columns() -> Vec<Column> {
     columns
 }
 
-/// All names, each once.
+/// Returns all names, each once.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = TABLES.iter().flat_map(Table::names).collect();
@@ -108,8 +108,8 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What a column is, in every table that has it; `None` if there is none of this name. A number of
-/// a distribution or of a part of a run is explained by what stands for it.
+/// Returns the definition of a column in every table that has it; `None` if no table does. A number
+/// of a distribution or of a part of a run has the definition of its pattern.
 #[must_use]
 pub fn explain(name: &str) -> Option<String> {
     let mut text = String::new();
@@ -128,7 +128,7 @@ pub fn explain(name: &str) -> Option<String> {
 }
 
 impl Column {
-    /// Whether it stands for this name.
+    /// Returns `true` if the column stands for this name.
     #[must_use]
     pub fn explains(&self, name: &str) -> bool {
         fits(name, &self.name) || name == self.name
@@ -143,7 +143,7 @@ fn unit(column: &Column, name: &str) -> &'static str {
     }
 }
 
-/// The reference of all results, as `docs/outputs.md` has it.
+/// Returns the reference of all results: the content of `docs/outputs.md`.
 #[must_use]
 pub fn document() -> String {
     let mut text = INTRODUCTION.to_owned();

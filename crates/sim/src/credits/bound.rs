@@ -1,33 +1,33 @@
-//! The bound on data queues by network calculus.
+//! Bound of the data queues by network calculus.
 //!
-//! The data that reaches an egress port was called for by credits that left the port at the other
-//! end of its link, at most at their limited rate. Between a credit's leaving there and its data's
-//! coming back lies a time between `least` and `most`, so what comes within a time T was called for
-//! within T + (most - least). Take a time at which the port holds data, and let T have passed since
-//! it last held none. Of what came within T,
+//! The data that reaches an egress port was scheduled by credits that left the port at the other
+//! end of its link, at most at their limited rate. The time between the departure of a credit there
+//! and the arrival of its data is between `least` and `most`, so data that arrives within a time T
+//! was scheduled within T + (most - least). Consider a time at which the port has data, and let T
+//! be the time since it last had none. Of the arrivals within T,
 //!
 //! ```text
 //! data called for by credits   <= data * burst + data rate * (T + most - least)
 //! requests, stops and the like <= unscheduled
 //! ```
 //!
-//! and the link, on which only credits go first, has carried at least `data rate * T` but for what
-//! is not divisible: the packet in service and the burst of credits before it, together less than a
-//! packet of data. What is left in the port is thus at most
+//! and the link, on which only credits have priority, has carried at least `data rate * T`, except
+//! for indivisible packets: the packet in service and the burst of credits before it, together less
+//! than a packet of data. The rest in the port is therefore at most
 //!
 //! ```text
 //! bound = data * (burst + 1) + data rate * (most - least) + unscheduled
 //! ```
 //!
-//! No credit schedules requests, stops and acknowledgements, so nothing bounds them beforehand:
-//! each port notes the most that came while it always held something, and the bound that a run is
-//! held against uses that. Before a run it is 0.
+//! No credit schedules requests, stops and acknowledgements, so they have no bound in advance: each
+//! port records the maximum that arrived while it was never empty, and the bound for the check of a
+//! run uses this maximum. Before a run it is 0.
 //!
-//! The times follow from those of the hop before, from the sender's NIC outward: each hop adds a
-//! full credit queue at most and none at least, and the worst data queue of the hop before
+//! The times follow from those of the previous hop, from the sender's NIC outward: each hop adds at
+//! most a full credit queue (at least none) and the worst data queue of the previous hop
 //! (ExpressPass §2: differences in path length and in the hosts' processing are the only causes of
-//! queues). Credits count with their nominal size: where sizes are random, as many short ones as
-//! long ones must have passed.
+//! queues). Credits count with their nominal size: if sizes are random, as many short as long ones
+//! must have passed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,12 +40,12 @@ use apus_wire::Header;
 use super::credit_rate;
 use crate::plan::Plan;
 
-/// Why there is no bound.
+/// Reason for the absence of a bound.
 #[derive(Debug)]
 pub(crate) enum BoundError {
-    /// Data of one port waits behind that of another and the other way round.
+    /// Data of one port waits for that of another one and vice versa.
     Cycle,
-    /// A host's engine takes times without a limit.
+    /// A host's engine has costs without an upper limit.
     Engine,
     /// Two hosts cannot reach each other.
     Route(RouteError),
@@ -61,21 +61,21 @@ impl fmt::Display for BoundError {
     }
 }
 
-/// From a credit's leaving its last port to its data's joining the queue.
+/// Time from the departure of a credit from its last port to the arrival of its data in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     least: Span,
     most: Span,
 }
 
-/// What the bounds follow from: the ports that data passes, and those that it comes from there.
+/// Input of the bounds: the ports on the paths of data, and the previous ports of each.
 #[derive(Debug)]
 pub(crate) struct DataBounds {
     before: BTreeMap<PortId, Vec<PortId>>,
 }
 
 impl DataBounds {
-    /// For the paths that the connections of `plan` take through `network`.
+    /// Returns the bounds for the paths of the connections of `plan` through `network`.
     ///
     /// # Errors
     /// If there is no bound.
@@ -105,8 +105,8 @@ impl DataBounds {
         Ok(bounds)
     }
 
-    /// The bound at every port that data passes, in wire bytes; `unscheduled` says how much of what
-    /// no credit called for may stand before the data of a port.
+    /// Returns the bound at every port on a path of data, in wire bytes. `unscheduled` returns the
+    /// unscheduled bytes that may precede the data of a port.
     ///
     /// # Errors
     /// [`BoundError::Cycle`].
@@ -130,14 +130,14 @@ impl DataBounds {
 struct Solver<'a, F: AlgorithmFactory> {
     plan: &'a Plan<F>,
     network: &'a Network<Header, F::Switch>,
-    /// The ports that data may come from.
+    /// Ports from which data may come.
     before: &'a BTreeMap<PortId, Vec<PortId>>,
     unscheduled: &'a dyn Fn(PortId) -> u64,
-    /// `None`: being computed.
+    /// `None` while it is being computed.
     delays: BTreeMap<PortId, Option<Delay>>,
 }
 
-/// The port at the other end of a link.
+/// Returns the port at the other end of a link.
 fn opposite(port: PortId) -> PortId {
     PortId::new(port.get() ^ 1)
 }
@@ -158,7 +158,8 @@ impl<F: AlgorithmFactory> Solver<'_, F> {
             delay.most = delay.most.max(hop.most);
         }
         if self.before[&port].is_empty() {
-            // A NIC: the host answers a credit at once, but for interference on the way to the wire.
+            // A NIC: the host answers a credit at once, apart from interference on the way to the
+            // wire.
             delay = Delay { least: Span::ZERO, most: self.plan.host.jitter };
         }
         delay = Delay { least: arrives + delay.least, most: arrives + delay.most };
@@ -166,7 +167,8 @@ impl<F: AlgorithmFactory> Solver<'_, F> {
         Ok(delay)
     }
 
-    /// From a credit's joining the queue towards `previous` to its data's arrival from there.
+    /// Returns the time from the arrival of a credit in the queue towards `previous` to the arrival
+    /// of its data from there.
     fn hop(&mut self, previous: PortId) -> Result<Delay, BoundError> {
         let beyond = self.delay(previous)?;
         let sizes = &self.plan.sizes;
@@ -191,7 +193,7 @@ impl<F: AlgorithmFactory> Solver<'_, F> {
         })
     }
 
-    /// What of a link credits leave to data.
+    /// Returns the rate of a link that remains for data.
     fn data_rate(&self, port: PortId) -> Rate {
         let rate = self.network.rate(port);
         Rate::from_bps(rate.as_bps() - credit_rate(rate, &self.plan.sizes).as_bps())

@@ -1,4 +1,4 @@
-//! Flows that live on credits: the classes of their ports, and what is said of a run with them.
+//! Credit-based flows: the classes of their ports, and the results of a run with credits.
 
 mod bound;
 
@@ -15,15 +15,15 @@ use crate::packets::PacketSizes;
 
 pub(crate) use bound::{BoundError, DataBounds};
 
-/// The class of credits, served first and limited in rate.
+/// Class of credits, served first and limited in rate.
 pub(crate) const CREDIT_CLASS: ClassId = ClassId::new(0);
-/// The class of data.
+/// Class of data.
 pub(crate) const DATA_CLASS: ClassId = ClassId::new(1);
-/// Requests, stops and acknowledgements: ports have no such class, so they join the data, but are
-/// not counted as what credits called for.
+/// Class of requests, stops and acknowledgements. Ports have no such class, so these packets join
+/// the data, but they do not count as scheduled by credits.
 const UNSCHEDULED: ClassId = ClassId::new(2);
 
-/// The class in which a packet travels where there are credits.
+/// Returns the class of a packet in a run with credits.
 #[inline]
 pub(crate) fn class_of(body: &Body) -> ClassId {
     match body {
@@ -33,16 +33,16 @@ pub(crate) fn class_of(body: &Body) -> ClassId {
     }
 }
 
-/// The rate of wire bytes that credits get of a link: with the data they call for in the other
-/// direction they fill it, 84 / (84 + 1538) = 5.18 % with full Ethernet frames.
+/// Returns the rate of credits on a link, in wire bytes: credits and the data that they schedule in
+/// the other direction fill the link, 84 / (84 + 1538) = 5.18 % with full Ethernet frames.
 pub(crate) fn credit_rate(link: Rate, sizes: &PacketSizes) -> Rate {
     let (credit, data) = (u128::from(sizes.control), u128::from(sizes.payload + sizes.header));
     let share = u128::from(link.as_bps()) * credit / (credit + data);
-    // A share of a u64, and above 0 as a link's rate is at least 1 kb/s.
+    // Part of a u64, and above 0 because the rate of a link is at least 1 kb/s.
     Rate::from_bps(share as u64)
 }
 
-/// Gives every port, of switches and of NICs, a class of credits before its data.
+/// Adds a class of credits before the data of every port, of switches and of NICs.
 pub fn divide_ports<W: SwitchHalf + Default>(
     topology: &mut Topology<W>,
     limit: CreditLimit,

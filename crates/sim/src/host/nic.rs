@@ -1,4 +1,4 @@
-//! What the stack lets go, on its way through the NIC, and what the NIC's own port says of it.
+//! The path of packets from the stack through the NIC, and the feedback of the NIC's own port.
 
 use apus_cc::{AlgorithmFactory, Fields, Telemetry};
 use apus_fabric::Packet;
@@ -14,18 +14,18 @@ use crate::world::World;
 pub(super) struct OnTheWay {
     pub(super) at: Time,
     pub(super) packet: Packet<Header>,
-    /// The telemetry that an acknowledgement brings back.
+    /// Telemetry that an acknowledgement returns.
     pub(super) telemetry: Option<Box<Telemetry>>,
 }
 
 impl<F: AlgorithmFactory> Host<F> {
-    /// Whether the NIC pulls another data packet from the stack at `now`.
+    /// Returns `true` if the NIC pulls another data packet from the stack at `now`.
     #[inline]
     pub(crate) fn nic_has_room(&self, now: Time) -> bool {
         self.model.nic == Nic::Queue || self.nic_drained.since(now) < self.model.nic_backlog
     }
 
-    /// When the NIC will have room, if it has none now.
+    /// Returns the time at which the NIC will have room, if it has none now.
     pub(super) fn nic_room_at(&self, now: Time) -> Time {
         if self.model.nic == Nic::Queue {
             return now;
@@ -34,7 +34,7 @@ impl<F: AlgorithmFactory> Host<F> {
         now.max(drained.saturating_sub(self.model.nic_backlog))
     }
 
-    /// The stack lets a packet go at `now`. Interference between its timestamp and the wire delays
+    /// Sends a packet of the stack at `now`. Interference between its timestamp and the wire delays
     /// it ([`HostModel::jitter`](crate::host_model::HostModel::jitter)), in order.
     #[inline]
     pub(crate) fn hand_to_nic(
@@ -86,20 +86,20 @@ impl<F: AlgorithmFactory> Host<F> {
             let place = self.on_the_way.partition_point(|other| other.at <= at);
             self.on_the_way.insert(place, OnTheWay { at, packet, telemetry });
         }
-        // What the NIC's limit of credits drops takes no time on the wire.
+        // A credit that the limit of the NIC drops takes no time on the wire.
         if accepted {
             self.nic_drained = self.nic_drained.max(now) + self.serialization_time(wire_bytes);
         }
     }
 
-    /// How long the NIC takes to send so many bytes.
+    /// Returns the time that the NIC takes to send this number of bytes.
     #[inline]
     fn serialization_time(&self, bytes: u32) -> Span {
         self.nic_rate.packet_time(bytes, self.nic_byte_time)
     }
 
-    /// What the NIC's port has to tell of the packet that it has just been given (Bolt ns-3: a host's
-    /// device is a port like any other).
+    /// Passes on the feedback of the NIC's port about the packet that it just got (Bolt ns-3: a
+    /// host's device is a port like any other).
     #[inline]
     pub(super) fn hear_own_port(&mut self, now: Time, world: &mut World<F>) {
         if self.model.nic == Nic::Queue {
@@ -118,7 +118,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.endpoint.handle_packet(&arrival, &header);
     }
 
-    /// The flow that the host `peer` knows as `theirs`.
+    /// Returns the flow that the host `peer` knows as `theirs`.
     pub(super) fn flow_of_peer(&mut self, peer: HostId, theirs: FlowId) -> Option<FlowId> {
         if self.by_peer.len() != self.flows.len() {
             let endpoint = &self.endpoint;

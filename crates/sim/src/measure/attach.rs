@@ -1,4 +1,4 @@
-//! Where the accumulators of named workloads are in a network in parts.
+//! Accumulators of named workloads in a divided network.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
 impl WorkloadMetrics {
-    /// Gives every part of the network the accumulators of its ops' times, and those of named
+    /// Gives every part of the network the accumulators of the times of its ops, and those of named
     /// workloads, if there are any.
     ///
     /// # Errors

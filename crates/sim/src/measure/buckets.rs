@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use apus_fabric::Count;
 use serde::Serialize;
 
-/// How many buckets there are.
+/// Number of buckets.
 pub(crate) const BUCKETS: usize = 10;
 
-/// The bucket of a utilisation, by its lower end in percent: 0, 10 and so on to 90. A packet counts
-/// when its last bit has left, so a window may seem to carry a packet too many.
+/// Returns the bucket of a utilisation, by its lower end in percent: 0, 10 and so on to 90. A
+/// packet counts when its last bit has left, so a window may have one packet too many.
 pub(super) fn bucket_of(utilisation: f64) -> usize {
     ((utilisation * BUCKETS as f64) as usize).min(BUCKETS - 1)
 }
 
-/// The loss of one class in some windows of some ports.
+/// Loss of one class in some windows of some ports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
-    /// Windows in which the class was offered anything.
+    /// Windows in which the class was offered packets.
     pub(super) windows: u64,
     pub(super) offered: u64,
     pub(super) dropped: u64,
-    /// The loss rates of the windows that lost anything.
+    /// Loss rates of the windows with losses.
     lossy: Vec<f64>,
 }
 
@@ -40,13 +40,13 @@ impl Losses {
         }
     }
 
-    /// Packets dropped over packets offered; `None` without a packet.
+    /// Returns packets dropped over packets offered; `None` without a packet.
     pub(super) fn rate(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.dropped as f64 / self.offered as f64)
     }
 
-    /// The 99.9th percentile over the windows (nearest rank), each of equal weight: the largest if
-    /// there are at most 1000.
+    /// Returns the 99.9th percentile over the windows (nearest rank), each of equal weight: the
+    /// largest value if there are at most 1000.
     pub(super) fn p99_9(&self) -> Option<f64> {
         // Of n windows, n - ceil(0.999 n) = floor(n / 1000) lie above it.
         let above = usize::try_from(self.windows / 1000).ok()?;

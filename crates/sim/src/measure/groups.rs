@@ -1,4 +1,4 @@
-//! Groups of ports as a whole: what they carried and lost, and how long their queues were.
+//! Groups of ports as a whole: traffic, losses and queues.
 
 use crate::columns::{gbps, ratio, summary};
 use apus_fabric::PortCounters;
@@ -66,12 +66,12 @@ impl GroupQueues {
         Some(Self { interval, next: now.saturating_add(interval), groups })
     }
 
-    /// When the next sample is due.
+    /// Returns the time of the next sample.
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// Takes a sample; `queued` knows the wire bytes in a port.
+    /// Takes a sample; `queued` returns the wire bytes in a port.
     pub(crate) fn sample(&mut self, queued: impl Fn(PortId) -> u64) {
         self.next = self.next.saturating_add(self.interval);
         for group in &mut self.groups {
@@ -83,8 +83,8 @@ impl GroupQueues {
         }
     }
 
-    /// The groups in order, given all ports' counters at the end of the warm-up and now, `measured`
-    /// later.
+    /// Returns the groups in order, from the counters of all ports at the end of the warm-up and
+    /// now, `measured` later.
     pub(crate) fn summarize(
         &self,
         before: &[PortCounters],
@@ -95,7 +95,7 @@ impl GroupQueues {
     }
 }
 
-/// The time that a link takes for `bytes`, in microseconds.
+/// Returns the time that a link takes for `bytes`, in microseconds.
 fn time_us(bytes: f64, rate: Rate) -> f64 {
     bytes * 8e6 / rate.as_bps() as f64
 }

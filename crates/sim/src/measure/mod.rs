@@ -1,8 +1,7 @@
-//! What is measured of parts of a run: of workloads that have a name, of groups of ports, and of
-//! spans of time.
+//! Measurements of parts of a run: of named workloads, of groups of ports, and of spans of time.
 //!
-//! A run that asks for none of it has no accumulators, and the packet path only finds that there
-//! are none.
+//! A run without such measurements has no accumulators; the packet path only checks that there are
+//! none.
 
 mod attach;
 mod buckets;

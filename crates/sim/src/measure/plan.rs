@@ -1,4 +1,4 @@
-//! What to measure of a run besides the whole.
+//! Measurements of parts of a run.
 
 use crate::columns::{Columns, Declared, Kind};
 use crate::distribution::DistributionSummary;
@@ -7,20 +7,20 @@ use std::fmt;
 
 use apus_units::{Bytes, ClassId, PortId, Span, Time};
 
-/// What to measure besides the whole run.
+/// Measurements in addition to those of the whole run.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
     /// Workloads with a name; connections name them by index.
     pub workloads: Vec<NamedWorkload>,
-    /// Sizes of ops whose slowdown each named workload reports apart.
+    /// Ranges of op sizes, for which each named workload has separate slowdowns.
     pub sizes: Vec<SizeRange>,
-    /// Length of the windows in which groups of ports are looked at; `None` if there are none.
+    /// Length of the time windows of measurements at groups of ports; `None` without groups.
     pub window: Option<Span>,
-    /// Time between samples of their queues; `None` if none are taken.
+    /// Time between samples of their queues; `None` without samples.
     pub queue_interval: Option<Span>,
     /// Groups of ports.
     pub groups: Vec<PortGroup>,
-    /// Names of the traffic classes, by number; none if there is but one.
+    /// Names of the traffic classes, by number; none if there is only one.
     pub classes: Vec<String>,
     /// Classes whose loss is compared.
     pub comparisons: Vec<Comparison>,
@@ -28,12 +28,12 @@ pub struct Measures {
     pub series: Vec<SeriesPlan>,
 }
 
-/// A workload that is measured by itself.
+/// A workload that is measured individually.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedWorkload {
     /// Its name, part of the names of its metrics.
     pub name: String,
-    /// Ops that take longer are late.
+    /// Latency above which an op is late.
     pub deadline: Option<Span>,
 }
 
@@ -42,12 +42,12 @@ pub struct NamedWorkload {
 pub struct SizeRange {
     /// From here on.
     pub from: Bytes,
-    /// Up to here, exclusive; `None` if there is no upper end.
+    /// Exclusive upper end; `None` for no limit.
     pub to: Option<Bytes>,
 }
 
 impl fmt::Display for SizeRange {
-    /// As a scenario writes it.
+    /// Returns the range as a scenario writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..", self.from)?;
         self.to.map_or(Ok(()), |to| to.fmt(f))
@@ -55,7 +55,7 @@ impl fmt::Display for SizeRange {
 }
 
 impl SizeRange {
-    /// Whether an op of `size` bytes belongs to it.
+    /// Returns `true` if an op of `size` bytes belongs to the range.
     #[must_use]
     pub fn holds(&self, size: u64) -> bool {
         self.from.get() <= size && self.to.is_none_or(|to| size < to.get())
@@ -82,7 +82,7 @@ pub struct Comparison {
     pub class: ClassId,
     /// The class by whose loss it is divided.
     pub with: ClassId,
-    /// Buckets in which `with` loses less than this are left out.
+    /// Minimum loss of `with` in a bucket; buckets with less are not compared.
     pub floor: f64,
     /// What sorts windows into buckets.
     pub by: Sorting,
@@ -100,12 +100,12 @@ pub enum Sorting {
 }
 
 impl Sorting {
-    /// As scenarios name them.
+    /// Names in scenarios.
     pub const WORDS: [(&str, Self); 3] =
         [("port", Self::Port), ("class", Self::Class), ("nothing", Self::Together)];
 }
 
-/// A quantity that is looked at interval by interval.
+/// A quantity that is measured per interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesPlan {
     /// Its name, part of the names of its metrics.
@@ -116,11 +116,11 @@ pub struct SeriesPlan {
     pub quantity: Quantity,
     /// Length of an interval.
     pub interval: Span,
-    /// What is asked of it.
+    /// Result of the series.
     pub question: Question,
 }
 
-/// What a series is of.
+/// Subject of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A group of ports, index into [`Measures::groups`](Measures::groups).
@@ -131,15 +131,15 @@ pub enum Subject {
     Flow(u32),
 }
 
-/// What is looked at in each interval.
+/// Quantity of each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Wire bytes that the ports of a group sent, all together, Gb/s.
     Throughput,
-    /// Mean occupancy over the interval as the time that the link takes for it, of the group's port
-    /// that has most, microseconds.
+    /// Mean occupancy over the interval, of the group's port with the largest, as the time that the
+    /// link takes for these bytes, microseconds.
     Queue,
-    /// The same in wire bytes.
+    /// Mean occupancy, as above, in wire bytes.
     QueueBytes,
     /// Payload bytes delivered once, Gb/s.
     Goodput,
@@ -148,7 +148,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All, by the words of scenarios.
+    /// All quantities, by their names in scenarios.
     pub const ALL: [(&'static str, Self); 5] = [
         ("throughput", Self::Throughput),
         ("queue", Self::Queue),
@@ -194,19 +194,19 @@ impl Declared for BTreeMap<&'static str, DistributionSummary> {
     }
 }
 
-/// What is asked of a series.
+/// Result of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
-    /// From when on it stays beyond a threshold.
+    /// Time from which the quantity stays beyond a threshold.
     Settle {
-        /// Looked at from here on.
+        /// Begin of the search.
         after: Moment,
-        /// For at least this long.
+        /// Minimum time beyond the threshold.
         hold: Span,
-        /// The threshold in the unit of the quantity.
+        /// Threshold in the unit of the quantity.
         threshold: Threshold,
     },
-    /// What it is between two times.
+    /// Value between two times.
     Span {
         /// From here on.
         from: Moment,
@@ -220,19 +220,20 @@ pub enum Question {
 pub enum Moment {
     /// A set time.
     At(Time),
-    /// When an op of a workload is done, as its sender learns; known once the run is over.
+    /// Time at which an op of a workload ends for its sender; known once the run is over.
     End {
         /// Index into [`Measures::workloads`](Measures::workloads).
         workload: u32,
-        /// Which of its ops.
+        /// The op of the workload.
         op: Which,
-        /// So long before it: what the acknowledgement needs, if the last packet at a port counts.
+        /// Time by which the measurement ends earlier: that of the acknowledgement, if the last
+        /// packet at a port counts.
         lead: Span,
     },
 }
 
 impl Moment {
-    /// The time, if it is set.
+    /// Returns the time, if it is set.
     #[must_use]
     pub const fn set(self) -> Option<Time> {
         match self {
@@ -242,16 +243,16 @@ impl Moment {
     }
 }
 
-/// One of the ops of a workload that are done within a run.
+/// One of the ops of a workload that end within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The one that is done first.
+    /// The op that ends first.
     First,
-    /// The one that is done last.
+    /// The op that ends last.
     Last,
 }
 
-/// Where a quantity shall be; the threshold itself is on both sides.
+/// Side of a threshold. The threshold itself belongs to both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// At least this.

@@ -1,4 +1,4 @@
-//! Groups of ports: what their classes carried and lost, window by window.
+//! Groups of ports: traffic and losses of their classes per time window.
 
 use crate::columns::{gbps, summary};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct Group {
     tallies: Vec<Tally>,
 }
 
-/// A port and what its classes had counted when the window began.
+/// A port and the counters of its classes at the start of the window.
 #[derive(Debug)]
 struct Port {
     id: PortId,
@@ -38,7 +38,7 @@ struct Port {
     before: Vec<ClassCounters>,
 }
 
-/// What one class did at the ports of a group.
+/// Counters of one class at the ports of a group.
 #[derive(Debug, Default)]
 struct Tally {
     sent_bytes: u64,
@@ -48,8 +48,8 @@ struct Tally {
 }
 
 impl PortWindows {
-    /// From the end of the warm-up on; `None` if no ports are to be measured. `rate` and `counters`
-    /// know the ports.
+    /// Returns windows from the end of the warm-up onwards; `None` without groups of ports. `rate`
+    /// and `counters` return those of a port.
     pub(crate) fn new(
         measures: &Measures,
         now: Time,
@@ -77,7 +77,7 @@ impl PortWindows {
         })
     }
 
-    /// When the window ends.
+    /// Returns the end of the window.
     pub(crate) fn next(&self) -> Time {
         self.next
     }
@@ -108,7 +108,8 @@ impl PortWindows {
         }
     }
 
-    /// The groups by name, of windows from the end of the warm-up on; `totals` of each group.
+    /// Returns the groups by name, over the windows of the measured phase; `totals` has the totals
+    /// of each group.
     pub(crate) fn summarize(
         &self,
         measured: Span,
@@ -125,7 +126,7 @@ impl PortWindows {
         self.groups.iter().zip(totals).map(group).collect()
     }
 
-    /// The comparisons by name.
+    /// Returns the comparisons by name.
     pub(crate) fn compare(&self) -> BTreeMap<String, ComparisonSummary> {
         let one = |comparison: &Comparison| {
             let tallies = &self.groups[comparison.group].tallies;

@@ -1,4 +1,4 @@
-//! Quantities over time: when they settle, and what they are within a span of time.
+//! Quantities over time: settling times, and values within a span of time.
 
 use crate::columns::{gbps, summary};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::distribution::DistributionSummary;
 use crate::plan::Plan;
 
 impl Threshold {
-    /// What is not a number is nowhere.
+    /// A value that is not a number is on no side.
     fn holds(self, value: f64) -> bool {
         match self {
             Self::Above(least) => value >= least,
@@ -26,7 +26,7 @@ impl Threshold {
 #[derive(Debug)]
 pub(crate) struct SeriesSampler {
     series: Vec<Series>,
-    /// By connection: payload delivered before the end of the warm-up, which metrics forget.
+    /// By connection: payload delivered before the end of the warm-up, at which metrics restart.
     startup_bytes: Vec<u64>,
 }
 
@@ -34,27 +34,27 @@ pub(crate) struct SeriesSampler {
 struct Series {
     plan: SeriesPlan,
     subject: Parts,
-    /// The start of the first interval.
+    /// Start of the first interval.
     start: Time,
-    /// The end of the next interval; the first time is the start of the first.
+    /// End of the next interval; at first the start of the first interval.
     next: Time,
     begun: bool,
     before: Seen,
     settling: Settling,
-    /// Of all intervals from the first on; none if the question is answered under way.
+    /// Values of all intervals; none if the result is known during the run.
     values: Vec<f64>,
 }
 
-/// Whether a quantity is beyond its threshold to stay.
+/// Whether a quantity stays beyond its threshold.
 #[derive(Debug, Default)]
 struct Settling {
-    /// Since when it has been beyond.
+    /// Start of the current time beyond the threshold.
     since: Option<Time>,
     settled: Option<Time>,
 }
 
 impl Settling {
-    /// An interval has ended.
+    /// Handles the end of an interval.
     fn take(&mut self, interval: (Time, Time), value: f64, threshold: Threshold, hold: Span) {
         let (start, end) = interval;
         self.since = threshold.holds(value).then(|| self.since.unwrap_or(start));
@@ -62,11 +62,11 @@ impl Settling {
     }
 }
 
-/// When the first or the last op of a workload was done.
+/// Time at which the first or the last op of a workload ended.
 type EndOf<'a> = &'a dyn Fn(u32, Which) -> Option<Time>;
 
 impl Moment {
-    /// The time that it turned out to be; `None` if there was no such op.
+    /// Resolves the time; `None` if there was no such op.
     fn time(self, end_of: EndOf<'_>) -> Option<Time> {
         match self {
             Self::At(time) => Some(time),
@@ -84,7 +84,7 @@ enum Parts {
 /// Counters at the start of an interval.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Of the subject: wire bytes sent, or payload delivered.
+    /// Counter of the subject: wire bytes sent, or payload delivered.
     bytes: u64,
     /// Payload that all connections delivered.
     all: u64,
@@ -92,10 +92,10 @@ struct Seen {
     byte_times: Vec<u128>,
 }
 
-/// What can be read off a run at one time.
+/// State of a run at one time.
 pub(crate) struct Look<'a> {
     pub(crate) ports: &'a dyn Fn(PortId) -> PortCounters,
-    /// Payload that a connection delivered since metrics were last forgotten.
+    /// Payload that a connection delivered since the last restart of metrics.
     pub(crate) delivered: &'a dyn Fn(usize) -> u64,
 }
 
@@ -113,7 +113,7 @@ impl SeriesSampler {
         Some(Self { series: series.collect(), startup_bytes })
     }
 
-    /// When an interval ends or begins next.
+    /// Returns the next end or begin of an interval.
     pub(crate) fn next(&self) -> Time {
         self.series.iter().map(|series| series.next).min().unwrap_or(Time::MAX)
     }
@@ -126,14 +126,14 @@ impl SeriesSampler {
         }
     }
 
-    /// The warm-up is over; before the metrics forget it.
+    /// Ends the warm-up. Called before the metrics restart.
     pub(crate) fn end_warmup(&mut self, delivered: &dyn Fn(usize) -> u64) {
         for (connection, bytes) in self.startup_bytes.iter_mut().enumerate() {
             *bytes += delivered(connection);
         }
     }
 
-    /// When each quantity settled, by name.
+    /// Returns the settling time of each quantity, by name.
     pub(crate) fn settled(&self, end_of: EndOf<'_>) -> BTreeMap<String, SettleSummary> {
         let settled = self.series.iter().filter_map(|series| {
             let Question::Settle { after, hold, threshold } = series.plan.question else {
@@ -146,7 +146,7 @@ impl SeriesSampler {
         settled.collect()
     }
 
-    /// What each quantity was in its span, by name.
+    /// Returns the value of each quantity in its span, by name.
     pub(crate) fn spans(
         &self,
         end_of: EndOf<'_>,
@@ -199,7 +199,7 @@ impl Series {
             Question::Settle { after, .. } => after,
             Question::Span { from, .. } => from,
         };
-        // What an op's end decides is not known before: all intervals are kept then.
+        // If the end of an op sets a time, it is not known in advance: all intervals are kept.
         let start = begin.set().unwrap_or(Time::ZERO);
         Self {
             plan: one.clone(),
@@ -235,7 +235,7 @@ impl Series {
         }
     }
 
-    /// Ends an interval with what is seen now, or begins the first.
+    /// Ends an interval with the present counters, or begins the first.
     fn take(&mut self, now: Time, seen: Seen) {
         let interval = self.plan.interval;
         self.next = now.saturating_add(interval);
@@ -261,7 +261,7 @@ impl Series {
         }
     }
 
-    /// The intervals that have been kept, and what the quantity was in each.
+    /// Returns the intervals that were kept, each with the value of the quantity.
     fn intervals(&self) -> impl Iterator<Item = ((Time, Time), f64)> {
         let (first, interval) = (self.start, self.plan.interval);
         let begin = move |n: u64| first.saturating_add(Span::from_ps(interval.as_ps() * n));
@@ -271,7 +271,7 @@ impl Series {
         })
     }
 
-    /// From when on, not before `after`, the quantity was beyond the threshold to stay.
+    /// Returns the time, not before `after`, from which the quantity stays beyond the threshold.
     fn settled(&self, after: Time, hold: Span, threshold: Threshold) -> Option<Time> {
         let mut settling = Settling::default();
         for (interval, value) in self.intervals().filter(|((start, _), _)| *start >= after) {
@@ -283,13 +283,13 @@ impl Series {
         self.settling.settled.or(settling.settled)
     }
 
-    /// What the quantity was in whole intervals between two times, where it was anything.
+    /// Returns the value of the quantity over the whole intervals between two times.
     fn between(&self, from: Time, to: Time) -> Vec<f64> {
         let within = self.intervals().filter(|((start, end), _)| *start >= from && *end <= to);
         within.map(|(_, value)| value).filter(|value| !value.is_nan()).collect()
     }
 
-    /// The quantity over the interval that ends with what was seen last.
+    /// Returns the quantity over the interval that ends with the latest counters.
     fn value(&self, before: &Seen) -> f64 {
         let (now, interval) = (&self.before, self.plan.interval);
         let bytes = now.bytes - before.bytes;
@@ -301,7 +301,7 @@ impl Series {
         }
     }
 
-    /// The largest mean occupancy of a port, in a measure of bytes and the rate in bit/s.
+    /// Returns the largest mean occupancy of a port, in a measure of bytes and the rate in bit/s.
     fn longest_queue(&self, before: &Seen, measure: impl Fn(f64, f64) -> f64) -> f64 {
         let Parts::Ports(ports) = &self.subject else { return f64::NAN };
         let times = self.before.byte_times.iter().zip(&before.byte_times);

@@ -12,7 +12,7 @@ use crate::metrics::Distribution;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
-/// What is known of a connection, by its number.
+/// Workload of a connection, by the number of the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     /// Index of its workload, if that has a name.
@@ -28,7 +28,7 @@ pub(crate) struct WorkloadMetrics {
     in_warmup: bool,
 }
 
-/// What one workload has done.
+/// Measurements of one workload.
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Wire bytes of data packets that reached a stack.
@@ -37,9 +37,9 @@ pub(super) struct Tally {
     pub(super) data_packets_sent: u64,
     pub(super) ops: u64,
     pub(super) ops_failed: u64,
-    /// When the first and the last op of the whole run were done.
+    /// Times at which the first and the last op of the whole run ended.
     done: Option<(Time, Time)>,
-    /// Acknowledgements that showed both windows, and those that showed the endpoint's as smaller.
+    /// Number of acknowledgements with both windows, and of those with a smaller endpoint window.
     pub(super) both_windows: u64,
     pub(super) endpoint_limited: u64,
     pub(super) fabric_rtt: Distribution,
@@ -66,12 +66,12 @@ impl WorkloadMetrics {
         Some(&mut self.tallies[workload as usize])
     }
 
-    /// The warm-up is over. Nothing was counted in it.
+    /// Ends the warm-up, of which nothing was counted.
     pub(crate) fn end_warmup(&mut self) {
         self.in_warmup = false;
     }
 
-    /// A host let a packet go.
+    /// Counts a packet that a host sent.
     #[inline]
     pub(crate) fn on_sent(&mut self, connection: u32, body: &Body) {
         let Some(tally) = self.tally(connection) else { return };
@@ -79,7 +79,8 @@ impl WorkloadMetrics {
         tally.acks_sent += u64::from(matches!(body, Body::Ack(_)));
     }
 
-    /// A stack handled a packet; `state` is that of its flow's algorithm afterwards.
+    /// Counts a packet that a stack processed; `state` is the state of the flow's algorithm
+    /// afterwards.
     #[inline]
     pub(crate) fn on_handled(
         &mut self,
@@ -105,7 +106,7 @@ impl WorkloadMetrics {
         }
     }
 
-    /// An op completed at the true time `now`.
+    /// Counts an op that completed at the true time `now`.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let Some(own) = self.members[connection as usize].workload else { return };
         let done = completion.outcome == Outcome::Done;
@@ -117,13 +118,14 @@ impl WorkloadMetrics {
         tally.ops_failed += u64::from(!done);
     }
 
-    /// When an op of a workload was done, in the warm-up or after it; `None` if none was.
+    /// Returns the time at which the first or last op of a workload ended, in the warm-up or later;
+    /// `None` if none did.
     pub(crate) fn end_of(&self, workload: u32, op: Which) -> Option<Time> {
         let (first, last) = self.tallies[workload as usize].done?;
         Some(if op == Which::First { first } else { last })
     }
 
-    /// Adds what another part of the network has measured; the order does not matter.
+    /// Adds the measurements of another part of the network; the order does not matter.
     pub(crate) fn add(&mut self, other: &Self) {
         for (tally, more) in self.tallies.iter_mut().zip(&other.tallies) {
             tally.add(more);
@@ -153,13 +155,13 @@ impl Tally {
         }
     }
 
-    /// Ops were done, the first and the last of them at these times.
+    /// Records the ends of ops, the first and the last of them at these times.
     fn on_done(&mut self, first: Time, last: Time) {
         let (earlier, later) = self.done.unwrap_or((first, last));
         self.done = Some((earlier.min(first), later.max(last)));
     }
 
-    /// What the algorithm shows after an acknowledgement.
+    /// Records the state of the algorithm after an acknowledgement.
     fn on_state(&mut self, state: &Snapshot) {
         self.cwnd.record_number(state.cwnd);
         if let Some(target) = state.target_delay {

@@ -1,4 +1,4 @@
-//! What is reported of named workloads.
+//! Results of named workloads.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ summary! {
     }
 }
 
-/// The named workloads of a run that measured for `seconds`, by name.
+/// Returns the named workloads of a run that measured for `seconds`, by name.
 pub(crate) fn summarize<F: AlgorithmFactory>(
     metrics: Option<&WorkloadMetrics>,
     plan: &Plan<F>,
@@ -128,12 +128,12 @@ pub(crate) fn note_times<F: AlgorithmFactory>(
 }
 
 impl Tally {
-    /// `bytes` is what each connection delivered.
+    /// `bytes`: bytes that each connection delivered.
     fn summary(&self, bytes: &[f64], seconds: f64) -> WorkloadSummary {
         let per_second = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let distribution = DistributionSummary::from;
-        // Times of ops are known when the last of them has ended: `note_times`.
+        // Times of ops are known after the last one has ended: `note_times`.
         let later = || DistributionSummary::of_values(Vec::new());
         WorkloadSummary {
             throughput_gbps: gbps(self.wire_bytes, seconds),
@@ -163,9 +163,9 @@ impl Tally {
     }
 }
 
-/// Each of `bytes` over their mean; nothing if there is none.
+/// Returns each of `bytes` over their mean; nothing if there is none.
 fn shares(bytes: &[f64]) -> Distribution {
-    // Windows are numbers from a millionth on, as shares are.
+    // As for windows, values from a millionth upwards are resolved.
     let mut shares = Distribution::of_windows();
     let mean = bytes.iter().sum::<f64>() / bytes.len() as f64;
     if mean > 0.0 {

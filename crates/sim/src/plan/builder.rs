@@ -1,4 +1,4 @@
-//! Plans without a scenario: a topology, connections and the defaults of everything else.
+//! Plans without a scenario: a topology, connections, and defaults for everything else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -103,13 +103,13 @@ impl<F: AlgorithmFactory> PlanBuilder<F> {
         self
     }
 
-    /// Sets how much longer the run may go on so that ops can end.
+    /// Sets the limit of the drain, in which ops can end.
     pub fn drain(mut self, drain: Span) -> Self {
         self.plan.drain = drain;
         self
     }
 
-    /// Sets the seed of everything random.
+    /// Sets the seed of all random streams.
     pub fn seed(mut self, seed: u64) -> Self {
         self.plan.seed = seed;
         self
@@ -142,7 +142,7 @@ impl<F: AlgorithmFactory> PlanBuilder<F> {
     }
 }
 
-/// Number of traffic classes of the ports of switches.
+/// Returns the number of traffic classes of the ports of switches.
 fn classes<W: SwitchHalf>(topology: &Topology<W>) -> usize {
     let ports = topology.links.iter().flat_map(|link| [&link.ab, &link.ba]);
     ports.map(|port| port.classes.len()).max().unwrap_or(1)
@@ -187,7 +187,7 @@ fn check_connection<F: AlgorithmFactory>(
     Ok(())
 }
 
-/// The algorithm of each class that has a switch half.
+/// Returns the algorithm of each class that has a switch half.
 fn halves<F: AlgorithmFactory>(
     connections: &[ConnectionPlan<F>],
     classes: usize,
@@ -206,7 +206,7 @@ fn halves<F: AlgorithmFactory>(
     Ok(halves)
 }
 
-/// The limit of credits of all algorithms with credits.
+/// Returns the limit of credits of all credit-based algorithms.
 fn credit_limit<F: AlgorithmFactory>(plan: &Plan<F>) -> Result<Option<CreditLimit>, InvalidPlan> {
     let mut limits = plan.connections.iter().filter_map(|c| c.algorithm.credit_limit());
     let Some(first) = limits.next() else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! What to simulate, as plain data. [`Plan::builder`] makes a plan from a topology and connections.
+//! Description of a simulation, as plain data. [`Plan::builder`] makes a plan from a topology and
+//! connections.
 
 mod builder;
 
@@ -22,7 +23,7 @@ pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
 pub struct Plan<F: AlgorithmFactory> {
     /// The fabric.
     pub topology: Topology<F::Switch>,
-    /// No port is of a simpler kind than this, also where one would do: for tests and benchmarks.
+    /// Simplest kind of port to use, even if a simpler one would do: for tests and benchmarks.
     pub least_ports: PortKind,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
@@ -34,11 +35,11 @@ pub struct Plan<F: AlgorithmFactory> {
     pub ack_class: Option<ClassId>,
     /// Limit of credits at ports, if any flow is credit-based. [`Plan::topology`] is divided already.
     pub credits: Option<CreditLimit>,
-    /// Switches pause what fills their memory. Every port must be pausable.
+    /// Switches pause ports that fill their memory. Every port must be pausable.
     pub pfc: Option<PfcConfig>,
-    /// Signals of switches are with their source at once.
+    /// Signals of switches reach their source without delay.
     pub instant_signals: bool,
-    /// What happens to links, when. The ports concerned must be `variable`.
+    /// Faults of links. The ports concerned must be `variable`.
     pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan<F>>,
@@ -46,7 +47,7 @@ pub struct Plan<F: AlgorithmFactory> {
     pub demands: Vec<Demand>,
     /// Simulated time from the start to the end.
     pub duration: Span,
-    /// Measurements count from here.
+    /// End of the warm-up, from which measurements count.
     pub warmup: Span,
     /// Ops that open loops submit during the drain; `None`: no more ops.
     pub further: Option<Arc<dyn FurtherOps<F>>>,
@@ -54,16 +55,16 @@ pub struct Plan<F: AlgorithmFactory> {
     pub trace_ops: Option<u64>,
     /// The measured phase ends with the last op if all ops end before `duration`.
     pub ends_with_ops: bool,
-    /// How much longer the run may go on so that ops submitted in the measured phase can end.
+    /// Limit of the drain, in which ops submitted in the measured phase can end.
     pub drain: Span,
-    /// Measure each connection's rate over intervals of this length.
+    /// Length of the intervals in which each connection's rate is measured.
     pub sample_interval: Option<Span>,
-    /// Compare rates with the fair share from this long after each change of the set of active
-    /// connections.
+    /// Time after each change of the set of active connections from which rates are compared with
+    /// the fair share.
     pub fair_share_after: Option<Span>,
-    /// What is measured of parts of the run.
+    /// Measurements of parts of the run.
     pub measures: Measures,
-    /// Fixes everything that is random.
+    /// Seed of all random streams.
     pub seed: u64,
 }
 
@@ -74,28 +75,28 @@ pub struct ConnectionPlan<F: AlgorithmFactory> {
     pub from: HostId,
     /// Its peer.
     pub to: HostId,
-    /// When the first ops are submitted.
+    /// Time at which the first ops are submitted.
     pub start: Time,
-    /// No op is submitted from here on.
+    /// End of submission.
     pub stop: Time,
-    /// What an op does.
+    /// Kind of the ops.
     pub kind: OpKind,
-    /// How many ops of what size, and when.
+    /// Number, sizes and times of the ops.
     pub load: Load,
     /// Algorithm of both directions.
     pub algorithm: F,
     /// Traffic class.
     pub class: ClassId,
-    /// Which of [`Measures::workloads`] it belongs to, if any.
+    /// Index into [`Measures::workloads`], if it belongs to a named workload.
     pub workload: Option<u32>,
-    /// What its reads take at the peer before they are answered; `None`: nothing.
+    /// Device on which its reads wait at the peer; `None`: they are answered at once.
     pub service: Option<Arc<Service>>,
-    /// When it takes another path, if it does.
+    /// Changes of its path.
     pub reroute: Option<Box<Reroute>>,
 }
 
-/// A device behind a host, like a disk, that its reads have to wait for: `parallel` of them at a time,
-/// the others in the order in which their requests came.
+/// A device behind a host, such as a disk, for which reads wait: it serves `parallel` reads at a
+/// time, the others in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Service {
     /// Connections with the same number share the device of the host that answers them.
@@ -108,7 +109,7 @@ pub struct Service {
     pub parallel: u32,
 }
 
-/// A connection changes its path: packets sent from then on take the new one, in both directions.
+/// A change of a connection's path: later packets take the new one, in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reroute {
     /// From here on.
@@ -118,8 +119,8 @@ pub struct Reroute {
 }
 
 impl<F: AlgorithmFactory> ConnectionPlan<F> {
-    /// Its hosts in the direction of its data: that of a read's answer, and of the larger half of a
-    /// round.
+    /// Returns its hosts in the direction of its data: that of a read's answer, and of the larger
+    /// half of a round.
     pub(crate) fn data_ends(&self) -> (HostId, HostId) {
         let answered = match (&self.load, self.kind) {
             (Load::Round { request, answer, .. }, _) => answer > request,
@@ -130,18 +131,18 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
     }
 }
 
-/// Which ops a connection submits.
+/// Rule for the ops of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// A closed loop: so many ops are under way, each followed by the next when it completes.
+    /// A closed loop: a constant number of outstanding ops; each completion submits the next one.
     Closed {
         /// Payload of an op.
         size: Bytes,
-        /// Ops under way at a time.
+        /// Number of outstanding ops.
         outstanding: u32,
     },
-    /// An open loop: each op comes at its time, whatever became of those before. An op that the flow
-    /// has no room for waits for its turn; its latency counts from its time on.
+    /// An open loop: each op arrives at its time, independent of earlier ones. An op for which the
+    /// flow has no room is queued; its latency counts from its arrival.
     Open(Arc<[OpArrival]>),
     /// Rounds of requests and answers: the master at `from` sends a request, the worker at `to`
     /// answers it when all of it has arrived, and the next round begins when the last of the group's
@@ -159,45 +160,45 @@ pub enum Load {
 /// One op of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpArrival {
-    /// When it comes; never earlier than the one before.
+    /// Time of its arrival, not before that of the previous op.
     pub at: Time,
     /// Its payload.
     pub size: Bytes,
 }
 
-/// Ops of open loops that come after the end of a run, for its drain.
+/// Ops of open loops that arrive after the end of a run, for its drain.
 pub trait FurtherOps<F: AlgorithmFactory>: fmt::Debug + Send + Sync {
-    /// Begins at the end of the run, whose connections these are. Each call of the function gives the ops
-    /// that come before a time and after those given before, each with the connection that submits it; in
-    /// order of time for each connection.
+    /// Begins at the end of the run with these connections. Each call of the function returns the
+    /// ops that arrive before a time and after those returned before, each with its connection, in
+    /// order of time per connection.
     fn begin(&self, connections: &[ConnectionPlan<F>]) -> NextOps;
 }
 
 /// See [`FurtherOps::begin`].
 pub type NextOps = Box<dyn FnMut(Time) -> Vec<(u32, OpArrival)>>;
 
-/// Something that happens to a link in one direction.
+/// A fault of a link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
-    /// The egress port in front of the link.
+    /// Egress port of the link.
     pub port: PortId,
     /// From here on.
     pub at: Time,
-    /// Until here; [`Time::MAX`] is the end of the run.
+    /// End; [`Time::MAX`] is the end of the run.
     pub until: Time,
     /// What.
     pub kind: FaultKind,
 }
 
-/// What happens to a link.
+/// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// It is down: what is in the port when it fails and what comes meanwhile is lost.
+    /// The link is down: queued and arriving packets are lost.
     Down,
-    /// It loses packets with this probability.
+    /// The link loses packets with this probability.
     Loss(f64),
-    /// It corrupts packets with this probability.
+    /// The link corrupts packets with this probability.
     Corrupt(f64),
-    /// It holds packets back with this probability, by this long, so that others overtake them.
+    /// The link delays packets with this probability, by this time, so that others overtake them.
     Reorder(f64, Span),
 }

@@ -1,7 +1,7 @@
-//! What a run leaves behind besides its summary: ops, flows, ports, and samples over time.
+//! Tables of a run in addition to its summary: ops, flows, ports, and samples over time.
 //!
-//! Off unless asked for, and then bounded: what does not fit is left out and counted, and a note
-//! says so. The tables are the same for any number of threads.
+//! Recording is optional and bounded: entries beyond a limit are omitted and counted, and a note
+//! reports them. The tables are the same for any number of threads.
 
 mod ports;
 mod quantity;
@@ -20,26 +20,26 @@ use crate::faults::FaultRecord;
 use crate::losses::Causes;
 use crate::slowdown::Ideal;
 
-/// What to record.
+/// Content of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
     /// Time between two samples.
     pub interval: Span,
-    /// Flows whose own samples are kept, spread evenly over all of them.
+    /// Number of flows whose own samples are kept, evenly spaced.
     pub flows: u32,
-    /// Ports whose samples are kept: those that carried most.
+    /// Number of ports whose samples are kept: those with the most traffic.
     pub ports: u32,
-    /// Ops that are kept: those that completed first.
+    /// Number of ops that are kept: those that completed first.
     pub ops: u64,
-    /// Also sample the ports of hosts' NICs.
+    /// Whether the ports of hosts' NICs are also sampled.
     pub nics: bool,
 }
 
-/// Samples of a run unless the scenario says otherwise.
+/// Number of samples of a run, unless the scenario sets an interval.
 const SAMPLES: u64 = 200;
 
 impl Record {
-    /// What a run of this length records unless its scenario says otherwise.
+    /// Returns the default recording of a run of this length.
     #[must_use]
     pub fn of_duration(duration: Span) -> Self {
         let interval = (duration / SAMPLES).max(Span::from_ps(1));
@@ -54,32 +54,32 @@ pub struct OpRecord {
     pub flow: u32,
     /// Its number within the flow.
     pub op: u64,
-    /// What it did.
+    /// Kind of the op.
     pub kind: OpKind,
     /// Payload bytes.
     pub size: u64,
-    /// When it was submitted.
+    /// Time of its submission.
     pub submitted: Time,
-    /// When it ended.
+    /// Time of its end.
     pub completed: Time,
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
 }
 
 impl OpRecord {
-    /// Submission to completion.
+    /// Returns the time from submission to completion.
     #[must_use]
     pub fn latency(&self) -> Span {
         self.completed.since(self.submitted)
     }
 
-    /// What it did, in a word.
+    /// Returns the kind of the op, as a word.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         kind_name(self.kind)
     }
 
-    /// How it ended, in a word.
+    /// Returns the outcome, as a word.
     #[must_use]
     pub fn outcome_name(&self) -> &'static str {
         match self.outcome {
@@ -91,7 +91,7 @@ impl OpRecord {
     }
 }
 
-/// Kind of an op, as a word.
+/// Returns the kind of an op, as a word.
 fn kind_name(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Write { .. } => "write",
@@ -107,9 +107,9 @@ pub struct OpenOpRecord {
     pub flow: u32,
     /// Payload bytes.
     pub size: u64,
-    /// When it was submitted, or came if it waited for room.
+    /// Time of its submission, or of its arrival if it waited for room.
     pub submitted: Time,
-    /// How long ago that was.
+    /// Time since then.
     pub age: Span,
 }
 
@@ -124,7 +124,7 @@ pub struct FlowRecord {
     pub kind: OpKind,
     /// Its algorithm.
     pub algorithm: &'static str,
-    /// What the pair could do at best, in the direction of the data.
+    /// Best performance of the pair of hosts, in the direction of the data.
     pub ideal: Ideal,
     /// Payload bytes delivered once in the measured phase.
     pub delivered: u64,
@@ -135,7 +135,7 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
-    /// Kind of its ops, as a word.
+    /// Returns the kind of its ops, as a word.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         kind_name(self.kind)
@@ -145,7 +145,7 @@ impl FlowRecord {
 /// Fabric RTTs of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttSum {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
     /// Their sum in picoseconds.
     pub sum_ps: u64,
@@ -154,7 +154,7 @@ pub struct RttSum {
 }
 
 impl RttSum {
-    /// Mean in microseconds.
+    /// Returns the mean in microseconds.
     #[must_use]
     pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-6)
@@ -166,9 +166,9 @@ impl RttSum {
 pub struct PortRecord {
     /// Its number.
     pub port: PortId,
-    /// The node it belongs to: index into [`Recording::nodes`].
+    /// Its node: index into [`Recording::nodes`].
     pub from: usize,
-    /// The node its link leads to.
+    /// Node at the other end of its link.
     pub to: usize,
     /// Rate of the link.
     pub rate: Rate,
@@ -184,28 +184,28 @@ pub struct PortRecord {
     pub causes: Causes,
     /// Packets marked.
     pub marked: u64,
-    /// Time average of the bytes in the port.
+    /// Time average of the wire bytes in the port.
     pub mean_queue_bytes: f64,
-    /// Most bytes in the port at a time.
+    /// Maximum wire bytes in the port.
     pub max_queue: Bytes,
 }
 
 /// A host or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
-    /// What people call it.
+    /// Name for users.
     pub name: String,
-    /// Links to the nearest host: 0 is a host.
+    /// Number of links to the nearest host; 0 is a host.
     pub tier: u32,
 }
 
-/// The fractions of the flows that [`Band::percentiles`] names.
+/// Fractions of the flows for [`Band::percentiles`].
 pub const BAND: [u32; 5] = [5, 25, 50, 75, 95];
 
 /// One quantity over all active flows at one time.
 #[derive(Clone, Copy, Debug)]
 pub struct Band {
-    /// Of how many flows.
+    /// Number of flows.
     pub flows: u32,
     /// Mean; NaN without flows.
     pub mean: f64,
@@ -213,30 +213,30 @@ pub struct Band {
     pub percentiles: [f64; BAND.len()],
 }
 
-/// What is sampled of a port.
+/// Sample of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortSample {
     /// Wire bytes sent over the interval.
     pub sent_bytes: u64,
-    /// Bytes in the port at the end of it.
+    /// Wire bytes in the port at the end of the interval.
     pub queue_bytes: u64,
-    /// Their time average over it.
+    /// Time average of these bytes over the interval.
     pub mean_queue_bytes: f64,
-    /// Packets dropped over it.
+    /// Packets dropped in the interval.
     pub drops: u64,
 }
 
 /// A distribution as points: a value in microseconds and the fraction of values at or below.
 pub type Cdf = Vec<(f64, f64)>;
 
-/// All that was recorded.
+/// Content of a recorded run.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What was asked for.
+    /// Requested content.
     pub record: Record,
     /// End of the warm-up.
     pub warmup: Time,
-    /// Simulated time in all.
+    /// Simulated time.
     pub duration: Span,
     /// Payload, header and control bytes of packets.
     pub sizes: crate::packets::PacketSizes,
@@ -250,7 +250,7 @@ pub struct Recording {
     pub nodes: Vec<NodeRecord>,
     /// All ports.
     pub ports: Vec<PortRecord>,
-    /// When samples were taken.
+    /// Sample times.
     pub times: Vec<Time>,
     /// The flows whose samples were kept.
     pub sampled_flows: Vec<u32>,
@@ -270,7 +270,7 @@ pub struct Recording {
     pub op_latency: Cdf,
     /// Faults of links and flows that changed their path.
     pub faults: Vec<FaultRecord>,
-    /// What was left out, in sentences.
+    /// Omissions, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -282,13 +282,13 @@ impl Recording {
         if measured > 0.0 { measured } else { f64::INFINITY }
     }
 
-    /// The slowdown of an op.
+    /// Returns the slowdown of an op.
     #[must_use]
     pub fn slowdown(&self, op: &OpRecord) -> f64 {
         self.flows[op.flow as usize].ideal.slowdown(op.latency(), op.size, self.sizes)
     }
 
-    /// Name of a port.
+    /// Returns the name of a port.
     #[must_use]
     pub fn port_name(&self, port: PortId) -> String {
         let record = &self.ports[port.index()];

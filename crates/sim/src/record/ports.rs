@@ -1,4 +1,4 @@
-//! Ports and nodes of a recording: which are sampled, what they did, and where they are.
+//! Ports and nodes of a recording: the sampled ports, their counters, and their places.
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, Node, PortCounters};
@@ -9,11 +9,11 @@ use super::{NodeRecord, PortRecord, Record};
 use crate::losses::Causes;
 use crate::plan::Plan;
 
-/// Most samples of ports that are held: some 160 MB.
+/// Maximum number of port samples in memory: about 160 MB.
 const MAX_PORT_SAMPLES: u64 = 4_000_000;
 
-/// Every switch port, and those of NICs if asked for; the ports to hosts first, as many as samples
-/// of all ports fit into the memory set aside.
+/// Returns every switch port, and those of NICs on request, ports to hosts first: as many as have
+/// room for samples in the reserved memory.
 pub(super) fn choose_ports<F: AlgorithmFactory>(
     network: &Network<Header, F::Switch>,
     plan: &Plan<F>,
@@ -39,7 +39,8 @@ pub(super) fn choose_ports<F: AlgorithmFactory>(
     ports
 }
 
-/// What each port did in the measured phase, from all ports' counters before and after it.
+/// Returns the traffic of each port in the measured phase, from the counters of all ports before
+/// and after it.
 pub(super) fn port_records<W: SwitchHalf>(
     network: &Network<Header, W>,
     measured: Span,
@@ -75,7 +76,7 @@ pub(super) fn port_records<W: SwitchHalf>(
         .collect()
 }
 
-/// Hosts, then switches, each with its distance from the nearest host.
+/// Returns hosts, then switches, each with its distance from the nearest host.
 pub(super) fn nodes<W: SwitchHalf>(
     network: &Network<Header, W>,
     switches: usize,

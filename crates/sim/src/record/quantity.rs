@@ -41,7 +41,7 @@ macro_rules! quantities {
         }
 
         impl Quantity {
-            /// All, in the order of the table.
+            /// All quantities, in the order of the table.
             pub const ALL: [Self; [$($column),*].len()] = [$(Self::$name),*];
 
             /// Returns the name of the column.

@@ -1,11 +1,11 @@
-//! What each part of the network notes as it happens.
+//! Records of each part of the network during a run.
 
 use apus_transport::{Completion, Handled};
 use apus_units::{Span, Time};
 
 use super::{OpRecord, OpenOpRecord, RttSum};
 
-/// The hooks of the packet path.
+/// Hooks of the packet path.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     limit: u64,
@@ -13,9 +13,9 @@ pub(crate) struct Recorder {
     pub(super) ops_seen: u64,
     pub(super) open: Vec<OpenOpRecord>,
     pub(super) open_seen: u64,
-    /// Ops that were submitted from here on are left out.
+    /// End of the measured phase: ops submitted later are not recorded.
     measured_end: Time,
-    /// When the last of `ops` completed.
+    /// Time at which the last of `ops` completed.
     latest: Time,
     /// By connection.
     pub(super) rtts: Vec<RttSum>,
@@ -36,7 +36,7 @@ impl Recorder {
         }
     }
 
-    /// The warm-up is over.
+    /// Ends the warm-up.
     pub(crate) fn end_warmup(&mut self) {
         self.rtts.fill(RttSum::default());
     }
@@ -54,14 +54,14 @@ impl Recorder {
         }
         self.open_seen += 1;
         self.open.push(OpenOpRecord { flow, size, submitted, age });
-        // The oldest are kept; which of them all parts together keep is decided later.
+        // The oldest are kept; the selection among all parts follows later.
         if self.open.len() as u64 >= self.limit.saturating_mul(2).max(1) {
             self.open.sort_unstable_by_key(|op| (op.submitted, op.flow, op.size));
             self.open.truncate(self.limit as usize);
         }
     }
 
-    /// An acknowledgement may have brought an RTT.
+    /// Records the RTT of an acknowledgement, if it has one.
     pub(crate) fn on_handled(&mut self, connection: u32, handled: &Handled) {
         if let Handled::Ack(Some(sample)) = handled {
             let Some(sum) = self.rtts.get_mut(connection as usize) else { return };
@@ -71,7 +71,7 @@ impl Recorder {
         }
     }
 
-    /// An op completed at the true time `now`; its own times are of its host's clock.
+    /// Records an op that completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let latency = completion.completed_at.since(completion.submitted_at);
         let submitted = now.saturating_sub(latency);
@@ -79,8 +79,8 @@ impl Recorder {
             return;
         }
         self.ops_seen += 1;
-        // Hosts take turns, so ops do not come in order of time; which of them are the first is
-        // decided when all parts are put together.
+        // Hosts take turns, so ops do not arrive here in order of time. The first ones are selected
+        // when all parts are merged.
         if self.ops.len() as u64 >= self.limit && self.latest < now || self.limit == 0 {
             return;
         }

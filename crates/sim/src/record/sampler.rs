@@ -18,18 +18,18 @@ use crate::part::Part;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
-/// Most flows that percentiles over flows are taken of.
+/// Maximum number of flows for percentiles over flows.
 const MAX_WATCHED: usize = 10_000;
 /// Takes samples of a run.
 pub(crate) struct Sampler {
     record: Record,
     next: Time,
-    /// By connection: the end that submits, and the end that sends the data.
+    /// By connection: the end that submits ops, and the end that sends the data.
     seats: Vec<(Seat, Seat)>,
     ideals: Vec<Ideal>,
-    /// Connections that percentiles are taken of, and for each whether its own samples are kept.
+    /// Connections whose percentiles are computed, and whether the own samples of each are kept.
     watched: Vec<(u32, bool)>,
-    /// By watched connection: bytes delivered before the end of the warm-up, and up to the last
+    /// By sampled connection: bytes delivered before the end of the warm-up, and up to the last
     /// sample.
     startup_bytes: Vec<u64>,
     delivered: Vec<u64>,
@@ -44,7 +44,7 @@ pub(crate) struct Sampler {
     notes: Vec<String>,
 }
 
-/// `count` of `of` things, spread evenly.
+/// Returns `count` of `of` indices, evenly spaced.
 fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
     let count = count.min(of);
     (0..count).map(move |i| (i as u128 * of as u128 / count as u128) as usize)
@@ -100,12 +100,12 @@ impl Sampler {
         })
     }
 
-    /// When the next sample is due.
+    /// Returns the time of the next sample.
     pub(crate) fn next_sample(&self) -> Time {
         self.next
     }
 
-    /// The state at `now`, and what happened since the last sample.
+    /// Samples the state at `now`, and the counts since the last sample.
     pub(crate) fn sample<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -164,7 +164,7 @@ impl Sampler {
         FlowSample::new(&state, ops > 0 || bytes > 0)
     }
 
-    /// The warm-up is over; before the metrics forget it.
+    /// Ends the warm-up. Called before the metrics restart.
     pub(crate) fn end_warmup<F: AlgorithmFactory>(&mut self, parts: &[Part<F>]) {
         for (place, &(connection, _)) in self.watched.iter().enumerate() {
             self.startup_bytes[place] += delivered(parts, connection as usize);
@@ -174,7 +174,8 @@ impl Sampler {
         }
     }
 
-    /// The tables; `before` and `after` are the ports' counters at the end of the warm-up and now.
+    /// Returns the tables; `before` and `after` are the counters of the ports at the end of the
+    /// warm-up and now.
     pub(crate) fn finish<F: AlgorithmFactory>(
         mut self,
         plan: &Plan<F>,
@@ -230,7 +231,7 @@ impl Sampler {
         }
     }
 
-    /// Keeps the samples of the ports that carried most.
+    /// Keeps the samples of the ports with the most traffic.
     fn keep_busiest(&mut self, ports: &[PortRecord]) {
         let mut order: Vec<usize> = (0..self.ports.len()).collect();
         let sent = |place: usize| ports[self.ports[place].index()].sent_bytes;
@@ -252,7 +253,7 @@ impl Sampler {
 }
 
 impl Recording {
-    /// Adds the ops of all parts, in order of completion, and then those that have not ended, in order of
+    /// Adds the ops of all parts in order of completion, then the unfinished ones in order of
     /// submission.
     pub(crate) fn add_ops<F: AlgorithmFactory>(&mut self, parts: &mut [Part<F>]) {
         let (mut ops, mut open) = (Vec::new(), Vec::new());
@@ -292,7 +293,7 @@ impl Recording {
     }
 }
 
-/// RTTs by connection.
+/// Returns the RTTs by connection.
 fn collect_rtts<F: AlgorithmFactory>(parts: &[Part<F>], connections: usize) -> Vec<RttSum> {
     let mut rtts = vec![RttSum::default(); connections];
     for recorder in parts.iter().filter_map(|part| part.world.recorder.as_ref()) {

@@ -1,4 +1,4 @@
-//! Where the endpoints of flows are in a network in parts.
+//! Places of the endpoints of flows in a divided network.
 
 use apus_cc::AlgorithmFactory;
 use apus_transport::{Endpoint, FlowCounters};
@@ -7,7 +7,7 @@ use apus_units::FlowId;
 use crate::part::Part;
 use crate::plan::Plan;
 
-/// Where a flow's endpoint is: part, host of the part, flow of the host.
+/// Place of a flow's endpoint: part, host of the part, flow of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seat {
     part: u32,
@@ -15,7 +15,7 @@ pub(super) struct Seat {
     pub(super) flow: u32,
 }
 
-/// By connection: the end that submits, and the end that sends the data.
+/// By connection: the end that submits ops, and the end that sends the data.
 pub(super) fn find_seats<F: AlgorithmFactory>(
     plan: &Plan<F>,
     parts: &[Part<F>],
@@ -39,18 +39,18 @@ pub(super) fn find_seats<F: AlgorithmFactory>(
     seats
 }
 
-/// The endpoint of a seat.
+/// Returns the endpoint of a seat.
 pub(super) fn endpoint<F: AlgorithmFactory>(parts: &[Part<F>], seat: Seat) -> &Endpoint<F> {
     &parts[seat.part as usize].hosts[seat.host as usize].endpoint
 }
 
-/// What a seat's flow has counted.
+/// Returns the counters of a seat's flow.
 pub(super) fn flow_counters<F: AlgorithmFactory>(parts: &[Part<F>], seat: Seat) -> FlowCounters {
     let flow = FlowId::new(seat.flow);
     endpoint(parts, seat).counters(flow).unwrap_or_default()
 }
 
-/// Payload bytes that a connection delivered once in this phase.
+/// Returns the payload bytes that a connection delivered once in this phase.
 pub(super) fn delivered<F: AlgorithmFactory>(parts: &[Part<F>], connection: usize) -> u64 {
     parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
 }

@@ -1,4 +1,4 @@
-//! What must hold at the end of a run: otherwise none of its numbers means anything.
+//! Checks at the end of a run. If one fails, no number of the run is valid.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::losses::{Losses, drops_at};
 use crate::summary::Summary;
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// No data queue of a run with credits is longer than network calculus allows.
+    /// Checks that no data queue of a run with credits exceeds its bound by network calculus.
     pub(super) fn check_credits(&self, summary: &mut Summary) -> Result<(), RunError> {
         if self.plan.credits.is_none() {
             return Ok(());
@@ -22,7 +22,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             let most = self.network_of(port).max_foreign_bytes(port, DATA_CLASS);
             most.map_or(0, Bytes::get)
         };
-        // The first is known before the run, the second with what no credit called for.
+        // The first is known before the run, the second with the unscheduled bytes.
         let solve = |unscheduled: &dyn Fn(PortId) -> u64| {
             let solved = self.data_bounds.as_ref()?.solve(&self.plan, network, unscheduled);
             solved.ok()
@@ -59,7 +59,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(())
     }
 
-    /// Packets sent = delivered + dropped + in flight, at every port and in all.
+    /// Checks packets sent = delivered + dropped + in flight, at every port and in total.
     pub(super) fn check_conservation(&self) -> Result<Counters, RunError> {
         let mut counters = Counters::default();
         let (mut held, mut pooled) = (0, 0);
@@ -74,7 +74,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         }
     }
 
-    /// The losses of the run. Checks that the ports account for all drops of the network.
+    /// Returns the losses of the run. Checks that the ports account for all drops of the network.
     pub(super) fn losses(&self, counters: &Counters) -> Result<Losses, RunError> {
         let network = &self.parts[0].world.network;
         let drops = |port| {

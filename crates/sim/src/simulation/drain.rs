@@ -1,9 +1,9 @@
 //! The drain: the run continues after the measured phase until the ops of that phase have ended.
 //!
-//! The load continues as before, so that these ops meet the same congestion. Only the times of these ops
-//! are counted. Groups of connections of which no op ended within the measured
-//! phase are not waited for: long flows, whose ops end long after the run. Traces have a last op, so each
-//! of their ops is waited for, including ops of the warm-up.
+//! The load continues as before, so that these ops meet the same congestion. Only the times of
+//! these ops are counted. The drain does not wait for groups of connections of which no op ended
+//! within the measured phase: the ops of long flows end long after the run. It waits for all ops of
+//! traces, including those of the warm-up, because traces have a last op.
 
 use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
@@ -15,8 +15,8 @@ use crate::summary::DrainSummary;
 use crate::team::Team;
 use crate::watch::Watcher;
 
-/// Stops of the drain per length so far, to check for unfinished ops.
-/// deviation: no source; rationale: at most an eighth of the drain is simulated after its last op has ended.
+/// Stops of the drain per length so far, to check for unfinished ops. deviation: no source;
+/// rationale: at most an eighth of the drain is simulated after its last op has ended.
 const STOPS_PER_LENGTH: u64 = 8;
 /// Number of time windows before the first stop. deviation: no source; rationale: a window is the
 /// smallest delay of a link, so that 16 are one or two RTTs, and hardly an op ends sooner.
@@ -38,10 +38,10 @@ pub(super) enum DrainEnd {
     Interrupted,
 }
 
-/// How the drain went.
+/// Result of the drain.
 pub(super) struct Drained {
     pub(super) ended_by: DrainEnd,
-    /// Why it is stuck or was interrupted.
+    /// Reason why it is stuck or was interrupted.
     pub(super) why: Option<String>,
     limit: Span,
     until: Time,
@@ -72,8 +72,8 @@ struct Cursor {
 }
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Lets the ops of the measured phase, which has ended at `end`, end too. Then notes those that
-    /// have not.
+    /// Runs the ops of the measured phase, which has ended at `end`, to their ends. Then records
+    /// the unfinished ones.
     pub(super) fn drain(
         &mut self,
         (name, end): (&str, Time),
@@ -84,7 +84,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     ) -> Drained {
         for part in &mut self.parts {
             part.world.op_times.end_measured(end);
-            // The summary has been made.
+            // The summary is complete.
             part.world.workloads = None;
             if let Some(recorder) = &mut part.world.recorder {
                 recorder.end_measured(end);
@@ -145,7 +145,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         }
     }
 
-    /// Runs all events before `end`, stopping on the way for links and paths that change.
+    /// Runs all events before `end` and stops for changes of links and paths.
     fn run_changes(
         &mut self,
         name: &str,
@@ -177,8 +177,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         ended
     }
 
-    /// Whether an op that is waited for has not ended. `cursor` is at the first source that may have one,
-    /// and moves on over those that have none: ops that are added do not count.
+    /// Returns `true` if an op that is waited for has not ended. `cursor` is at the first source
+    /// that may have such an op and skips sources without: new ops do not count.
     fn is_waited_for(&self, cursor: &mut Cursor, ended: &[bool]) -> bool {
         while let Some(part) = self.parts.get(cursor.part) {
             while let Some(host) = part.hosts.get(cursor.host) {
@@ -200,7 +200,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         false
     }
 
-    /// Calls `visit` with the connection, the size and the age of each op of a source that has not ended.
+    /// Calls `visit` with the connection, the size and the age of each unfinished op of a source.
     fn open_ops(&self, host: &Host<F>, source: usize, mut visit: impl FnMut(u32, u64, Span)) {
         let now = self.now();
         let times = (now, host.clocks.host.read(now));
@@ -209,7 +209,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         });
     }
 
-    /// Notes every op that has not ended.
+    /// Records every unfinished op.
     fn note_unfinished(&mut self) {
         let now = self.now();
         for index in 0..self.parts.len() {

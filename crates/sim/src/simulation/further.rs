@@ -1,4 +1,4 @@
-//! Open loops go on while a run drains: their ops are given to their hosts a stretch of time ahead.
+//! Open loops continue during the drain: their hosts get the ops for one stretch of time at a time.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use apus_units::Time;
 use super::Simulation;
 use crate::plan::{NextOps, OpArrival};
 
-/// Where the source of a connection's ops is: part, host of the part, source of the host.
+/// Place of the source of a connection's ops: part, host of the part, source of the host.
 type Seat = (u32, u32, u32);
 
-/// The ops of open loops that are still to come.
+/// Remaining ops of open loops.
 pub(super) struct Further {
     next: NextOps,
     /// By connection.
@@ -19,7 +19,7 @@ pub(super) struct Further {
 }
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// The ops that come from here on, if there are open loops.
+    /// Returns the ops from here onwards, if there are open loops.
     pub(super) fn begin_further(&self) -> Option<Further> {
         let next = self.plan.further.as_ref()?.begin(&self.plan.connections);
         let mut seats = vec![(0, 0, 0); self.plan.connections.len()];
@@ -28,7 +28,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 for source in 0..host.application.sources() {
                     let flow = host.application.flow_of(source);
                     let connection = host.flows[flow.index()].connection as usize;
-                    // An answering source is at the other end, and no open loop.
+                    // An answering source is at the other end and is no open loop.
                     if self.plan.connections[connection].from == host.id {
                         seats[connection] = (part, place, source as u32);
                     }
@@ -38,7 +38,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Some(Further { next, seats })
     }
 
-    /// Gives hosts the ops that come before `until`.
+    /// Passes the ops that arrive before `until` to their hosts.
     pub(super) fn extend_loops(&mut self, further: &mut Further, until: Time) {
         let mut of_source: BTreeMap<Seat, Vec<OpArrival>> = BTreeMap::new();
         for (connection, arrival) in (further.next)(until) {

@@ -6,13 +6,14 @@ use apus_units::{Span, Time};
 use super::Simulation;
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Whether the measured phase ends now because all ops have ended.
+    /// Returns `true` if the measured phase ends now because all ops have ended.
     pub(super) fn is_over(&self) -> bool {
         let warm = self.now() > Time::ZERO + self.plan.warmup;
         self.plan.ends_with_ops && warm && self.have_all_ops_ended()
     }
 
-    /// The end of the measured phase: that of the last op if the phase ends with it, or else now.
+    /// Returns the end of the measured phase: the end of the last op if the phase ends with it,
+    /// otherwise now.
     pub(super) fn measured_end(&self) -> Time {
         if self.is_over() { self.last_end() } else { self.now() }
     }
@@ -28,8 +29,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         ends.max().unwrap_or(Time::ZERO)
     }
 
-    /// Start of the first message to the end of the last op, or to the present if ops have not ended; and
-    /// whether all have.
+    /// Returns the time from the start of the first message to the end of the last op, or to the
+    /// present if ops have not ended; and whether all have.
     pub(super) fn makespan(&self) -> (Span, bool) {
         let starts = self.plan.connections.iter().map(|connection| connection.start);
         let complete = self.have_all_ops_ended();

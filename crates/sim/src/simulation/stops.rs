@@ -1,4 +1,4 @@
-//! Where a run stops on its way: for samples, and for links that change.
+//! Stops of a run, for samples and for changes of links.
 
 use apus_cc::AlgorithmFactory;
 use apus_units::Time;
@@ -9,7 +9,7 @@ use crate::record::Sampler;
 use crate::watch::Tell;
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// When the run stops next, for samples or for a link or a path that changes.
+    /// Returns the next stop for a sample or for a change of a link or a path.
     pub(super) fn next_sample(&self) -> Option<Time> {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);
         let changes = self.faults.next().into_iter().chain(self.reroutes.next());
@@ -22,13 +22,13 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.fair_share.next_sample().into_iter().chain(others).chain(stalls).min()
     }
 
-    /// When a link or a path changes next.
+    /// Returns the time of the next change of a link or a path.
     pub(super) fn next_change(&self) -> Option<Time> {
         let changes = self.faults.next().into_iter().chain(self.reroutes.next());
         changes.chain(Some(self.stalls.next())).min()
     }
 
-    /// Looks for stalled flows, if that is due at `now`.
+    /// Looks for stalled flows if that is due at `now`.
     pub(super) fn look_for_stalls(&mut self, now: Time, name: &str) {
         if self.stalls.next() == now {
             self.look_for_stalls_now(now, name);
@@ -68,12 +68,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
         }
     }
 
-    /// Payload that a connection delivered once in this phase.
+    /// Returns the payload that a connection delivered once in this phase.
     pub(super) fn delivered(&self, connection: usize) -> u64 {
         self.parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
     }
 
-    /// Makes the changes to links that are due at `now`.
+    /// Applies the changes of links that are due at `now`.
     pub(super) fn change_links(&mut self, now: Time) {
         while let Some(change) = self.faults.pop(now) {
             let part = self.partition.of_port(change.fault.port) as usize;

@@ -1,4 +1,4 @@
-//! What a run says at its end.
+//! Summary of a run.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ use crate::stalls::StallSummary;
 use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Sums up the run from what ports had counted `before`, at the end of the warm-up, and since.
+    /// Returns the summary of the run from the counters of ports `before`, at the end of the
+    /// warm-up, and now.
     pub(super) fn sum_up(
         &self,
         name: &str,
@@ -74,7 +75,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             totals: Vec::new(),
             name: name.to_owned(),
             seed: plan.seed,
-            // Divided, as a product with 1e-12 is rounded twice: 50 ms would not be 0.05 s.
+            // A division, because a product with 1e-12 is rounded twice: 50 ms would not be 0.05 s.
             simulated_s: plan.duration.as_ps_f64() / 1e12,
             makespan_us: None,
             makespan_lower_us: None,
@@ -163,7 +164,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         summary.totals = GroupTotal::of(&summary.groups);
     }
 
-    /// Work of the simulator so far.
+    /// Returns the work of the simulator so far.
     pub(super) fn work(&self) -> Work {
         let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash));
         Work {

@@ -15,13 +15,14 @@ use crate::failure::Failure;
 const SMALL: usize = 64;
 /// Bytes of a bulk write.
 const BULK: usize = 1 << 20;
-/// Round trips of one kind before it is the other's turn.
+/// Number of round trips of one kind per turn.
 const TURN: u32 = 1000;
-/// Round trips of a turn that are not counted: the other kind has left its caches.
+/// Number of round trips of a turn that are not counted, because the other kind has filled the
+/// caches.
 const WARM_UP: u32 = 20;
-/// Small writes under way at a time: less than a flow takes.
+/// Number of outstanding small writes: fewer than a flow takes.
 const SMALL_OUTSTANDING: usize = 512;
-/// Bulk writes under way at a time.
+/// Number of outstanding bulk writes.
 const BULK_OUTSTANDING: usize = 4;
 
 /// A distribution of round trips.
@@ -41,14 +42,14 @@ struct Writes {
     seconds: f64,
     ops_per_second: f64,
     goodput_gbps: f64,
-    /// CPU seconds of this process (both ends, where the other is a thread of it) per 10^9 bytes.
+    /// CPU seconds of this process (of both ends, if the other is its thread) per 10^9 bytes.
     cpu_s_per_gb: f64,
 }
 
-/// What is printed.
+/// Output.
 #[derive(Serialize)]
 pub(super) struct Results {
-    /// A bare datagram there and back.
+    /// Round trip of a bare datagram.
     raw: RoundTrips,
     /// A one-sided write and its acknowledgement.
     write: RoundTrips,
@@ -85,7 +86,7 @@ impl Results {
     }
 }
 
-/// Connected, and greeted.
+/// Connected, with the first message received.
 pub(super) struct Client<'h> {
     host: &'h Host,
     connection: Connection,
@@ -120,7 +121,7 @@ impl<'h> Client<'h> {
 
     pub(super) fn measure(&self, round_trips: u32, duration: Duration) -> Result<Results, Failure> {
         let (mut raw, mut write) = (Vec::new(), Vec::new());
-        // The first turn of each warms everything up.
+        // The first turn of each kind is a warm-up.
         self.raw_turn(&mut Vec::new())?;
         self.write_turn(&mut Vec::new())?;
         for _ in 0..round_trips / TURN {
@@ -235,7 +236,7 @@ fn distribution(mut times: Vec<Duration>) -> RoundTrips {
     RoundTrips { count: times.len(), p50_us: of(0.5), p99_us: of(0.99), p999_us: of(0.999) }
 }
 
-/// CPU time of this process, all threads, in seconds.
+/// Returns the CPU time of this process, all threads, in seconds.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

@@ -1,4 +1,5 @@
-//! `apus bench udp`: the transport over UDP beside bare UDP, on the same path and in one run.
+//! `apus bench udp`: the transport over UDP compared with bare UDP, on the same path and in one
+//! run.
 
 mod client;
 mod server;
@@ -16,25 +17,26 @@ use crate::failure::Failure;
 use crate::output::{print, to_json};
 use client::{Client, Results};
 
-/// Times the transport over UDP beside bare UDP sockets: round trips of 64 B, small writes, bulk writes.
+/// Compare the transport over UDP with bare UDP sockets: round trips of 64 B, small writes, bulk
+/// writes.
 ///
-/// Both ends spin, in the inline mode. Without `--listen` and `--peer` the other end is a thread of this
-/// process, over the loopback interface.
+/// Both ends spin in the inline mode. Without `--listen` and `--peer` the other end is a thread of
+/// this process, over the loopback interface.
 #[derive(Args)]
 pub struct BenchUdp {
-    /// Be the other end, for one `--peer`, at this address.
+    /// Run the other end, for one `--peer`, at this address.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["peer", "round_trips", "duration", "json"])]
     listen: Option<SocketAddr>,
-    /// HOST:PORT of a process that does `--listen`.
+    /// HOST:PORT of a process with `--listen`.
     #[arg(long)]
     peer: Option<String>,
-    // Without keys and without a peer elsewhere, a key is made up.
+    // Without keys and a remote peer, a key is generated.
     #[command(flatten)]
     basics: Basics,
-    /// Round trips of each kind, in turns of 1000.
+    /// Number of round trips of each kind, in turns of 1000.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1000..))]
     round_trips: u32,
-    /// How long to write, small and bulk each.
+    /// Duration of small writes, and of bulk writes.
     #[arg(long, default_value = "2s", value_parser = duration)]
     duration: Duration,
     /// Print the results as JSON.
@@ -43,7 +45,7 @@ pub struct BenchUdp {
 }
 
 impl BenchUdp {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let keys = self.keys()?;
         if let Some(bind) = self.listen {

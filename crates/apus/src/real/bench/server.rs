@@ -1,4 +1,4 @@
-//! The other end: a region to write to, and an echo of bare datagrams when it is asked for.
+//! The other end: a region for writes, and an echo of bare datagrams on request.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,11 +10,11 @@ use crate::failure::Failure;
 
 /// Bytes of the region.
 pub(super) const REGION: usize = 16 << 20;
-/// The message that asks for the echo.
+/// Message that requests the echo.
 pub(super) const ECHO: &[u8] = b"echo";
 /// A datagram of this length ends the echo.
 pub(super) const END_OF_ECHO: usize = 1;
-/// Without datagrams for this long, the echo ends: its end was lost.
+/// Time without datagrams after which the echo ends: its end was lost.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Serves one client until it closes.
@@ -38,7 +38,7 @@ pub(super) fn serve(host: &Host) -> Result<(), Failure> {
     }
 }
 
-/// Tells of the region, how long it is, and of the socket that echoes.
+/// Sends the region, its length, and the address of the echo.
 fn greet(client: &Connection, region: u64, port: u16) -> Result<(), Failure> {
     let port = u64::from(port);
     let greeting = [region, REGION as u64, port].map(u64::to_be_bytes).concat();
@@ -46,8 +46,8 @@ fn greet(client: &Connection, region: u64, port: u16) -> Result<(), Failure> {
     told.map(drop).map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// Sends every datagram back; the engine is driven until the first one comes, so that the asking is
-/// acknowledged, also if it went twice.
+/// Echoes every datagram. The engine is driven until the first one arrives, so that the request is
+/// acknowledged, even if it was sent twice.
 fn echo(host: &Host, socket: &UdpSocket) {
     let mut begun = false;
     let mut buffer = [0; 2048];
@@ -59,7 +59,7 @@ fn echo(host: &Host, socket: &UdpSocket) {
                 return;
             }
             begun = true;
-            // What does not go is missed by the client, which says so.
+            // A client reports missing answers.
             let _ = socket.send_to(&buffer[..length], from);
             polls = 0;
         }
