@@ -127,7 +127,7 @@ impl apus_config {
         Ok(())
     }
 
-    /// The settings, with the algorithm built.
+    /// Returns the settings, with the algorithm built.
     pub(crate) fn finish(&self) -> Result<Config, Failure> {
         let mut config = self.config.clone();
         let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();

@@ -93,7 +93,7 @@ impl Failure {
         Self::new(Status::Invalid, message)
     }
 
-    /// The timeout expired.
+    /// Returns the timeout expired.
     pub(crate) fn timeout() -> Self {
         Self::new(Status::Timeout, "the timeout expired")
     }
@@ -184,7 +184,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The status of a call; its message is kept for [`apus_last_error`].
+/// Returns the status of a call; its message is kept for [`apus_last_error`].
 pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     match body() {
         Ok(()) => Status::Ok as i32,

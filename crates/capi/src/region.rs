@@ -62,7 +62,7 @@ unsafe extern "C" fn apus_region_register(
                 )));
             }
         };
-        let region = host.shared.host.register_memory(Box::new(memory), access);
+        let region = host.shared.host.register(memory, access);
         let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
         Ok(apus_region { region, host: Arc::clone(&host.shared) })
     })

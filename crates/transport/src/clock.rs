@@ -35,7 +35,7 @@ pub struct ClockConverter {
 }
 
 impl ClockConverter {
-    /// A converter after its first pair of readings, `nic` first, `host` right after it. One pair
+    /// Returns a converter after its first pair of readings, `nic` first, `host` right after it. One pair
     /// gives no ratio yet: the clocks are assumed to run equally fast.
     #[must_use]
     pub const fn new(nic: Time, host: Time) -> Self {
@@ -60,7 +60,7 @@ impl ClockConverter {
         self.last_host = host;
     }
 
-    /// The host's time at the NIC's time `nic`, which may lie before the last reading (a packet that
+    /// Returns the host's time at the NIC's time `nic`, which may lie before the last reading (a packet that
     /// has waited in the queue) or after it. Saturates at the ends of time.
     #[inline]
     #[must_use]
@@ -72,7 +72,7 @@ impl ClockConverter {
         }
     }
 
-    /// A span of the NIC's clock in the host's.
+    /// Returns a span of the NIC's clock in the host's.
     #[inline]
     fn scale(&self, span: Span) -> Span {
         if self.excess >= 0.0 {

@@ -28,13 +28,13 @@ pub(crate) struct ControlState {
     pending: Option<SenderControl>,
 }
 
-/// A time as credits carry it.
+/// Returns a time as credits carry it.
 fn stamp(now: Time) -> u32 {
     // Modulo 2^32 by intent.
     (now.as_ps() / 1_000) as u32
 }
 
-/// The credit that a data packet echoes, for the receiver half; the packet arrived at `now`.
+/// Returns the credit that a data packet echoes, for the receiver half; the packet arrived at `now`.
 pub(crate) fn echoed(now: Time, echo: CreditEcho) -> apus_cc::CreditEcho {
     let rtt = stamp(now).wrapping_sub(echo.sent_at_ns);
     apus_cc::CreditEcho { number: echo.number, rtt: apus_units::Span::from_ns(u64::from(rtt)) }
@@ -67,7 +67,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         control.pending.is_some() || self.receiver.next_control() <= now
     }
 
-    /// The control packet that is due at `now`.
+    /// Returns the control packet that is due at `now`.
     pub(crate) fn poll_control(&mut self, now: Time) -> Option<Header> {
         let control = self.control.as_mut()?;
         let body = match control.pending.take() {

@@ -108,7 +108,7 @@ pub struct Endpoint<F: AlgorithmFactory> {
 }
 
 impl<F: AlgorithmFactory> Endpoint<F> {
-    /// An endpoint without flows.
+    /// Returns an endpoint without flows.
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
         Self {
@@ -247,7 +247,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).and_then(|flow| flow.receive.telemetry())
     }
 
-    /// The state of a flow's algorithm, for samples.
+    /// Returns the state of a flow's algorithm, for samples.
     #[must_use]
     pub fn snapshot(&self, id: FlowId) -> Option<Snapshot> {
         self.flows.get(id.index()).map(|f| f.algorithm.snapshot())
@@ -259,7 +259,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|f| f.send.counters())
     }
 
-    /// Data packets of a flow in flight.
+    /// Returns the number of a flow's data packets in flight.
     #[must_use]
     pub fn in_flight(&self, id: FlowId) -> Option<u32> {
         self.flows.get(id.index()).map(|f| f.send.in_flight)
@@ -279,13 +279,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).and_then(|flow| flow.silence())
     }
 
-    /// The ops of a flow that were submitted here and have not ended, the oldest first, each with the
+    /// Returns the ops of a flow that were submitted here and have not ended, the oldest first, each with the
     /// time of its submission.
     pub fn open_ops(&self, id: FlowId) -> impl Iterator<Item = (&Op, Time)> {
         self.flows.get(id.index()).into_iter().flat_map(|flow| flow.send.open_ops())
     }
 
-    /// Ops of a flow that were submitted here and have not ended.
+    /// Returns the number of ops of a flow that were submitted here and have not ended.
     #[must_use]
     pub fn ops_under_way(&self, id: FlowId) -> Option<usize> {
         self.flows.get(id.index()).map(|f| f.send.ops_under_way())

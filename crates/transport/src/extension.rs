@@ -81,7 +81,7 @@ fn own_fields(own: &OwnFields<'_>, layout: Option<FieldLayout>) -> Option<Fields
     Some(if own.is_echo { Fields::echo(own.id, bytes) } else { Fields::data(own.id, bytes) })
 }
 
-/// A hop as a switch writes it.
+/// Returns a hop as a switch writes it.
 #[must_use]
 pub fn written(hop: &HopTelemetry) -> Hop {
     Hop {

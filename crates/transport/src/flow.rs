@@ -195,7 +195,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(self.send.last_sent_at()?.saturating_add(rate.serialization_time(bytes)))
     }
 
-    /// The readiness of a flow with data by the window and pace of the algorithm; `None` if the sender
+    /// Returns the readiness of a flow with data by the window and pace of the algorithm; `None` if the sender
     /// half decides ([`Pacing::Own`]).
     #[inline]
     fn allowed(&self, now: Time) -> Option<Readiness> {
@@ -379,7 +379,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         true
     }
 
-    /// Marks that the peer counted since the newest acknowledgement before this one. The count only
+    /// Returns the number of marks that the peer counted since the newest acknowledgement before this one. The count only
     /// grows, so an acknowledgement that was overtaken has a smaller one: its marks were counted.
     fn newly_marked(&mut self, marked: u32) -> u32 {
         let new = marked.wrapping_sub(self.marked);
@@ -390,7 +390,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         new
     }
 
-    /// The retransmission timeout expired.
+    /// Handles the expiry of the retransmission timeout.
     pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
         self.send.on_timeout(now, recovery);
         let mut event = TimeoutEvent::new(now);
@@ -398,7 +398,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.algorithm.on_timeout(&event);
     }
 
-    /// The next data packet, if the flow is ready.
+    /// Returns the next data packet, if the flow is ready.
     pub(crate) fn send_data(
         &mut self,
         now: Time,
@@ -412,7 +412,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(self.stamp(info, segment))
     }
 
-    /// The next read request.
+    /// Returns the next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_request(now)?;

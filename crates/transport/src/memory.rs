@@ -13,7 +13,7 @@ use crate::wheel;
 /// a ring of 8 packets is the smallest that a few of them need.
 const PACKETS_IN_FLIGHT: usize = 8;
 
-/// Bytes of memory of one open flow at one of its two endpoints, with its timer, while it is idle.
+/// Returns the bytes of memory of one open flow at one of its two endpoints, with its timer, while it is idle.
 #[must_use]
 pub const fn idle_flow_bytes<F: AlgorithmFactory>() -> usize {
     size_of::<Flow<F>>() + wheel::BYTES_PER_KEY

@@ -69,7 +69,7 @@ impl RangeSet {
         end - start - covered
     }
 
-    /// Bytes from the first on that are in the set without a gap.
+    /// Returns the number of bytes from the first that are in the set without a gap.
     #[inline]
     #[must_use]
     pub fn contiguous(&self) -> u64 {

@@ -143,7 +143,7 @@ impl ReceiveSide {
         }
     }
 
-    /// The telemetry of the newest data packet.
+    /// Returns the telemetry of the newest data packet.
     pub(crate) fn telemetry(&self) -> Option<&Telemetry> {
         self.telemetry.as_deref()
     }
@@ -251,7 +251,7 @@ impl ReceiveSide {
         op.is_some_and(|op| op.first.is_some())
     }
 
-    /// A number in the lane of the acknowledgements.
+    /// Returns a number in the lane of the acknowledgements.
     pub(crate) fn next_control(&mut self) -> PacketNumber {
         let seq = PacketNumber::new(self.next_ack);
         self.next_ack += 1;

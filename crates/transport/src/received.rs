@@ -201,7 +201,7 @@ fn shifted(bits: u128, by: u64) -> u128 {
     bits.checked_shl(shift(by)).unwrap_or(0)
 }
 
-/// A shift count that is out of range exactly if `by` is.
+/// Returns a shift count that is out of range exactly if `by` is.
 #[inline]
 fn shift(by: u64) -> u32 {
     by.min(WINDOW) as u32

@@ -64,7 +64,7 @@ pub(crate) struct SendSide {
 pub(crate) const BYTES_PER_PACKET: usize = size_of::<Sent>();
 
 impl SendSide {
-    /// The number that the next transmission will carry.
+    /// Returns the number that the next transmission will carry.
     pub(crate) fn next_seq(&self) -> PacketNumber {
         PacketNumber::new(self.first_pn + self.sent.len() as u64)
     }
@@ -131,7 +131,7 @@ impl SendSide {
         self.ops.queue.len()
     }
 
-    /// Ops that have not ended, the oldest first, each with the time of its submission.
+    /// Returns the ops that have not ended, the oldest first, each with the time of its submission.
     pub(crate) fn open_ops(&self) -> impl Iterator<Item = (&Op, Time)> {
         self.ops.queue.iter().filter(|op| op.is_live()).map(|op| (&op.op, op.submitted_at))
     }
@@ -190,7 +190,7 @@ impl SendSide {
         })
     }
 
-    /// Packets in flight that the window counts.
+    /// Returns the number of packets in flight that the window counts.
     pub(crate) fn data_in_flight(&self) -> u32 {
         self.in_flight - self.rare.as_ref().map_or(0, |rare| rare.requests_in_flight)
     }
@@ -243,7 +243,7 @@ impl SendSide {
         self.transmit(now, range)
     }
 
-    /// The part of `range` that a packet carries now; the rest waits in front. A range is too long if
+    /// Returns the part of `range` that a packet carries now; the rest waits in front. A range is too long if
     /// the path's packets have become smaller since it was cut.
     fn cut(&mut self, range: Range, max_payload: u32) -> Range {
         if range.length <= max_payload {

@@ -128,7 +128,7 @@ impl Streams {
         self.queue.push_back(stream);
     }
 
-    /// The number that the next stream gets.
+    /// Returns the number that the next stream gets.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.queue.len() as u64
     }

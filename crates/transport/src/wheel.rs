@@ -126,7 +126,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// Words of 64 slots per level.
     const WORDS: usize = Self::SLOTS.div_ceil(64) as usize;
 
-    /// An empty wheel at the epoch, with `levels` levels and level-0 slots of
+    /// Returns an empty wheel at the epoch, with `levels` levels and level-0 slots of
     /// `2^granularity_log2_ps` picoseconds. Deadlines that differ from the position in bit
     /// `granularity_log2_ps + levels * LOG2_SLOTS` or above wait in the far list, which is examined
     /// as a whole each time the position passes that bit: choose `levels` so that this is rare.
@@ -204,7 +204,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         (node.prev != IDLE).then(|| Time::from_ps(node.at))
     }
 
-    /// The number of pending keys.
+    /// Returns the number of pending keys.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -218,7 +218,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.len == 0
     }
 
-    /// The start of the current level-0 slot. It never decreases, and every slot before it has been
+    /// Returns the start of the current level-0 slot. It never decreases, and every slot before it has been
     /// popped.
     #[inline]
     #[must_use]
@@ -226,7 +226,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         Time::from_ps(self.position)
     }
 
-    /// A lower bound of the earliest deadline, never before [`TimingWheel::position`], `None` if
+    /// Returns a lower bound of the earliest deadline, never before [`TimingWheel::position`], `None` if
     /// the wheel is empty. If the earliest entry is at level 0, this is the exact start of its
     /// slot: `pop_slot` with this limit pops it. Otherwise it is the start of a wider slot, and
     /// `pop_slot` with this limit may only move entries down. Changes with `insert`, `cancel` and
@@ -310,7 +310,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         (front, back)
     }
 
-    /// The earliest occupied slot and its start in picoseconds.
+    /// Returns the earliest occupied slot and its start in picoseconds.
     #[inline]
     fn earliest(&self) -> Option<(Slot, u64)> {
         if self.occupied_levels == 0 {
@@ -331,7 +331,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         Some((Slot { level, index }, start))
     }
 
-    /// The far list, as the slot behind the last.
+    /// Returns the far list, as the slot behind the last.
     #[inline]
     fn far(&self) -> Slot {
         Slot { level: self.levels, index: 0 }

@@ -101,7 +101,7 @@ impl Host {
         Ok(())
     }
 
-    /// The engine of a host in inline mode.
+    /// Returns the engine of a host in inline mode.
     #[cfg(test)]
     pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Engine> {
         let Driver::Inline(engine) = &self.driver else { panic!("the host is not inline") };
@@ -114,20 +114,13 @@ impl Host {
         self.address
     }
 
-    /// Registers `memory` as a region, which peers that know its key may use.
+    /// Registers `memory` as a region, which peers that know its key may use. It may be a vector, or any other
+    /// [`Memory`].
     ///
     /// # Errors
     /// If 65536 regions are registered already, or the system gives no randomness for its key.
-    pub fn register(&self, memory: Vec<u8>, access: Access) -> io::Result<Region> {
+    pub fn register(&self, memory: impl Memory + 'static, access: Access) -> io::Result<Region> {
         Region::new(&self.regions, Box::new(memory), access)
-    }
-
-    /// Registers memory of the caller's own kind; otherwise as [`Host::register`].
-    ///
-    /// # Errors
-    /// As [`Host::register`].
-    pub fn register_memory(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Region> {
-        Region::new(&self.regions, memory, access)
     }
 
     /// Connects to a peer by one flow of traffic class 0, with the first key of the ring. Waits until the connection is

@@ -81,7 +81,7 @@ impl Hop {
         bytes
     }
 
-    /// From bytes.
+    /// Reads a hop from its bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; HOP_BYTES]) -> Self {
         let [link_rate, a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
@@ -106,7 +106,7 @@ pub struct Hops<'a> {
 }
 
 impl<'a> Hops<'a> {
-    /// Room for `hops` (at most [`MAX_HOPS`]), none passed.
+    /// Returns room for `hops` (at most [`MAX_HOPS`]), none passed.
     #[must_use]
     pub fn room(hops: usize) -> Hops<'static> {
         static EMPTY: [u8; MAX_HOPS * HOP_BYTES] = [0; MAX_HOPS * HOP_BYTES];
@@ -141,7 +141,7 @@ impl<'a> Hops<'a> {
 }
 
 impl<'a> Extension<'a> {
-    /// The type byte; `None` without extension.
+    /// Returns the type byte; `None` without extension.
     pub(crate) fn kind(&self) -> Option<u8> {
         match self {
             Self::None => None,
@@ -151,7 +151,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Number of bytes that switches may write, without the byte that counts them.
+    /// Returns the number of bytes that switches may write, without the byte that counts them.
     #[must_use]
     pub fn writable_len(&self) -> usize {
         match self {
@@ -161,7 +161,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Number of bytes in the authenticated part, the type byte included.
+    /// Returns the number of bytes in the authenticated part, the type byte included.
     #[must_use]
     pub fn authenticated_len(&self) -> usize {
         match self {
@@ -172,7 +172,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Number of bytes that it adds to a header.
+    /// Returns the number of bytes that it adds to a header.
     #[inline]
     #[must_use]
     pub fn encoded_len(&self) -> usize {

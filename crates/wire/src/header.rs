@@ -113,7 +113,7 @@ pub enum SegmentKind {
 pub struct RegionKey(u64);
 
 impl RegionKey {
-    /// The key with this value.
+    /// Returns the key with this value.
     #[inline]
     #[must_use]
     pub const fn new(key: u64) -> Self {

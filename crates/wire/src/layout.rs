@@ -72,14 +72,14 @@ impl Distance {
         Self(i64::from_be_bytes([a, b, c, d, e, f, 0, 0]) >> 16)
     }
 
-    /// The op of the packet with this number.
+    /// Returns the op of the packet with this number.
     #[inline]
     pub(crate) fn op(self, seq: PacketNumber) -> OpId {
         OpId::new(seq.get().wrapping_sub(self.0 as u64))
     }
 }
 
-/// The kind byte of a header, without extension.
+/// Returns the kind byte of a header, without extension.
 #[inline]
 pub(crate) fn kind_of(header: &Header) -> u8 {
     match &header.body {
@@ -124,7 +124,7 @@ pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
 }
 
 impl Header {
-    /// Bytes that this header takes in a packet without congestion extension, payload and checksum
+    /// Returns the bytes that this header takes in a packet without congestion extension, payload and checksum
     /// not included.
     #[inline]
     #[must_use]
@@ -146,7 +146,7 @@ impl Header {
         }
     }
 
-    /// Payload bytes that follow this header.
+    /// Returns the payload bytes that follow this header.
     #[must_use]
     pub fn payload_len(&self) -> usize {
         match &self.body {

@@ -6,7 +6,7 @@ use apus_units::Rate;
 /// their encoding; the authors' code has five of these).
 const LINK_RATES: [u64; 10] = [1, 10, 25, 40, 50, 100, 200, 400, 800, 1600];
 
-/// The code of a link rate, 1 and up: the fastest listed rate that is not above it, so that a flow
+/// Returns the code of a link rate, 1 and up: the fastest listed rate that is not above it, so that a flow
 /// never takes its part in a queue for smaller than it is. 1 for links below 1 Gb/s.
 #[must_use]
 pub fn link_rate_code(rate: Rate) -> u8 {
@@ -14,7 +14,7 @@ pub fn link_rate_code(rate: Rate) -> u8 {
     below.max(1) as u8
 }
 
-/// The rate that a code names, if it names one.
+/// Returns the rate that a code names, if it names one.
 #[must_use]
 pub fn rate_of_code(code: u8) -> Option<Rate> {
     let index = usize::from(code).checked_sub(1)?;

@@ -15,7 +15,7 @@ pub const CHECKSUM_BYTES: usize = 4;
 static CRC_32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 impl Header {
-    /// Bytes of the whole plain-mode datagram without extension: header, payload and checksum.
+    /// Returns the bytes of the whole plain-mode datagram without extension: header, payload and checksum.
     #[must_use]
     pub fn sealed_len(&self) -> usize {
         self.encoded_len() + self.payload_len() + CHECKSUM_BYTES

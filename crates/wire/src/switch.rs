@@ -17,7 +17,7 @@ pub struct SwitchView<'a> {
 }
 
 impl<'a> SwitchView<'a> {
-    /// The packet in this datagram (a UDP payload); `None` if it is not one that an algorithm's switch
+    /// Returns the packet in this datagram (a UDP payload); `None` if it is not one that an algorithm's switch
     /// half acts on. Fields without writable bytes suffice: a switch reads them, and may signal.
     #[must_use]
     pub fn new(datagram: &'a mut [u8]) -> Option<Self> {
@@ -26,19 +26,19 @@ impl<'a> SwitchView<'a> {
         acts.then_some(Self { datagram, header })
     }
 
-    /// Its header.
+    /// Returns its header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Its extension.
+    /// Returns its extension.
     #[must_use]
     pub fn extension(&self) -> Extension<'_> {
         decode_extended(self.datagram).map_or(Extension::None, |decoded| decoded.extension)
     }
 
-    /// The bytes of the algorithm's own fields that a switch may write. Empty if the extension is
+    /// Returns the bytes of the algorithm's own fields that a switch may write. Empty if the extension is
     /// telemetry.
     pub fn writable(&mut self) -> &mut [u8] {
         let length = match self.extension() {
@@ -62,7 +62,7 @@ impl<'a> SwitchView<'a> {
         self.datagram[1] = self.datagram[1].saturating_add(1);
     }
 
-    /// The SRC packet for its source (Bolt Alg. 1 l. 6-9), a separate datagram, to be sent from the
+    /// Returns the SRC packet for its source (Bolt Alg. 1 l. 6-9), a separate datagram, to be sent from the
     /// packet's destination address and port to its source. It is not authenticated by the session,
     /// since the switch has no key, but has a checksum, as RoCEv2's invariant CRC (§4.3). `None` if
     /// a value is out of range.

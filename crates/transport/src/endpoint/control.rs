@@ -152,7 +152,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// The window in force, in packets.
+    /// Returns the window in force, in packets.
     #[must_use]
     pub fn cwnd(&self, id: FlowId) -> Option<f64> {
         self.flows.get(id.index()).map(|flow| flow.algorithm.allowance().window)

@@ -9,12 +9,12 @@ use crate::flow::Readiness;
 use crate::op::Completion;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
-    /// The next packet to send at `now`: acknowledgements and read requests first, then data.
+    /// Returns the next packet to send at `now`: acknowledgements and read requests first, then data.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.poll_ack(now).or_else(|| self.poll_data(now))
     }
 
-    /// The next packet that neither window nor pace delays: an acknowledgement or a read request.
+    /// Returns the next packet that neither window nor pace delays: an acknowledgement or a read request.
     pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.poll_reject() {
             return Some(transmit);
@@ -62,7 +62,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         None
     }
 
-    /// The next data packet that window and pace allow; the flows take turns.
+    /// Returns the next data packet that window and pace allow. Flows are served in turn.
     pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(next) = self.ready.front() {
@@ -110,7 +110,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.has_ack() || self.has_data()
     }
 
-    /// The next op that ended.
+    /// Returns the next op that ended.
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()

@@ -140,7 +140,7 @@ impl SendSide {
         self.sent.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Notes that `seq` was acknowledged; true if it was in flight.
+    /// Records that `seq` was acknowledged; returns `true` if it was in flight.
     fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> bool {
         let Some(record) = self.record(seq) else { return false };
         let (was, range) = (record.fate, record.range);

@@ -87,7 +87,7 @@ impl SendSide {
         self.leave_flight(range);
     }
 
-    /// Read requests that wait to be sent.
+    /// Returns the read requests that wait to be sent.
     fn requests(&self) -> impl Iterator<Item = &Range> {
         self.rare.iter().flat_map(|rare| &rare.requests)
     }

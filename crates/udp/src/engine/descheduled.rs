@@ -58,7 +58,7 @@ mod tests {
         Time::ZERO + Span::from_us(us)
     }
 
-    /// The detector of an engine that has just checked its timers.
+    /// Returns the detector of an engine that has just checked its timers.
     fn checked(us: u64) -> DescheduledDetector {
         let mut detector = DescheduledDetector::new();
         assert!(!detector.must_read(at(us), false));

@@ -105,7 +105,7 @@ mod tests {
     use crate::session::SessionId;
     use crate::status::EngineStatus;
 
-    /// An inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
+    /// Returns an inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
     fn inbox() -> (Inbox, async_channel::Receiver<Message>) {
         let address = ([127, 0, 0, 1], 1).into();
         let engine = Arc::new(EngineStatus::new(address));

@@ -13,7 +13,7 @@ use super::protect::{LAST_NUMBER, Opener, Sealer};
 /// Bytes of session and number.
 const NUMBERS_BYTES: usize = 8;
 
-/// Bytes of the guard.
+/// Returns the bytes of the guard.
 pub(crate) const fn guard_bytes(sealed: bool) -> usize {
     NUMBERS_BYTES + if sealed { TAG_BYTES } else { CHECKSUM_BYTES }
 }

@@ -200,7 +200,7 @@ fn meta(
     meta
 }
 
-/// The instant at `index` in an array of seconds and nanoseconds; zero says that there is none.
+/// Returns the instant at `index` in an array of seconds and nanoseconds; zero says that there is none.
 pub(super) fn instant(data: &[u8], index: usize) -> Option<i128> {
     let bytes = data.get(index * 16..index * 16 + 16)?;
     let seconds = i64::from_ne_bytes(*bytes.first_chunk()?);

@@ -138,7 +138,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
 /// Registers a trap that peers may write.
 fn host_region(host: &Host, armed: &Arc<AtomicBool>) -> RegionKey {
     let trap = Trap { bytes: vec![0; 100], armed: Arc::clone(armed) };
-    let region = host.register_memory(Box::new(trap), Access::Write).expect("memory");
+    let region = host.register(trap, Access::Write).expect("memory");
     let key = region.key();
     std::mem::forget(region); // dropping it would withdraw it
     key
@@ -309,7 +309,7 @@ fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost()
     let ([here, peer], [connection, there]) = pair(HYBRID);
     let length = Arc::new(AtomicU32::new(100_000));
     let memory = Changes { bytes: vec![4; 100_000], length: Arc::clone(&length) };
-    let region = peer.register_memory(Box::new(memory), Access::Read).expect("memory");
+    let region = peer.register(memory, Access::Read).expect("memory");
     length.store(1000, Ordering::Relaxed);
     for _ in 0..3 {
         let read = connection.submit(Request::read(region.key(), 50_000, 10_000)).expect("room");
@@ -392,7 +392,7 @@ fn host_stopped_by_application_code_in_its_engine_and_by_another_thread_stops() 
     let (tell, written) = mpsc::channel();
     let slot = Arc::new(OnceLock::new());
     let memory = Stops { bytes: vec![0; 100], host: Arc::clone(&slot), written: tell };
-    let region = here.register_memory(Box::new(memory), Access::Write).expect("memory");
+    let region = here.register(memory, Access::Write).expect("memory");
     assert!(slot.set(Arc::clone(&here)).is_ok());
     let connection = peer.connect(here.local_addr()).expect("connect");
     let _there = here.accept().expect("a peer");
