@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use apus_udp::session::{
-    Cipher, Ciphers, Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId,
-    Sessions, SharedKey,
+    Cipher, Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions,
+    SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
@@ -153,12 +153,12 @@ impl World {
             let cipher = Cipher::ALL[usize::from(mode >> (1 + side) & 1)];
             let few = mode >> (3 + side) & 1 == 1;
             let accept_ciphers =
-                if few { [Cipher::Aes256Gcm].into_iter().collect() } else { Ciphers::AVAILABLE };
+                if few { vec![Cipher::Aes256Gcm] } else { Cipher::available().collect() };
             Config { cipher, accept_ciphers, ..CONFIG() }
         });
         let table = |side: usize| {
             let seed = [1 + side as u8; 32];
-            Sessions::new(configs[side], ring.clone(), seed).expect("sound settings")
+            Sessions::new(configs[side].clone(), ring.clone(), seed).expect("sound settings")
         };
         Self {
             now: Time::from_ps(0) + Span::from_secs(100),
@@ -234,7 +234,7 @@ impl World {
         let overhead = self.tables[side].overhead() + extension.encoded_len();
         let mut buffer = vec![0; header.encoded_len() + payload.len() + overhead];
         let table = &mut self.tables[side];
-        if let Ok(length) = table.seal_from(self.now, session, packet, &payload, &mut buffer) {
+        if let Ok(length) = table.seal(self.now, session, packet, &payload, &mut buffer) {
             buffer.truncate(length);
             self.keep(side, buffer);
             self.sent.push(Sent { header, extension, payload });
@@ -256,7 +256,7 @@ impl World {
         let mut seed = [1 + side as u8; 32];
         seed[0] = self.starts[side];
         self.tables[side] =
-            Sessions::new(self.configs[side], self.ring.clone(), seed).expect("sound settings");
+            Sessions::new(self.configs[side].clone(), self.ring.clone(), seed).expect("sound settings");
         self.sessions[side] = None;
     }
 

@@ -113,8 +113,15 @@ impl Sessions {
     }
 
     /// Returns the number of sessions in the table, those being opened included.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// Returns `true` if the table is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Returns `true` if a session is connected.

@@ -237,7 +237,7 @@ impl Process {
     /// Sends what is due, and takes completions.
     pub fn poll(&mut self, now: Time, memory: &[u8], mut send: impl FnMut(&[u8])) {
         self.on_events(now);
-        if self.side == 0 && self.connection.is_none() && self.sessions.next_timeout().is_none() {
+        if self.side == 0 && self.connection.is_none() && self.sessions.is_empty() {
             let key = self.sessions.key_ids().next().expect("a key");
             let hello = self.next_flow.to_be_bytes();
             self.sessions.connect(now, address(1), key, &hello).expect("room");

@@ -38,7 +38,7 @@ fn an_init_replayed_after_the_end_ends_unconfirmed() {
     assert_eq!(world.hosts[1].table.len(), 1, "one at most");
     assert!(world.hosts[1].session().is_none(), "never connected");
     world.run(6_000);
-    assert!(world.hosts[1].table.len() == 0);
+    assert!(world.hosts[1].table.is_empty());
 }
 
 #[test]
@@ -220,6 +220,6 @@ proptest! {
         let mut bytes = [start, rest].concat();
         let received = host.table.receive(at(5), elsewhere(), &mut bytes);
         prop_assert!(matches!(received, Received::Dropped(_)));
-        prop_assert!(host.table.len() == 0);
+        prop_assert!(host.table.is_empty());
     }
 }

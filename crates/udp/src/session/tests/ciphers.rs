@@ -44,7 +44,7 @@ fn what_is_proposed_is_taken_or_refused_by_name() {
                 world.settle();
                 assert_eq!(world.hosts[0].ends(), [(ours, End::CipherRefused)]);
                 assert!(world.hosts[1].events.is_empty(), "the application is not asked");
-                assert!(world.hosts.iter().all(|host| host.table.len() == 0));
+                assert!(world.hosts.iter().all(|host| host.table.is_empty()));
                 assert_eq!(world.hosts[1].table.counters().failed, 1);
             }
         }
@@ -127,7 +127,7 @@ fn a_holder_of_the_key_in_between_cannot_change_the_cipher() {
         panic!("an Init follows");
     };
     assert_eq!(world.deliver(&forged(&init, Cipher::Aes256Gcm)), Some(Dropped::Unproven));
-    assert!(world.hosts[1].table.len() == 0);
+    assert!(world.hosts[1].table.is_empty());
     assert_eq!(world.deliver(&init), None, "as it was sent it is good");
     world.settle();
     assert!(world.hosts[0].table.is_connected(ours));

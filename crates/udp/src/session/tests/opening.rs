@@ -108,7 +108,7 @@ fn another_key_is_no_answer_another_mode_is_reported_and_neither_ends_the_wait_e
         assert!(world.hosts[0].events.is_empty());
         world.run(1);
         assert_eq!(world.hosts[0].ends(), [(ours, end)]);
-        assert!(world.hosts[0].table.len() == 0 && world.hosts[1].table.len() == 0);
+        assert!(world.hosts[0].table.is_empty() && world.hosts[1].table.is_empty());
         assert!(world.hosts[1].events.is_empty());
         // Each Hello is answered by at most one packet, which is shorter and says the mode.
         let (hellos, answers): (Vec<_>, Vec<_>) =
@@ -197,7 +197,7 @@ fn the_application_may_refuse() {
     world.settle();
     let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("it came in") };
     world.hosts[1].table.refuse(session);
-    assert!(world.hosts[1].table.len() == 0);
+    assert!(world.hosts[1].table.is_empty());
     world.settle();
     assert_eq!(world.hosts[0].ends(), [(ours, End::Refused)]);
 }
@@ -210,7 +210,7 @@ fn an_application_that_does_not_answer_costs_memory_for_the_timeout_only() {
     world.run(6_000);
     assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
     assert!(matches!(world.hosts[1].ends()[..], [(_, End::NoAnswer)]));
-    assert!(world.hosts[1].table.len() == 0);
+    assert!(world.hosts[1].table.is_empty());
     assert_eq!(world.hosts[1].table.next_timeout(), None);
 }
 

@@ -152,7 +152,7 @@ fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     world.run_cut(21_000 - 9_000);
     assert_eq!(world.hosts[0].ends(), [(ours, End::Idle)]);
     assert_eq!(world.hosts[1].ends(), [(theirs, End::Idle)]);
-    assert!(world.hosts[0].table.len() == 0);
+    assert!(world.hosts[0].table.is_empty());
     assert!(world.now.since(since) <= Span::from_secs(21));
 }
 
@@ -186,7 +186,7 @@ fn a_close_is_told_and_if_lost_found_out() {
     world.wire.clear();
     world.run(21_000);
     assert_eq!(world.hosts[1].ends(), [(theirs, End::Forgotten)]);
-    assert!(world.hosts.iter().all(|h| h.table.len() == 0 && h.table.next_timeout().is_none()));
+    assert!(world.hosts.iter().all(|h| h.table.is_empty() && h.table.next_timeout().is_none()));
 }
 
 #[test]
