@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 11] = [
     "README.md",
     "docs/tutorial.md",
     "docs/cookbook.md",
@@ -21,6 +21,8 @@ const DOCUMENTS: [&str; 9] = [
     "docs/udp.md",
     "docs/quinn.md",
     "docs/adding-a-metric.md",
+    "docs/adding-a-scheduler.md",
+    "docs/adding-a-header-field.md",
 ];
 
 fn root() -> PathBuf {
