@@ -13,8 +13,10 @@ use super::section::Section;
 /// Keys of `class`.
 pub(super) static CLASS: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the class"),
-    key("priority", Kind::Count, "Priority from 0, which is served first, to 7").or("0"),
-    key("weight", Kind::Count, "Share among the classes of the same priority, 1 to 1000").or("1"),
+    key("priority", Kind::Count, "Priority; 0 is served first").at_most(7).or("0"),
+    key("weight", Kind::Count, "Share among the classes of the same priority")
+        .within(1, 1_000)
+        .or("1"),
     key("limit", Kind::Size, "Most bytes of the class in a port; no limit if not given"),
     key("ecn", Kind::Table(&ECN), "Marks of this class, in place of `topology.ecn`"),
 ]);
@@ -105,16 +107,13 @@ fn read_class(table: &Section<'_>) -> Option<Class> {
         table.check(is_label(name), "name", format_args!("must be {LABEL_RULE}"));
     }
     let priority: u32 = table.get_or_default("priority");
-    table.check(priority < 8, "priority", format_args!("must be from 0, the first, to 7"));
-    let weight: u32 = table.get_or_default("weight");
-    let must = format_args!("must be from 1 to 1000, but it is {weight}");
-    table.check((1..=1000).contains(&weight), "weight", must);
     let limit: Option<Bytes> = table.get("limit");
     let ecn = table.section("ecn").and_then(Marking::read);
     Some(Class {
         name: name?,
-        priority: priority.min(7) as u8,
-        weight: weight.max(1),
+        // At most 7.
+        priority: priority as u8,
+        weight: table.get_or_default("weight"),
         limit: limit.unwrap_or(Bytes::MAX),
         ecn,
     })

@@ -3,7 +3,7 @@
 use apus_units::{Bytes, Span};
 
 use super::declared::{Key, Keys, Kind, key};
-use super::frame::{Frame, Times, check_times, read_flows_per_pair, read_op_size, stop_later};
+use super::frame::{Frame, Times, check_times, stop_later};
 use super::hosts::{read_host, read_host_list, read_host_or_last, read_hosts, read_senders};
 use super::reroute::REROUTE;
 use super::reroute::RerouteSpec;
@@ -24,7 +24,7 @@ pub(super) static FLOW: Keys = Keys::of(&[
 ]);
 
 pub(super) const OUTSTANDING: Key =
-    key("outstanding", Kind::Count, "Ops of a flow in progress at a time").or("1");
+    key("outstanding", Kind::Count, "Ops of a flow in progress at a time").at_least(1).or("1");
 
 pub(super) const START_SPREAD: Key =
     key("start_spread", Kind::Time, "Each flow starts later by a random time up to this").or("0s");
@@ -67,14 +67,14 @@ impl ClosedLoops {
         times: &Times,
     ) -> Option<Self> {
         let pattern = Pattern::read(section, frame, kind, times);
-        let size = read_op_size(section, "size");
+        let size = section.require("size");
         let outstanding = section.get_or_default::<u32>("outstanding");
         let must = format_args!(
-            "must be from 1 to {} ops, which is `transport.max_ops`, but it is {outstanding}",
+            "must be at most {}, which is `transport.max_ops`, but it is {outstanding}",
             frame.max_ops
         );
-        section.check((1..=frame.max_ops).contains(&outstanding), "outstanding", must);
-        let flows_per_pair = read_flows_per_pair(section);
+        section.check(outstanding <= frame.max_ops, "outstanding", must);
+        let flows_per_pair = section.get_or_default("flows_per_pair");
         Some(Self {
             pattern: pattern?,
             flows_per_pair,

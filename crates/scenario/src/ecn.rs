@@ -18,7 +18,7 @@ pub(super) static ECN: Keys = Keys::of(&[
         "Queue above which packets are marked by chance, in place of `threshold`",
     ),
     key("k_max", Kind::Size, "Queue above which every packet is marked"),
-    key("p_max", Kind::Number, "Probability of a mark at `k_max`, above 0 and at most 1"),
+    key("p_max", Kind::Number, "Probability of a mark at `k_max`").above_0_to(1.0),
 ]);
 
 /// The rule by which packets are marked.
@@ -66,7 +66,5 @@ fn read_ramp(ecn: &Section<'_>) -> Option<Marking> {
     let ramp = Ramp { k_min: k_min?, k_max: k_max?, p_max: p_max? };
     let message = format_args!("is {}, below `k_min`, which is {}", ramp.k_max, ramp.k_min);
     ecn.check(ramp.k_max >= ramp.k_min, "k_max", message);
-    let inside = ramp.p_max > 0.0 && ramp.p_max <= 1.0;
-    ecn.check(inside, "p_max", format_args!("must be above 0 and at most 1, not {}", ramp.p_max));
     Some(Marking::Ramp(ramp))
 }

@@ -4,7 +4,7 @@ use apus_units::{PortId, Span, Time};
 
 use super::declared::{Keys, Kind, key};
 use super::pattern::matches_pattern;
-use super::section::{Section, Setting};
+use super::section::{MAX_DELAY, Section, Setting};
 use apus_sim::plan::{Fault, FaultKind};
 
 /// Keys of `fault`.
@@ -21,8 +21,8 @@ pub(super) static FAULT: Keys = Keys::of(&[
         Kind::Word(&["down", "loss", "corrupt", "reorder"]),
         "\"down\": queued and arriving packets are dropped, and routes do not change; \"reorder\": packets are held back by `delay`, so that others overtake them",
     ),
-    key("probability", Kind::Number, "Probability per packet, above 0 and at most 1"),
-    key("delay", Kind::Time, "Time by which packets are held back"),
+    key("probability", Kind::Number, "Probability per packet").above_0_to(1.0),
+    key("delay", Kind::Time, "Time by which packets are held back").within(1, MAX_DELAY.as_ps()),
 ]);
 
 /// A fault as a scenario describes it.
@@ -121,15 +121,8 @@ fn read_fault(
         }
         word => {
             let probability: f64 = table.require("probability")?;
-            let holds = probability > 0.0 && probability <= 1.0;
-            let must =
-                format_args!("must be above 0 and at most 1 per packet, but it is {probability}");
-            table.check(holds, "probability", must);
             if word == "reorder" {
-                let delay: Span = table.require("delay")?;
-                table.check(!delay.is_zero(), "delay", "must be above 0: by how long to hold back");
-                table.check_delay("delay", delay);
-                FaultKind::Reorder(probability, delay)
+                FaultKind::Reorder(probability, table.require("delay")?)
             } else {
                 table.no_effect("delay", "unless packets are reordered (kind = \"reorder\")");
                 match word {

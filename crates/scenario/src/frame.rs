@@ -1,19 +1,16 @@
 //! Limits of workloads, and settings that all kinds of workload read.
 
-use apus_units::{Bytes, Span};
+use apus_units::Span;
 
 use super::declared::{Key, Kind, key};
 use super::section::Section;
 use super::topology::TopologySpec;
 
 /// Keys of several kinds of workload.
-pub(super) const SIZE: Key = key("size", Kind::Size, "Payload of an op");
+pub(super) const SIZE: Key = key("size", Kind::Size, "Payload of an op").at_least(1);
 
 pub(super) const FLOWS_PER_PAIR: Key =
-    key("flows_per_pair", Kind::Count, "Flows of a pair of hosts").or("1");
-
-/// Largest op: far above the size that a run can transfer.
-const MAX_OP: Bytes = Bytes::new(1 << 40);
+    key("flows_per_pair", Kind::Count, "Flows of a pair of hosts").at_least(1).or("1");
 
 /// Limits that a workload must observe.
 pub(super) struct Frame<'a> {
@@ -30,21 +27,6 @@ pub(super) struct Times {
     pub(super) start: Span,
     pub(super) spread: Span,
     pub(super) stop: Option<Span>,
-}
-
-/// The size of an op.
-pub(super) fn read_op_size(section: &Section<'_>, key: &'static str) -> Option<Bytes> {
-    let size: Bytes = section.require(key)?;
-    let holds = size > Bytes::ZERO && size <= MAX_OP;
-    section.check(holds, key, format_args!("must be from 1B to {MAX_OP}, not {size}"));
-    holds.then_some(size)
-}
-
-/// The number of flows of each pair of hosts.
-pub(super) fn read_flows_per_pair(section: &Section<'_>) -> u32 {
-    let flows_per_pair: u32 = section.get_or_default("flows_per_pair");
-    section.check(flows_per_pair > 0, "flows_per_pair", "must be at least 1");
-    flows_per_pair
 }
 
 /// A stop, `by` later; none if that is behind the end of the run.

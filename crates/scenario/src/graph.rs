@@ -133,7 +133,6 @@ impl GraphSpec {
     fn list(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
         let rate: Option<Rate> = section.peek("rate");
         let delay: Option<Span> = section.peek("delay");
-        section.check_delay("delay", delay.unwrap_or(Span::ZERO));
         let tables = section.sections("link");
         if tables.is_empty() {
             let example = "one table `[[topology.link]]` per link, with a = \"h0\" and b = \"s0\"; \

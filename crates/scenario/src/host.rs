@@ -3,9 +3,9 @@
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
 use apus_units::{Bytes, Span};
 
-use super::declared::{Keys, Kind, key, words_of};
+use super::declared::{Amount, Keys, Kind, key, words_of};
 use super::links::Memory;
-use super::section::{Section, Setting};
+use super::section::{MAX_DELAY, Section, Setting};
 use super::tree::Value;
 use apus_sim::PacketSizes;
 use apus_sim::host_model::{EngineCosts, HostModel, Nic};
@@ -13,9 +13,13 @@ use apus_sim::plan::FINE_TIMERS_LOG2_PS;
 
 /// Keys of `packets`.
 pub(super) static PACKETS: Keys = Keys::of(&[
-    key("payload", Kind::Size, "Payload of a full data packet").or("4096B"),
-    key("header", Kind::Size, "Bytes that a data packet adds to its payload").or("64B"),
-    key("control", Kind::Size, "An acknowledgement or a read request").or("84B"),
+    key("payload", Kind::Size, "Payload of a full data packet").within(1, MAX_PACKET).or("4096B"),
+    key("header", Kind::Size, "Bytes that a data packet adds to its payload")
+        .at_most(MAX_PACKET)
+        .or("64B"),
+    key("control", Kind::Size, "An acknowledgement or a read request")
+        .within(1, MAX_PACKET)
+        .or("84B"),
 ]);
 
 /// Keys of `host`.
@@ -26,25 +30,29 @@ pub(super) static HOST: Keys = Keys::of(&[
         "jitter",
         Kind::Time,
         "Largest random delay between a timestamp of the stack and the wire, each way",
-    ),
+    )
+    .at_most(LONGEST),
     key(
         "nic",
         Kind::Word(&words_of(&NIC)),
         "\"pull\": the NIC takes packets of the flows in turn while it holds less than `nic_backlog`; \"queue\": flows hand over everything that their windows allow, and the port of the NIC takes part in the algorithm as ports of switches do",
-    ),
+    )
+    .or(NIC[0].0),
     key(
         "nic_backlog",
         Kind::Time,
         "Time on the wire of the packets in the NIC below which it takes more",
-    ),
+    )
+    .within(1, LONGEST),
     key("clock_offset", Kind::Time, "Largest offset of a clock of a host or NIC"),
-    key("clock_drift", Kind::Drift, "Largest drift of a clock, at most 1000ppm, like \"40ppm\""),
+    key("clock_drift", Kind::Drift, "Largest drift of a clock, like \"40ppm\"").at_most(1_000_000),
     key(
         "clock_reading_interval",
         Kind::Time,
         "Time between two comparisons of the clocks of host and NIC",
-    ),
-    key("receive_queue", Kind::SizeOrUnlimited, "Receive queue of the NIC"),
+    )
+    .at_least(1),
+    key("receive_queue", Kind::SizeOrUnlimited, "Receive queue of the NIC").at_least(1),
     key("engine", Kind::Table(&ENGINE), "Costs of the engine"),
 ]);
 
@@ -53,32 +61,39 @@ pub(super) static ENGINE: Keys = Keys::of(&[
     key(
         "scale",
         Kind::Number,
-        "Factor on the costs of the model, 0.1 to 10; stalls and costs that are given are not multiplied",
-    ),
-    key("round", Kind::Time, "One turn of the loop"),
-    key("receive_packet", Kind::Time, "Receiving a data packet"),
-    key("receive_op", Kind::Time, "Finishing an op at the receiver"),
-    key("receive_ack", Kind::Time, "Receiving an acknowledgement"),
-    key("send_ack", Kind::Time, "Sending an acknowledgement"),
-    key("send_packet", Kind::Time, "Sending a data packet"),
-    key("send_op", Kind::Time, "Beginning an op at the sender"),
-    key("copy_kib", Kind::Time, "Copying 1 KiB of payload at the receiver"),
+        "Factor on the costs of the model; stalls and costs that are given are not multiplied",
+    )
+    .between(0.1, 10.0),
+    key("round", Kind::Time, "One turn of the loop").within(1, LONGEST),
+    key("receive_packet", Kind::Time, "Receiving a data packet").at_most(LONGEST),
+    key("receive_op", Kind::Time, "Finishing an op at the receiver").at_most(LONGEST),
+    key("receive_ack", Kind::Time, "Receiving an acknowledgement").at_most(LONGEST),
+    key("send_ack", Kind::Time, "Sending an acknowledgement").at_most(LONGEST),
+    key("send_packet", Kind::Time, "Sending a data packet").at_most(LONGEST),
+    key("send_op", Kind::Time, "Beginning an op at the sender").at_most(LONGEST),
+    key("copy_kib", Kind::Time, "Copying 1 KiB of payload at the receiver").at_most(LONGEST),
     key(
         "stall",
         Kind::Time,
         "Mean length of a stall, in which the thread loses its core (exponential)",
-    ),
+    )
+    .at_most(LONGEST),
     key("stall_every", Kind::Time, "Mean work between two stalls (exponential); 0s: no stalls"),
-    key("noise", Kind::Number, "Share of every cost that is random, 0 to 1"),
-    key("batch", Kind::Count, "Most packets that one turn receives, and sends, 1 to 128"),
+    key("noise", Kind::Number, "Share of every cost that is random").between(0.0, 1.0),
+    key(
+        "batch",
+        Kind::Count,
+        "Most packets that one turn receives, and sends; one acknowledgement must be able to report them",
+    )
+    .within(1, EngineCosts::MAX_BATCH as u64),
     key("shared", Kind::Flag, "One thread serves both directions"),
 ]);
 
 /// Keys of `transport`.
 pub(super) static TRANSPORT: Keys = Keys::of(&[
-    key("reorder_threshold", Kind::Count, "Distance in packets behind the newest acknowledged packet at which a packet is lost, 1 to 128").or("3"),
+    key("reorder_threshold", Kind::Count, "Distance in packets behind the newest acknowledged packet at which a packet is lost").within(1, MAX_REORDER_THRESHOLD).or("3"),
     key("recovery", Kind::Word(&words_of(&RECOVERY)), "\"go-back-n\": packets behind a gap are dropped, and everything from the gap on is sent again").or(RECOVERY[0].0),
-    key("max_ops", Kind::Count, "Most ops of a flow at a time, 1 to 65536").or("1024"),
+    key("max_ops", Kind::Count, "Most ops of a flow at a time").within(1, 65_536).or("1024"),
     key("timer_granularity", Kind::Time, "Slot of the timing wheel, a power of two of picoseconds; 131072ps, or 8192ps with algorithms that depend on short gaps, such as credits"),
     key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "Kind of delay that t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
 ]);
@@ -87,20 +102,17 @@ pub(super) static TRANSPORT: Keys = Keys::of(&[
 const MAX_PACKET: u64 = 65_535;
 
 /// Reads `[packets]`.
-pub(super) fn read_packets(section: Section<'_>) -> Option<PacketSizes> {
-    let size = |key, lowest: u64| {
-        let bytes: Bytes = section.get_or_default(key);
-        let holds = (lowest..=MAX_PACKET).contains(&bytes.get());
-        let must = format!("must be from {lowest}B to {MAX_PACKET}B, but it is {bytes}");
-        section.check(holds, key, must);
-        holds.then_some(bytes.get() as u32)
-    };
-    let payload = size("payload", 1);
-    let header = size("header", 0);
-    let control = size("control", 1);
+pub(super) fn read_packets(section: Section<'_>) -> PacketSizes {
+    // At most `MAX_PACKET`.
+    let size = |key| section.get_or_default::<Bytes>(key).get() as u32;
+    let sizes =
+        PacketSizes { payload: size("payload"), header: size("header"), control: size("control") };
     section.finish();
-    Some(PacketSizes { payload: payload?, header: header?, control: control? })
+    sizes
 }
+
+/// The longest of most times, see [`MAX_DELAY`].
+const LONGEST: u64 = MAX_DELAY.as_ps();
 
 /// The words for how data gets into the NIC.
 const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
@@ -108,29 +120,22 @@ const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
 /// Reads `[host]`.
 pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
     let mut model = HostModel::preset(section.word("model")?)?;
-    let span = |key, field: &mut Span| {
-        *field = section.get_or(key, *field);
-        section.check_delay(key, *field);
-    };
+    let span = |key, field: &mut Span| *field = section.get_or(key, *field);
     span("jitter", &mut model.jitter);
+    // No delays: clocks may differ by hours, and be read once per hour.
+    span("clock_offset", &mut model.clock_offset);
+    span("clock_reading_interval", &mut model.clock_reading_interval);
     model.nic = section.meaning("nic", &NIC)?;
     match model.nic {
-        Nic::Pull => {
-            span("nic_backlog", &mut model.nic_backlog);
-            section.check(!model.nic_backlog.is_zero(), "nic_backlog", "must be above 0");
-        }
+        Nic::Pull => span("nic_backlog", &mut model.nic_backlog),
         Nic::Queue => {
             let why = "with `nic = \"queue\"`, which takes all it is given";
             section.no_effect("nic_backlog", why);
         }
     }
-    // No delays: clocks may differ by hours, and be read once per hour.
-    let of_clock = |key, field: &mut Span| *field = section.get_or(key, *field);
-    of_clock("clock_offset", &mut model.clock_offset);
-    of_clock("clock_reading_interval", &mut model.clock_reading_interval);
-    let sound = !model.clock_reading_interval.is_zero();
-    section.check(sound, "clock_reading_interval", "must be above 0");
-    model.clock_drift_ppb = section.get_or("clock_drift", Drift(model.clock_drift_ppb)).0;
+    let drift = Drift(model.clock_drift_ppb.unsigned_abs());
+    // At most 10^6.
+    model.clock_drift_ppb = section.get_or("clock_drift", drift).0 as i32;
     if model.engine.is_none() {
         let why =
             "with the model \"ideal\", whose engine costs nothing (other models: t1, t1-quiet)";
@@ -138,9 +143,7 @@ pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
         section.no_effect("engine", why);
     }
     if let Some(costs) = &mut model.engine {
-        let queue = section.get_or("receive_queue", Memory(model.receive_queue)).0;
-        section.check(queue > Bytes::ZERO, "receive_queue", "must be above 0");
-        model.receive_queue = queue;
+        model.receive_queue = section.get_or("receive_queue", Memory(model.receive_queue)).0;
         read_engine(section.section_or_empty("engine")?, costs);
     }
     section.finish();
@@ -151,34 +154,18 @@ pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
 /// explicit cost is not scaled.
 fn read_engine(section: Section<'_>, costs: &mut EngineCosts) {
     if let Some(scale) = section.peek::<f64>("scale") {
-        let must = format_args!("must be from 0.1 to 10, but it is {scale}");
-        let sound = (0.1..=10.0).contains(&scale);
-        section.check(sound, "scale", must);
         for (key, field) in spans_of(costs) {
-            if sound && !["stall", "stall_every"].contains(&key) {
+            if !["stall", "stall_every"].contains(&key) {
                 *field = field.mul_f64(scale);
             }
         }
     }
     for (key, field) in spans_of(costs) {
         *field = section.get_or(key, *field);
-        // A stall may come once per hour.
-        if key != "stall_every" {
-            section.check_delay(key, *field);
-        }
     }
     costs.noise = section.get_or("noise", costs.noise);
-    let must = format_args!("must be from 0 to 1, but it is {}", costs.noise);
-    section.check((0.0..=1.0).contains(&costs.noise), "noise", must);
     costs.batch = section.get_or("batch", costs.batch);
-    let most = EngineCosts::MAX_BATCH;
-    let must = format_args!(
-        "must be from 1 to {most} packets, of which one acknowledgement can tell, but it is {}",
-        costs.batch
-    );
-    section.check((1..=most).contains(&costs.batch), "batch", must);
     costs.shared = section.get_or("shared", costs.shared);
-    section.check(!costs.round.is_zero(), "round", "must be above 0");
     section.finish();
 }
 
@@ -199,10 +186,10 @@ fn spans_of(costs: &mut EngineCosts) -> [(&'static str, &mut Span); 10] {
 }
 
 /// A frequency error in parts per billion, like "40ppm".
-struct Drift(i32);
+struct Drift(u32);
 
 impl Setting for Drift {
-    const KIND: &'static str = "a whole number of ppm or ppb, at most 1000ppm, like \"40ppm\"";
+    const KIND: &'static str = "a whole number of ppm or ppb, like \"40ppm\"";
 
     fn read(value: &Value) -> Result<Self, Option<String>> {
         let Value::Text(text) = value else { return Err(None) };
@@ -211,12 +198,16 @@ impl Setting for Drift {
             (_, Some(digits)) => (digits, 1),
             _ => return Err(None),
         };
-        let ppb = digits.trim().parse::<i32>().ok().and_then(|value| value.checked_mul(factor));
-        ppb.filter(|ppb| (0..=1_000_000).contains(ppb)).map(Self).ok_or(None)
+        let ppb = digits.trim().parse::<u32>().ok().and_then(|value| value.checked_mul(factor));
+        ppb.map(Self).ok_or(None)
     }
 
     fn value(&self) -> Value {
         Value::Text(format!("{}ppb", self.0))
+    }
+
+    fn amount(&self) -> Amount {
+        Amount::Whole(self.0.into())
     }
 }
 
@@ -247,15 +238,6 @@ pub(super) fn read_transport(
         local_rx_delay: section.meaning("local_rx_delay", &LOCAL_RX)?,
         ..EndpointConfig::default()
     };
-    let must = format_args!(
-        "must be from 1 to {MAX_REORDER_THRESHOLD} packets, which one acknowledgement can report, \
-         but it is {}",
-        config.reorder_threshold
-    );
-    let holds = (1..=MAX_REORDER_THRESHOLD).contains(&config.reorder_threshold);
-    section.check(holds, "reorder_threshold", must);
-    let must = format_args!("must be from 1 to 65536 ops, but it is {}", config.max_ops);
-    section.check((1..=65_536).contains(&config.max_ops), "max_ops", must);
     if fine_timers {
         config.timer_granularity_log2_ps = FINE_TIMERS_LOG2_PS;
     }

@@ -18,13 +18,16 @@ use super::tree::Table;
 use super::variant::{SWEEP, VARIANT};
 use super::workload::WORKLOAD;
 
+/// Largest seed: results are JSON, whose numbers are exact up to this value.
+const MAX_SEED: u64 = 1 << 53;
+
 /// The keys at the root of a scenario that describe a run. Testbeds and settings have these alone.
 pub(super) static RUN: Keys = Keys::of(&[
-    key("duration", Kind::Time, "End of the measured phase, from the start of the run"),
+    key("duration", Kind::Time, "End of the measured phase, from the start of the run").at_least(1),
     key("warmup", Kind::Time, "Start of the measured phase. Without it, a run of traces alone is measured from its first message").or("0s"),
     key("drain", Kind::Time, "Longest time after `duration` in which ops of the measured phase can end, under the same load; `duration` minus `warmup` if not given"),
     key("ends_with_ops", Kind::Flag, "For traces alone: the measured phase ends with the last op, if all ops end before `duration`").or("false"),
-    key("seed", Kind::Count, "Fixes everything random").or("1"),
+    key("seed", Kind::Count, "Fixes everything random").at_most(MAX_SEED).or("1"),
     key("topology", Kind::TextOrTable(&TOPOLOGY), "The fabric: a table, or one line like \"fat-tree k=8 100Gbps 1us\": the kind first, then rate, delay, buffer (4MB if not given) and `key=value` in any order"),
     key("packets", Kind::Table(&PACKETS), "Sizes of packets on the wire, preamble and gap included"),
     key("host", Kind::Table(&HOST), "Costs of hosts: a model and the settings that differ from it"),
@@ -77,8 +80,9 @@ pub(super) fn check_keys(root: &Section<'_>, all: &[&Keys], problems: &Problems,
 /// Returns the JSON Schema (draft 2020-12) of scenarios and testbeds with the algorithms of `registry`, from
 /// which editors complete keys.
 ///
-/// The schema describes names and types of keys. Ranges, missing keys and contradictions are errors of the
-/// reader only, since a testbed or a variant can set any key.
+/// The schema describes names and types of keys, and ranges of numbers. Ranges of quantities with units,
+/// missing keys and contradictions are errors of the reader only, since a testbed or a variant can set any
+/// key.
 #[must_use]
 pub fn schema(registry: Registry) -> serde_json::Value {
     declared::schema(&[&RUN, &ROOT], registry)

@@ -9,7 +9,8 @@
 //! size = "64kB"
 //! ```
 //!
-//! Every quantity carries its unit. Unknown keys, missing or wrong units, impossible values,
+//! Every quantity carries its unit. A time is at most 86400s, a rate at most 100Tbps, a size at most 1TiB.
+//! Unknown keys, missing or wrong units, impossible values,
 //! contradictions and settings without effect are errors that name file, line and remedy. The reader
 //! reports as many of them as possible at once.
 //!

@@ -2,14 +2,16 @@
 
 use apus_units::{Bytes, Rate, Span};
 
-use super::declared::{Key, Keys, Kind, key};
-use super::section::{Section, Setting};
+use super::declared::{Amount, Key, Keys, Kind, key};
+use super::section::{MAX_DELAY, Section, Setting};
 use super::tree::Value;
 
 /// Keys of links, in the topology and in the tables of its other links.
-pub(super) const RATE: Key = key("rate", Kind::Rate, "Rate of the links");
+pub(super) const RATE: Key =
+    key("rate", Kind::Rate, "Rate of the links").at_least(MIN_RATE.as_bps());
 
-pub(super) const DELAY: Key = key("delay", Kind::Time, "One-way delay of the links");
+pub(super) const DELAY: Key =
+    key("delay", Kind::Time, "One-way delay of the links").at_most(MAX_DELAY.as_ps());
 
 pub(super) const BUFFER: Key = key("buffer", Kind::SizeOrUnlimited, "Memory of a switch port");
 
@@ -58,13 +60,6 @@ pub(super) fn read_links(
     } else {
         get_or_require(section, "buffer", default.map(|links| Memory(links.buffer)))
     };
-    if let Some(rate) = rate {
-        let must = format_args!("must be at least {MIN_RATE}, but it is {rate}");
-        section.check(rate >= MIN_RATE, "rate", must);
-    }
-    if let Some(delay) = delay {
-        section.check_delay("delay", delay);
-    }
     if let Some(Memory(buffer)) = buffer {
         check_holds_packet(section, "buffer", buffer, packet);
     }
@@ -103,5 +98,9 @@ impl Setting for Memory {
 
     fn value(&self) -> Value {
         if self.0 == Bytes::MAX { Value::Text("unlimited".to_owned()) } else { self.0.value() }
+    }
+
+    fn amount(&self) -> Amount {
+        self.0.amount()
     }
 }

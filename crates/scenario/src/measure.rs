@@ -18,7 +18,8 @@ pub(super) static MEASURE: Keys = Keys::of(&[
         "interval",
         Kind::Time,
         "Compare the rate of each connection over intervals of this length with its max-min share",
-    ),
+    )
+    .at_least(1),
     key(
         "fair_share_after",
         Kind::Time,
@@ -35,8 +36,11 @@ pub(super) static MEASURE: Keys = Keys::of(&[
         "Groups of switch ports by name, like `edge = [\"leaf * -> host *\"]`; `*` stands for any text. Throughput, utilisation, loss and queues of a group are measured, and the loss of its classes in windows sorted by utilisation",
     ),
     key("window", Kind::Time, "Length of the windows in which classes of ports are measured")
+        .at_least(1)
         .or("1ms"),
-    key("queue_interval", Kind::Time, "Time between two samples of the queues of ports").or("10us"),
+    key("queue_interval", Kind::Time, "Time between two samples of the queues of ports")
+        .at_least(1)
+        .or("10us"),
     key(
         "compare",
         Kind::Tables(&COMPARE),
@@ -106,7 +110,6 @@ fn read_fair_share(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Fa
     let interval: Option<Span> = section.require("interval");
     let after = section.require("fair_share_after");
     if let Some(interval) = interval {
-        section.check(!interval.is_zero(), "interval", "must be above 0");
         let measured = parts.duration.saturating_sub(parts.warmup);
         let message = format_args!("is {interval}, but only {measured} are measured");
         section.check(interval <= measured, "interval", message);

@@ -21,7 +21,7 @@ pub(super) static COMPARE: Keys = Keys::of(&[
     key("ports", Kind::Text, "Group of `[measure.ports]`"),
     key("class", Kind::Text, "Class whose loss is divided"),
     key("with", Kind::Text, "Class whose loss is the divisor"),
-    key("floor", Kind::Number, "Only buckets in which `with` loses at least this share count").or("1e-4"),
+    key("floor", Kind::Number, "Only buckets in which `with` loses at least this share count").above_0_to(1.0).or("1e-4"),
     key("by", Kind::Word(&words_of(&Sorting::WORDS)), "Utilisation by which windows are sorted: that of the port, or of the class; \"nothing\": one bucket of all windows").or(Sorting::WORDS[0].0),
 ]);
 
@@ -48,11 +48,9 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
     };
     let window = section.get_or_default::<Span>("window");
     let measured = parts.duration.saturating_sub(parts.warmup);
-    section.check(!window.is_zero(), "window", "must be above 0");
     let message = format_args!("is {window}, but only {measured} are measured");
     section.check(window <= measured, "window", message);
     let queue_interval = section.get_or_default::<Span>("queue_interval");
-    section.check(!queue_interval.is_zero(), "queue_interval", "must be above 0");
     section.record("ports", Value::Table(table.clone()));
     let names = switch_ports(parts.topology?);
     let mut groups = Vec::new();
@@ -152,9 +150,7 @@ fn read_comparison(
         found.map(|index| ClassId::new(index as u8))
     };
     let (class, with) = (class("class"), class("with"));
-    let floor: f64 = table.get_or_default("floor");
-    let must = format_args!("must be above 0 and at most 1, but it is {floor}");
-    table.check(floor > 0.0 && floor <= 1.0, "floor", must);
+    let floor = table.get_or_default("floor");
     let by = table.meaning("by", &Sorting::WORDS)?;
     let (class, with) = (class?, with?);
     table.check(class != with, "with", "is the same class; name another");

@@ -3,7 +3,7 @@
 use apus_units::Rate;
 
 use super::declared::{Key, Kind, key};
-use super::frame::{Frame, Times, read_flows_per_pair};
+use super::frame::{Frame, Times};
 use super::hosts::{read_host, read_hosts, read_senders};
 use super::section::Section;
 use super::sizes_of::{OpSizes, read_sizes};
@@ -11,9 +11,10 @@ use super::sizes_of::{OpSizes, read_sizes};
 pub(super) const LOAD: Key = key(
     "load",
     Kind::Number,
-    "Payload bytes offered per time over the rate of a link, above 0 and at most 10: of the link of each sender, \
+    "Payload bytes offered per time over the rate of a link: of the link of each sender, \
      or with a `receiver` of its link, by all senders together",
-);
+)
+.above_0_to(10.0);
 pub(super) const TO: Key = key(
     "to",
     Kind::Word(&["other-hosts", "other-racks"]),
@@ -60,13 +61,6 @@ pub(super) enum Pairs {
 impl Poisson {
     pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>, times: &Times) -> Option<Self> {
         let load: Option<f64> = section.require("load");
-        if let Some(load) = load {
-            let must = format_args!(
-                "must be above 0 and at most 10, payload bytes per time over the link's rate, but it \
-                 is {load}"
-            );
-            section.check(load > 0.0 && load <= 10.0, "load", must);
-        }
         let sizes = read_sizes(section);
         let pairs = read_pairs(section, frame);
         let flows = section.word("flows");
@@ -75,7 +69,7 @@ impl Poisson {
                 section.no_effect("flows_per_pair", "with flows = \"per-op\"");
                 None
             }
-            _ => Some(read_flows_per_pair(section)),
+            _ => Some(section.get_or_default("flows_per_pair")),
         };
         let (load, sizes, pairs) = (load?, sizes?, pairs?);
         let end = times.stop.unwrap_or(frame.duration).min(frame.duration);

@@ -23,9 +23,6 @@ use super::tree::Table;
 use super::workload::{Workload, named_workloads};
 use super::{measure, record, workload};
 
-/// Largest seed: results are JSON, whose numbers are exact up to this value.
-const MAX_SEED: u64 = 1 << 53;
-
 /// Reads a run from the root of a scenario; problems go to `problems`.
 pub(super) fn read_run(
     name: String,
@@ -35,11 +32,13 @@ pub(super) fn read_run(
     options: &Options,
 ) -> Option<Setup> {
     let root = Section::new(table, &RUN, "", place, problems);
-    let duration = read_duration(&root);
+    let duration = root.require("duration");
     let warmup = read_warmup(&root, duration);
-    let seed = read_seed(&root);
+    // The seed of a setup can change later.
+    let seed = root.get_or_default("seed");
+    root.effective().remove("seed");
     let sizes = read_packets(root.section_or_empty("packets")?);
-    let packet = sizes.map_or(1, |s| u64::from((s.payload + s.header).max(s.control)));
+    let packet = u64::from((sizes.payload + sizes.header).max(sizes.control));
     let topology = match root.section("topology") {
         Some(section) => TopologySpec::read(section, packet),
         None => {
@@ -52,14 +51,14 @@ pub(super) fn read_run(
     let host = read_host(root.section_or_empty("host")?);
     let network = OnceCell::new();
     let network = || {
-        let (topology, sizes, host) = (topology.as_ref()?, sizes?, host.as_ref()?);
+        let (topology, host) = (topology.as_ref()?, host.as_ref()?);
         *network.get_or_init(|| topology.network_info(sizes, host))
     };
     let algorithms = algorithm::read(&root, options.registry, &network, problems);
     let fine = |named: &NamedAlgorithm| named.config.fine_timers();
     let fine_timers = algorithms.iter().flatten().any(fine);
     let transport = root.section_or_empty("transport")?;
-    let endpoint = read_transport(transport, &sizes.unwrap_or_default(), fine_timers);
+    let endpoint = read_transport(transport, &sizes, fine_timers);
     if let (Some(topology), Some(duration)) = (&topology, duration) {
         check_delays(&root, topology, duration);
     }
@@ -130,9 +129,9 @@ pub(super) fn read_run(
         warmup: warmup?,
         drain: drain?,
         ends_with_ops: ends_with_ops?,
-        seed: seed?,
+        seed,
         topology,
-        sizes: sizes?,
+        sizes,
         host: host?,
         endpoint,
         algorithms,
@@ -143,13 +142,6 @@ pub(super) fn read_run(
         effective: Arc::new(root.effective().to_table()),
         recorded: false,
     })
-}
-
-fn read_duration(root: &Section<'_>) -> Option<Span> {
-    let duration = root.require("duration")?;
-    let holds = !Span::is_zero(duration);
-    root.check(holds, "duration", "must be above 0");
-    holds.then_some(duration)
 }
 
 fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {
@@ -173,12 +165,4 @@ fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool
     let message = "needs workloads of kind \"trace\" alone, as others have no last op; remove it";
     root.check(!ends || traces, "ends_with_ops", message);
     Some(ends)
-}
-
-fn read_seed(root: &Section<'_>) -> Option<u64> {
-    let seed = root.get_or_default("seed");
-    // The seed of a setup can change later.
-    root.effective().remove("seed");
-    root.check(seed <= MAX_SEED, "seed", format_args!("must be at most {MAX_SEED}"));
-    Some(seed)
 }

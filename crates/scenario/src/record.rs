@@ -8,10 +8,11 @@ use apus_sim::record::Record;
 
 /// Keys of `record`.
 pub(super) static RECORD: Keys = Keys::of(&[
-    key("interval", Kind::Time, "Time between two samples; a 200th of the run if not given"),
+    key("interval", Kind::Time, "Time between two samples; a 200th of the run if not given")
+        .at_least(1),
     key("flows", Kind::Count, "Flows whose samples are kept").or("64"),
     key("ports", Kind::Count, "Ports whose samples are kept").or("32"),
-    key("ops", Kind::Count, "Most ops that are kept").or("1000000"),
+    key("ops", Kind::Count, "Most ops that are kept").at_most(MAX_OPS).or("1000000"),
     key("nics", Kind::Flag, "Sample the ports of the NICs of hosts too").or("false"),
 ]);
 
@@ -29,11 +30,11 @@ pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
     let interval: Span = section.get_or("interval", default.interval);
     let samples = duration.as_ps() / interval.as_ps().max(1);
     section.check(
-        !interval.is_zero() && samples <= MAX_SAMPLES,
+        samples <= MAX_SAMPLES,
         "interval",
         format_args!(
             "is {interval}, which is {samples} samples in a run of {duration}; it must leave at \
-             least 1 and at most {MAX_SAMPLES}"
+             most {MAX_SAMPLES}"
         ),
     );
     section.check(
@@ -42,17 +43,17 @@ pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
         format_args!("is {interval}, but the run ends at {duration}: nothing is sampled"),
     );
     let most = MAX_KEPT / samples.clamp(1, MAX_SAMPLES);
-    let count = |key, most: u64| {
+    let count = |key| {
         let value: u64 = section.get_or_default(key);
         let must = format_args!("must be at most {most} with this interval, but it is {value}");
         section.check(value <= most, key, must);
-        value.min(most)
+        value.min(most) as u32
     };
     let record = Record {
         interval,
-        flows: count("flows", most) as u32,
-        ports: count("ports", most) as u32,
-        ops: count("ops", MAX_OPS),
+        flows: count("flows"),
+        ports: count("ports"),
+        ops: section.get_or_default("ops"),
         nics: section.get_or_default("nics"),
     };
     section.finish();

@@ -26,7 +26,7 @@ pub(super) fn read(
     };
     let length = stop.saturating_sub(times.start);
     let message = format_args!("is {every}, but a burst lasts {length}; it must not be shorter");
-    section.check(every >= length && !every.is_zero(), "every", message);
+    section.check(every >= length, "every", message);
     let last = times.start.saturating_add(times.spread).saturating_add(every);
     let message = format_args!(
         "is {every}, which has no effect: the run ends at {} before a second burst; remove it",

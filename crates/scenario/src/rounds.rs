@@ -3,7 +3,7 @@
 
 use apus_units::Bytes;
 
-use super::frame::{Frame, read_op_size};
+use super::frame::Frame;
 use super::hosts::{read_host_or_last, read_senders};
 use super::section::Section;
 
@@ -21,7 +21,7 @@ impl Rounds {
     pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>) -> Option<Self> {
         let master = read_host_or_last(section, "master", frame.hosts)?;
         let workers = read_senders(section, "workers", &[master], frame.hosts);
-        let (request, answer) = (read_op_size(section, "request"), read_op_size(section, "answer"));
+        let (request, answer) = (section.require("request"), section.require("answer"));
         Some(Self { master, workers: workers?, request: request?, answer: answer? })
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use apus_units::{Bytes, Rate, Span, suggestion};
 
-use super::declared::{Key, Keys};
+use super::declared::{Amount, Key, Keys};
 use super::effective::Effective;
 use super::source::{Place, Problems};
 use super::tree::{Node, Table, Value};
@@ -36,10 +36,15 @@ pub(super) trait Setting: Sized {
 
     /// Returns the value that reads back to this one.
     fn value(&self) -> Value;
+
+    /// Returns the value in the base unit of its kind, by which it is inside a range or outside.
+    fn amount(&self) -> Amount {
+        Amount::None
+    }
 }
 
 macro_rules! quantities {
-    ($($type:ty: $kind:literal, $most:expr;)+) => { $(
+    ($($type:ty: $kind:literal, $most:expr, $base:expr;)+) => { $(
         impl Setting for $type {
             const KIND: &'static str = $kind;
 
@@ -54,14 +59,18 @@ macro_rules! quantities {
             fn value(&self) -> Value {
                 Value::Text(self.to_string())
             }
+
+            fn amount(&self) -> Amount {
+                Amount::Whole($base(*self))
+            }
         }
     )+ };
 }
 
 quantities! {
-    Span: "a time with its unit, like \"25us\"", MAX_TIME;
-    Rate: "a rate with its unit, like \"100Gbps\"", MAX_RATE;
-    Bytes: "a size with its unit, like \"64KiB\"", MAX_SIZE;
+    Span: "a time with its unit, like \"25us\"", MAX_TIME, Span::as_ps;
+    Rate: "a rate with its unit, like \"100Gbps\"", MAX_RATE, Rate::as_bps;
+    Bytes: "a size with its unit, like \"64KiB\"", MAX_SIZE, Bytes::get;
 }
 
 /// Longest time of a scenario. Rationale: the longest run, which no other time exceeds.
@@ -98,6 +107,10 @@ impl Setting for u64 {
         // Every number of a scenario is at most `i64::MAX`.
         Value::Integer(*self as i64)
     }
+
+    fn amount(&self) -> Amount {
+        Amount::Whole(*self)
+    }
 }
 
 impl Setting for u32 {
@@ -110,6 +123,10 @@ impl Setting for u32 {
 
     fn value(&self) -> Value {
         Value::Integer((*self).into())
+    }
+
+    fn amount(&self) -> Amount {
+        Amount::Whole((*self).into())
     }
 }
 
@@ -127,6 +144,10 @@ impl Setting for f64 {
 
     fn value(&self) -> Value {
         Value::Float(*self)
+    }
+
+    fn amount(&self) -> Amount {
+        Amount::Number(*self)
     }
 }
 
@@ -290,22 +311,22 @@ impl<'a> Section<'a> {
         self.problems.add(self.place, format!("`{}` is missing; it is {kind}", self.name(key)));
     }
 
-    /// Reads a node that belongs to `key`.
+    /// Reads a node that belongs to `key`, whose range it must be in.
     pub(super) fn read_node<T: Setting>(&self, key: &str, node: &Node) -> Option<T> {
-        match T::read(&node.value) {
-            Ok(value) => Some(value),
-            Err(why) => {
-                let name = self.name(key);
-                let message = match why {
-                    Some(why) => format!("`{name}`: {why}"),
-                    None => {
-                        format!("`{name}` must be {}, not {}", T::KIND, node.value.describe())
-                    }
+        let must = match T::read(&node.value) {
+            Ok(value) => {
+                let key = self.keys.find(key, self.table);
+                let Some(key) = key.filter(|key| !key.range.holds(value.amount())) else {
+                    return Some(value);
                 };
-                self.problems.add(node.place, message);
-                None
+                let range = key.range.words(&key.kind).unwrap_or_default();
+                format!(" must be {range}, but it is {}", node.value.text())
             }
-        }
+            Err(Some(why)) => format!(": {why}"),
+            Err(None) => format!(" must be {}, not {}", T::KIND, node.value.describe()),
+        };
+        self.problems.add(node.place, format!("`{}`{must}", self.name(key)));
+        None
     }
 
     /// Asks for a key that is one of its declared words, the first one by default.
@@ -460,12 +481,6 @@ impl<'a> Section<'a> {
         if !holds {
             self.problem(key, message);
         }
-    }
-
-    /// Notes a delay of a link or a host that no datacenter has.
-    pub(super) fn check_delay(&self, key: &str, delay: Span) {
-        let must = format_args!("must be at most {MAX_DELAY}, but it is {delay}");
-        self.check(delay <= MAX_DELAY, key, must);
     }
 
     /// Notes that `key` has no effect, if it is set.

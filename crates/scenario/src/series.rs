@@ -22,7 +22,7 @@ pub(super) const QUANTITY: Key = key(
 );
 
 pub(super) const INTERVAL: Key =
-    key("interval", Kind::Time, "Time over which the quantity is averaged");
+    key("interval", Kind::Time, "Time over which the quantity is averaged").at_least(1);
 
 /// Keys of `settle`.
 pub(super) static SETTLE: Keys = Keys::of(&[
@@ -90,7 +90,6 @@ fn read_one(table: &Section<'_>, subjects: &Subjects<'_>, settles: bool) -> Opti
     let of = read_subject(table, subjects);
     let quantity = of.and_then(|of| read_quantity(table, of));
     let interval: Option<Span> = table.require("interval");
-    table.check(interval != Some(Span::ZERO), "interval", "must be above 0");
     let question = if settles {
         read_settle(table, quantity, interval, subjects)
     } else {

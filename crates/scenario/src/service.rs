@@ -3,23 +3,21 @@
 use apus_units::Span;
 
 use super::declared::{Keys, Kind, key};
-use super::section::Section;
+use super::section::{MAX_DELAY, Section};
 use apus_sim::plan::Service;
 
 /// Keys of `service`.
 pub(super) static SERVICE: Keys = Keys::of(&[
-    key("time", Kind::Time, "Mean time of a read"),
-    key(
-        "parallel",
-        Kind::Count,
-        "Reads that are served at a time, 1 to 65536; others wait in order",
-    ),
-    key("noise", Kind::Number, "Share of the time that is exponentially distributed, 0 to 1")
+    key("time", Kind::Time, "Mean time of a read").within(1, MAX_DELAY.as_ps()),
+    key("parallel", Kind::Count, "Reads that are served at a time; others wait in order")
+        .within(1, MAX_PARALLEL),
+    key("noise", Kind::Number, "Share of the time that is exponentially distributed")
+        .between(0.0, 1.0)
         .or("0"),
 ]);
 
 /// Maximum number of parallel slots of a device: each has a separate entry.
-const MAX_PARALLEL: u32 = 65_536;
+const MAX_PARALLEL: u64 = 65_536;
 
 /// A device as a scenario describes it; the fields match those of [`Service`].
 #[derive(Clone, Copy, Debug)]
@@ -48,19 +46,8 @@ pub(super) fn read(workload: &Section<'_>, op: Option<&str>) -> Option<Option<Se
         return None;
     }
     let section = workload.section("service")?;
-    let time: Option<Span> = section.require("time");
-    if let Some(time) = time {
-        section.check(!time.is_zero(), "time", "must be above 0");
-        section.check_delay("time", time);
-    }
-    let parallel: Option<u32> = section.require("parallel");
-    if let Some(parallel) = parallel {
-        let must = format_args!("must be from 1 to {MAX_PARALLEL} reads, but it is {parallel}");
-        section.check((1..=MAX_PARALLEL).contains(&parallel), "parallel", must);
-    }
+    let (time, parallel) = (section.require("time"), section.require("parallel"));
     let noise = section.get_or_default("noise");
-    let must = format_args!("must be from 0 to 1, but it is {noise}");
-    section.check((0.0..=1.0).contains(&noise), "noise", must);
     section.finish();
     Some(Some(ServiceSpec { time: time?, noise, parallel: parallel? }))
 }

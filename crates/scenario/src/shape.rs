@@ -12,9 +12,9 @@ use super::links::{LINKS, Links, read_links, read_upper};
 use super::section::Section;
 use crate::import::{End, MAX_LINKS};
 
-/// A number of nodes.
+/// A number of nodes, small enough that products do not overflow.
 const fn nodes(name: &'static str, doc: &'static str) -> Key {
-    key(name, Kind::Count, doc)
+    key(name, Kind::Count, doc).within(1, MAX_HOSTS)
 }
 
 /// Links between switches.
@@ -48,7 +48,7 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
         name: "fat-tree",
         doc: "of `k`-port switches in three tiers: links, `aggregation`, `core`",
         keys: &[
-            nodes("k", "Ports of a switch, an even number from 2 to 128"),
+            key("k", Kind::Count, "Ports of a switch, an even number").within(2, 128),
             nodes("hosts_per_edge", "Hosts of each edge switch; `k` / 2 if not given"),
             upper(
                 "aggregation",
@@ -98,16 +98,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A number of nodes: at least 1, and small enough that products do not overflow.
     fn count(&self, key: &'static str) -> Option<u32> {
-        self.checked(key, self.section.require(key)?)
-    }
-
-    fn checked(&self, key: &'static str, count: u32) -> Option<u32> {
-        let holds = (1..=MAX_HOSTS).contains(&u64::from(count));
-        let must = format_args!("must be from 1 to {MAX_HOSTS}, but it is {count}");
-        self.section.check(holds, key, must);
-        holds.then_some(count)
+        self.section.require(key)
     }
 
     fn upper(&self, key: &'static str) -> Option<Links> {
@@ -140,18 +132,9 @@ fn read_fat_tree(reader: &Reader<'_>) -> Option<Shape> {
     let (aggregation, core) = (reader.upper("aggregation"), reader.upper("core"));
     let section = reader.section;
     let k: u32 = section.require("k")?;
-    let holds = k.is_multiple_of(2) && (2..=128).contains(&k);
-    section.check(holds, "k", format_args!("must be an even number from 2 to 128, but it is {k}"));
-    if !holds {
-        return None;
-    }
-    let hosts_per_edge = reader.checked("hosts_per_edge", section.get_or("hosts_per_edge", k / 2));
-    Some(Shape::FatTree {
-        k,
-        hosts_per_edge: hosts_per_edge?,
-        aggregation: aggregation?,
-        core: core?,
-    })
+    section.check(k.is_multiple_of(2), "k", format_args!("must be an even number, but it is {k}"));
+    let hosts_per_edge = section.get_or("hosts_per_edge", k / 2);
+    Some(Shape::FatTree { k, hosts_per_edge, aggregation: aggregation?, core: core? })
 }
 
 fn read_parking_lot(reader: &Reader<'_>) -> Option<Shape> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use apus_units::Bytes;
 
 use super::declared::{Keys, Kind, key};
-use super::frame::read_op_size;
 use super::section::Section;
 use super::tree::Value;
 use apus_sim::sizes::{BUILT_IN, Sizes};
@@ -57,7 +56,7 @@ pub(super) fn read_sizes(section: &Section<'_>) -> Option<OpSizes> {
             );
             return None;
         }
-        return read_op_size(section, "size").map(OpSizes::Fixed);
+        return section.require("size").map(OpSizes::Fixed);
     };
     section.no_effect("size", "with `sizes`");
     if let Value::Text(name) = &node.value {

@@ -15,7 +15,7 @@ use super::links::{BUFFER, DELAY, RATE};
 use super::links::{Links, check_holds_packet};
 use super::pfc;
 use super::pfc::PFC;
-use super::section::Section;
+use super::section::{MAX_DELAY, Section};
 use super::shape::{Shape, TOPOLOGIES};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
@@ -29,7 +29,7 @@ pub(super) static TOPOLOGY: Keys = Keys {
         DELAY,
         BUFFER,
         key("shared", Kind::Table(&SHARED), "Memory that the ports of a switch share, in place of `buffer`"),
-        key("pipeline_latency", Kind::Time, "Time that a packet spends in a switch before it is queued").or("0s"),
+        key("pipeline_latency", Kind::Time, "Time that a packet spends in a switch before it is queued").at_most(MAX_DELAY.as_ps()).or("0s"),
         key("ecn", Kind::Table(&ECN), "Marks packets by the queue of their port"),
         key("class", Kind::Tables(&CLASS), "Traffic classes of every switch port, two or more. The ports of a class take part in the algorithm of the workloads in it, if that has a switch half"),
         key("scheduler", Kind::Word(&words_of(&SchedulerKind::WORDS)), SchedulerKind::DOC).or(SchedulerKind::WORDS[0].0),
@@ -48,8 +48,9 @@ pub(super) static SHARED: Keys = Keys::of(&[
     key(
         "alpha",
         Kind::Number,
-        "Factor of the dynamic threshold, above 0 and at most 1024: a queue may hold `alpha` times the free memory",
-    ),
+        "Factor of the dynamic threshold: a queue may hold `alpha` times the free memory",
+    )
+    .above_0_to(MAX_ALPHA),
 ]);
 
 /// The fabric as a scenario describes it.
@@ -98,7 +99,6 @@ impl TopologySpec {
             _ => Span::ZERO,
         };
         let pipeline_latency = section.get_or("pipeline_latency", own_latency);
-        section.check_delay("pipeline_latency", pipeline_latency);
         let ecn = section.section("ecn").and_then(Marking::read);
         let classes = read_classes(&section);
         let scheduler = read_scheduler(&section, &classes);
@@ -224,10 +224,6 @@ fn read_shared(section: &Section<'_>, packet: u64) -> Option<Shared> {
     let alpha = shared.require("alpha");
     if let Some(size) = size {
         check_holds_packet(&shared, "size", size, packet);
-    }
-    if let Some(alpha) = alpha {
-        let must = format_args!("must be above 0 and at most {MAX_ALPHA}, but it is {alpha}");
-        shared.check(alpha > 0.0 && alpha <= MAX_ALPHA, "alpha", must);
     }
     shared.finish();
     Some(Shared { size: size.unwrap_or(Bytes::MAX), alpha: alpha.unwrap_or(1.0) })

@@ -27,7 +27,6 @@ impl Trace {
             .and_then(|traffic| Self::fit(traffic, frame));
         // The default, a flow per message, has no word.
         let flows_per_pair: Option<u32> = section.get("flows_per_pair");
-        section.check(flows_per_pair != Some(0), "flows_per_pair", "must be at least 1");
         match messages {
             Ok(messages) => {
                 let rows = crate::import::csv::render(messages.iter());

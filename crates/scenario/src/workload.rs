@@ -35,7 +35,8 @@ pub(super) static WORKLOAD: Keys = Keys {
             "deadline",
             Kind::Time,
             "For a workload with a `name`: the share of ops that take longer is measured",
-        ),
+        )
+        .at_least(1),
         key("op", Kind::Word(OPS), "Type of op").or(OPS[0]),
         key(
             "service",
@@ -48,7 +49,8 @@ pub(super) static WORKLOAD: Keys = Keys {
             "every",
             Kind::Time,
             "The workload is repeated after this time, and again, each time until its `stop`",
-        ),
+        )
+        .at_least(1),
         key("algorithm", Kind::Text, "Label of the algorithm, if there are several"),
         key("class", Kind::Text, "Traffic class; the first if not given"),
     ],
@@ -110,8 +112,8 @@ pub const WORKLOADS: [KindKeys; 7] = [
         keys: &[
             key("master", Kind::Count, "The host that asks; the last if not given"),
             key("workers", Kind::Hosts, "The hosts that answer; all others if not given"),
-            key("request", Kind::Size, "Size of the message to each worker"),
-            key("answer", Kind::Size, "Size of the message that it sends back"),
+            key("request", Kind::Size, "Size of the message to each worker").at_least(1),
+            key("answer", Kind::Size, "Size of the message that it sends back").at_least(1),
         ],
     },
     KindKeys {
@@ -131,7 +133,8 @@ pub const WORKLOADS: [KindKeys; 7] = [
                 "Most flows from one host to another, which its ops take in turn, in the order of their \
                  times; a flow per op if not given. An op that its flow cannot accept yet is queued, and \
                  its latency counts from its arrival",
-            ),
+            )
+            .at_least(1),
         ],
     },
 ];
@@ -359,9 +362,7 @@ fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
     let name: String = section.get("name")?;
     let holds = is_part_name(&name);
     section.check(holds, "name", format_args!("must be {}", PART_RULE));
-    let deadline: Option<Span> = section.get("deadline");
-    section.check(deadline != Some(Span::ZERO), "deadline", "must be above 0");
-    Some(Some(NamedWorkload { name, deadline }))
+    Some(Some(NamedWorkload { name, deadline: section.get("deadline") }))
 }
 
 /// The class that a workload's packets travel in.

@@ -83,6 +83,10 @@ fn a_misspelt_key_or_a_value_of_another_kind_does_not_fit_the_schema() {
         ("\"20ms\"", "20"),
         ("\"100Gbps\"", "\"100us\""),
         ("batch = 16", "batch = \"16\""),
+        // A number outside its range.
+        ("batch = 16", "batch = 0"),
+        ("batch = 16", "batch = 129"),
+        ("batch = 16", "noise = 1.5"),
         ("\"incast\"", "\"incst\""),
         ("\"swift\"", "\"swfit\""),
     ] {

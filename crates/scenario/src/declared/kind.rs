@@ -1,5 +1,7 @@
 //! Kinds of values.
 
+use apus_units::{Bytes, Rate, Span};
+
 use super::Keys;
 
 /// The kind of a key's value.
@@ -61,6 +63,17 @@ impl Kind {
         match self {
             Self::Table(keys) | Self::TextOrTable(keys) | Self::Tables(keys) => Some(keys),
             _ => None,
+        }
+    }
+
+    /// Returns a number of base units as a scenario writes it.
+    pub(crate) fn amount_text(&self, n: u64) -> String {
+        match self {
+            Self::Time => Span::from_ps(n).to_string(),
+            Self::Rate => Rate::from_bps(n).to_string(),
+            Self::Size | Self::SizeOrUnlimited => Bytes::new(n).to_string(),
+            Self::Drift => format!("{}ppm", n / 1_000),
+            _ => n.to_string(),
         }
     }
 

@@ -1,14 +1,19 @@
-//! The keys of scenarios, each declared once with name, kind of value, default and meaning. The
-//! reader refuses undeclared keys; the reference page and the JSON Schema are made from the
-//! declarations. Each declaration is in the file that reads its table.
+//! The keys of scenarios, each declared once with name, kind of value, range, default and meaning. The
+//! reader refuses undeclared keys and values outside the range; the effective configuration, the
+//! reference page and the JSON Schema follow from the declarations. Each declaration is in the file that
+//! reads its table.
 
 mod kind;
+mod range;
 mod reference;
 mod schema;
+#[cfg(test)]
+mod tests;
 
 use super::tree::{Table, Value};
 
 pub(super) use kind::Kind;
+pub(super) use range::{Amount, Range};
 pub(super) use reference::reference;
 pub(super) use schema::schema;
 
@@ -41,6 +46,7 @@ pub(super) struct Key {
     pub(super) kind: Kind,
     /// The value as a scenario writes it, without quotes; empty if there is no default.
     pub(super) default: &'static str,
+    pub(super) range: Range,
     pub(super) doc: &'static str,
 }
 
@@ -59,13 +65,38 @@ pub(super) const fn words_of<T, const N: usize>(
 
 /// Declares a key.
 pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, kind, default: "", doc }
+    Key { name, kind, default: "", range: Range::Any, doc }
 }
 
 impl Key {
     /// Returns the key with this default.
     pub(super) const fn or(self, default: &'static str) -> Self {
         Self { default, ..self }
+    }
+
+    /// Returns the key with values from `low` to `high` in base units.
+    pub(super) const fn within(self, low: u64, high: u64) -> Self {
+        Self { range: Range::Whole(low, high), ..self }
+    }
+
+    /// Returns the key with values from `low` upwards, in base units.
+    pub(super) const fn at_least(self, low: u64) -> Self {
+        self.within(low, u64::MAX)
+    }
+
+    /// Returns the key with values up to `high` in base units.
+    pub(super) const fn at_most(self, high: u64) -> Self {
+        self.within(0, high)
+    }
+
+    /// Returns the key with numbers from `low` to `high`.
+    pub(super) const fn between(self, low: f64, high: f64) -> Self {
+        Self { range: Range::Number(low, high), ..self }
+    }
+
+    /// Returns the key with numbers above 0 and at most `high`.
+    pub(super) const fn above_0_to(self, high: f64) -> Self {
+        Self { range: Range::Above(0.0, high), ..self }
     }
 
     /// The words that its value can be; none if it is of another kind.

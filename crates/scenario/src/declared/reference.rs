@@ -66,7 +66,9 @@ fn write_keys(text: &mut String, keys: &[Key]) {
         let cell = |text: &str| text.replace('|', "\\|");
         let default =
             if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
-        let (kind, doc) = (cell(&key.kind.words()), cell(key.doc));
+        let range = key.range.words(&key.kind).map(|range| format!(", {range}"));
+        let kind = cell(&key.kind.words()) + &range.unwrap_or_default();
+        let doc = cell(key.doc);
         let _ = writeln!(text, "| `{}` | {kind} | {default} | {doc} |", key.name);
     }
 }

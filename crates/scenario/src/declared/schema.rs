@@ -10,8 +10,9 @@ use crate::tree;
 
 /// Returns the JSON Schema (draft 2020-12) of a file with the keys `root`.
 ///
-/// The schema describes names and types of keys. Ranges, missing keys and contradictions are errors
-/// of the reader only, since a testbed or a variant can set any key.
+/// The schema describes names and types of keys, and ranges of numbers. Ranges of quantities with units,
+/// missing keys and contradictions are errors of the reader only, since a testbed or a variant can set any
+/// key.
 #[must_use]
 pub(crate) fn schema(root: &[&Keys], registry: Registry) -> Value {
     let mut schema = object(root.iter().flat_map(|keys| keys.own), registry);
@@ -57,7 +58,15 @@ fn table(keys: &Keys, registry: Registry) -> Value {
 
 fn property(key: &Key, registry: Registry) -> Value {
     let mut property = value(&key.kind, registry);
-    property["description"] = json!(key.doc);
+    property["description"] = match (key.kind, key.range.words(&key.kind)) {
+        (Kind::Count | Kind::Number, Some(_)) => {
+            property.as_object_mut().into_iter().for_each(|own| own.extend(key.range.schema()));
+            json!(key.doc)
+        }
+        // A schema has no ranges of quantities with units.
+        (_, Some(range)) => json!(format!("{} ({range})", key.doc)),
+        (_, None) => json!(key.doc),
+    };
     match key.default_value() {
         Some(tree::Value::Text(text)) => property["default"] = json!(text),
         Some(tree::Value::Integer(n)) => property["default"] = json!(n),
