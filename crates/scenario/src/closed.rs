@@ -88,7 +88,9 @@ impl ClosedLoops {
     pub(super) fn reroutes(&self) -> bool {
         match &self.pattern {
             Pattern::Flows(flows) => flows.iter().any(|flow| flow.reroute.is_some()),
-            _ => false,
+            Pattern::Incast { .. } | Pattern::Permutation { .. } | Pattern::AllToAll { .. } => {
+                false
+            }
         }
     }
 

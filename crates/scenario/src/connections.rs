@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use apus_transport::OpKind;
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
-use apus_wire::RegionKey;
 
 use super::closed::{ClosedLoops, FlowSpec, Pattern};
 use super::poisson::{Pairs, Poisson};
@@ -45,7 +43,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
             to: HostId::new(0),
             start: instant(workload.start),
             stop: workload.stop.map_or(Time::MAX, instant),
-            kind: op_kind(workload.op),
+            kind: workload.op,
             load: Load::Closed { size: Bytes::ZERO, outstanding: 0 },
             algorithm: setup.algorithms[workload.algorithm].config.clone(),
             class: ClassId::new(workload.class),
@@ -311,16 +309,6 @@ fn open_connection(
 
 fn instant(since_start: Span) -> Time {
     Time::ZERO + since_start
-}
-
-fn op_kind(word: &str) -> OpKind {
-    // In a simulation no byte is stored: one region is used for all ops.
-    let (region, address) = (RegionKey::new(1), 0);
-    match word {
-        "write" => OpKind::Write { region, address },
-        "read" => OpKind::Read { region, address },
-        _ => OpKind::Message,
-    }
 }
 
 fn pairs(workload: &Workload, loops: &ClosedLoops, random: &mut Stream) -> Vec<FlowSpec> {

@@ -130,6 +130,6 @@ fn check_algorithms(
                  does; remove it"
             ),
         ),
-        _ => {}
+        (Some(_), true) | (None, false) => {}
     }
 }

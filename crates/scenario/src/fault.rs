@@ -113,24 +113,22 @@ fn read_fault(
         table.missing("kind", "\"down\", \"loss\", \"corrupt\" or \"reorder\"");
         return None;
     }
-    let kind = match table.word("kind")? {
-        "down" => {
-            table.no_effect("probability", "on a link that is down");
-            table.no_effect("delay", "on a link that is down");
-            FaultKind::Down
+    let word = table.word("kind")?;
+    if word == "down" {
+        table.no_effect("probability", "on a link that is down");
+    }
+    if word != "reorder" {
+        table.no_effect("delay", "unless packets are reordered (kind = \"reorder\")");
+    }
+    let kind = match word {
+        "down" => FaultKind::Down,
+        "loss" => FaultKind::Loss(table.require("probability")?),
+        "corrupt" => FaultKind::Corrupt(table.require("probability")?),
+        "reorder" => {
+            let (probability, delay) = (table.require("probability"), table.require("delay"));
+            FaultKind::Reorder(probability?, delay?)
         }
-        word => {
-            let probability: f64 = table.require("probability")?;
-            if word == "reorder" {
-                FaultKind::Reorder(probability, table.require("delay")?)
-            } else {
-                table.no_effect("delay", "unless packets are reordered (kind = \"reorder\")");
-                match word {
-                    "loss" => FaultKind::Loss(probability),
-                    _ => FaultKind::Corrupt(probability),
-                }
-            }
-        }
+        other => unreachable!("the word {other} is not declared"),
     };
     let (link, ports) = found?;
     table.record("link", link.value());

@@ -2,7 +2,7 @@
 
 use apus_units::Rate;
 
-use super::declared::{Key, Kind, key};
+use super::declared::{Key, Kind, key, words_of};
 use super::frame::{Frame, Times};
 use super::hosts::{read_host, read_hosts, read_senders};
 use super::section::Section;
@@ -23,11 +23,14 @@ pub(super) const TO: Key = key(
 .or("other-hosts");
 pub(super) const FLOWS: Key = key(
     "flows",
-    Kind::Word(&["per-pair", "per-op"]),
+    Kind::Word(&words_of(&FLOW_PER_OP)),
     "\"per-pair\": ops take the `flows_per_pair` flows of their pair in turn; an op that its flow cannot accept \
      yet is queued, and its latency counts from its arrival. \"per-op\": a flow for each op",
 )
-.or("per-pair");
+.or(FLOW_PER_OP[0].0);
+
+/// Whether each op has a flow of its own.
+const FLOW_PER_OP: [(&str, bool); 2] = [("per-pair", false), ("per-op", true)];
 
 /// Most ops of a workload: they are drawn before the run, 16 bytes each.
 const MAX_OPS: f64 = 20e6;
@@ -63,13 +66,11 @@ impl Poisson {
         let load: Option<f64> = section.require("load");
         let sizes = read_sizes(section);
         let pairs = read_pairs(section, frame);
-        let flows = section.word("flows");
-        let flows_per_pair = match flows? {
-            "per-op" => {
-                section.no_effect("flows_per_pair", "with flows = \"per-op\"");
-                None
-            }
-            _ => Some(section.get_or_default("flows_per_pair")),
+        let flows_per_pair = if section.meaning("flows", &FLOW_PER_OP)? {
+            section.no_effect("flows_per_pair", "with flows = \"per-op\"");
+            None
+        } else {
+            Some(section.get_or_default("flows_per_pair"))
         };
         let (load, sizes, pairs) = (load?, sizes?, pairs?);
         let end = times.stop.unwrap_or(frame.duration).min(frame.duration);

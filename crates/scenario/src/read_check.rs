@@ -3,12 +3,21 @@
 use apus_units::suggestion;
 
 use super::check::{Check, Reduce, Relative};
-use super::declared::{Keys, Kind, key};
+use super::declared::{Keys, Kind, key, words_of};
 use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Value};
 use super::variant::{Variant, is_in_quick_runs};
 use apus_sim::columns::{METRICS, Names, is_fraction, unit_of};
+
+/// Words for the functions that combine several runs.
+const REDUCE: [(&str, Reduce); 5] = [
+    ("min", Reduce::Min),
+    ("max", Reduce::Max),
+    ("mean", Reduce::Mean),
+    ("median", Reduce::Median),
+    ("exponent", Reduce::Exponent),
+];
 
 /// Keys of `check`.
 pub(super) static CHECK: Keys = Keys::of(&[
@@ -22,7 +31,7 @@ pub(super) static CHECK: Keys = Keys::of(&[
     ),
     key(
         "reduce",
-        Kind::Word(&["min", "max", "mean", "median", "exponent"]),
+        Kind::Word(&words_of(&REDUCE)),
         "One value of several variants; \"exponent\" is that of the power law through their values. Without it each variant is checked",
     ),
     key(
@@ -222,17 +231,11 @@ impl Reader<'_, '_> {
         if self.section.node("reduce").is_none() {
             return Some(None);
         }
-        let word = self.section.word("reduce")?;
+        let reduce = self.section.meaning("reduce", &REDUCE)?;
         if runs.is_some_and(|runs| runs.len() == 1) {
             self.section.no_effect("reduce", "on one run");
         }
-        Some(Some(match word {
-            "min" => Reduce::Min,
-            "max" => Reduce::Max,
-            "mean" => Reduce::Mean,
-            "median" => Reduce::Median,
-            _ => Reduce::Exponent,
-        }))
+        Some(Some(reduce))
     }
 
     /// An exponent needs variants with positive values that differ.

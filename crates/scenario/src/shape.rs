@@ -178,11 +178,23 @@ impl Shape {
         };
         let reader = Reader { section, edge, shared, packet };
         let shape = kind.and_then(|kind| READERS[kind](&reader));
-        let edge = match &shape {
-            Some(Self::Graph(graph)) => graph.links.first().map(|link| link.links),
-            _ => edge,
+        let edge = match shape.as_ref().and_then(Self::graph) {
+            Some(graph) => graph.links.first().map(|link| link.links),
+            None => edge,
         };
         (shape, edge)
+    }
+
+    /// Returns the nodes and links if they are listed one by one.
+    pub(super) fn graph(&self) -> Option<&GraphSpec> {
+        match self {
+            Self::Graph(graph) => Some(graph),
+            Self::Star { .. }
+            | Self::Dumbbell { .. }
+            | Self::LeafSpine { .. }
+            | Self::FatTree { .. }
+            | Self::ParkingLot { .. } => None,
+        }
     }
 
     /// Returns the number of hosts.
@@ -265,10 +277,7 @@ impl Shape {
     /// The number of each host in the file that the topology is from, ascending; `None` if hosts are
     /// numbered from 0.
     pub(super) fn host_numbers(&self) -> Option<&[u32]> {
-        match self {
-            Self::Graph(graph) if !graph.numbers.is_empty() => Some(&graph.numbers),
-            _ => None,
-        }
+        self.graph().map(|graph| graph.numbers.as_slice()).filter(|numbers| !numbers.is_empty())
     }
 
     /// Returns the rack of each host: the hosts of one switch. All hosts of a `links` topology are
@@ -288,7 +297,7 @@ impl Shape {
     /// The rate of each host's link.
     pub(super) fn host_rates(&self, edge: Links) -> Vec<Rate> {
         let mut rates = vec![edge.rate; self.hosts() as usize];
-        if let Self::Graph(graph) = self {
+        if let Some(graph) = self.graph() {
             for link in &graph.links {
                 for end in [link.a, link.b] {
                     if let End::Host(host) = end

@@ -94,10 +94,8 @@ impl TopologySpec {
     pub(super) fn read(section: Section<'_>, packet: u64) -> Option<Self> {
         let shared = read_shared(&section, packet);
         let (shape, edge) = Shape::read(&section, shared.is_some(), packet);
-        let own_latency = match &shape {
-            Some(Shape::Graph(graph)) => graph.pipeline_latency,
-            _ => Span::ZERO,
-        };
+        let graph = shape.as_ref().and_then(Shape::graph);
+        let own_latency = graph.map_or(Span::ZERO, |graph| graph.pipeline_latency);
         let pipeline_latency = section.get_or("pipeline_latency", own_latency);
         let ecn = section.section("ecn").and_then(Marking::read);
         let classes = read_classes(&section);

@@ -1,10 +1,11 @@
 //! `[[workload]]`: the senders, receivers, sizes and times of traffic.
 
+use apus_transport::OpKind;
 use apus_units::{Span, suggestion};
 
 use super::closed::ClosedLoops;
 use super::closed::{FLOW, OUTSTANDING, START_SPREAD};
-use super::declared::{Keys, Kind, KindKeys, key};
+use super::declared::{Keys, Kind, KindKeys, key, words_of};
 use super::frame::{FLOWS_PER_PAIR, SIZE};
 use super::frame::{Frame, Times, check_times, stop_later};
 use super::hosts::{HOSTS, RECEIVER, SENDERS};
@@ -21,6 +22,7 @@ use super::topology::TopologySpec;
 use super::trace::Trace;
 use super::tree::Value;
 use apus_sim::measure::NamedWorkload;
+use apus_wire::RegionKey;
 
 /// Keys of `workload`.
 pub(super) static WORKLOAD: Keys = Keys {
@@ -37,7 +39,7 @@ pub(super) static WORKLOAD: Keys = Keys {
             "For a workload with a `name`: the share of ops that take longer is measured",
         )
         .at_least(1),
-        key("op", Kind::Word(OPS), "Type of op").or(OPS[0]),
+        key("op", Kind::Word(&words_of(&OPS)), "Type of op").or(OPS[0].0),
         key(
             "service",
             Kind::Table(&SERVICE),
@@ -139,8 +141,12 @@ pub const WORKLOADS: [KindKeys; 7] = [
     },
 ];
 
-/// Words for the type of an op.
-pub(super) const OPS: &[&str] = &["write", "read", "message"];
+/// Words for the type of an op. In a simulation no byte is stored: one region is used for all ops.
+const OPS: [(&str, OpKind); 3] = [
+    ("write", OpKind::Write { region: RegionKey::new(1), address: 0 }),
+    ("read", OpKind::Read { region: RegionKey::new(1), address: 0 }),
+    ("message", OpKind::Message),
+];
 
 /// A workload as a scenario describes it.
 #[derive(Clone, Debug)]
@@ -150,8 +156,7 @@ pub(super) struct Workload {
     pub(super) kind: &'static str,
     /// Label in results: the name, or one derived from the kind.
     pub(super) label: String,
-    /// One of the words [`OPS`].
-    pub(super) op: &'static str,
+    pub(super) op: OpKind,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
     /// How its table repeats it.
@@ -216,8 +221,8 @@ impl Workload {
             Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
         };
         let op = match kind {
-            Some("partition-aggregate") => Some("message"),
-            _ => section.word("op"),
+            Some("partition-aggregate") => Some(OpKind::Message),
+            _ => section.meaning("op", &OPS),
         };
         let service = service::read(&section, op);
         let algorithm = read_algorithm(&section, frame);
@@ -272,7 +277,7 @@ fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload>
     let Some(every) = every.filter(|every| !every.is_zero()) else { return vec![first] };
     let spread = match &first.demand {
         Demand::Closed(loops) => loops.start_spread,
-        _ => Span::ZERO,
+        Demand::Poisson(_) | Demand::Rounds(_) | Demand::Trace(_) => Span::ZERO,
     };
     let mut all = vec![first];
     // Values refused above do not get here; the bound is an additional safeguard.
@@ -334,7 +339,7 @@ fn measure_several(tables: &mut [Vec<Workload>]) {
 pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     let first = |workload: &Workload| match &workload.demand {
         Demand::Trace(trace) => trace.messages.iter().map(|message| message.start).min(),
-        _ => None,
+        Demand::Closed(_) | Demand::Poisson(_) | Demand::Rounds(_) => None,
     };
     let starts: Vec<Span> = workloads.iter().map(first).collect::<Option<_>>()?;
     starts.into_iter().min()
@@ -344,7 +349,7 @@ pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
 pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
     let ops = workloads.iter().map(|workload| match &workload.demand {
         Demand::Trace(trace) => Some(trace.messages.len() as u64),
-        _ => None,
+        Demand::Closed(_) | Demand::Poisson(_) | Demand::Rounds(_) => None,
     });
     // A trace has at least one message.
     ops.sum::<Option<u64>>().filter(|ops| *ops > 0)

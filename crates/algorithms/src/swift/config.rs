@@ -252,7 +252,9 @@ impl Params {
             HostSignal::EndpointDelay { min_cwnd, .. } if min_cwnd > 0.0 => {
                 Aimd { min_cwnd, ..aimd }
             }
-            _ => aimd,
+            HostSignal::EndToEnd
+            | HostSignal::EndpointDelay { .. }
+            | HostSignal::ReceiverBuffer { .. } => aimd,
         };
         Ok(Self { config, target, aimd, endpoint_aimd })
     }

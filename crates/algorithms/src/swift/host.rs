@@ -138,7 +138,9 @@ impl Sender for Swift {
         self.target = target;
         let delay = match config.host {
             HostSignal::EndToEnd => event.rtt,
-            _ => event.fabric_delay,
+            HostSignal::EndpointDelay { .. } | HostSignal::ReceiverBuffer { .. } => {
+                event.fabric_delay
+            }
         };
         let delay = delay.as_ps_f64();
         if let Some(change) = &config.path_change {
