@@ -82,6 +82,7 @@ enum Command {
     Serve(real::serve::Serve),
     Ping(real::ping::Ping),
     Perf(real::perf::Perf),
+    Switch(real::switch::SwitchCommand),
     Key(key::Key),
     Emulate(emulate::Emulate),
     #[command(hide = true)]
@@ -106,6 +107,7 @@ impl Command {
             Self::Serve(command) => command.execute(),
             Self::Ping(command) => command.execute(),
             Self::Perf(command) => command.execute(),
+            Self::Switch(command) => command.execute(),
             Self::Key(command) => command.execute(),
             Self::Emulate(command) => command.execute(),
             Self::EmulateInside(command) => command.execute(),

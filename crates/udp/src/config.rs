@@ -47,22 +47,36 @@ const SWIFT: &[(&str, &str)] = &[
 /// Bytes of IP and UDP headers: IPv6's, so that either fits.
 const IP_UDP_BYTES: u32 = 48;
 
+/// Bytes that a packet takes of an Ethernet link in addition to its MTU: header, checksum, preamble and gap (IEEE 802.3).
+const ETHERNET_BYTES: u32 = 14 + 4 + 8 + 12;
+
+/// Returns the bytes that an IP packet of this length takes of an Ethernet link.
+pub(crate) const fn wire_bytes_of(ip_bytes: u32) -> u32 {
+    ip_bytes + ETHERNET_BYTES
+}
+
 /// Returns the maximum number of bytes of a full packet that are not payload: headers, the algorithm's fields and the
 /// `guard` of the session.
 pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
     let layout = algorithm.fields();
     let own = layout.map_or(Fields::NONE, |layout| Fields::data(layout.id, [0; MAX_FIELD_BYTES]));
     // Room for telemetry is no part of the layout: the sender half asks for it on each packet.
-    let mut first = CongestionHeader::default();
-    let info = SendInfo::new(Time::ZERO, PacketNumber::new(0));
-    algorithm.sender(&FlowInfo::default()).on_transmit(&mut first, &info);
+    let first = first_header(algorithm);
     let bytes_of = |fields| extension_of(fields, layout, None, &mut [0; _]).encoded_len();
     let extension = bytes_of(own).max(bytes_of(first.fields));
     IP_UDP_BYTES + (MAX_HEADER_BYTES + extension + guard) as u32
 }
 
+/// Returns the congestion fields of the first packet of a flow.
+pub(crate) fn first_header(algorithm: &AlgorithmConfig) -> CongestionHeader {
+    let mut header = CongestionHeader::default();
+    let info = SendInfo::new(Time::ZERO, PacketNumber::new(0));
+    algorithm.sender(&FlowInfo::default()).on_transmit(&mut header, &info);
+    header
+}
+
 /// Returns the switch half of an algorithm.
-fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
+pub(crate) fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 

@@ -36,6 +36,7 @@ mod region;
 pub mod session;
 mod stats;
 mod status;
+pub mod switch;
 mod sys;
 
 pub use apus_cc::Snapshot;

@@ -1,4 +1,5 @@
-//! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`, `apus bench udp`.
+//! The commands of the real transport: `apus serve`, `apus ping`, `apus perf`, `apus switch`,
+//! `apus bench udp`.
 
 pub mod bench;
 mod latency;
@@ -6,6 +7,7 @@ pub mod perf;
 pub mod ping;
 mod record;
 pub mod serve;
+pub mod switch;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -156,11 +158,7 @@ impl Common {
             let failed = |e| Failure::Input(format!("--pcap {}: {e}", path.display()));
             config.capture = Some(Capture::create(path).map_err(failed)?);
         }
-        let pairs: Option<Vec<(&str, &str)>> =
-            self.param.iter().map(|pair| pair.split_once('=')).collect();
-        let pairs = pairs.ok_or_else(|| {
-            Failure::Input("--param takes NAME=VALUE, as in base_target=200us".to_owned())
-        })?;
+        let pairs = pairs(&self.param)?;
         config.registry = crate::registry();
         config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
         Host::start(config).map_err(failure)
@@ -185,6 +183,14 @@ impl Common {
         eprintln!("metrics at http://{}/metrics", server.address());
         Ok(Some(server))
     }
+}
+
+/// Returns the values of `--param`.
+pub fn pairs(params: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
+    let pairs: Option<_> = params.iter().map(|pair| pair.split_once('=')).collect();
+    pairs.ok_or_else(|| {
+        Failure::Input("--param takes NAME=VALUE, as in base_target=200us".to_owned())
+    })
 }
 
 /// Returns the address of `text`; the default port is that of `apus serve`.

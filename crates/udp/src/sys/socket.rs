@@ -11,6 +11,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 /// TTL and hop limit of everything sent, from which the receiver counts hops.
 pub(crate) const TTL: u8 = 64;
 
+/// The socket option that returns a socket's use of memory, since Linux 4.12 (asm-generic/socket.h); libc has only the
+/// positions of its values.
+const SO_MEMINFO: i32 = 55;
+
 /// A non-blocking UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -104,6 +108,32 @@ impl Socket {
         // The kernel reports it for connected sockets only, and this socket serves many peers.
         let probe = probe(peer)?;
         Ok(if self.v6 { ipv6_mtu(probe) } else { ip_mtu(probe) }?)
+    }
+
+    /// Sets the TTL or hop limit of everything sent from now on.
+    pub(crate) fn set_ttl(&self, ttl: u8) -> io::Result<()> {
+        if self.v6 {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(ttl))
+        } else {
+            self.set(libc::IPPROTO_IP, libc::IP_TTL, i32::from(ttl))
+        }
+    }
+
+    /// Returns how many datagrams the kernel has dropped because the socket had no room for them, modulo 2^32.
+    pub(crate) fn dropped(&self) -> io::Result<u32> {
+        let mut info = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
+        let mut length = size_of_val(&info) as libc::socklen_t;
+        // SAFETY: both pointers are valid for the sizes given.
+        check(unsafe {
+            libc::getsockopt(
+                self.raw(),
+                libc::SOL_SOCKET,
+                SO_MEMINFO,
+                (&raw mut info).cast(),
+                &raw mut length,
+            )
+        })?;
+        Ok(info[libc::SK_MEMINFO_DROPS as usize])
     }
 
     /// Sends without UDP checksums, if `on`: the kernel then refuses segmentation (EINVAL).

@@ -4,6 +4,8 @@
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, Span, Time};
 
+use crate::config::wire_bytes_of;
+
 /// Length in bytes of a packet that every path carries. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
 pub(super) const BASE: u32 = 1280;
 /// Maximum number of unanswered probes of one length, which then counts as too long. Source: RFC 8899 §5.1.2,
@@ -14,9 +16,6 @@ const MAX_PROBES: u32 = 3;
 const RESOLUTION: u32 = 32;
 /// Time after which longer packets are tried again. Source: RFC 8899 §5.1.1, PMTU_RAISE_TIMER: 600 s.
 const RAISE_AFTER: Span = Span::from_secs(600);
-
-/// Bytes that a packet takes of an Ethernet link in addition to its MTU: header, checksum, preamble and gap (IEEE 802.3).
-const ETHERNET: u32 = 14 + 4 + 8 + 12;
 
 /// The search on one path. All lengths are those of an IP packet in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +149,7 @@ pub(super) fn size_change(before: u32, now: u32, headers: u32) -> PacketSizeEven
 pub(super) fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
     FlowInfo {
         payload: Bytes::new(u64::from(payload(mtu, headers))),
-        packet: Bytes::new(u64::from(mtu + ETHERNET)),
+        packet: Bytes::new(u64::from(wire_bytes_of(mtu))),
         ..FlowInfo::default()
     }
 }
