@@ -160,7 +160,8 @@ impl SwitchCommand {
 /// The lines of a port, for people.
 fn text(report: &Report, direction: Direction) -> String {
     let port = report.port(direction);
-    let PortCounters { received, sent, sent_bytes, marked, written, signals, max_queue, .. } = *port;
+    let PortCounters { received, sent, sent_bytes, marked, written, signals, max_queue, .. } =
+        *port;
     let name = match direction {
         Direction::ToServer => "to the server",
         Direction::ToClients => "to the clients",

@@ -41,6 +41,7 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
     ("perf localhost --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
     ("serve --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
+    ("switch localhost --rate 1Gbps --param a=1", ["--algorithm", "--param"]),
     ("bench udp --listen 127.0.0.1:1 --peer localhost:1", ["--listen", "--peer"]),
     ("bench udp --listen 127.0.0.1:1 --json", ["--listen", "--json"]),
     ("bench udp --listen 127.0.0.1:1 --round-trips 2000", ["--listen", "--round-trips"]),

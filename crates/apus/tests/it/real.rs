@@ -1,7 +1,7 @@
 //! The commands of the real transport, as processes on the loopback interface.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
@@ -194,6 +194,75 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     while !done() {
         assert!(from.elapsed() < PATIENCE, "it does not happen: {what}");
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// `apus switch` in front of a server; ends with the test.
+fn switch(server: &str, arguments: &[&str]) -> Server {
+    let mut command = apus(&["switch", server, "--bind", "127.0.0.1:0"]);
+    let mut child = command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("switch");
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().expect("stderr")).read_line(&mut line).expect("a line");
+    let words: Vec<&str> = line.split(' ').collect();
+    let [_, _, address, ..] = words[..] else { panic!("{line}") };
+    let address = address.to_owned();
+    Server(child, address)
+}
+
+#[test]
+fn bolt_runs_through_a_switch_that_signals_and_limits_the_rate() {
+    let bolt = ["--insecure", "--algorithm", "bolt"];
+    let server = serve(&bolt);
+    let ports = ["--rate", "100Mbps", "--buffer", "1MB", "--delay", "10us"];
+    let mut switch = switch(&server.1, &[&ports[..], &bolt[1..], &["--json"]].concat());
+    for op in ["write", "read"] {
+        let perf = ["perf", &switch.1, "--op", op, "--duration", "1s", "--json"];
+        let perf = run(&perf, &bolt);
+        assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
+        let goodput = number(&perf.stdout, "goodput_gbps");
+        assert!(goodput < 0.1, "{goodput} Gb/s through ports of 0.1 Gb/s");
+    }
+    interrupt(&switch.0);
+    assert!(switch.0.wait().expect("its end").success());
+    let mut text = String::new();
+    switch.0.stdout.take().expect("stdout").read_to_string(&mut text).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(results["clients"], 2, "{results}");
+    for port in [&results["to_server"], &results["to_clients"]] {
+        assert!(port["signals"].as_u64() > Some(0), "{results}");
+        assert!(port["max_queue_bytes"].as_u64() > Some(10_000), "{results}");
+        let drops = port["drops"].as_object().expect("causes").values();
+        let drops: u64 = drops.map(|count| count.as_u64().expect("a count")).sum();
+        let (received, sent) = (port["received"].as_u64(), port["sent"].as_u64());
+        assert!(
+            received > Some(0) && sent > Some(0) && drops <= received.unwrap_or(0),
+            "{results}"
+        );
+    }
+}
+
+#[test]
+fn a_switch_refuses_impossible_settings() {
+    let cases = [
+        (&["--rate", "0bps"][..], "the rate is 0"),
+        (&["--rate", "1Gbps", "--buffer", "1kB"], "the buffer of 1kB has no room"),
+        (&["--rate", "1Gbps", "--algorithm", "bolt", "--param", "ccthreshold=1"], "cc_threshold"),
+        (&["--rate", "1Gbps", "--algorithm", "expresspass"], "limit credits"),
+        (&["--rate", "1Gbps", "--algorithm", "dctcp"], "ECN threshold"),
+        (&["--rate", "1"], "1Gbps"),
+    ];
+    for (arguments, words) in cases {
+        let bind = ["--bind", "127.0.0.1:0"];
+        let said = run(&[&["switch", "127.0.0.1"], arguments].concat(), &bind);
+        let why = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{arguments:?}: {why}");
+        assert!(why.contains(words), "{arguments:?}: {why}");
+        assert!(said.stdout.is_empty());
     }
 }
 

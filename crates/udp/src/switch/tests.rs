@@ -323,7 +323,8 @@ fn a_second_switch_appends_its_hop_and_its_number() {
 
 #[test]
 fn impossible_settings_are_errors_with_the_remedy() {
-    let config = |change: fn(&mut Config)| {
+    type Change = fn(&mut Config);
+    let config = |change: Change| {
         let server = ([127, 0, 0, 1], 4).into();
         let mut config =
             Config::new(([127, 0, 0, 1], 0).into(), server, GIGABIT).expect("defaults");
@@ -331,7 +332,7 @@ fn impossible_settings_are_errors_with_the_remedy() {
         Switch::open(&config).map(|_| ()).map_err(|error| error.to_string())
     };
     config(|_| {}).expect("defaults");
-    let cases: [(fn(&mut Config), &str); 8] = [
+    let cases: [(Change, &str); 8] = [
         (|it| it.rate = Rate::from_bps(0), "the rate is 0"),
         (|it| it.buffer = Bytes::new(9_000), "at least 9038 bytes"),
         (|it| it.max_mtu = 100, "1280 to 65535"),

@@ -1,80 +1,40 @@
 //! Bolt between processes: a switch without keys stands in the path, marks packets and answers their
 //! source (Bolt §4.3).
 
-use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::support::{HYBRID, PATIENCE, any, config, host, pattern};
+use apus_algorithms::build;
+use apus_udp::switch::{Config, Direction, Report, Switch};
 use apus_udp::{Access, Request};
-use apus_wire::{Extension, SwitchView};
+use apus_units::{Bytes, Rate};
 
-/// `t_data_tx` of a packet of Bolt's: four bytes after those of its flags.
-fn sent(packet: &SwitchView<'_>) -> u32 {
-    let Extension::Own(fields) = packet.extension() else { panic!("no packet of Bolt's") };
-    let &[_, a, b, c, d] = fields.authenticated else { panic!("no packet of Bolt's") };
-    assert_eq!((fields.id, fields.writable.len()), (1, 1));
-    u32::from_be_bytes([a, b, c, d])
-}
+use crate::support::{HYBRID, PATIENCE, any, config, host, pattern};
 
-/// A switch in front of a host that is congested for every packet: 1 MB wait at 10 Gb/s.
-struct Switch {
-    address: SocketAddr,
-    signals: Arc<AtomicUsize>,
+/// A switch in a thread of its own.
+struct Running {
     stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    thread: JoinHandle<Report>,
 }
 
-impl Switch {
-    fn new(server: SocketAddr) -> Self {
-        let (front, back) =
-            (UdpSocket::bind(any()).expect("front"), UdpSocket::bind(any()).expect("back"));
-        back.connect(server).expect("connect");
-        for socket in [&front, &back] {
-            socket.set_nonblocking(true).expect("nonblocking");
-        }
-        let address = front.local_addr().expect("address");
-        let (signals, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (made, stopped) = (Arc::clone(&signals), Arc::clone(&stop));
+impl Running {
+    fn start(mut switch: Switch) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut client = None;
-            let mut buffer = vec![0; 65_536];
             while !stopped.load(Ordering::Relaxed) {
-                let mut idle = true;
-                while let Ok((length, from)) = front.recv_from(&mut buffer) {
-                    idle = false;
-                    client = Some(from);
-                    if let Some(mut packet) = SwitchView::new(&mut buffer[..length]) {
-                        let src = packet.signal(1_000_000, 2, sent(&packet)).expect("in range");
-                        // DEC.
-                        packet.writable().copy_from_slice(&[8]);
-                        made.fetch_add(1, Ordering::Relaxed);
-                        let _ = front.send_to(&src, from);
-                    }
-                    let _ = back.send(&buffer[..length]);
-                }
-                while let Ok(length) = back.recv(&mut buffer) {
-                    idle = false;
-                    if let Some(client) = client {
-                        let _ = front.send_to(&buffer[..length], client);
-                    }
-                }
-                if idle {
-                    std::thread::sleep(Duration::from_micros(50));
-                }
+                switch.forward(Duration::from_millis(10)).expect("the sockets");
             }
+            switch.report()
         });
-        Self { address, signals, stop, thread: Some(thread) }
+        Self { stop, thread }
     }
-}
 
-impl Drop for Switch {
-    fn drop(&mut self) {
+    fn stop(self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.thread.join().expect("the switch")
     }
 }
 
@@ -82,25 +42,46 @@ impl Drop for Switch {
 fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
     let mut settings = config(HYBRID);
     // No loss can take the window below what the switch must: a cut is to half of it at most.
-    settings.algorithm =
-        apus_algorithms::registry::build("bolt", None, &[("ai", "0"), ("min_rto", "60s")])
-            .expect("bolt");
+    settings.algorithm = build("bolt", None, &[("ai", "0"), ("min_rto", "60s")]).expect("bolt");
     // Packets that no probe makes longer, which would make the window smaller in packets.
     settings.max_mtu = 1280;
-    let (server, client) = (host(settings.clone()), host(settings));
-    let region = server.register(vec![0; 1 << 20], Access::Write).expect("region");
-    let switch = Switch::new(server.local_addr());
-    let here = client.connect(switch.address).expect("connect");
-    let _there = server.accept().expect("accept");
+    let (server, client) = (host(settings.clone()), host(settings.clone()));
+    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let mut between =
+        Config::new(any(), server.local_addr(), Rate::from_gbps(1)).expect("defaults");
+    (between.algorithm, between.max_mtu) = (settings.algorithm, settings.max_mtu);
+    // Room for the window: no packet is lost.
+    between.buffer = Bytes::new(1 << 20);
+    let switch = Switch::open(&between).expect("a switch");
+    let address = switch.local_addr();
+    let running = Running::start(switch);
+    let here = client.connect(address).expect("connect");
+    let there = server.accept().expect("accept");
     let bytes = pattern(1, 1 << 20);
     let from = Instant::now();
-    let window = || here.flow_state(0).expect("connected").0.cwnd;
-    assert_eq!(window(), 64.0, "the default");
-    while window() > 1.0 {
-        assert!(from.elapsed() < PATIENCE, "the window stays at {}", window());
+    let write = || {
         let write = here.submit(Request::write(region.key(), 0, bytes.clone())).expect("room");
         write.wait().expect("written");
+    };
+    let read = || {
+        let read = here.submit(Request::read(region.key(), 0, 1 << 20)).expect("room");
+        assert!(read.wait().expect("read").bytes == bytes, "what was written");
+    };
+    // Each flow state is that of the side that sends the data.
+    let window = |connection: &apus_udp::Connection| connection.flow_state(0).expect("open").0.cwnd;
+    assert_eq!((window(&here), window(&there)), (64.0, 64.0), "the default");
+    // A burst is a quarter of the window, so that it finds a queue as long as the window is longer than a few packets.
+    while window(&here) > 48.0 || window(&there) > 48.0 {
+        assert!(from.elapsed() < PATIENCE, "windows of {}, {}", window(&here), window(&there));
+        write();
+        read();
     }
     region.read(|memory| assert!(memory == bytes, "what switches write on packets is not payload"));
-    assert!(switch.signals.load(Ordering::Relaxed) > 62, "each takes one packet at most");
+    let report = running.stop();
+    for direction in Direction::ALL {
+        let port = report.port(direction);
+        assert!(port.signals >= 16, "each takes one packet at most: {port:?}");
+        assert!(port.written >= port.signals, "each packet behind a signal has DEC: {port:?}");
+    }
+    assert_eq!(report.clients, 1);
 }
