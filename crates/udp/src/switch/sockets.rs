@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use apus_cc::{AlgorithmFactory, SwitchHalf, SwitchInfo};
 use apus_units::{Bytes, Rate, Span, Time};
 use apus_wire::{link_rate_code, rate_of_code};
 use rustix::event::{Timespec, epoll};
+use rustix::thread::set_current_timer_slack;
 
 use super::Config;
 use super::clients::{Clients, Found, MAX_CLIENTS};
@@ -24,9 +26,12 @@ use crate::error::StartError;
 use crate::session::Peer;
 use crate::sys::{Outgoing, ReceiveBuffers, Socket, TTL};
 
-/// Time before a departure at which the thread stops sleeping. deviation: no source; Linux wakes a thread up to 50 us
-/// late by default (`PR_SET_TIMERSLACK`), and the wake-up takes about as long.
-const SPIN: Span = Span::from_us(100);
+/// Time before a departure at which the thread stops sleeping. deviation: no source; an idle core of Linux wakes a thread
+/// within about as long.
+const SPIN: Span = Span::from_us(10);
+/// Precision of the thread's sleep, in nanoseconds: Linux otherwise adds up to 50 us to combine wake-ups (prctl(2),
+/// PR_SET_TIMERSLACK).
+const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Receive calls on one socket before the others get their turn. deviation: no source; 64 full aggregates.
 const RECEIVES_PER_SOCKET: usize = 16;
 /// Sockets that one wait reports.
@@ -224,9 +229,10 @@ impl Switch {
     /// Forwards datagrams for this long.
     ///
     /// # Errors
-    /// If the system refuses to wait for sockets.
+    /// If the system refuses to wait for sockets, or to wake the thread in time.
     pub fn forward(&mut self, time: Duration) -> io::Result<()> {
         let span = Span::from_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 1_000));
+        set_current_timer_slack(Some(TIMER_SLACK))?;
         let mut now = self.clock.now();
         let end = now + span;
         while now < end {
@@ -243,10 +249,6 @@ impl Switch {
             now = self.clock.now();
             if received || sent {
                 self.punctuality.busy = self.punctuality.busy.saturating_add(now.since(begun));
-            } else if wait.is_zero() {
-                // On a core of its own this costs nothing; on a shared one a peer needs it.
-                std::thread::yield_now();
-                now = self.clock.now();
             }
         }
         Ok(())
