@@ -118,6 +118,9 @@ pub struct Config {
     pub engines: u32,
     /// The congestion control algorithm of every flow.
     pub algorithm: AlgorithmConfig,
+    /// Whether the bottleneck of every path writes the algorithm's fields, as [`Switch`](crate::switch::Switch) does.
+    /// Only then is an algorithm possible whose sender never slows down without these fields, such as HPCC.
+    pub behind_switch: bool,
     /// The algorithms that [`Config::set_algorithm`] finds by name; those of this project at first.
     pub registry: Registry,
     /// Rate of the host's link, for algorithms that start from it.
@@ -175,6 +178,7 @@ impl Config {
             mode: Mode::HYBRID,
             engines: 1,
             algorithm,
+            behind_switch: false,
             registry: Registry::BUILT_IN,
             line_rate: Rate::from_gbps(10),
             max_mtu: 9000,
@@ -223,10 +227,17 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), StartError> {
         self.check_ranges().map_err(StartError::Setting)?;
         let name = self.algorithm.info().name;
-        if switch_half(&self.algorithm).feedback() == SwitchFeedback::Fields {
+        let needs_fields = switch_half(&self.algorithm).feedback() == SwitchFeedback::Fields;
+        if needs_fields && !self.behind_switch {
             return Err(StartError::Setting(format!(
-                "{name} needs feedback that every switch writes into packets; without it the sender never \
-                 slows down; choose an algorithm that uses delay, ECN marks or losses, such as swift"
+                "{name} needs feedback that every switch writes into packets; without it the sender never slows down; \
+                 choose an algorithm that uses delay, ECN marks or losses, such as swift, or set behind_switch if every \
+                 path leads through an `apus switch` with {name}"
+            )));
+        }
+        if self.behind_switch && !needs_fields {
+            return Err(StartError::Setting(format!(
+                "behind_switch has no effect: {name} works without a switch too; remove it"
             )));
         }
         if self.algorithm.credit_limit().is_some() {
@@ -350,6 +361,13 @@ mod tests {
         for algorithm in ["hpcc", "rcp", "expresspass"] {
             let error = config(algorithm).check().expect_err(algorithm).to_string();
             assert!(error.contains(algorithm), "{error}");
+        }
+        for (algorithm, accepted) in
+            [("hpcc", true), ("rcp", true), ("bolt", false), ("expresspass", false)]
+        {
+            let mut config = config(algorithm);
+            config.behind_switch = true;
+            assert_eq!(config.check().is_ok(), accepted, "{algorithm} behind a switch");
         }
         let mut falcon = config("swift");
         falcon.algorithm = build("swift", Some("falcon"), &[]).expect("a profile");

@@ -2,19 +2,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use apus_wire::SwitchView;
 use serde_json::Value;
-
-/// Handles a received datagram and its source.
-type OnDatagram = Box<dyn FnMut(&mut [u8], SocketAddr) + Send>;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/incast.toml");
 
@@ -162,98 +154,41 @@ fn wrong_parameters_are_refused_by_name() {
     assert!(message.contains("`beta` must be above 0 and below 1"), "{message}");
 }
 
-/// `serve` with the algorithm; ends with the test.
-struct Server(Child, SocketAddr);
+/// A command that runs until the end of the test, and the address that it listens on.
+struct Running(Child, String);
 
-impl Server {
-    fn start() -> Self {
-        let serve = ["serve", "--bind", "127.0.0.1:0", "--insecure", "--algorithm", "peak"];
-        let mut child = program(&serve).stdout(Stdio::piped()).spawn().expect("serve");
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = program(arguments).stdout(Stdio::piped()).spawn().expect("process");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening on ").expect(&line);
-        Self(child, address.parse().expect("an address"))
+        BufReader::new(child.stdout.as_mut().expect("stdout"))
+            .read_line(&mut line)
+            .expect("a line");
+        let words = line.strip_prefix("listening on ").expect(&line);
+        let address = words.split_whitespace().next().expect(&line).to_owned();
+        Self(child, address)
     }
 }
 
-impl Drop for Server {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A switch without keys between client and server, which writes a queue of this length into the
-/// client's data packets.
-struct Switch {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Switch {
-    fn start(server: SocketAddr, queue: u32) -> Self {
-        let bind = || {
-            let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-            socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
-            Arc::new(socket)
-        };
-        let (front, back) = (bind(), bind());
-        back.connect(server).expect("the server");
-        let address = front.local_addr().expect("an address");
-        let stop = Arc::new(AtomicBool::new(false));
-        let forward = |from: &Arc<UdpSocket>, mut each: OnDatagram| {
-            let (from, stop) = (Arc::clone(from), Arc::clone(&stop));
-            thread::spawn(move || {
-                let mut buffer = vec![0; 65_536];
-                while !stop.load(Ordering::Relaxed) {
-                    if let Ok((length, peer)) = from.recv_from(&mut buffer) {
-                        each(&mut buffer[..length], peer);
-                    }
-                }
-            })
-        };
-        let (client, from_client) = std::sync::mpsc::channel();
-        let (to_server, to_client) = (Arc::clone(&back), Arc::clone(&front));
-        let upwards = forward(
-            &front,
-            Box::new(move |datagram, peer| {
-                let _ = client.send(peer);
-                if let Some(mut packet) = SwitchView::new(datagram) {
-                    packet.writable().copy_from_slice(&queue.to_be_bytes());
-                }
-                let _ = to_server.send(datagram);
-            }),
-        );
-        let mut peer = None;
-        let downwards = forward(
-            &back,
-            Box::new(move |datagram, _| {
-                peer = from_client.try_iter().last().or(peer);
-                let _ = to_client.send_to(datagram, peer.expect("the client began"));
-            }),
-        );
-        Self { address, stop, threads: vec![upwards, downwards] }
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// The windows of a `perf` through a switch with a queue of this length.
-fn windows(test: &str, queue: u32) -> Vec<f64> {
-    let server = Server::start();
-    let switch = Switch::start(server.1, queue);
+/// The windows of a `perf` through a `switch`, with this target.
+fn windows(test: &str, target: &str) -> Vec<f64> {
+    let server = ["serve", "--bind", "127.0.0.1:0", "--insecure", "--algorithm", "peak"];
+    let server = Running::start(&server);
+    let switch = ["switch", &server.1, "--bind", "127.0.0.1:0", "--rate", "100Mbps"];
+    let switch =
+        Running::start(&[&switch[..], &["--buffer", "4MB", "--algorithm", "peak"]].concat());
     let out = folder(test).join("out");
-    let address = switch.address.to_string();
-    let mut perf = program(&["perf", &address, "--insecure", "--algorithm", "peak"]);
-    perf.args(["--size", "20000", "--duration", "2s", "--interval", "10ms", "--json", "--out"]);
+    let mut perf =
+        program(&["perf", &switch.1, "--insecure", "--algorithm", "peak", "--param", target]);
+    perf.args(["--size", "20000", "--outstanding", "200", "--mtu", "1280"]);
+    perf.args(["--duration", "2s", "--interval", "10ms", "--json", "--out"]);
     let results = json(perf.arg(&out).output().expect("process"));
     assert!(results["goodput_gbps"].as_f64().expect("a rate") > 0.0, "{results}");
     let table = fs::read_to_string(out.join("samples.csv")).expect("samples");
@@ -268,28 +203,29 @@ fn windows(test: &str, queue: u32) -> Vec<f64> {
 
 /// Repeats `perf` until its windows meet the condition, for a minute at most: on a busy machine a run
 /// may have few round trips, or timeouts.
-fn windows_until(test: &str, queue: u32, condition: fn(&[f64]) -> bool) -> Vec<f64> {
+fn windows_until(test: &str, target: &str, condition: fn(&[f64]) -> bool) -> Vec<f64> {
     let start = Instant::now();
     loop {
-        let windows = windows(test, queue);
+        let windows = windows(test, target);
         if condition(&windows) || start.elapsed() > Duration::from_secs(60) {
             return windows;
         }
     }
 }
 
-/// A queue of twice the target takes 0.8 / 2 of the window in each round trip, down to one packet.
+/// With a target of one byte every packet that finds a queue is congested: the window stays below the 10 packets of its
+/// start. Without the field, which the switch half writes, it would grow with every acknowledgement.
 #[test]
-fn over_udp_the_sender_obeys_the_field_that_a_switch_writes() {
-    let is_least = |windows: &[f64]| windows.last() == Some(&1.0);
-    let windows = windows_until("long-queue", 200_000, is_least);
-    assert!(is_least(&windows) && windows.iter().all(|window| *window <= 10.0), "{windows:?}");
+fn over_udp_the_sender_obeys_the_field_that_the_switch_half_writes() {
+    let obeys = |windows: &[f64]| windows.iter().all(|window| *window <= 10.0);
+    let windows = windows_until("small-target", "target=1B", obeys);
+    assert!(obeys(&windows), "{windows:?}");
 }
 
-/// Half of the target is no congestion: the window grows from its 10 packets.
+/// A target of 1 MB takes 800 packets of 1280 bytes at this port: the window grows from its 10 packets.
 #[test]
 fn over_udp_the_window_grows_while_the_queue_is_below_the_target() {
-    let has_grown = |windows: &[f64]| windows.iter().any(|window| *window > 10.0);
-    let windows = windows_until("short-queue", 50_000, has_grown);
+    let has_grown = |windows: &[f64]| windows.iter().any(|window| *window > 20.0);
+    let windows = windows_until("large-target", "target=1MB", has_grown);
     assert!(has_grown(&windows), "{windows:?}");
 }

@@ -125,6 +125,10 @@ pub struct Common {
     /// several times.
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
+    /// Allow an algorithm that needs fields written by switches (hpcc, rcp): every path leads through an `apus switch`
+    /// with this algorithm.
+    #[arg(long, requires = "algorithm")]
+    behind_switch: bool,
 }
 
 impl Common {
@@ -160,6 +164,7 @@ impl Common {
         }
         let pairs = pairs(&self.param)?;
         config.registry = crate::registry();
+        config.behind_switch = self.behind_switch;
         config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
         Host::start(config).map_err(failure)
     }
