@@ -1,10 +1,8 @@
 //! Bounds of windows: the parameters shared by all algorithms with one window in packets.
 
-use alloc::string::String;
-
-use apus_cc::NetworkInfo;
+use apus_cc::Derivation;
 use apus_cc::derivation::whole;
-use apus_cc::settings::{ANY, ParamInfo, SettingError, Settings, number, require};
+use apus_cc::settings::{ANY, ParamInfo, SettingError, number, require};
 
 /// The parameter `initial_cwnd`, without a default.
 pub(crate) const INITIAL_CWND: ParamInfo = number("initial_cwnd", ANY, "first window in packets");
@@ -21,13 +19,14 @@ pub(crate) fn check(initial_cwnd: f64, min_cwnd: f64, max_cwnd: f64) -> Result<(
     require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", initial_cwnd)
 }
 
-/// Rule for the largest window of algorithms whose papers give no value.
-pub(crate) const MAX_CWND_RULE: &str = "the larger of 256 packets and 2 BDP";
-/// Source of [`MAX_CWND_RULE`].
-pub(crate) const MAX_CWND_SOURCE: &str = "deviation: the paper gives no value; 256 as in Falcon, and 2 BDP so that it never limits a lone flow on \
-     a long path";
-
-/// Value of [`MAX_CWND_RULE`].
-pub(crate) fn derived_max_cwnd(network: &NetworkInfo, _: &Settings) -> String {
-    whole((2.0 * network.bdp_packets()).max(256.0))
+/// The rule for the largest window of algorithms whose papers give no value.
+pub(crate) const fn max_cwnd_rule(profiles: &'static [&'static str]) -> Derivation {
+    Derivation {
+        parameter: MAX_CWND.name,
+        profiles,
+        rule: "the larger of 256 packets and 2 BDP",
+        source: "deviation: the paper gives no value; 256 as in Falcon, and 2 BDP so that it never limits a lone \
+                 flow on a long path",
+        value: |network, _| whole((2.0 * network.bdp_packets()).max(256.0)),
+    }
 }

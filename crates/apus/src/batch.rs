@@ -2,11 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{available_parallelism, scope};
+use std::thread::available_parallelism;
 
 use apus_scenario::Setup;
-use apus_scenario::experiment::{Step, run_all};
+use apus_scenario::experiment::run_each;
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use clap::Args;
@@ -47,75 +46,60 @@ pub fn read_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the summaries of `jobs` as JSON, and the errors of runs. A summary is `None` if its run failed
-/// or was interrupted. Runs that `store` has are not repeated; it keeps each finished run.
+/// Returns the summaries of `jobs` as JSON, and the errors of runs. A summary is `None` if its run
+/// failed or was interrupted. Runs that `store` has are not repeated; it keeps each finished run.
 pub fn run(
     name: &str,
-    jobs: &[Job],
+    jobs: Vec<Job>,
     store: Option<&Store>,
     limits: Limits,
     watch: &Watch,
 ) -> (Vec<Option<Value>>, Vec<String>) {
     let kept = jobs.iter().map(|job| store.and_then(|store| store.load(&job.setup)));
     let mut summaries: Vec<Option<Value>> = kept.collect();
-    let missing: Vec<usize> = (0..jobs.len()).filter(|&i| summaries[i].is_none()).collect();
-    let meter = Meter::new(name, missing.len());
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Value, String>)>> = Mutex::default();
+    let missing = (0..).zip(jobs).filter(|(place, _)| summaries[*place].is_none());
+    let (places, (setups, settings)): (Vec<usize>, (Vec<Setup>, Vec<String>)) =
+        missing.map(|(place, job)| (place, (job.setup, job.settings))).unzip();
     let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let setups = missing.iter().map(|&index| &jobs[index].setup);
-    let threads = limits.max_memory.runs_at_once(setups, limits.threads.unwrap_or(cores));
-    let threads = threads.get().min(missing.len());
-    scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while !interrupt::interrupted(watch) {
-                    let run = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&index) = missing.get(run) else { return };
-                    let step = |step: Step| meter.on_step(Step { run, ..step });
-                    let result = finish(&jobs[index], store, watch, &step).transpose();
-                    let Some(result) = result else { continue };
-                    if let Ok(mut done) = done.lock() {
-                        done.push((index, result));
-                    }
-                }
-            });
+    let threads = limits.max_memory.runs_at_once(setups.iter(), limits.threads.unwrap_or(cores));
+    let meter = Meter::new(&vec![name; setups.len()], threads);
+    let results: Mutex<Vec<_>> = Mutex::new(setups.iter().map(|_| None).collect());
+    run_each(&setups, threads, 1, watch, &|step| meter.on_step(step), &|run, result| {
+        meter.on_end(run);
+        if interrupt::interrupted(watch) && !matches!(&result, Ok(run) if !run.interrupted) {
+            return;
+        }
+        let result = finish(&setups[run], &settings[run], result, store);
+        if let Ok(mut results) = results.lock() {
+            results[run] = Some(result);
         }
     });
     let mut failures = Vec::new();
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(index, _)| *index);
-    for (index, result) in done {
+    let results = results.into_inner().unwrap_or_default();
+    for (place, result) in places.into_iter().zip(results) {
         match result {
-            Ok(summary) => summaries[index] = Some(summary),
-            Err(why) => failures.push(why),
+            Some(Ok(summary)) => summaries[place] = Some(summary),
+            Some(Err(why)) => failures.push(why),
+            None => {}
         }
     }
     (summaries, failures)
 }
 
-/// Finishes a run and keeps its summary; `None` if it was interrupted.
+/// Keeps the summary of a run that has ended.
 fn finish(
-    job: &Job,
+    setup: &Setup,
+    settings: &str,
+    result: Result<Summary, String>,
     store: Option<&Store>,
-    watch: &Watch,
-    step: &(dyn Fn(Step) + Sync),
-) -> Result<Option<Value>, String> {
-    let setups = std::slice::from_ref(&job.setup);
-    let Some(result) = run_all(setups, NonZeroUsize::MIN, 1, watch, step).pop() else {
-        return Ok(None);
-    };
-    if interrupt::interrupted(watch) && !matches!(&result, Ok(Summary { interrupted: false, .. })) {
-        return Ok(None);
-    }
+) -> Result<Value, String> {
     let summary = result?;
     if let Some(why) = summary.stop_reason {
-        let settings = &job.settings;
         return Err(format!("{} ({settings}): {why}; --watchdog sets the span", summary.name));
     }
     let value = serde_json::to_value(&summary).map_err(|error| error.to_string())?;
     if let Some(store) = store {
-        store.save(&job.setup, &value)?;
+        store.save(setup, &value)?;
     }
-    Ok(Some(value))
+    Ok(value)
 }

@@ -234,7 +234,7 @@ impl Bench {
 }
 
 /// Returns the CPU time of this process, all threads, in seconds.
-fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

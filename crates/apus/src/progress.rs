@@ -50,72 +50,86 @@ fn rough(span: Duration) -> String {
     }
 }
 
-/// The progress of several runs together.
+/// Progress of runs, with the remaining time estimated from runs of the same name.
 pub struct Meter {
     bar: ProgressBar,
-    started: Instant,
+    created: Instant,
     timer: LineTimer,
-    name: String,
-    /// Per run: picoseconds simulated.
-    simulated: Vec<AtomicU64>,
+    threads: usize,
+    runs: Mutex<Vec<RunState>>,
 }
 
-/// The bar counts microseconds: the sum of many runs in picoseconds might overflow.
-const UNIT_PS: u64 = 1_000_000;
+struct RunState {
+    /// Name of its scenario or experiment.
+    name: String,
+    started: Option<Instant>,
+    simulated: Span,
+    duration: Span,
+    took: Option<Duration>,
+}
+
+impl RunState {
+    fn new(name: &str) -> Self {
+        let (simulated, duration) = (Span::ZERO, Span::ZERO);
+        Self { name: name.to_owned(), started: None, simulated, duration, took: None }
+    }
+
+    /// The simulated part of the run, from 0 to 1.
+    fn share(&self) -> f64 {
+        match self.took {
+            Some(_) => 1.0,
+            None => self.simulated.as_ps_f64() / self.duration.as_ps_f64().max(1.0),
+        }
+    }
+}
+
+/// Steps of the bar per run.
+const BAR_STEPS: f64 = 1000.0;
 
 impl Meter {
-    /// Returns a meter of `runs` runs.
-    pub fn new(name: &str, runs: usize) -> Self {
+    /// Returns a meter of runs with these names; `threads` run in parallel.
+    pub fn new(names: &[&str], threads: NonZeroUsize) -> Self {
         // It draws on standard error and is hidden without a terminal.
-        let bar = ProgressBar::new(1);
-        let template = "{msg} {wide_bar} {elapsed} real, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        let bar = ProgressBar::new((names.len() as f64 * BAR_STEPS) as u64);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar}") {
             bar.set_style(style);
         }
-        let simulated = (0..runs).map(|_| AtomicU64::new(0)).collect();
-        let (started, timer) = (Instant::now(), LineTimer::new());
-        Self { bar, started, timer, name: name.to_owned(), simulated }
+        let runs = Mutex::new(names.iter().map(|name| RunState::new(name)).collect());
+        let (created, timer) = (Instant::now(), LineTimer::new());
+        Self { bar, created, timer, threads: threads.get(), runs }
     }
 
-    /// One of the runs is further than before.
+    /// Records the progress of a run.
     pub fn on_step(&self, step: Step) {
-        if self.bar.is_hidden() {
-            if let Some(line) = self.line(step, self.started.elapsed()) {
-                eprintln!("{line}");
-            }
+        let Ok(mut runs) = self.runs.lock() else { return };
+        let run = &mut runs[step.run];
+        run.started.get_or_insert_with(Instant::now);
+        (run.simulated, run.duration) = (step.progress.simulated, step.progress.duration);
+        let (elapsed, hidden) = (self.created.elapsed(), self.bar.is_hidden());
+        if hidden && !self.timer.is_due(elapsed) {
             return;
         }
-        let (done, all) = self.count(step);
-        self.bar.set_length(all);
-        self.bar.set_position(done);
-        self.bar.set_message(self.describe(done, all));
-    }
-
-    /// Records a step; returns the simulated and the total time of all runs in units.
-    fn count(&self, step: Step) -> (u64, u64) {
-        self.simulated[step.run].store(step.progress.simulated.as_ps(), Ordering::Relaxed);
-        let done = self.simulated.iter().map(|run| run.load(Ordering::Relaxed) / UNIT_PS).sum();
-        let all = step.progress.duration.as_ps() / UNIT_PS * self.simulated.len() as u64;
-        (done, all.max(1))
-    }
-
-    fn describe(&self, done: u64, all: u64) -> String {
-        let ms = |units: u64| Span::from_ps(units.saturating_mul(UNIT_PS)).as_secs_f64() * 1e3;
-        format!("{}: {:.1} of {:.1} ms simulated", self.name, ms(done), ms(all))
-    }
-
-    /// Records a step; returns the line that is due `elapsed` after the start, if one is.
-    fn line(&self, step: Step, elapsed: Duration) -> Option<String> {
-        let (done, all) = self.count(step);
-        if !self.timer.is_due(elapsed) {
-            return None;
+        let text = describe(&runs, step.run, self.threads, elapsed);
+        if hidden {
+            eprintln!("progress: {text}");
+        } else {
+            let done: f64 = runs.iter().map(RunState::share).sum();
+            self.bar.set_position((done * BAR_STEPS) as u64);
+            self.bar.set_message(text);
         }
-        let mut text = format!("progress: {}, {} real", self.describe(done, all), rough(elapsed));
-        if done > 0 {
-            let left = elapsed.mul_f64(all.saturating_sub(done) as f64 / done as f64);
-            text += &format!(", about {} left", rough(left));
-        }
-        Some(text)
+    }
+
+    /// Records the end of a run and returns its real time.
+    pub fn on_end(&self, run: usize) -> Duration {
+        let Ok(mut runs) = self.runs.lock() else { return Duration::ZERO };
+        let run = &mut runs[run];
+        let took = run.started.map_or(Duration::ZERO, |started| started.elapsed());
+        *run.took.insert(took)
+    }
+
+    /// Hides the bar while `print` prints.
+    pub fn pause(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 }
 
@@ -125,86 +139,16 @@ impl Drop for Meter {
     }
 }
 
-/// Progress of many runs of different length, with the remaining time estimated from runs of the
-/// same kind.
-pub struct RunsMeter {
-    bar: ProgressBar,
-    created: Instant,
-    timer: LineTimer,
-    threads: usize,
-    runs: Mutex<Vec<RunState>>,
-}
-
-struct RunState {
-    /// Index of its experiment.
-    name: String,
-    started: Option<Instant>,
-    /// Simulated share.
-    share: f64,
-    took: Option<Duration>,
-}
-
-impl RunsMeter {
-    /// Returns a meter of runs, by the index of the experiment of each; `threads` run in parallel.
-    pub fn new(names: &[&str], threads: NonZeroUsize) -> Self {
-        let bar = ProgressBar::new(names.len() as u64);
-        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-            bar.set_style(style);
-        }
-        let state = |name: &&str| RunState {
-            name: (*name).to_owned(),
-            started: None,
-            share: 0.0,
-            took: None,
-        };
-        let runs = Mutex::new(names.iter().map(state).collect());
-        let (created, timer) = (Instant::now(), LineTimer::new());
-        Self { bar, created, timer, threads: threads.get(), runs }
-    }
-
-    /// One of the runs is further than before.
-    pub fn on_step(&self, step: Step) {
-        let Ok(mut runs) = self.runs.lock() else { return };
-        let run = &mut runs[step.run];
-        run.started.get_or_insert_with(Instant::now);
-        let (done, all) = (step.progress.simulated, step.progress.duration);
-        run.share = done.as_ps_f64() / all.as_ps_f64().max(1.0);
-        let hidden = self.bar.is_hidden();
-        if hidden && !self.timer.is_due(self.created.elapsed()) {
-            return;
-        }
-        let text = describe(&runs, step.run, self.threads);
-        drop(runs);
-        if hidden {
-            eprintln!("progress: {text}");
-        } else {
-            self.bar.set_message(text);
-        }
-    }
-
-    /// Records the end of a run.
-    pub fn on_end(&self, run: usize) {
-        let Ok(mut runs) = self.runs.lock() else { return };
-        let run = &mut runs[run];
-        run.took = Some(run.started.map_or(Duration::ZERO, |started| started.elapsed()));
-    }
-
-    /// Hides the bar while `print` prints.
-    pub fn pause(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
-    }
-}
-
-impl Drop for RunsMeter {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// "swift/fig17: 34 of 120 runs, about 3 min left".
-fn describe(runs: &[RunState], current: usize, threads: usize) -> String {
+/// "swift/fig17: 34 of 120 runs, 40 s real, about 3 min left"; the simulated time of a single run.
+fn describe(runs: &[RunState], current: usize, threads: usize, elapsed: Duration) -> String {
+    let RunState { name, simulated, duration, .. } = &runs[current];
     let done = runs.iter().filter(|run| run.took.is_some()).count();
-    let mut text = format!("{}: {done} of {} runs", runs[current].name, runs.len());
+    let ms = |span: &Span| span.as_secs_f64() * 1e3;
+    let mut text = match runs.len() {
+        1 => format!("{name}: {:.1} of {:.1} ms simulated", ms(simulated), ms(duration)),
+        all => format!("{name}: {done} of {all} runs"),
+    };
+    text += &format!(", {} real", rough(elapsed));
     if let Some(left) = time_left(runs, threads) {
         text += &format!(", about {} left", rough(left));
     }
@@ -216,8 +160,8 @@ fn describe(runs: &[RunState], current: usize, threads: usize) -> String {
 fn time_left(runs: &[RunState], threads: usize) -> Option<Duration> {
     let length = |run: &RunState| match (run.took, run.started) {
         (Some(took), _) => Some(took.as_secs_f64()),
-        (None, Some(started)) if run.share > 0.02 => {
-            Some(started.elapsed().as_secs_f64() / run.share)
+        (None, Some(started)) if run.share() > 0.02 => {
+            Some(started.elapsed().as_secs_f64() / run.share())
         }
         _ => None,
     };
@@ -230,7 +174,7 @@ fn time_left(runs: &[RunState], threads: usize) -> Option<Duration> {
     for group in runs.chunk_by(|a, b| a.name == b.name) {
         let of_group = mean(&mut group.iter().filter_map(length)).unwrap_or(of_all);
         for run in group.iter().filter(|run| run.took.is_none()) {
-            left += length(run).unwrap_or(of_group) * (1.0 - run.share);
+            left += length(run).unwrap_or(of_group) * (1.0 - run.share());
         }
     }
     Some(Duration::from_secs_f64(left / threads as f64))
@@ -238,8 +182,6 @@ fn time_left(runs: &[RunState], threads: usize) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use apus_sim::Progress;
-
     use super::*;
 
     fn seconds(seconds: u64) -> Duration {
@@ -262,24 +204,8 @@ mod tests {
         assert!(timer.is_due(seconds(1060)));
     }
 
-    /// One of two runs of 10 ms has reached 4 ms: a fifth of all in 20 s, so that 80 s are left.
-    #[test]
-    fn a_line_tells_simulated_and_real_time_and_the_time_left() {
-        let meter = Meter::new("mine", 2);
-        let (simulated, duration) = (Span::from_ms(4), Span::from_ms(10));
-        let progress = Progress { simulated, duration, events: 0 };
-        let step = Step { run: 1, progress };
-        assert_eq!(meter.line(step, seconds(14)), None, "what ends soon prints nothing");
-        assert_eq!(
-            meter.line(step, seconds(20)).as_deref(),
-            Some("progress: mine: 4.0 of 20.0 ms simulated, 20 s real, about 80 s left")
-        );
-        assert_eq!(meter.line(step, seconds(21)), None);
-    }
-
     fn run(name: &str, took: Option<u64>) -> RunState {
-        let took = took.map(Duration::from_secs);
-        RunState { name: name.to_owned(), started: None, share: 0.0, took }
+        RunState { took: took.map(Duration::from_secs), ..RunState::new(name) }
     }
 
     /// One run of `a` took 10 s and another is to come, of `b` nothing is known, so that its two
@@ -289,7 +215,17 @@ mod tests {
         let runs = [run("a", Some(10)), run("a", None), run("b", None), run("b", None)];
         assert_eq!(time_left(&runs, 2), Some(Duration::from_secs(15)));
         assert_eq!(time_left(&runs[1..], 2), None, "nothing is known");
-        let text = describe(&runs, 1, 2);
-        assert_eq!(text, "a: 1 of 4 runs, about 15 s left");
+        let text = describe(&runs, 1, 2, seconds(10));
+        assert_eq!(text, "a: 1 of 4 runs, 10 s real, about 15 s left");
+    }
+
+    /// A single run has simulated 4 of 10 ms in 20 s: 30 s are left.
+    #[test]
+    fn a_single_run_shows_its_simulated_time() {
+        let mut run = run("mine", None);
+        (run.simulated, run.duration) = (Span::from_ms(4), Span::from_ms(10));
+        run.started = Instant::now().checked_sub(seconds(20));
+        let text = describe(&[run], 0, 1, seconds(20));
+        assert_eq!(text, "mine: 4.0 of 10.0 ms simulated, 20 s real, about 30 s left");
     }
 }

@@ -88,8 +88,8 @@ impl Run {
         let setups: Vec<_> =
             scenario.runs.iter().map(|run| run.setup.clone().recorded(out.is_some())).collect();
         let watch = interrupt::watch(self.watchdog)?;
-        let meter = Meter::new(&scenario.name, setups.len());
         let (side_by_side, per_run) = self.share_threads(&setups);
+        let meter = Meter::new(&vec![scenario.name.as_str(); setups.len()], side_by_side);
         let results = run_all(&setups, side_by_side, per_run, &watch, &|step| meter.on_step(step));
         drop(meter);
         let ended = interrupt::interrupted(&watch);

@@ -405,7 +405,7 @@ fn build_parts<F: AlgorithmFactory>(
     })
 }
 
-fn minus(a: Count, b: Count) -> Count {
+pub(crate) fn minus(a: Count, b: Count) -> Count {
     Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
 }
 

@@ -3,7 +3,6 @@
 use apus_units::Bytes;
 
 use crate::bounds;
-use crate::bounds::{MAX_CWND_RULE, MAX_CWND_SOURCE};
 use apus_cc::rtt::{self, RtoRule};
 use apus_cc::settings::{
     AT_LEAST_1, FRACTION, PROBABILITY, ParamInfo, SettingError, Settings, number,
@@ -45,13 +44,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
 
 /// The rules for the parameters that depend on the network. The marking threshold belongs to the
 /// switches: [`marking_threshold`].
-pub(super) const DERIVED: &[Derivation] = &[Derivation {
-    parameter: "max_cwnd",
-    profiles: &[RFC8257, GCN],
-    rule: MAX_CWND_RULE,
-    source: MAX_CWND_SOURCE,
-    value: bounds::derived_max_cwnd,
-}];
+pub(super) const DERIVED: &[Derivation] = &[bounds::max_cwnd_rule(&[RFC8257, GCN])];
 
 /// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {

@@ -3,7 +3,6 @@
 use apus_units::{Bytes, Span};
 
 use crate::bounds;
-use crate::bounds::{MAX_CWND_RULE, MAX_CWND_SOURCE};
 use crate::dctcp;
 use apus_cc::settings::{
     ANY, AT_LEAST_1, FRACTION, POSITIVE, PROBABILITY, ParamInfo, SettingError, Settings, flag,
@@ -53,13 +52,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
 
 /// The rules for the parameters that depend on the network. `threshold_per_gbps` scales with each
 /// link anyway.
-pub(super) const DERIVED: &[Derivation] = &[Derivation {
-    parameter: "max_cwnd",
-    profiles: &[PAPER],
-    rule: MAX_CWND_RULE,
-    source: MAX_CWND_SOURCE,
-    value: bounds::derived_max_cwnd,
-}];
+pub(super) const DERIVED: &[Derivation] = &[bounds::max_cwnd_rule(&[PAPER])];
 
 /// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {

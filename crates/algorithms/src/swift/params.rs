@@ -27,7 +27,7 @@ use alloc::string::String;
 
 use apus_units::Span;
 
-use crate::bounds::{self, MAX_CWND_RULE, MAX_CWND_SOURCE};
+use crate::bounds;
 use apus_cc::settings::{ANY, ParamInfo, ProfileInfo, choice, count, flag, number, time};
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting, rtt};
 
@@ -157,13 +157,7 @@ pub(super) const DERIVED: &[Derivation] = &[
             base_target(network, rtt, settings.time("hop_scale"))
         },
     },
-    Derivation {
-        parameter: "max_cwnd",
-        profiles: &[PAPER, FALCON],
-        rule: MAX_CWND_RULE,
-        source: MAX_CWND_SOURCE,
-        value: bounds::derived_max_cwnd,
-    },
+    bounds::max_cwnd_rule(&[PAPER, FALCON]),
 ];
 
 /// The base target for paths with an unloaded RTT of `rtt` and `hop_scale` per switch.

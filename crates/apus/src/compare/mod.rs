@@ -195,7 +195,7 @@ impl Session<'_> {
                 }
             }
         }
-        let (summaries, failures) = self.run(&jobs);
+        let (summaries, failures) = self.run(jobs);
         for ((index, which, seed), summary) in places.into_iter().zip(summaries) {
             searches[index].candidates[which].summaries[seed] = summary;
         }
@@ -239,14 +239,14 @@ impl Session<'_> {
                 places.push((index, place));
             }
         }
-        let (summaries, failures) = self.run(&jobs);
+        let (summaries, failures) = self.run(jobs);
         for ((index, place), summary) in places.into_iter().zip(summaries) {
             contestants[index].summaries[place] = summary;
         }
         failures
     }
 
-    fn run(&self, jobs: &[Job]) -> (Vec<Option<Value>>, Vec<String>) {
+    fn run(&self, jobs: Vec<Job>) -> (Vec<Option<Value>>, Vec<String>) {
         batch::run(&self.command.file, jobs, self.store, self.command.limits, self.watch)
     }
 }

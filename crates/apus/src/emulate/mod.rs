@@ -134,8 +134,8 @@ struct Run {
 impl Run {
     fn execute(&self, watch: &Watch) -> Result<Comparison, Failure> {
         let setups = [self.setup.clone().recorded(true)];
-        let meter = Meter::new(self.setup.name(), 1);
         let one = NonZeroUsize::MIN;
+        let meter = Meter::new(&[self.setup.name()], one);
         let summary = run_all(&setups, one, 1, watch, &|step| meter.on_step(step)).pop();
         drop(meter);
         let summary = summary.unwrap_or_else(|| Err("the simulation did not end".to_owned()));

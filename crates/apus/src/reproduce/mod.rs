@@ -246,13 +246,13 @@ fn keep_results(
 fn kept(results: &Results, seeds: u64) -> String {
     let partial = results.results.iter().filter(|result| result.status == "interrupted");
     let parts: Vec<String> = partial
-        .map(|result| format!("{} after {} of {seeds} seeds", result.id, result.seeds))
+        .map(|result| format!("{} ({} of {seeds} seeds)", result.id, result.seeds))
         .collect();
     let mut text = "interrupted; the experiments above are complete".to_owned();
     if !parts.is_empty() {
-        text += &format!(", but for {}", parts.join(", "));
+        text += &format!(" except {}", parts.join(", "));
     }
-    text + ", the others were not run"
+    text + "; the others were not run"
 }
 
 /// How many checks have each verdict.

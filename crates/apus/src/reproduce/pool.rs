@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apus_scenario::experiment::{Experiment, Step, collect, run_each, setups};
 use apus_scenario::{Scenario, Setup};
@@ -13,7 +13,7 @@ use apus_sim::summary::Summary;
 
 use crate::interrupt::interrupted;
 use crate::memory::MaxMemory;
-use crate::progress::RunsMeter;
+use crate::progress::Meter;
 
 /// Experiments whose runs share the cores.
 pub struct Pool<'a> {
@@ -97,7 +97,7 @@ impl<'a> Pool<'a> {
     ) {
         let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = memory.runs_at_once(self.setups.iter(), cores);
-        let meter = RunsMeter::new(&self.names, threads);
+        let meter = Meter::new(&self.names, threads);
         let state = Mutex::new((
             State {
                 results: (0..self.all_runs()).map(|_| None).collect(),
@@ -107,18 +107,9 @@ impl<'a> Pool<'a> {
             },
             done,
         ));
-        let started: Vec<Mutex<Option<Instant>>> =
-            self.setups.iter().map(|_| Mutex::new(None)).collect();
-        let on_step = |step: Step| {
-            if let Ok(mut at) = started[step.run].lock() {
-                at.get_or_insert_with(Instant::now);
-            }
-            meter.on_step(step);
-        };
+        let on_step = |step: Step| meter.on_step(step);
         run_each(&self.setups, threads, 1, watch, &on_step, &|run, result| {
-            meter.on_end(run);
-            let at = started[run].lock().ok().and_then(|at| *at);
-            let wall = at.map_or(Duration::ZERO, |at| at.elapsed());
+            let wall = meter.on_end(run);
             // A panic of another thread ends the command.
             let Ok(mut guard) = state.lock() else { return };
             let (state, done) = &mut *guard;

@@ -165,7 +165,7 @@ impl Sweep {
             settings: run.point.values.join(", "),
         };
         let jobs: Vec<Job> = runs.iter().map(job).collect();
-        let (done, failures) = batch::run(&self.file, &jobs, Some(store), self.limits, watch);
+        let (done, failures) = batch::run(&self.file, jobs, Some(store), self.limits, watch);
         for (run, summary) in runs.iter_mut().zip(done) {
             run.summary = summary;
         }

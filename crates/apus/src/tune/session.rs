@@ -59,7 +59,7 @@ impl Session<'_> {
                 settings: format!("{} {value}", parameter.name()),
             }));
         }
-        let summaries = self.run(&jobs)?;
+        let summaries = self.run(jobs)?;
         for summary in &summaries {
             let min = Bounds::of_metric(summary, "fabric_rtt_us.min").and_then(Bounds::value);
             self.unloaded_us = self.unloaded_us.min(min.unwrap_or(f64::INFINITY));
@@ -75,7 +75,7 @@ impl Session<'_> {
         Ok(samples.collect())
     }
 
-    fn run(&self, jobs: &[Job]) -> Result<Vec<Value>, Failure> {
+    fn run(&self, jobs: Vec<Job>) -> Result<Vec<Value>, Failure> {
         let (summaries, failures) =
             batch::run(self.file, jobs, self.store, self.limits, self.watch);
         if !failures.is_empty() {

@@ -4,11 +4,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use apus_udp::{Bytes, Completion, Connection, Host, RegionKey, Request, async_channel};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use super::super::any;
 use super::server::{ECHO, END_OF_ECHO, REGION};
+use crate::bench::cpu_seconds;
 use crate::failure::Failure;
 
 /// Bytes of a round trip and of a small write.
@@ -234,10 +234,4 @@ fn distribution(mut times: Vec<Duration>) -> RoundTrips {
         times[at.min(times.len() - 1)].as_secs_f64() * 1e6
     };
     RoundTrips { count: times.len(), p50_us: of(0.5), p99_us: of(0.99), p999_us: of(0.999) }
-}
-
-/// Returns the CPU time of this process, all threads, in seconds.
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
