@@ -29,7 +29,7 @@ static apus_host *start(const char *bind, const char *key_file)
     apus_config *config;
     apus_host *host;
     check(apus_config_create(bind, key_file, &config), "apus_config_create");
-    check(apus_config_set(config, "mode", "hybrid"), "apus_config_set");
+    check(apus_config_set(config, "mode", "shared"), "apus_config_set");
     check(apus_host_start(config, &host), "apus_host_start");
     apus_config_free(config);
     return host;

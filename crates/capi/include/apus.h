@@ -10,8 +10,8 @@
  * Threads
  *   All functions may be called from any thread, concurrently even on one handle, except the _free
  *   functions, apus_config_* and apus_swift_*, which need exclusive use of their handle.
- *   Engines have threads of their own, except in the mode "inline": in that mode the calling thread runs
- *   the engine while it waits.
+ *   Calls that wait drive the engine. While none does, a thread of the host drives it, except in the mode
+ *   "inline". In the mode "spinning" each engine has a thread that never sleeps.
  * Memory
  *   Memory given to an op or a region remains the caller's. Until the op's completion is polled, or the
  *   region is freed, the caller must not change memory that may be sent or read, and must not access memory
@@ -102,7 +102,7 @@ int apus_key_create(const char *path);
 int apus_config_create(const char *bind, const char *key_file, apus_config **config);
 /* Settings without keys: nothing is encrypted, and any peer may connect. For benchmarks. */
 int apus_config_create_insecure(const char *bind, apus_config **config);
-/* Changes a setting: mode (spinning, hybrid, blocking, inline), engines, max_mtu, max_flows, max_ops,
+/* Changes a setting: mode (shared, spinning, inline), engines, max_mtu, max_flows, max_ops,
  * max_message, max_queued_bytes, max_queued_messages, max_unaccepted, submission_ring, socket_buffer,
  * max_sessions, handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
  * cipher ("aes-256-gcm", "aegis-128x": for connections opened here), accept_ciphers (for connections that

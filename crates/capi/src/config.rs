@@ -50,12 +50,11 @@ impl apus_config {
             "mode" => {
                 config.mode = match value {
                     "spinning" => Mode::Spinning,
-                    "hybrid" => Mode::HYBRID,
-                    "blocking" => Mode::Blocking,
+                    "shared" => Mode::Shared,
                     "inline" => Mode::Inline,
                     other => {
                         return Err(Failure::invalid(format!(
-                            "mode must be spinning, hybrid, blocking or inline, not `{other}`"
+                            "mode must be shared, spinning or inline, not `{other}`"
                         )));
                     }
                 };

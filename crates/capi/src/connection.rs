@@ -12,7 +12,6 @@ use apus_udp::{Connection, End, Message, async_channel};
 use crate::failure::{Failure, Status, call};
 use crate::host::Shared;
 use crate::pointer::{Out, given, put};
-use crate::wait::wait;
 
 /// A connection.
 pub struct apus_connection {
@@ -21,7 +20,7 @@ pub struct apus_connection {
     kept: (async_channel::Sender<Message>, async_channel::Receiver<Message>),
     peer: CString,
     /// A reference that keeps the engines running.
-    _host: Arc<Shared>,
+    host: Arc<Shared>,
 }
 
 /// `apus_flow_state`: 0 where the algorithm lacks a value.
@@ -41,7 +40,7 @@ pub struct apus_flow_state {
 impl apus_connection {
     pub(crate) fn new(connection: Connection, host: &Arc<Shared>) -> Self {
         let peer = CString::new(connection.peer().to_string()).unwrap_or_default();
-        Self { connection, kept: async_channel::unbounded(), peer, _host: Arc::clone(host) }
+        Self { connection, kept: async_channel::unbounded(), peer, host: Arc::clone(host) }
     }
 
     /// Returns the next message; messages that did not fit into a buffer come first. No lock is
@@ -116,7 +115,8 @@ unsafe extern "C" fn apus_receive(
         if length.is_none() || (buffer.is_null() && capacity > 0) {
             return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
         }
-        let message = wait(connection.next(), timeout_ns).ok_or_else(Failure::timeout)??;
+        let message = connection.host.wait(connection.next(), timeout_ns);
+        let message = message.ok_or_else(Failure::timeout)??;
         let bytes = message.bytes.len();
         put(length, bytes, "length")?;
         if let Some(flow) = flow {

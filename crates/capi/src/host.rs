@@ -3,14 +3,14 @@
 use std::ffi::{CString, c_char};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use apus_udp::{Host, Mode, Stats};
+use apus_udp::{Host, Stats};
 
 use crate::config::{apus_config, read_keys};
 use crate::connection::apus_connection;
 use crate::failure::{Failure, call};
 use crate::pointer::{Foreign, Out, given, hand_out, put, text};
-use crate::wait::wait;
 
 /// A number of flows above every limit.
 const TOO_MANY_FLOWS: u32 = 65_536;
@@ -22,9 +22,18 @@ pub struct apus_host {
 
 pub(crate) struct Shared {
     pub(crate) host: Host,
-    /// Whether waiting calls must drive the engine.
-    pub(crate) inline: bool,
     address: CString,
+}
+
+/// `APUS_FOREVER`.
+pub(crate) const FOREVER: u64 = u64::MAX;
+
+impl Shared {
+    /// Returns the output of the future, or `None` after this timeout.
+    pub(crate) fn wait<F: Future>(&self, future: F, timeout_ns: u64) -> Option<F::Output> {
+        let timeout = (timeout_ns != FOREVER).then(|| Duration::from_nanos(timeout_ns));
+        self.host.block_on(future, timeout)
+    }
 }
 
 /// `apus_stats`: sums over engines; of delays the median and the 99th percentile, 0 without any.
@@ -48,10 +57,9 @@ pub struct apus_stats {
 extern "C" fn apus_host_start(config: Option<&apus_config>, host: Out<'_, Box<apus_host>>) -> i32 {
     hand_out(host, "host", || {
         let config = given(config, "config")?.finish()?;
-        let inline = config.mode == Mode::Inline;
         let host = Host::start(config)?;
         let address = CString::new(host.local_addr().to_string()).unwrap_or_default();
-        Ok(apus_host { shared: Arc::new(Shared { host, inline, address }) })
+        Ok(apus_host { shared: Arc::new(Shared { host, address }) })
     })
 }
 
@@ -140,7 +148,7 @@ unsafe extern "C" fn apus_connect_classes(
             Failure::invalid(what)
         })?;
         let connecting = host.shared.host.connect_async(peer, classes.as_ref(), None);
-        let connected = wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
+        let connected = host.shared.wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
         Ok(apus_connection::new(connected?, &host.shared))
     })
 }
@@ -153,7 +161,7 @@ extern "C" fn apus_accept(
 ) -> i32 {
     hand_out(connection, "connection", || {
         let host = given(host, "host")?;
-        let accepted = wait(host.shared.host.accept_async(), timeout_ns);
+        let accepted = host.shared.wait(host.shared.host.accept_async(), timeout_ns);
         let accepted = accepted.ok_or_else(Failure::timeout)?;
         Ok(apus_connection::new(accepted?, &host.shared))
     })

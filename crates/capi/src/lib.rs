@@ -16,7 +16,6 @@ mod pointer;
 mod queue;
 mod region;
 mod swift;
-mod wait;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,6 @@
 //! `apus_queue`: where ops end.
 
-use std::future::poll_fn;
 use std::mem::MaybeUninit;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{iter, slice};
@@ -12,7 +10,6 @@ use apus_udp::{Completion, async_channel};
 use crate::failure::{Failure, Reason, Status, call, of_op};
 use crate::host::{Shared, apus_host};
 use crate::pointer::{Out, given, hand_out};
-use crate::wait::wait;
 
 /// A queue of completions with room for the maximum number of its outstanding ops.
 pub struct apus_queue {
@@ -99,17 +96,7 @@ unsafe extern "C" fn apus_poll(
         let count = given(count, "count")?.write(0);
         // SAFETY: the header requires room for `most` completions.
         let room = unsafe { slice::from_raw_parts_mut(completions, most) };
-        let mut receive = pin!(queue.receiver.recv());
-        let first = wait(
-            poll_fn(|context| {
-                if queue.host.inline {
-                    queue.host.host.drive();
-                    context.waker().wake_by_ref();
-                }
-                receive.as_mut().poll(context)
-            }),
-            timeout_ns,
-        );
+        let first = queue.host.wait(queue.receiver.recv(), timeout_ns);
         let first = first.ok_or_else(Failure::timeout)?.ok();
         let rest = iter::from_fn(|| queue.receiver.try_recv().ok());
         for (place, completion) in room.iter_mut().zip(first.into_iter().chain(rest)) {

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::config::apus_config;
 use crate::connection::apus_connection;
 use crate::failure::Status;
+use crate::host::FOREVER;
 use crate::host::apus_host;
 use crate::queue::apus_queue;
 use crate::region::apus_region;
-use crate::wait::FOREVER;
 
 /// `apus_op`, as C sees it.
 #[repr(C)]

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, Registry, build};
 use apus_cc::{
@@ -26,8 +25,8 @@ const SWIFT: &[(&str, &str)] = &[
     // deviation: the paper's 25 us ends at the NIC; here the sender's kernel is part of the fabric
     // delay, and a bare round trip through two kernels takes 10 to 119 us (docs/udp.md).
     ("base_target", "200us"),
-    // deviation: the paper's 100 us is for engines that spin; one that sleeps is woken within 1.2 ms
-    // in 99 of 100 cases (docs/udp.md).
+    // deviation: the paper's 100 us is for engines that spin; a thread that sleeps is woken within 1.2 ms in 99 of 100 cases
+    // (docs/udp.md).
     ("endpoint_target", "1500us"),
     // deviation: the paper's 0.001 lets a flow pause for 1000 round trips; Falcon's default is 0.01.
     ("min_cwnd", "0.01"),
@@ -80,28 +79,18 @@ pub(crate) fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
-/// How an engine waits for work.
+/// Who drives the engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Spins: minimum latency, for an engine with a core of its own.
+    /// Calls that wait for an op, a message or a connection drive the engine, and sleep in the kernel. While no call waits, a
+    /// thread of the host does, so that peers do not wait for a slow application. For everyone who has no reason for another
+    /// mode.
+    Shared,
+    /// Each engine has a thread that never sleeps: minimum latency, for a core of its own.
     Spinning,
-    /// Spins for a while after the last work, then sleeps.
-    Hybrid {
-        /// Duration of the spinning.
-        spin: Duration,
-    },
-    /// Sleeps whenever the engine is idle.
-    Blocking,
-    /// Has no thread: the calls that wait for an op, a message or a connection drive the engine, as does
-    /// [`Host::drive`](crate::Host::drive). For a thread that runs application and engine.
+    /// Only calls that wait, and [`Host::drive`](crate::Host::drive), drive the engine, and they never sleep. For a thread
+    /// that has a core of its own and is never away for long.
     Inline,
-}
-
-impl Mode {
-    /// The default. deviation: Snap dedicates cores or spreads. A flow's bursts are a quarter of its window, so that at the
-    /// target of 200 us ([`Config::new`]) the next burst follows after 50 us. Spinning for twice as long prevents sleep
-    /// between bursts, which would cost a wake-up per burst, and covers a round trip in a rack.
-    pub const HYBRID: Self = Self::Hybrid { spin: Duration::from_micros(100) };
 }
 
 /// Settings of a [`Host`](crate::Host). Everything that costs memory has a bound here.
@@ -111,7 +100,7 @@ pub struct Config {
     pub bind: SocketAddr,
     /// The keys that peers must prove. [`KeyRing::insecure`] has none: nothing is encrypted, and any peer may connect.
     pub keys: KeyRing,
-    /// The way in which engines wait; [`Mode::HYBRID`] by default.
+    /// Who drives the engines; [`Mode::Shared`] by default.
     pub mode: Mode,
     /// Number of engines, each with its own socket and thread; every connection stays with one engine. deviation: no source;
     /// one engine carries about 10 Gb/s and half a million ops per second (docs/performance.md).
@@ -165,7 +154,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns settings for a host at `bind` with these keys and otherwise defaults: Swift, one engine, hybrid.
+    /// Returns settings for a host at `bind` with these keys and otherwise defaults: Swift, one engine, shared.
     ///
     /// # Errors
     /// None with this version's table of algorithms.
@@ -175,7 +164,7 @@ impl Config {
         Ok(Self {
             bind,
             keys,
-            mode: Mode::HYBRID,
+            mode: Mode::Shared,
             engines: 1,
             algorithm,
             behind_switch: false,

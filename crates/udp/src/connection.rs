@@ -151,7 +151,7 @@ impl Connection {
     }
 
     fn hand_in(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
-        let EngineLink { state, mailbox, .. } = &*self.link;
+        let EngineLink { state, mailbox, driver } = &*self.link;
         if let Some(end) = state.ended() {
             return Err(SubmitError::Ended(end));
         }
@@ -169,19 +169,22 @@ impl Connection {
             accepted_at: Time::ZERO,
             notify: Some(notify),
         };
-        let Err(pending) = mailbox.submit(pending) else { return Ok(ticket) };
+        let Err(pending) = mailbox.submit(pending) else {
+            driver.submitted(state, flow, mailbox);
+            return Ok(ticket);
+        };
         pending.refuse();
         // An engine that has stopped ends its connections soon.
         let stopped = mailbox.status.is_stopped();
         Err(if stopped { SubmitError::Ended(state.end()) } else { SubmitError::Full })
     }
 
-    /// Waits for the next message. In inline mode this drives the engine.
+    /// Waits for the next message.
     ///
     /// # Errors
     /// How the connection ended, after its last message was taken.
     pub fn receive(&self) -> Result<Message, End> {
-        let message = self.link.driver.wait_channel(&self.opened.messages);
+        let message = self.link.driver.wait_next(&self.opened.messages);
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 

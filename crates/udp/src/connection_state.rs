@@ -132,6 +132,11 @@ impl ConnectionState {
         Ok(())
     }
 
+    /// Returns the number of outstanding ops of a flow.
+    pub(crate) fn outstanding(&self, flow: usize) -> u32 {
+        self.outstanding[flow].load(Ordering::SeqCst)
+    }
+
     /// Counts the end of an outstanding op.
     pub(crate) fn end_op(&self, flow: usize) {
         self.outstanding[flow].fetch_sub(1, Ordering::AcqRel);

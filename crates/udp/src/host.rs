@@ -1,16 +1,18 @@
 //! A host: its engines, regions and connections.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{JoinHandle, ThreadId};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::backlog::{Unaccepted, backlog};
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
-use crate::driver::{self, Driver};
+use crate::driver::{self, Driver, Shared};
 use crate::engine::{Engine, HostShared, Siblings};
 use crate::error::{ConnectError, DroppedHandshake, StartError};
 use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
@@ -27,12 +29,13 @@ const CALL_SPIN: Duration = Duration::from_micros(200);
 /// A host of the transport in this process. Dropping it ends every connection.
 pub struct Host {
     engines: Vec<Arc<Mailbox>>,
-    /// One per engine; each returns the result of [`Engine::end`].
-    threads: Mutex<Vec<JoinHandle<Option<Socket>>>>,
-    /// The ids of these threads.
-    thread_ids: Vec<ThreadId>,
+    /// One per engine, except in inline mode; each returns the result of [`Engine::end`].
+    threads: Mutex<Vec<JoinHandle<Option<Arc<Socket>>>>>,
     regions: Arc<Regions>,
     accepted: async_channel::Receiver<Unaccepted>,
+    /// How calls wait for each engine.
+    drivers: Vec<Driver>,
+    /// How calls wait for any engine.
     driver: Driver,
     next: AtomicUsize,
     address: SocketAddr,
@@ -62,50 +65,65 @@ impl Host {
         if let Some(any) = siblings.first() {
             any.set_mailboxes(mailboxes.clone());
         }
-        let spin = match config.mode {
-            Mode::Spinning => CALL_SPIN,
-            Mode::Hybrid { spin } => spin,
-            Mode::Blocking | Mode::Inline => Duration::ZERO,
-        };
         let mut host = Self {
             engines: mailboxes,
             threads: Mutex::default(),
-            thread_ids: Vec::new(),
             regions,
             accepted,
-            driver: Driver::Thread { spin },
+            drivers: Vec::new(),
+            driver: Driver::Threads { spin: Duration::ZERO },
             next: AtomicUsize::new(0),
             address,
             insecure: config.keys.is_insecure(),
         };
-        host.launch(config.mode, engines)?;
+        for engine in engines {
+            host.launch(config.mode, engine)?;
+        }
+        // A call that waits for any of several engines drives none of them.
+        if let [driver] = &host.drivers[..] {
+            host.driver = driver.clone();
+        }
         Ok(host)
     }
 
-    fn launch(&mut self, mode: Mode, engines: Vec<Engine>) -> Result<(), StartError> {
-        for (index, mut engine) in engines.into_iter().enumerate() {
-            if mode == Mode::Inline {
-                self.driver = Driver::Inline(Arc::new(Mutex::new(engine)));
-                return Ok(());
-            }
-            let thread = std::thread::Builder::new()
-                .name(format!("apus-{index}"))
-                .spawn(move || {
-                    driver::run(&mut engine, mode);
-                    engine.end()
-                })
-                .map_err(|e| StartError::System("start a thread", e))?;
-            self.thread_ids.push(thread.thread().id());
+    /// Makes an engine run.
+    fn launch(&mut self, mode: Mode, mut engine: Engine) -> Result<(), StartError> {
+        let name = format!("apus-{}", self.drivers.len());
+        let thread = std::thread::Builder::new().name(name);
+        let (driver, thread) = if mode == Mode::Spinning {
+            let run = move || {
+                driver::run(&mut engine);
+                engine.end()
+            };
+            (Driver::Threads { spin: CALL_SPIN }, Some(thread.spawn(run)))
+        } else {
+            let shared = Shared::new(engine, mode == Mode::Shared)
+                .map_err(|e| StartError::System("make an epoll", e))?;
+            let run = (mode == Mode::Shared).then(|| {
+                let shared = Arc::clone(&shared);
+                thread.spawn(move || shared.run_background())
+            });
+            (Driver::Shared(shared), run)
+        };
+        self.drivers.push(driver);
+        if let Some(thread) = thread {
+            let thread = thread.map_err(|e| StartError::System("start a thread", e))?;
             self.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(())
     }
 
-    /// Returns the engine of a host in inline mode.
+    /// Returns how calls wait for the engine of a connection.
+    fn driver_of(&self, opened: &Opened) -> Driver {
+        let engine = self.engines.iter().position(|engine| Arc::ptr_eq(engine, &opened.mailbox));
+        engine.map_or(&self.driver, |engine| &self.drivers[engine]).clone()
+    }
+
+    /// The engine of a host that calls drive.
     #[cfg(test)]
-    pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Engine> {
-        let Driver::Inline(engine) = &self.driver else { panic!("the host is not inline") };
-        engine.lock().expect("no engine has panicked")
+    pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Option<Engine>> {
+        let Driver::Shared(shared) = &self.driver else { panic!("the engine has its own thread") };
+        shared.engine()
     }
 
     /// Returns the address at which its sockets are bound.
@@ -165,7 +183,8 @@ impl Host {
         answer: Option<Result<Opened, ConnectError>>,
     ) -> Result<Connection, ConnectError> {
         let opened = answer.unwrap_or_else(|| Err(self.stopped()))?;
-        Ok(Connection::new(opened, self.driver.clone()))
+        let driver = self.driver_of(&opened);
+        Ok(Connection::new(opened, driver))
     }
 
     fn accepted(&self, next: Option<Unaccepted>) -> Result<Connection, ConnectError> {
@@ -194,7 +213,7 @@ impl Host {
     /// # Errors
     /// If the engines have stopped.
     pub fn accept(&self) -> Result<Connection, ConnectError> {
-        self.accepted(self.driver.wait_channel(&self.accepted))
+        self.accepted(self.driver.wait_next(&self.accepted))
     }
 
     /// Returns the next connection that a peer has opened, if there is one.
@@ -244,13 +263,11 @@ impl Host {
         // Connections that were not accepted close.
         self.accepted.close();
         while self.accepted.try_recv().is_ok() {}
-        if let Driver::Inline(_) = self.driver {
-            self.driver.step();
-        }
-        if self.thread_ids.contains(&std::thread::current().id()) {
+        if driver::is_within_engine() {
             // An engine that waited for its own end would wait for ever.
             return;
         }
+        self.driver.step();
         // A second caller waits for the first.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
@@ -259,14 +276,22 @@ impl Host {
         }
     }
 
-    /// Runs one step of the engine in inline mode; returns whether there was anything to do.
+    /// Waits for a future, such as the next completion on a queue ([`Connection::submit_queued`]), and drives the engine
+    /// meanwhile, as other calls that wait do. A host with several engines leaves that to their threads. Returns `None` if
+    /// `timeout` has passed.
+    pub fn block_on<F: Future>(&self, future: F, timeout: Option<Duration>) -> Option<F::Output> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.driver.wait_future(pin!(future), deadline)
+    }
+
+    /// Runs one step of the engine of a host in inline mode; returns whether there was anything to do.
     pub fn drive(&self) -> bool {
         self.driver.step()
     }
 
-    /// Wakes engines that sleep, so that they notice changes such as withdrawn regions. In inline mode, drives the engine.
+    /// Has engines notice changes such as withdrawn regions.
     pub fn look(&self) {
-        self.engines.iter().for_each(|engine| engine.wake());
+        self.engines.iter().for_each(|engine| engine.wake_sleepers());
         self.driver.step();
     }
 

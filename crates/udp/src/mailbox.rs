@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::task::Wake;
 
 use apus_cc::Snapshot;
 use apus_transport::FlowCounters;
@@ -64,9 +65,46 @@ pub(crate) struct Mailbox {
     ops: ConcurrentQueue<Pending>,
     /// Their number is bounded by the numbers of ops and connections.
     control: ConcurrentQueue<Command>,
-    wakeup: OwnedFd,
-    /// Set while the engine sleeps or is about to.
-    asleep: AtomicBool,
+    /// Wakes a call that leads. Each sleeper has its own: one that read the other's would end a wake-up.
+    leader_wakeup: OwnedFd,
+    /// Wakes the background thread.
+    background_wakeup: OwnedFd,
+    /// Set while a call that leads sleeps or is about to.
+    leader_sleeps: AtomicBool,
+    /// Set while the background thread sleeps or is about to.
+    background_sleeps: AtomicBool,
+}
+
+/// Wakes a call that leads and sleeps: the end of its wait has come.
+impl Wake for Mailbox {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        fence(Ordering::SeqCst);
+        if self.leader_sleeps.load(Ordering::Relaxed) {
+            self.wake_leader();
+        }
+    }
+}
+
+/// Returns a time limit of the system.
+fn timespec(span: Span) -> Timespec {
+    let ns = (span.as_ps() / 1_000).max(1);
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// Makes an eventfd readable.
+fn wake(eventfd: &OwnedFd) {
+    // The write fails only if a wake-up is pending already.
+    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
+}
+
+/// Ends the pending wake-ups of an eventfd.
+fn clear(eventfd: &OwnedFd) {
+    // The read fails only if there is none.
+    let _ = rustix::io::read(eventfd, &mut [0; 8]);
 }
 
 impl Mailbox {
@@ -76,20 +114,21 @@ impl Mailbox {
             status,
             ops: ConcurrentQueue::bounded(ops),
             control: ConcurrentQueue::unbounded(),
-            wakeup: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
-            asleep: AtomicBool::new(false),
+            leader_wakeup: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+            background_wakeup: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+            leader_sleeps: AtomicBool::new(false),
+            background_sleeps: AtomicBool::new(false),
         })
     }
 
-    /// Submits an op. Returns it if the ring is full or the engine has stopped.
+    /// Puts an op into the ring. Returns it if the ring is full or the engine has stopped. The caller has the engine
+    /// notified (`Driver::submitted`).
     #[expect(clippy::result_large_err, reason = "the refused op is returned unchanged")]
     pub(crate) fn submit(&self, op: Pending) -> Result<(), Pending> {
         if self.status.is_stopped() {
             return Err(op);
         }
-        self.ops.push(op).map_err(PushError::into_inner)?;
-        self.notify();
-        Ok(())
+        self.ops.push(op).map_err(PushError::into_inner)
     }
 
     /// Posts a command that back-pressure must not stop.
@@ -105,6 +144,11 @@ impl Mailbox {
         (control, self.ops.len())
     }
 
+    /// Returns the number of ops.
+    pub(crate) fn waiting_ops(&self) -> usize {
+        self.ops.len()
+    }
+
     /// Takes the oldest op.
     pub(crate) fn take_op(&self) -> Option<Pending> {
         self.ops.pop().ok()
@@ -115,12 +159,14 @@ impl Mailbox {
         self.control.pop().ok()
     }
 
-    /// Wakes the engine if it sleeps.
-    fn notify(&self) {
+    /// Wakes the threads that sleep for the engine.
+    pub(crate) fn notify(&self) {
         // Either this thread sees the flag, or the engine sees the command after it has set the flag.
         fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
-            self.wake();
+        if self.leader_sleeps.load(Ordering::Relaxed) {
+            self.wake_leader();
+        } else if self.background_sleeps.load(Ordering::Relaxed) {
+            self.wake_background();
         }
         if self.status.is_stopped() {
             self.drain();
@@ -133,35 +179,72 @@ impl Mailbox {
         !self.ops.is_empty() || !self.control.is_empty()
     }
 
-    /// Sleeps until a wake-up, a datagram at `socket` (or room to send, if `sending`), or `timeout`.
-    pub(crate) fn sleep(&self, socket: impl AsFd, timeout: Option<Span>, sending: bool) {
-        self.asleep.store(true, Ordering::Relaxed);
+    /// Sleeps until a wake-up, a datagram at `socket` (or room to send, if `sending`), or `timeout`, unless there is a
+    /// command or `idle`, which is called last, returns `false`.
+    pub(crate) fn sleep(
+        &self,
+        socket: impl AsFd,
+        timeout: Option<Span>,
+        sending: bool,
+        idle: impl FnOnce() -> bool,
+    ) {
+        self.leader_sleeps.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if !self.has_commands() && !self.status.is_stopped() {
+        if !self.has_commands() && !self.status.is_stopped() && idle() {
             let wanted = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            let mut fds = [PollFd::new(&self.wakeup, PollFlags::IN), PollFd::new(&socket, wanted)];
-            let timeout = timeout.map(|span| {
-                let ns = (span.as_ps() / 1_000).max(1);
-                Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
-            });
+            let mut fds =
+                [PollFd::new(&self.leader_wakeup, PollFlags::IN), PollFd::new(&socket, wanted)];
             // The next step polls the socket whatever the result is.
-            let _ = poll(&mut fds, timeout.as_ref());
+            let _ = poll(&mut fds, timeout.map(timespec).as_ref());
+            if !fds[0].revents().is_empty() {
+                clear(&self.leader_wakeup);
+            }
         }
-        self.asleep.store(false, Ordering::Relaxed);
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.wakeup, &mut count);
+        self.leader_sleeps.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes the engine, so that it notices changes such as withdrawn regions.
-    pub(crate) fn wake(&self) {
-        // The write fails only if a wake-up is pending already.
-        let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
+    /// Sleeps until an event of `epoll`, which has [`Mailbox::background_wakeup`], or `timeout`, unless there is a command that no
+    /// other thread takes.
+    pub(crate) fn sleep_in_background(&self, epoll: &OwnedFd, timeout: Option<Span>, led: bool) {
+        self.background_sleeps.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if (led || !self.has_commands()) && !self.status.is_stopped() {
+            let _ = poll(&mut [PollFd::new(epoll, PollFlags::IN)], timeout.map(timespec).as_ref());
+            clear(&self.background_wakeup);
+        }
+        self.background_sleeps.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if a call leads and sleeps or is about to.
+    pub(crate) fn leader_sleeps(&self) -> bool {
+        self.leader_sleeps.load(Ordering::Relaxed)
+    }
+
+    /// Returns the descriptor that wakes the background thread.
+    pub(crate) fn background_wakeup(&self) -> &OwnedFd {
+        &self.background_wakeup
+    }
+
+    /// Wakes a call that leads.
+    pub(crate) fn wake_leader(&self) {
+        wake(&self.leader_wakeup);
+    }
+
+    /// Wakes the background thread.
+    pub(crate) fn wake_background(&self) {
+        wake(&self.background_wakeup);
+    }
+
+    /// Wakes the threads that sleep for the engine, so that they notice changes such as withdrawn regions.
+    pub(crate) fn wake_sleepers(&self) {
+        self.wake_leader();
+        self.wake_background();
     }
 
     /// Stops the engine.
     pub(crate) fn stop(&self) {
         self.status.set_stopped();
-        self.wake();
+        self.wake_sleepers();
     }
 
     /// Drops the commands of an engine that has stopped, which ends the waits for them.
@@ -188,7 +271,7 @@ mod tests {
             [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("socket"));
         let from = Instant::now();
         peer.send_to(b"hello", socket.local_addr().expect("bound")).expect("loopback");
-        mailbox().sleep(&socket, Some(Span::from_secs(100)), false);
+        mailbox().sleep(&socket, Some(Span::from_secs(100)), false, || true);
         assert!(from.elapsed() < Duration::from_secs(90), "the engine slept until the timeout");
     }
 
@@ -198,7 +281,7 @@ mod tests {
         let mailbox = mailbox();
         mailbox.post(Command::Keys(KeyRing::insecure()));
         let from = Instant::now();
-        mailbox.sleep(&socket, Some(Span::from_secs(100)), false);
+        mailbox.sleep(&socket, Some(Span::from_secs(100)), false, || true);
         assert!(from.elapsed() < Duration::from_secs(90), "the engine slept until the timeout");
         assert!(mailbox.has_commands());
     }

@@ -36,7 +36,7 @@ pub struct Op {
 }
 
 impl Op {
-    /// Waits for its end. In inline mode this drives the engine.
+    /// Waits for its end.
     ///
     /// # Errors
     /// How it failed; [`OpError::Unknown`] if the peer may have applied it.

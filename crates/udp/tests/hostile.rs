@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Config, Connection, Host, OpError, RegionKey, Request};
-use support::{HYBRID, PATIENCE, Random, config, host, pattern, until};
+use support::{PATIENCE, Random, SHARED, config, host, pattern, until};
 
 /// How long the parts of these tests take; `APUS_HOSTILE_SECONDS` makes them longer.
 fn seconds() -> Duration {
@@ -157,7 +157,7 @@ fn a_flood_touches_no_op_and_costs_no_memory() {
     let _alone = alone();
     for keys in [support::keys(), KeyRing::insecure()] {
         // Without keys a changed packet is found out by its checksum, a replayed one by its number.
-        let mut settings = config(HYBRID);
+        let mut settings = config(SHARED);
         settings.keys = keys;
         settings.max_mtu = 1500;
         // Forged words that a session is not known are answered by pings. On a machine that is busy with other
@@ -214,7 +214,7 @@ fn told() -> Option<SocketAddr> {
 
 /// Quick to notice that a peer is gone.
 fn brisk() -> Config {
-    let mut settings = config(HYBRID);
+    let mut settings = config(SHARED);
     settings.session.keepalive = apus_units::Span::from_ms(300);
     settings.session.idle_timeout = apus_units::Span::from_secs(1);
     settings.session.handshake_timeout = apus_units::Span::from_ms(500);

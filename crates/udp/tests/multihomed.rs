@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use apus_udp::{Access, Host, Request};
-use support::{HYBRID, host, pattern, steady};
+use support::{SHARED, host, pattern, steady};
 
 fn bound_to(ip: IpAddr) -> Host {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.bind = (ip, 0).into();
     host(settings)
 }

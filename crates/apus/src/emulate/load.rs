@@ -272,7 +272,7 @@ mod tests {
     fn host() -> Host {
         let any = "127.0.0.1:0".parse().expect("an address");
         let mut config = Config::new(any, KeyRing::insecure()).expect("defaults");
-        config.mode = Mode::HYBRID;
+        config.mode = Mode::Shared;
         Host::start(config).expect("a host")
     }
 

@@ -23,16 +23,14 @@ use crate::failure::Failure;
 /// Port of `apus serve`.
 pub const PORT: u16 = 48_700;
 
-/// Waiting strategy of the engine.
+/// Who drives the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeName {
-    /// Never sleeps.
+    /// Threads that wait drive the engine and sleep in the kernel.
+    Shared,
+    /// Each engine has a thread that never sleeps.
     Spinning,
-    /// Spins for 100 us, then sleeps.
-    Hybrid,
-    /// Sleeps at once.
-    Blocking,
-    /// Without its own thread: the command's thread drives the engine.
+    /// The command's thread drives the engine and never sleeps.
     Inline,
 }
 
@@ -95,8 +93,8 @@ pub fn failure(error: StartError) -> Failure {
 pub struct Common {
     #[command(flatten)]
     basics: Basics,
-    /// Waiting strategy of the engine.
-    #[arg(long, value_enum, default_value = "hybrid")]
+    /// Who drives the engine, and how it waits for work.
+    #[arg(long, value_enum, default_value = "shared")]
     mode: ModeName,
     /// Number of engines, each with a thread and a socket; the kernel divides peers among them.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -149,9 +147,8 @@ impl Common {
         }
         let mut config = self.basics.config(bind, keys)?;
         config.mode = match self.mode {
+            ModeName::Shared => Mode::Shared,
             ModeName::Spinning => Mode::Spinning,
-            ModeName::Hybrid => config.mode,
-            ModeName::Blocking => Mode::Blocking,
             ModeName::Inline => Mode::Inline,
         };
         config.engines = self.engines;

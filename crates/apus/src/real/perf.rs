@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use apus_sim::Watch;
 use apus_sim::columns::gbps;
 use apus_sim::distribution::jain;
-use apus_udp::{Bytes, Connection, RegionKey, Request, async_channel};
+use apus_udp::{Bytes, Completion, Connection, RegionKey, Request, async_channel};
+use apus_units::Span;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -70,7 +71,7 @@ struct Results {
     ops: u64,
     ops_per_second: f64,
     goodput_gbps: f64,
-    /// Of ops, from the engine's taking them to their ends, those that ended in the drain included.
+    /// Of ops, from their submission until this command has their ends; those that ended in the drain included.
     #[serde(flatten)]
     latency: Latency,
     /// Jain's index of the flows' ops.
@@ -81,8 +82,21 @@ struct Results {
     delays: Delays,
 }
 
+/// How long the command waits for the end of an op before it looks for an interrupt.
+const CHECK_EVERY: Duration = Duration::from_millis(10);
+
+/// Returns the next completion, if one comes within `pause`.
+fn next_end(
+    host: &apus_udp::Host,
+    ends: &async_channel::Receiver<Completion>,
+    pause: Duration,
+) -> Option<Completion> {
+    let end = ends.try_recv().ok();
+    end.or_else(|| host.block_on(ends.recv(), Some(pause))?.ok())
+}
+
 impl Perf {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         if self.outstanding == 0 || self.flows == 0 {
             return Err(Failure::Input("--outstanding and --flows must be at least 1".to_owned()));
@@ -179,6 +193,7 @@ impl Perf {
         let mut latencies = Vec::new();
         // Length of the measurement, once it is over and the drain has begun.
         let mut measured = None;
+        let pause = if dir.is_some() { CHECK_EVERY.min(self.interval) } else { CHECK_EVERY };
         let mut failure = None;
         loop {
             let elapsed = from.elapsed();
@@ -194,33 +209,25 @@ impl Perf {
                 failure = Some(Failure::Interrupted("interrupted".to_owned()));
                 break;
             }
-            let busy = host.drive();
             if measured.is_none()
                 && let Some(Err(error)) = record.as_mut().map(Record::sample)
             {
                 failure = Some(error);
                 break;
             }
-            let Ok(end) = ends.try_recv() else {
-                if !busy {
-                    std::thread::yield_now();
-                }
-                continue;
-            };
+            let Some(end) = next_end(host, &ends, pause) else { continue };
             let slot = end.user as usize;
             let index = slot / self.outstanding;
-            submitted[slot] = None;
-            let done = match end.result {
-                Ok(done) => done,
-                Err(error) => {
-                    let (connection, _) = &servers[index / flows];
-                    failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
-                    break;
-                }
-            };
-            latencies.push(done.latency.as_secs_f64() * 1e6);
+            if let Err(error) = end.result {
+                let (connection, _) = &servers[index / flows];
+                failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
+                break;
+            }
+            let latency = submitted[slot].take().map_or(Duration::ZERO, |at| at.elapsed());
+            let latency = Span::from_ns(latency.as_nanos() as u64);
+            latencies.push(latency.as_secs_f64() * 1e6);
             if let Some(record) = &mut record {
-                record.on_op(index, done.latency);
+                record.on_op(index, latency);
             }
             // Of an op that ends in the drain the latency counts, but not the bytes.
             if measured.is_some() {
@@ -230,11 +237,12 @@ impl Perf {
             if let Some(record) = &mut record {
                 record.on_delivered(index, self.size);
             }
+            let at = Instant::now();
             if let Err(error) = submit(slot) {
                 failure = Some(error);
                 break;
             }
-            submitted[slot] = Some(from + elapsed);
+            submitted[slot] = Some(at);
             if shown.elapsed() > Duration::from_millis(200) {
                 shown = Instant::now();
                 bar.set_position(from.elapsed().as_millis() as u64);

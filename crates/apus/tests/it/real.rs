@@ -281,9 +281,9 @@ fn insecure_host(mode: Mode) -> Host {
 
 #[test]
 fn a_server_that_is_interrupted_tells_its_peers_and_ends_well() {
-    for mode in ["hybrid", "inline"] {
+    for mode in ["shared", "inline"] {
         let mut server = serve(&["--insecure", "--mode", mode]);
-        let client = insecure_host(Mode::HYBRID);
+        let client = insecure_host(Mode::Shared);
         let connection = client.connect(server.1.parse().expect("an address")).expect("a server");
         connection.receive().expect("its greeting");
         interrupt(&server.0);
@@ -330,7 +330,7 @@ fn perf_that_is_interrupted_or_loses_its_server_says_what_it_has_and_that_it_is_
         [(true, 130, "interrupted"), (false, 1, "the peer closed the connection")]
     {
         let (perf, server, connection, _region) =
-            perf_under_way(Mode::HYBRID, &["--duration", "3600s"], (100, 1000));
+            perf_under_way(Mode::Shared, &["--duration", "3600s"], (100, 1000));
         if interrupted {
             interrupt(&perf);
         } else {
@@ -391,7 +391,7 @@ fn perf_of_which_no_op_ends_reports_lower_bounds_after_the_drain() {
 
 #[test]
 fn ping_whose_server_ends_reports_the_message_without_an_answer() {
-    let server = insecure_host(Mode::HYBRID);
+    let server = insecure_host(Mode::Shared);
     let address = server.local_addr().to_string();
     let ping = apus(&["ping", &address, "--insecure", "--json", "--count", "1000000"])
         .stdout(Stdio::piped())

@@ -40,7 +40,6 @@ mod transmitter;
 mod virtual_network;
 
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
@@ -96,7 +95,7 @@ pub(crate) struct Engine<N = KernelNetwork> {
     unpublished: bool,
     /// Whether several engines share the port.
     shares_port: bool,
-    /// Whether the calls of applications drive the engine, which has no thread then.
+    /// Whether no thread drops the engine when it ends.
     inline: bool,
 }
 
@@ -120,8 +119,13 @@ impl Engine {
 
     /// Ends the engine. Returns its socket if other engines share the port: while it is open, the kernel divides peers
     /// among the engines as before, so that an engine that fails ends no connection of another.
-    pub(crate) fn end(self) -> Option<Socket> {
-        self.shares_port.then(|| self.network.into_socket())
+    pub(crate) fn end(self) -> Option<Arc<Socket>> {
+        self.shares_port.then(|| self.socket())
+    }
+
+    /// Returns the socket.
+    pub(crate) fn socket(&self) -> Arc<Socket> {
+        Arc::clone(self.network.socket())
     }
 }
 
@@ -373,14 +377,6 @@ impl<N: Network> Engine<N> {
         }
     }
 
-    /// Returns when a timer is due without any other event; [`Time::MAX`] for never.
-    fn next_timeout(&mut self, now: Time) -> Time {
-        let Protocol { connections, ops, regions, .. } = &self.protocol;
-        let timeout = ops.next_timeout().min(connections.next_timeout()).min(regions.next_check);
-        // Clocks are compared while peers may send; an idle engine is not woken for that.
-        if connections.is_empty() { timeout } else { timeout.min(self.network.compare_clocks(now)) }
-    }
-
     /// Stops: every connection ends, and with it every op.
     pub(crate) fn stop(&mut self) {
         let now = self.network.now();
@@ -420,17 +416,66 @@ impl<N: Network> Engine<N> {
     }
 }
 
-impl<N: Network + AsFd> Engine<N> {
-    /// Sleeps until a datagram, a command, or the next timer, unless there is something to do at once.
-    pub(crate) fn sleep(&mut self) {
-        let now = self.network.now();
-        let due = self.next_timeout(now);
-        if due <= now || self.protocol.ops.endpoint.has_transmit() {
+impl<N: Network> Engine<N> {
+    /// Takes the commands of applications and sends, without a poll of the socket.
+    pub(crate) fn flush(&mut self) {
+        if self.mailbox.status.has_failed() {
+            self.mailbox.drain();
             return;
         }
-        let timeout = (due != Time::MAX).then(|| due.since(now));
+        let flushed = contain(|| {
+            if self.is_stopped() {
+                self.stop();
+            } else if let Some(now) = self.take_commands() {
+                self.send(now);
+                self.complete();
+            }
+        });
+        if flushed.is_none() {
+            self.fail();
+        }
+    }
+
+    /// Returns when a timer is due; [`Time::MAX`] for never. The comparison of clocks, which may be late, is left out.
+    pub(crate) fn next_due(&self) -> Time {
+        let Protocol { connections, ops, regions, .. } = &self.protocol;
+        ops.next_timeout().min(connections.next_timeout()).min(regions.next_check)
+    }
+
+    /// Returns `true` if something can be sent at once.
+    pub(crate) fn has_transmit(&self) -> bool {
+        self.protocol.ops.endpoint.has_transmit()
+    }
+
+    /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
+    pub(crate) fn rest(&mut self) -> Option<Rest> {
+        if self.is_stopped() || self.has_transmit() {
+            return None;
+        }
+        let now = self.network.now();
+        let mut due = self.next_due();
+        // Clocks are compared while peers may send; an idle engine is not woken for that.
+        if !self.protocol.connections.is_empty() {
+            due = due.min(self.network.compare_clocks(now));
+        }
+        if due <= now {
+            return None;
+        }
         add(&self.mailbox.status.stats.sleeps, 1);
-        self.mailbox.sleep(&self.network, timeout, self.transmitter.is_blocked());
+        Some(Rest { due, sending: self.transmitter.is_blocked() })
+    }
+
+    /// Records that the thread that drives the engine has slept, and that no timer was due before `due`.
+    pub(crate) fn slept(&mut self, due: Time) {
         self.descheduled.on_slept(due, self.network.now());
     }
+}
+
+/// What a thread that drives an engine may sleep for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// When the next timer is due; [`Time::MAX`] for never.
+    pub(crate) due: Time,
+    /// Whether room to send ends the sleep too.
+    pub(crate) sending: bool,
 }

@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use apus_units::Time;
@@ -64,7 +63,7 @@ pub(crate) trait Network {
 
 /// The kernel's network: a UDP socket, the clocks of host and NIC, and the capture of what passes.
 pub(crate) struct KernelNetwork {
-    socket: Socket,
+    socket: Arc<Socket>,
     clock: Clock,
     /// The status of the engine that uses the socket.
     pub(super) status: Arc<EngineStatus>,
@@ -89,7 +88,7 @@ impl KernelNetwork {
         let clock = Clock::new(config.nic_clock.as_deref())
             .map_err(|e| StartError::System("read the NIC's clock", e))?;
         Ok(Self {
-            socket,
+            socket: Arc::new(socket),
             clock,
             status: Arc::new(EngineStatus::new(local)),
             capture: config.capture.clone(),
@@ -98,13 +97,7 @@ impl KernelNetwork {
     }
 
     /// Returns the socket.
-    pub(crate) fn into_socket(self) -> Socket {
-        self.socket
-    }
-
-    /// Returns the socket.
-    #[cfg(test)]
-    pub(crate) fn socket(&self) -> &Socket {
+    pub(crate) fn socket(&self) -> &Arc<Socket> {
         &self.socket
     }
 
@@ -155,12 +148,6 @@ impl KernelNetwork {
             datagram: burst.bytes,
         };
         self.write_capture(packets, burst.segment);
-    }
-}
-
-impl AsFd for KernelNetwork {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

@@ -11,7 +11,7 @@ use apus_udp::switch::{Config, Direction, Report, Switch};
 use apus_udp::{Access, Request};
 use apus_units::{Bytes, Rate};
 
-use crate::support::{HYBRID, PATIENCE, any, config, host, pattern};
+use crate::support::{PATIENCE, SHARED, any, config, host, pattern};
 
 /// A switch in a thread of its own.
 struct Running {
@@ -40,7 +40,7 @@ impl Running {
 
 #[test]
 fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
-    let mut settings = config(HYBRID);
+    let mut settings = config(SHARED);
     // No loss can take the window below what the switch must: a cut is to half of it at most.
     settings.algorithm = build("bolt", None, &[("ai", "0"), ("min_rto", "60s")]).expect("bolt");
     // Packets that no probe makes longer, which would make the window smaller in packets.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use crate::support;
 use crate::support::hand::Hand;
 use crate::support::pair::{Pair, TOO_MANY, submit};
-use crate::support::{HYBRID, config, drive, host, pattern, steady};
+use crate::support::{SHARED, config, drive, host, pattern, steady};
 use apus_algorithms::registry::build;
 use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{
@@ -107,9 +107,9 @@ fn a_connection_whose_peer_connects_anew_is_replaced() {
 
 #[test]
 fn a_host_whose_application_accepts_nothing_refuses() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.max_unaccepted = 1;
-    let (server, first, second) = (host(settings), host(steady(HYBRID)), host(steady(HYBRID)));
+    let (server, first, second) = (host(settings), host(steady(SHARED)), host(steady(SHARED)));
     let here = first.connect(server.local_addr()).expect("room for one");
     delivered(&here); // so the server knows that it is connected
     assert_eq!(second.connect(server.local_addr()).err(), Some(ConnectError::Refused));
@@ -119,9 +119,9 @@ fn a_host_whose_application_accepts_nothing_refuses() {
 
 #[test]
 fn a_full_host_says_so_to_its_peers_and_its_own_application() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     (settings.session.max_sessions, settings.session.max_pending) = (1, 1);
-    let (full, other, third) = (host(settings), host(steady(HYBRID)), host(steady(HYBRID)));
+    let (full, other, third) = (host(settings), host(steady(SHARED)), host(steady(SHARED)));
     let here = other.connect(full.local_addr()).expect("room for one");
     delivered(&here);
     assert_eq!(third.connect(full.local_addr()).err(), Some(ConnectError::PeerFull));
@@ -226,7 +226,7 @@ fn connect_returns_ok_to_as_many_peers_as_the_host_has_room_for() {
 #[test]
 fn a_failed_connect_names_the_reason_here_or_at_the_peer() {
     let short = |keys: Option<KeyRing>| {
-        let mut config = config(HYBRID);
+        let mut config = config(SHARED);
         config.keys = keys.unwrap_or(config.keys);
         config.session.handshake_timeout = Span::from_ms(500);
         host(config)
@@ -279,7 +279,7 @@ fn a_peer_that_takes_no_answers_holds_a_region_only_until_it_is_revoked() {
 
 #[test]
 fn a_region_is_free_once_its_host_is_gone_and_ends_are_errors() {
-    let server = host(config(HYBRID));
+    let server = host(config(SHARED));
     let region = server.register(vec![0; 10], Access::Read).expect("memory");
     drop(server);
     assert!(!region.is_free(), "it is not withdrawn");
@@ -291,7 +291,7 @@ fn a_region_is_free_once_its_host_is_gone_and_ends_are_errors() {
 
 #[test]
 fn peers_go_on_reading_a_region_while_its_owner_looks_at_it() {
-    let (server, client) = (host(config(HYBRID)), host(config(HYBRID)));
+    let (server, client) = (host(config(SHARED)), host(config(SHARED)));
     let region = server.register(vec![3; 4096], Access::ReadWrite).expect("memory");
     let connection = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("a connection");

@@ -9,13 +9,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{HYBRID, PATIENCE, config, drive, host, pattern};
+use crate::support::{PATIENCE, SHARED, config, drive, host, pattern};
 use apus_udp::{
     Access, Bytes, Cause, Config, ConnectError, Connection, End, Host, Memory, Mode, OpError,
     Refusal, RegionKey, Request, SubmitError, async_channel,
 };
 
-const MODES: [Mode; 4] = [HYBRID, Mode::Spinning, Mode::Blocking, Mode::Inline];
+const MODES: [Mode; 3] = [Mode::Shared, Mode::Spinning, Mode::Inline];
 
 /// A future's value, with the hosts driven meanwhile.
 fn finish<T>(hosts: &[&Host], what: &str, future: impl Future<Output = T>) -> T {
@@ -34,7 +34,7 @@ fn finish<T>(hosts: &[&Host], what: &str, future: impl Future<Output = T>) -> T 
 
 /// A host of this mode, the peer of it that has threads, and the connection at both.
 fn pair(mode: Mode) -> ([Host; 2], [Connection; 2]) {
-    let hosts = [host(config(mode)), host(config(HYBRID))];
+    let hosts = [host(config(mode)), host(config(SHARED))];
     let [here, peer] = &hosts;
     let connecting = here.connect_async(peer.local_addr(), &[0; 2], None);
     let connection = finish(&[here], "a connection", connecting).expect("a peer");
@@ -214,7 +214,7 @@ impl Drop for DropsBadly {
 
 #[test]
 fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_were() {
-    for mode in [HYBRID, Mode::Spinning, Mode::Blocking] {
+    for mode in [Mode::Shared, Mode::Spinning] {
         let ([here, peer], [connection, there]) = pair(mode);
         let region = peer.register(vec![0; 4096], Access::ReadWrite).expect("memory");
         let panics = Arc::new(Panics::default());
@@ -306,7 +306,7 @@ impl Memory for Changes {
 
 #[test]
 fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost() {
-    let ([here, peer], [connection, there]) = pair(HYBRID);
+    let ([here, peer], [connection, there]) = pair(SHARED);
     let length = Arc::new(AtomicU32::new(100_000));
     let memory = Changes { bytes: vec![4; 100_000], length: Arc::clone(&length) };
     let region = peer.register(memory, Access::Read).expect("memory");
@@ -339,14 +339,14 @@ fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost()
 
 #[test]
 fn failed_engine_of_three_leaves_connections_of_the_others_open() {
-    let server = host(Config { engines: 3, ..config(Mode::Blocking) });
+    let server = host(Config { engines: 3, ..config(Mode::Shared) });
     let armed = Arc::new(AtomicBool::new(false));
     let trap = host_region(&server, &armed);
     let connections = || server.stats().map(|stats| stats.connections.load(Ordering::Relaxed));
     // The kernel divides the clients among the engines.
     let mut clients = Vec::new();
     while clients.len() < 12 || connections().any(|count| count == 0) {
-        let client = host(config(Mode::Blocking));
+        let client = host(config(Mode::Shared));
         let here = client.connect(server.local_addr()).expect("connect");
         let there = server.accept().expect("a client");
         clients.push((client, here, there));
@@ -388,7 +388,7 @@ impl Memory for Stops {
 
 #[test]
 fn host_stopped_by_application_code_in_its_engine_and_by_another_thread_stops() {
-    let (here, peer) = (Arc::new(host(config(HYBRID))), host(config(HYBRID)));
+    let (here, peer) = (Arc::new(host(config(SHARED))), host(config(SHARED)));
     let (tell, written) = mpsc::channel();
     let slot = Arc::new(OnceLock::new());
     let memory = Stops { bytes: vec![0; 100], host: Arc::clone(&slot), written: tell };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support;
-use crate::support::{Faults, HYBRID, PATIENCE, Relay, config, host, pattern};
+use crate::support::{Faults, PATIENCE, Relay, SHARED, config, host, pattern};
 use apus_udp::async_channel;
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Completion, Connection, Host, OpResult, Region, Request};
@@ -20,7 +20,7 @@ struct Path {
 }
 
 fn path(insecure: bool, seed: u64) -> Path {
-    let mut settings = config(HYBRID);
+    let mut settings = config(SHARED);
     if insecure {
         settings.keys = KeyRing::insecure();
     }
@@ -82,7 +82,7 @@ fn every_op_ends_once_with_the_right_bytes_whatever_the_network_does() {
 #[test]
 fn a_path_that_drops_long_packets_without_a_word_carries_ops_in_shorter_ones() {
     // The kernel knows of no limit: it is a loopback interface.
-    let settings = support::steady(HYBRID);
+    let settings = support::steady(SHARED);
     let (server, client) = (host(settings.clone()), host(settings));
     let relay = Relay::new(server.local_addr(), Faults::default(), 1);
     let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
@@ -122,7 +122,7 @@ fn a_path_that_drops_long_packets_without_a_word_carries_ops_in_shorter_ones() {
 
 #[test]
 fn a_window_stays_what_it_is_in_bytes_when_a_probe_finds_that_the_path_takes_longer_packets() {
-    let mut settings = config(HYBRID);
+    let mut settings = config(SHARED);
     settings.set_algorithm(None, &[("initial_cwnd", "64")]).expect("a parameter of Swift");
     let (server, client) = (host(settings.clone()), host(settings));
     let here = client.connect(server.local_addr()).expect("connect");

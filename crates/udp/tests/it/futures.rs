@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::support::{HYBRID, host, pattern, steady};
+use crate::support::{host, pattern, steady};
 use apus_udp::{Access, Cause, End, Host, Mode, OpError, RegionKey, Request};
 
 /// Wakes the thread of the runtime, and counts it.
@@ -95,7 +95,7 @@ async fn use_it(client: &Host, server: &Host) {
 
 #[test]
 fn both_sides_are_tasks_of_one_thread_in_every_mode() {
-    for mode in [HYBRID, Mode::Blocking, Mode::Inline] {
+    for mode in [Mode::Shared, Mode::Inline] {
         let (server, client) = (host(steady(mode)), host(steady(mode)));
         let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
         let ((), polls) = run(both(serve(&server, region.key()), use_it(&client, &server)));

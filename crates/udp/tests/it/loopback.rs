@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::support;
-use crate::support::{HYBRID, host, pattern, steady, until};
+use crate::support::{SHARED, host, pattern, steady, until};
 use apus_udp::session::{Cipher, KeyRing, SharedKey};
 use apus_udp::{
     Access, Cause, ConnectError, Connection, End, Host, Mode, Op, OpError, Refusal, Region,
@@ -17,7 +17,7 @@ use apus_units::Span;
 
 #[test]
 fn ops_of_all_kinds_move_the_right_bytes_in_every_mode() {
-    for mode in [HYBRID, Mode::Blocking, Mode::Spinning] {
+    for mode in [Mode::Shared, Mode::Spinning] {
         let server = host(steady(mode));
         let client = host(steady(mode));
         let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
@@ -44,9 +44,9 @@ fn inline_hosts_are_driven_by_whoever_waits() {
     let mut settings = steady(Mode::Inline);
     settings.keys = KeyRing::insecure();
     let client = host(settings.clone());
-    let server = host(steady(HYBRID));
+    let server = host(steady(SHARED));
     drop(server);
-    settings.mode = HYBRID;
+    settings.mode = SHARED;
     let server = host(settings);
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
@@ -66,7 +66,7 @@ fn inline_hosts_are_driven_by_whoever_waits() {
 
 #[test]
 fn connections__that_come_and_go_all_work() {
-    for mode in [HYBRID, Mode::Blocking, Mode::Spinning] {
+    for mode in [Mode::Shared, Mode::Spinning] {
         let server = host(steady(mode));
         let region = server.register(vec![0; 1 << 16], Access::ReadWrite).expect("region");
         let clients = [(); 3].map(|()| host(steady(mode)));
@@ -102,7 +102,7 @@ fn connections__that_come_and_go_all_work() {
 
 #[test]
 fn write__to_what_is_not_allowed_is_refused_with_the_reason() {
-    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
     let readable = server.register(pattern(1, 1000), Access::Read).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let end = |request| here.submit(request).expect("room").wait().expect_err("refused");
@@ -128,11 +128,11 @@ fn write__to_what_is_not_allowed_is_refused_with_the_reason() {
 
 #[test]
 fn message__that_nobody_takes_waits_and_its_deadline_counts() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.max_message = 10_000;
     settings.max_queued_bytes = 20_000;
     let server = host(settings);
-    let client = host(steady(HYBRID));
+    let client = host(steady(SHARED));
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
     let long = here.submit(Request::message(vec![0; 10_001]));
@@ -166,11 +166,11 @@ fn message__that_nobody_takes_waits_and_its_deadline_counts() {
 
 #[test]
 fn submit__beyond_the_limit_is_back_pressure() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.max_ops = 4;
     settings.max_queued_messages = 1;
     let server = host(settings);
-    let client = host(steady(HYBRID));
+    let client = host(steady(SHARED));
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
     let send = |i| here.submit(Request::message(vec![i]));
@@ -201,11 +201,11 @@ impl Blocked {
     const MAX_OPS: u64 = 4;
 
     fn new() -> Self {
-        let mut settings = steady(HYBRID);
+        let mut settings = steady(SHARED);
         settings.max_ops = Self::MAX_OPS as u32;
         settings.max_queued_messages = 1;
         let server = host(settings);
-        let client = host(steady(HYBRID));
+        let client = host(steady(SHARED));
         let here = client.connect(server.local_addr()).expect("connect");
         let there = server.accept().expect("accept");
         let region = server.register(vec![0; 100], Access::ReadWrite).expect("region");
@@ -223,7 +223,7 @@ impl Blocked {
 #[test]
 fn a_region_can_be_looked_at_while_it_is_written() {
     const LOOKS: u32 = 50;
-    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
     let region = server.register(vec![0; 1 << 20], Access::Write).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("accept");
@@ -281,10 +281,10 @@ fn ops_that_waited_go_on_together() {
 
 #[test]
 fn cancel__ends_an_op_that_cannot_end_by_itself() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.max_queued_messages = 1;
     let server = host(settings);
-    let client = host(steady(HYBRID));
+    let client = host(steady(SHARED));
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
     here.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
@@ -299,7 +299,7 @@ fn cancel__ends_an_op_that_cannot_end_by_itself() {
 
 #[test]
 fn close__lets_ops_end_and_tells_the_peer() {
-    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
+    let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
     let op = here.submit(Request::message(pattern(5, 500_000))).expect("room");
@@ -315,8 +315,8 @@ fn close__lets_ops_end_and_tells_the_peer() {
 
 #[test]
 fn host__that_goes_tells_its_peers_and_ends_its_ops() {
-    let (server, client) = (host(steady(HYBRID)), host(steady(HYBRID)));
-    let mut settings = steady(HYBRID);
+    let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
+    let mut settings = steady(SHARED);
     settings.max_queued_messages = 1;
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
@@ -333,7 +333,7 @@ fn host__that_goes_tells_its_peers_and_ends_its_ops() {
 
 #[test]
 fn connect__to_nobody_or_with_another_key_fails() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.session.handshake_timeout = Span::from_ms(300);
     let client = host(settings.clone());
     let nobody = std::net::UdpSocket::bind(support::any()).expect("socket");
@@ -351,7 +351,7 @@ fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
     for (cipher, other) in
         [(Cipher::Aes256Gcm, Cipher::Aegis128X), (Cipher::Aegis128X, Cipher::Aes256Gcm)]
     {
-        let mut settings = steady(HYBRID);
+        let mut settings = steady(SHARED);
         settings.session.cipher = cipher;
         let client = host(settings.clone());
         settings.session.accept_ciphers = vec![cipher];
@@ -377,7 +377,7 @@ fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
 
 #[test]
 fn connect__that_was_given_up_leaves_nothing_in_the_way() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.session.handshake_timeout = Span::from_secs(3600);
     let client = host(settings);
     let nobody = std::net::UdpSocket::bind(support::any()).expect("socket");
@@ -393,7 +393,7 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
     drop(first);
     // A process starts there, and is asked anew.
     drop(nobody);
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.bind = address;
     let server = host(settings);
     let here = client.connect(address).expect("connect");
@@ -405,7 +405,7 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
 fn set_keys__changes_the_key_of_a_group_without_a_pause() {
     let key = |n| SharedKey::new([n; 32]);
     let ring = |numbers: &[u8]| KeyRing::new(numbers.iter().map(|&n| key(n))).expect("keys");
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.keys = ring(&[1]);
     let (server, client) = (host(settings.clone()), host(settings.clone()));
     // Gives up soon, as no answer is the expected outcome.
@@ -438,10 +438,10 @@ fn set_keys__changes_the_key_of_a_group_without_a_pause() {
 
 #[test]
 fn flows_of_a_connection_are_apart_and_engines_share_a_port() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.engines = 2;
     let server = host(settings);
-    let clients: Vec<_> = (0..4).map(|_| host(steady(HYBRID))).collect();
+    let clients: Vec<_> = (0..4).map(|_| host(steady(SHARED))).collect();
     for client in &clients {
         let here = client.connect_with(server.local_addr(), &[0; 16], None).expect("connect");
         let there = server.accept().expect("accept");
@@ -459,12 +459,12 @@ fn flows_of_a_connection_are_apart_and_engines_share_a_port() {
 
 #[test]
 fn connect__of_a_host_with_several_engines_reaches_every_peer() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.engines = 4;
     let client = host(settings);
     // An answer comes to an engine that did not ask in 3 of 4 cases; 8 peers all hit by chance once in
     // 4^8 runs. One that is not found would be given up after 5 seconds.
-    let servers: Vec<_> = (0..8).map(|_| host(steady(HYBRID))).collect();
+    let servers: Vec<_> = (0..8).map(|_| host(steady(SHARED))).collect();
     let connections: Vec<_> = servers
         .iter()
         .map(|server| client.connect_with(server.local_addr(), &[0; 2], None).expect("connect"))

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
 use crate::support;
-use crate::support::{HYBRID, config, host, pattern};
+use crate::support::{SHARED, config, host, pattern};
 use apus_udp::prometheus::Server;
 use apus_udp::{Access, Request};
 
@@ -34,7 +34,7 @@ fn samples(page: &str) -> BTreeMap<String, f64> {
 
 #[test]
 fn what_happened_is_on_the_page() {
-    let (server, client) = (host(config(HYBRID)), host(config(HYBRID)));
+    let (server, client) = (host(config(SHARED)), host(config(SHARED)));
     let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("accept");

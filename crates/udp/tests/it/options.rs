@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::support::{Faults, HYBRID, Relay, host, pattern, steady};
+use crate::support::{Faults, Relay, SHARED, host, pattern, steady};
 use apus_algorithms::registry::build;
 use apus_udp::{Access, Capture, ConnectError, Connection, Request};
 use apus_units::Span;
@@ -87,7 +87,7 @@ fn by_flow(datagrams: &[Datagram], sent: bool, data: bool) -> BTreeMap<u32, BTre
 #[test]
 fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
     let file = File::new("classes");
-    let (mut of_server, mut of_client) = (steady(HYBRID), steady(HYBRID));
+    let (mut of_server, mut of_client) = (steady(SHARED), steady(SHARED));
     of_server.capture = Some(Capture::create(&file.0).expect("a capture"));
     of_client.dscp = [0, 46, 18, 0, 0, 0, 0, 0];
     of_server.dscp = [1, 46, 0, 0, 0, 0, 0, 0];
@@ -116,7 +116,7 @@ fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
 fn ecn_marks_reach_the_algorithms_that_want_them() {
     let file = File::new("ecn");
     let settings = |algorithm| {
-        let mut settings = steady(HYBRID);
+        let mut settings = steady(SHARED);
         settings.algorithm = build(algorithm, None, &[]).expect(algorithm);
         settings.max_mtu = 1500;
         settings
@@ -152,7 +152,7 @@ fn ecn_marks_reach_the_algorithms_that_want_them() {
 /// Swift §3.5: hop-based scaling, `hop_scale` for each switch; its hops are counted by the TTL (App. B).
 #[test]
 fn hops_are_counted_by_the_ttl_and_raise_the_target() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     let swift = [("base_target", "200us"), ("hop_scale", "7us"), ("fs_range", "0us")];
     settings.algorithm = build("swift", None, &swift).expect("swift");
     let (server, client) = (host(settings.clone()), host(settings));
@@ -167,7 +167,7 @@ fn hops_are_counted_by_the_ttl_and_raise_the_target() {
 
 #[test]
 fn departures_are_told_by_the_kernel_and_ops_go_on() {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     settings.departure_timestamps = true;
     let (server, client) = (host(settings.clone()), host(settings));
     let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");

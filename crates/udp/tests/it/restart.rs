@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::support::{Faults, HYBRID, PATIENCE, Random, Relay, host, pattern, steady, until};
+use crate::support::{Faults, PATIENCE, Random, Relay, SHARED, host, pattern, steady, until};
 use apus_udp::session::KeyRing;
 use apus_udp::{
     Access, Completion, Connection, End, Host, OpError, OpResult, Region, Request, async_channel,
@@ -35,7 +35,7 @@ impl Server {
 }
 
 fn settings(insecure: bool) -> apus_udp::Config {
-    let mut settings = steady(HYBRID);
+    let mut settings = steady(SHARED);
     if insecure {
         settings.keys = KeyRing::insecure();
     }

@@ -68,7 +68,7 @@ pub fn host(config: Config) -> Host {
     Host::start(config).expect("host")
 }
 
-pub const HYBRID: Mode = Mode::HYBRID;
+pub const SHARED: Mode = Mode::Shared;
 
 /// Bytes that show where they belong.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {

@@ -90,7 +90,7 @@ pub(super) fn run(hosts: &mut [VirtualHost], patience: Span) {
             }
         }
         let now = hosts[0].engine.network.now.get();
-        let timers = hosts.iter_mut().map(|host| host.engine.next_timeout(now));
+        let timers = hosts.iter_mut().map(|host| host.engine.next_due());
         let next = timers.min().unwrap_or(Time::MAX).max(now + Span::from_us(1));
         let next = next.min(end);
         if now >= end {

@@ -1,0 +1,255 @@
+//! Who drives an engine, and how the calls of applications wait for it.
+//!
+//! By default the calls that wait drive their engine in turns ([`shared`]), so that nothing crosses threads. An engine of
+//! [`Mode::Spinning`](crate::Mode::Spinning) has a thread of its own ([`run`]) that never sleeps.
+
+mod shared;
+mod turns;
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use apus_units::Span;
+
+use crate::connection_state::ConnectionState;
+use crate::containment::{ContainedWaker, contain};
+use crate::engine::Engine;
+use crate::mailbox::Mailbox;
+
+pub(crate) use shared::Shared;
+
+/// Idle time after which the thread of an engine that never sleeps yields its core. On a core of its own, yielding costs
+/// nothing; elsewhere the scheduler would preempt the thread for milliseconds. deviation: no source. The time only decides
+/// when the core is yielded, not what is sent.
+const YIELD_AFTER: Span = Span::from_us(50);
+
+/// How calls wait for an engine.
+#[derive(Clone)]
+pub(crate) enum Driver {
+    /// Threads of the host drive its engines. A wait spins this long before it sleeps.
+    Threads { spin: Duration },
+    /// The waiting calls drive the engine in turns.
+    Shared(Arc<Shared>),
+}
+
+/// How a wait ended.
+enum Waited<T> {
+    /// With a value.
+    Value(T),
+    /// The channel is closed.
+    Closed,
+    /// The time limit has passed.
+    TimedOut,
+}
+
+impl<T> Waited<T> {
+    fn of<E>(result: Result<T, E>) -> Self {
+        result.map_or(Self::Closed, Self::Value)
+    }
+
+    fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Closed | Self::TimedOut => None,
+        }
+    }
+}
+
+/// What a call waits for.
+trait Awaited {
+    type Value;
+
+    /// Returns the end of the wait, if it has come, without registering a waker.
+    fn take(&mut self) -> Poll<Waited<Self::Value>>;
+
+    /// Returns the end of the wait, if it has come, and registers the waker otherwise.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<Self::Value>>;
+}
+
+/// The value of a one-shot channel.
+struct Answer<T>(oneshot::Receiver<T>);
+
+impl<T> Awaited for Answer<T> {
+    type Value = T;
+
+    fn take(&mut self) -> Poll<Waited<T>> {
+        match self.0.try_recv() {
+            Err(oneshot::TryRecvError::Empty) => Poll::Pending,
+            ended => Poll::Ready(Waited::of(ended)),
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<T>> {
+        pin!(&mut self.0).poll(context).map(Waited::of)
+    }
+}
+
+/// The next value of a queue.
+struct Next<'a, 'b, T> {
+    queue: &'a async_channel::Receiver<T>,
+    receive: Pin<&'b mut async_channel::Recv<'a, T>>,
+}
+
+impl<T> Awaited for Next<'_, '_, T> {
+    type Value = T;
+
+    fn take(&mut self) -> Poll<Waited<T>> {
+        match self.queue.try_recv() {
+            Err(async_channel::TryRecvError::Empty) => Poll::Pending,
+            ended => Poll::Ready(Waited::of(ended)),
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<T>> {
+        self.receive.as_mut().poll(context).map(Waited::of)
+    }
+}
+
+/// The output of a future.
+struct Output<'a, F>(Pin<&'a mut F>);
+
+impl<F: Future> Awaited for Output<'_, F> {
+    type Value = F::Output;
+
+    fn take(&mut self) -> Poll<Waited<F::Output>> {
+        self.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<F::Output>> {
+        self.0.as_mut().poll(context).map(Waited::Value)
+    }
+}
+
+impl Driver {
+    /// Waits for a value; returns `None` if its sender is gone.
+    pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
+        self.wait_for(Answer(receiver), None).value()
+    }
+
+    /// Waits for the next value of a queue; returns `None` if it is closed.
+    pub(crate) fn wait_next<T>(&self, queue: &async_channel::Receiver<T>) -> Option<T> {
+        let receive = pin!(queue.recv());
+        self.wait_for(Next { queue, receive }, None).value()
+    }
+
+    /// Waits for a future; returns `None` at the deadline.
+    pub(crate) fn wait_future<F: Future>(
+        &self,
+        future: Pin<&mut F>,
+        deadline: Option<Instant>,
+    ) -> Option<F::Output> {
+        self.wait_for(Output(future), deadline).value()
+    }
+
+    fn wait_for<A: Awaited>(&self, mut awaited: A, deadline: Option<Instant>) -> Waited<A::Value> {
+        match self {
+            Self::Shared(shared) => shared.wait(&mut awaited, deadline),
+            Self::Threads { spin } => {
+                let from = Instant::now();
+                loop {
+                    match awaited.take() {
+                        Poll::Ready(ended) => return ended,
+                        Poll::Pending if from.elapsed() < *spin => std::hint::spin_loop(),
+                        Poll::Pending => return turns::park(&mut awaited, deadline),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the next value of a queue; `None` if it is closed.
+    pub(crate) async fn next<T>(&self, queue: &async_channel::Receiver<T>) -> Option<T> {
+        let mut receive = pin!(queue.recv());
+        let mut waker = ContainedWaker::default();
+        poll_fn(|context| {
+            self.drive_for(context);
+            receive.as_mut().poll(&mut Context::from_waker(waker.of(context.waker())))
+        })
+        .await
+        .ok()
+    }
+
+    /// Returns a value; `None` if its sender is gone.
+    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
+        let mut receiver = pin!(receiver);
+        let mut waker = ContainedWaker::default();
+        poll_fn(|context| {
+            self.drive_for(context);
+            receiver.as_mut().poll(&mut Context::from_waker(waker.of(context.waker())))
+        })
+        .await
+        .ok()
+    }
+
+    /// Has the engine take what was submitted, for a future that is polled. Without a thread that drives the engine later,
+    /// the future is polled again.
+    pub(crate) fn drive_for(&self, context: &Context<'_>) {
+        let Self::Shared(shared) = self else { return };
+        if shared.has_thread() {
+            shared.flush();
+        } else {
+            shared.step();
+            context.waker().wake_by_ref();
+        }
+    }
+
+    /// Runs one step of the engine, unless a thread that never sleeps does; returns whether there was anything to do.
+    pub(crate) fn step(&self) -> bool {
+        match self {
+            Self::Shared(shared) => shared.step(),
+            Self::Threads { .. } => false,
+        }
+    }
+
+    /// Sees to it that the engine soon takes an op that was submitted to `flow`.
+    #[inline]
+    pub(crate) fn submitted(&self, connection: &ConnectionState, flow: usize, mailbox: &Mailbox) {
+        match self {
+            Self::Shared(shared) => shared.submitted(connection, flow),
+            Self::Threads { .. } => mailbox.notify(),
+        }
+    }
+}
+
+thread_local! {
+    /// Whether this thread is within a step of an engine.
+    static WITHIN_ENGINE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns `true` if an engine has called the code that asks: a waker, or memory of the application.
+pub(crate) fn is_within_engine() -> bool {
+    WITHIN_ENGINE.get()
+}
+
+/// Runs a part of an engine in this thread.
+#[inline]
+fn within_engine<T>(run: impl FnOnce() -> T) -> T {
+    let outer = WITHIN_ENGINE.replace(true);
+    let result = run();
+    WITHIN_ENGINE.set(outer);
+    result
+}
+
+/// Runs an engine in this thread until it is stopped or panics. The thread never sleeps.
+pub(crate) fn run(engine: &mut Engine) {
+    let ended = within_engine(|| {
+        contain(|| {
+            let mut idle_since = engine.now();
+            while !engine.is_stopped() {
+                if engine.try_step(false) {
+                    idle_since = engine.now();
+                } else if engine.now().since(idle_since) >= YIELD_AFTER {
+                    std::thread::yield_now();
+                }
+            }
+            engine.stop();
+        })
+    });
+    if ended.is_none() {
+        engine.fail();
+    }
+}

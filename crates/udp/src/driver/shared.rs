@@ -1,0 +1,428 @@
+//! An engine that calls drive in turns.
+//!
+//! A call that waits, and finds that no other call does, leads: it runs the engine and sleeps in the kernel until a datagram,
+//! a timer or another thread wakes it. So an op and its end cross no thread. Further calls are parked; the step of the
+//! engine that ends an op wakes the call that waits for it. A leader that is woken for others only gives its place to the
+//! next call that waits ([`super::turns`]).
+//!
+//! While no call leads, a background thread of the host sleeps on the socket and drives the engine, so that peers do not
+//! wait for a slow application. The socket's events reach that thread only then. In inline mode there is no such thread: the
+//! leader never sleeps, and appoints the next when it is done.
+//!
+//! # No command is forgotten
+//! A thread that submits puts the op into the mailbox, then tries to lock the engine. If that fails, another thread holds
+//! the lock; whoever unlocks the engine looks into the mailbox afterwards. Both put a fence between, so that at least one
+//! sees the other.
+//!
+//! # No timer is forgotten
+//! Who may sleep states under the engine's lock until when. A thread that unlocks the engine with an earlier timer wakes
+//! the sleeper.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use apus_units::{Span, Time};
+use rustix::event::epoll;
+
+use super::turns::{Own, Place, Turns, with_own};
+use super::{Awaited, Waited, is_within_engine, within_engine};
+use crate::connection_state::ConnectionState;
+use crate::engine::{Engine, Rest};
+use crate::mailbox::Mailbox;
+use crate::sys::Socket;
+
+/// Number of idle steps of an engine without a thread after which the leader yields its core. deviation: no source; a step
+/// takes about 200 ns, so this is a round trip in a rack.
+const IDLE_STEPS_PER_YIELD: u32 = 500;
+/// Number of its idle steps under one lock. deviation: no source; 1.5 us.
+const STEPS_PER_LOCK: u32 = 8;
+/// Number of ops in the mailbox that are sent at once. deviation: no source; half of the largest batch of datagrams per
+/// system call (64), so that sending overlaps with submitting.
+const FLUSH_OPS: usize = 32;
+/// Time after which the background thread sends an op whose thread does not wait for it. deviation: no source; a thousand
+/// wake-ups per second, while ops are submitted, take less than 1 % of a core.
+const SEND_AFTER: Span = Span::from_ms(1);
+/// Time between checks whether calls of a stopped engine still lead; they stop within a step. deviation: no source.
+const STOP_CHECK: Duration = Duration::from_micros(50);
+/// What the background thread sleeps on.
+struct Background {
+    epoll: OwnedFd,
+    /// The engine's socket; `None` after the engine has ended.
+    socket: Mutex<Option<Arc<Socket>>>,
+    /// Until when it sleeps, in picoseconds of the engine's clock; 0 while it is awake.
+    wakes_at: AtomicU64,
+    /// Whether an op was left in the mailbox since the thread last woke.
+    unsent: AtomicBool,
+    /// Whether it wakes within [`SEND_AFTER`].
+    wakes_soon: AtomicBool,
+}
+
+impl Background {
+    fn socket(&self) -> MutexGuard<'_, Option<Arc<Socket>>> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks of the events in the background thread's epoll, which are not read.
+const SOCKET: epoll::EventData = epoll::EventData::new_u64(0);
+const WAKEUP: epoll::EventData = epoll::EventData::new_u64(1);
+
+/// An engine that calls and a background thread drive in turns.
+pub(crate) struct Shared {
+    /// `None` after the engine has ended.
+    engine: Mutex<Option<Engine>>,
+    mailbox: Arc<Mailbox>,
+    turns: Turns,
+    /// Wakes the leader, if it sleeps.
+    waker: Waker,
+    background: Option<Background>,
+}
+
+/// An engine that this thread has locked; `None` after it has ended.
+struct Locked<'a>(MutexGuard<'a, Option<Engine>>);
+
+impl Locked<'_> {
+    /// Runs a part of the engine; returns `None` if the engine has ended.
+    #[inline]
+    fn run<T>(&mut self, part: impl FnOnce(&mut Engine) -> T) -> Option<T> {
+        let engine = self.0.as_mut()?;
+        Some(within_engine(|| part(engine)))
+    }
+}
+
+impl Shared {
+    /// Returns the engine, for calls to drive it; with `thread`, a thread will call [`Shared::run_background`].
+    ///
+    /// # Errors
+    /// If the system gives no epoll.
+    pub(crate) fn new(engine: Engine, thread: bool) -> std::io::Result<Arc<Self>> {
+        let mailbox = Arc::clone(&engine.mailbox);
+        let background = if thread {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let watched = epoll::EventFlags::IN;
+            epoll::add(&epoll, mailbox.background_wakeup(), WAKEUP, watched)?;
+            epoll::add(&epoll, engine.socket().as_fd(), SOCKET, watched)?;
+            Some(Background {
+                epoll,
+                socket: Mutex::new(Some(engine.socket())),
+                wakes_at: AtomicU64::new(0),
+                unsent: AtomicBool::new(false),
+                wakes_soon: AtomicBool::new(false),
+            })
+        } else {
+            None
+        };
+        Ok(Arc::new(Self {
+            engine: Mutex::new(Some(engine)),
+            turns: Turns::default(),
+            waker: Waker::from(Arc::clone(&mailbox)),
+            mailbox,
+            background,
+        }))
+    }
+
+    /// Returns `true` if a thread drives the engine while no call waits.
+    pub(crate) fn has_thread(&self) -> bool {
+        self.background.is_some()
+    }
+
+    /// The engine.
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+        self.engine.lock().expect("no engine has panicked")
+    }
+
+    fn lock(&self) -> Locked<'_> {
+        Locked(self.engine.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        match self.engine.try_lock() {
+            Ok(guard) => Some(Locked(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Locked(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Unlocks the engine. Wakes the background thread if it sleeps past the next timer, or if something is left to send and
+    /// this thread does not go on.
+    fn unlock(&self, engine: Locked<'_>, goes_on: bool) {
+        let due = match engine.0.as_ref() {
+            Some(engine) if !goes_on && engine.has_transmit() => Time::ZERO,
+            Some(engine) => engine.next_due(),
+            None => Time::MAX,
+        };
+        drop(engine);
+        let Some(background) = &self.background else { return };
+        // No time is below that of a thread that is awake.
+        if due.as_ps() < background.wakes_at.load(Ordering::SeqCst) {
+            self.mailbox.wake_background();
+        }
+    }
+
+    /// Runs one step; returns whether there was anything to do. Code that an engine calls cannot run another step.
+    pub(crate) fn step(&self) -> bool {
+        if is_within_engine() {
+            return false;
+        }
+        let mut engine = self.lock();
+        let busy = engine.run(|engine| engine.step(false)).unwrap_or(false);
+        self.unlock(engine, true);
+        self.flush();
+        busy
+    }
+
+    /// Has the engine take the commands in its mailbox and send. If another thread has locked it, that thread does.
+    pub(crate) fn flush(&self) {
+        while self.mailbox.has_commands() {
+            let Some(mut engine) = self.try_lock() else { return };
+            if engine.run(Engine::flush).is_none() {
+                self.mailbox.drain();
+            }
+            self.unlock(engine, false);
+            // See the documentation of this module.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Sees to it that an op that was submitted to `flow` is sent: at once, if a call leads and sleeps, if many ops wait, or
+    /// if nothing else of the flow is outstanding; otherwise with the next acknowledgement. A thread that has led before is
+    /// expected to wait soon, which sends the op too, at the latest after [`SEND_AFTER`].
+    #[inline]
+    pub(crate) fn submitted(&self, connection: &ConnectionState, flow: usize) {
+        // See the documentation of this module.
+        fence(Ordering::SeqCst);
+        if self.mailbox.status.is_stopped() {
+            self.mailbox.drain();
+            return;
+        }
+        let Some(background) = &self.background else { return };
+        if self.mailbox.leader_sleeps() || self.mailbox.waiting_ops() >= FLUSH_OPS {
+            self.flush();
+        } else if connection.outstanding(flow) <= 1 {
+            if self.turns.led_before() {
+                background.unsent.store(true, Ordering::SeqCst);
+                if !background.wakes_soon.load(Ordering::SeqCst) {
+                    self.mailbox.wake_background();
+                }
+            } else {
+                self.flush();
+            }
+        }
+    }
+
+    /// Waits until `awaited` ends or the deadline passes.
+    pub(super) fn wait<A: Awaited>(
+        &self,
+        awaited: &mut A,
+        deadline: Option<Instant>,
+    ) -> Waited<A::Value> {
+        if let Poll::Ready(ended) = awaited.take() {
+            return ended;
+        }
+        if self.has_thread() && deadline.is_some_and(|at| at <= Instant::now()) {
+            self.flush();
+            return Waited::TimedOut;
+        }
+        with_own(|own| {
+            match self.turns.enter(&own.waiter, || self.watch_socket(false)) {
+                Place::Leads => {}
+                Place::Parked => self.flush(),
+                Place::ParkedFirst => {
+                    self.flush();
+                    self.mailbox.wake_leader();
+                }
+            }
+            let ended = loop {
+                let ended = if own.waiter.leads() {
+                    self.lead(own, awaited, deadline)
+                } else {
+                    own.park_while(awaited, deadline, || !own.waiter.leads())
+                };
+                match ended {
+                    Some(ended) => break ended,
+                    // Nothing is left to drive.
+                    None if self.mailbox.status.is_stopped() => {
+                        self.leave(own);
+                        let ended = own.park_while(awaited, deadline, || true);
+                        return ended.unwrap_or(Waited::Closed);
+                    }
+                    None => {}
+                }
+            };
+            self.leave(own);
+            ended
+        })
+    }
+
+    /// Ends the turn of a call. If no other call waits, the background thread drives the engine from now on.
+    fn leave(&self, own: &Own) {
+        // With a thread, calls that are parked stay so: the call that leaves is the likeliest to be the next leader.
+        let appoint = self.background.is_none();
+        if self.turns.leave(&own.waiter, appoint, || self.watch_socket(true)) {
+            // See the documentation of this module.
+            fence(Ordering::SeqCst);
+            self.flush();
+            // A thread that holds the lock does the same.
+            if let Some(engine) = self.try_lock() {
+                self.unlock(engine, false);
+            }
+        }
+    }
+
+    /// Has datagrams wake the background thread or not.
+    fn watch_socket(&self, watch: bool) {
+        let Some(background) = &self.background else { return };
+        let events = if watch { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        if let Some(socket) = &*background.socket() {
+            // The socket is registered, so this fails only for lack of memory.
+            let _ = epoll::modify(&background.epoll, socket.as_fd(), SOCKET, events);
+        }
+    }
+
+    /// Drives the engine as the leader until the wait ends; returns `None` if the call no longer leads, or the engine has
+    /// stopped.
+    fn lead<A: Awaited>(
+        &self,
+        own: &Own,
+        awaited: &mut A,
+        deadline: Option<Instant>,
+    ) -> Option<Waited<A::Value>> {
+        let Some(background) = &self.background else {
+            return self.lead_without_sleep(awaited, deadline);
+        };
+        let mut slept_until = None;
+        // What the call has submitted goes first. Whether datagrams wait shows when it goes to sleep.
+        let mut part: fn(&mut Engine) = Engine::flush;
+        loop {
+            let mut engine = self.lock();
+            let rest = engine.run(|engine| {
+                if let Some(due) = slept_until.take() {
+                    engine.slept(due);
+                }
+                part(engine);
+                engine.rest()
+            });
+            self.unlock(engine, true);
+            part = |engine| _ = engine.step(true);
+            let mut ended = awaited.take();
+            if ended.is_pending() {
+                if self.mailbox.status.is_stopped() || self.turns.resign(&own.waiter) {
+                    return None;
+                }
+                let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+                if left.is_some_and(|left| left.is_zero()) {
+                    ended = Poll::Ready(Waited::TimedOut);
+                } else if let Some(Some(rest)) = rest {
+                    ended = self.sleep_as_leader(background, &rest, awaited, left);
+                    slept_until = Some(rest.due);
+                    self.turns.leader_woke();
+                }
+            }
+            if let Poll::Ready(ended) = ended {
+                return Some(ended);
+            }
+        }
+    }
+
+    /// Sleeps until a datagram or another thread wakes it, or no time is `left`; returns whether the wait has ended. The
+    /// background thread runs the timers, so that a call sets no timer of the kernel.
+    fn sleep_as_leader<A: Awaited>(
+        &self,
+        background: &Background,
+        rest: &Rest,
+        awaited: &mut A,
+        left: Option<Duration>,
+    ) -> Poll<Waited<A::Value>> {
+        let left = left.map(|left| Span::from_ns(left.as_nanos().min(1 << 53) as u64));
+        let Some(socket) = background.socket().clone() else { return Poll::Pending };
+        let mut ended = Poll::Pending;
+        // Whoever ends the wait from now on wakes this thread.
+        self.mailbox.sleep(&*socket, left, rest.sending, || {
+            ended = awaited.poll(&mut Context::from_waker(&self.waker));
+            ended.is_pending()
+        });
+        ended
+    }
+
+    /// As [`Shared::lead`], for an engine without a thread. The leader never sleeps, and yields its core when it is idle.
+    fn lead_without_sleep<A: Awaited>(
+        &self,
+        awaited: &mut A,
+        deadline: Option<Instant>,
+    ) -> Option<Waited<A::Value>> {
+        let mut idle = 0;
+        loop {
+            let mut engine = self.lock();
+            // Unlocked as soon as there was something to do.
+            let busy =
+                (0..STEPS_PER_LOCK).any(|_| engine.run(|engine| engine.step(false)) == Some(true));
+            drop(engine);
+            if let Poll::Ready(ended) = awaited.take() {
+                return Some(ended);
+            }
+            if self.mailbox.status.is_stopped() {
+                return None;
+            }
+            idle = if busy { 0 } else { idle + STEPS_PER_LOCK };
+            if idle >= IDLE_STEPS_PER_YIELD {
+                idle = IDLE_STEPS_PER_YIELD;
+                std::thread::yield_now();
+                if deadline.is_some_and(|at| at <= Instant::now()) {
+                    return Some(Waited::TimedOut);
+                }
+            }
+        }
+    }
+
+    /// Runs the timers, and drives the engine while no call leads, until it is stopped. Returns the result of
+    /// [`Engine::end`].
+    pub(crate) fn run_background(&self) -> Option<Arc<Socket>> {
+        let Some(background) = &self.background else { return None };
+        let mut slept_until = Time::MAX;
+        while !self.mailbox.status.is_stopped() {
+            background.wakes_soon.store(false, Ordering::SeqCst);
+            let soon = background.unsent.swap(false, Ordering::SeqCst);
+            background.wakes_soon.store(soon, Ordering::SeqCst);
+            let led = self.turns.led();
+            let mut engine = self.lock();
+            let rest = engine.run(|engine| {
+                engine.slept(slept_until);
+                if !led || engine.next_due() <= engine.now() {
+                    engine.step(true);
+                }
+                let (rest, now) = (engine.rest(), engine.now());
+                let due = match &rest {
+                    Some(rest) => rest.due,
+                    // What is left to send is for the leader.
+                    None if led => engine.next_due(),
+                    None => now,
+                };
+                let soon = soon || rest.as_ref().is_some_and(|rest| rest.sending);
+                let tick = if soon { now.saturating_add(SEND_AFTER) } else { Time::MAX };
+                let wakes_at = due.min(tick);
+                background.wakes_at.store(wakes_at.as_ps(), Ordering::SeqCst);
+                slept_until = due;
+                (now, wakes_at)
+            });
+            drop(engine);
+            let Some((now, wakes_at)) = rest else { break };
+            if wakes_at > now {
+                let timeout = (wakes_at != Time::MAX).then(|| wakes_at.since(now));
+                self.mailbox.sleep_in_background(&background.epoll, timeout, led);
+            }
+            background.wakes_at.store(0, Ordering::SeqCst);
+        }
+        self.lock().run(|engine| engine.step(true));
+        // Calls that lead stop too; until then they may use the socket.
+        while self.turns.led() {
+            std::thread::sleep(STOP_CHECK);
+        }
+        drop(background.socket().take());
+        let engine = self.lock().0.take();
+        engine.and_then(Engine::end)
+    }
+}

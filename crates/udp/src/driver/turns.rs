@@ -1,0 +1,280 @@
+//! Whose turn it is to drive a shared engine: at most one of the calls that wait leads, the others are parked.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+use super::{Awaited, Waited};
+
+/// A leader that was woken more often than this, and whose own value has not come, gives its place to the next call that
+/// waits. deviation: no source; a change of the leader costs two wake-ups, an eighth of what it saves.
+const WAKES_FOR_OTHERS: u32 = 16;
+
+/// A thread that waits.
+pub(super) struct Waiter {
+    thread: Thread,
+    leads: AtomicBool,
+}
+
+impl Wake for Waiter {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.thread.unpark();
+    }
+}
+
+impl Waiter {
+    pub(super) fn leads(&self) -> bool {
+        self.leads.load(Ordering::Acquire)
+    }
+}
+
+/// A waiter of this thread and its waker.
+#[derive(Clone)]
+pub(super) struct Own {
+    pub(super) waiter: Arc<Waiter>,
+    waker: Waker,
+}
+
+thread_local! {
+    /// The waiter of this thread; taken while it waits, since code of the application may wait within a wait.
+    static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
+}
+
+/// Calls `wait` with the waiter of this thread.
+pub(super) fn with_own<T>(wait: impl FnOnce(&Own) -> T) -> T {
+    let own = OWN.with(|own| own.borrow_mut().take()).unwrap_or_else(|| {
+        let waiter = Arc::new(Waiter { thread: thread::current(), leads: AtomicBool::new(false) });
+        Own { waker: Waker::from(Arc::clone(&waiter)), waiter }
+    });
+    let result = wait(&own);
+    OWN.with(|kept| *kept.borrow_mut() = Some(own));
+    result
+}
+
+/// Parks until a wait ends.
+pub(super) fn park<A: Awaited>(awaited: &mut A, deadline: Option<Instant>) -> Waited<A::Value> {
+    with_own(|own| {
+        loop {
+            if let Some(ended) = own.park_while(awaited, deadline, || true) {
+                return ended;
+            }
+        }
+    })
+}
+
+impl Own {
+    /// Parks until a wait ends; returns `None` if `parked` does not hold any more after a wake-up.
+    pub(super) fn park_while<A: Awaited>(
+        &self,
+        awaited: &mut A,
+        deadline: Option<Instant>,
+        parked: impl Fn() -> bool,
+    ) -> Option<Waited<A::Value>> {
+        let mut context = Context::from_waker(&self.waker);
+        while parked() {
+            if let Poll::Ready(ended) = awaited.poll(&mut context) {
+                return Some(ended);
+            }
+            match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                None => thread::park(),
+                Some(left) if left.is_zero() => return Some(Waited::TimedOut),
+                Some(left) => thread::park_timeout(left),
+            }
+        }
+        None
+    }
+}
+
+#[derive(Default)]
+struct Order {
+    leader: Option<Arc<Waiter>>,
+    parked: VecDeque<Arc<Waiter>>,
+}
+
+/// The order of the calls that wait for one engine.
+#[derive(Default)]
+pub(super) struct Turns {
+    order: Mutex<Order>,
+    led: AtomicBool,
+    /// The call that led last, by the address of its waiter.
+    last: AtomicUsize,
+    /// How often the leader was woken and its own value had not come.
+    wakes: AtomicU32,
+    /// Whether the leader is to give its place to the first call that is parked.
+    resign: AtomicBool,
+}
+
+/// The place of a call that begins to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It leads; no call did before.
+    Leads,
+    /// It is parked until it is its turn.
+    Parked,
+    /// It is parked until the leader, which must be woken, gives its place to it.
+    ParkedFirst,
+}
+
+impl Turns {
+    fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `true` if a call leads.
+    pub(super) fn led(&self) -> bool {
+        self.led.load(Ordering::SeqCst)
+    }
+
+    /// Returns `true` if the last call that led was of this thread.
+    #[inline]
+    pub(super) fn led_before(&self) -> bool {
+        let last = self.last.load(Ordering::Relaxed) as *const Waiter;
+        OWN.with(|own| own.borrow().as_ref().is_some_and(|own| Arc::as_ptr(&own.waiter) == last))
+    }
+
+    /// Records that the leader was woken.
+    pub(super) fn leader_woke(&self) {
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives a call its place. If no call leads, `first` runs before another can enter or leave.
+    pub(super) fn enter(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> Place {
+        let mut order = self.order();
+        if order.leader.is_none() {
+            first();
+            self.appoint(&mut order, Arc::clone(waiter));
+            Place::Leads
+        } else if self.wakes.load(Ordering::Relaxed) > WAKES_FOR_OTHERS {
+            order.parked.push_front(Arc::clone(waiter));
+            self.wakes.store(0, Ordering::Relaxed);
+            self.resign.store(true, Ordering::SeqCst);
+            Place::ParkedFirst
+        } else {
+            order.parked.push_back(Arc::clone(waiter));
+            Place::Parked
+        }
+    }
+
+    fn appoint(&self, order: &mut Order, waiter: Arc<Waiter>) {
+        waiter.leads.store(true, Ordering::Release);
+        self.last.store(Arc::as_ptr(&waiter) as usize, Ordering::Relaxed);
+        order.leader = Some(waiter);
+        self.wakes.store(0, Ordering::Relaxed);
+        self.resign.store(false, Ordering::SeqCst);
+        self.led.store(true, Ordering::SeqCst);
+    }
+
+    /// Gives the leader's place to the first call that is parked, if that was asked for; returns whether it did.
+    pub(super) fn resign(&self, leader: &Arc<Waiter>) -> bool {
+        if !self.resign.load(Ordering::SeqCst) {
+            return false;
+        }
+        let mut order = self.order();
+        let Some(next) = order.parked.pop_front() else {
+            self.resign.store(false, Ordering::SeqCst);
+            return false;
+        };
+        leader.leads.store(false, Ordering::Release);
+        order.parked.push_back(Arc::clone(leader));
+        self.appoint(&mut order, Arc::clone(&next));
+        drop(order);
+        next.thread.unpark();
+        true
+    }
+
+    /// Ends the wait of a call. If it led and `appoint` holds, the next one leads. If none does then, `last` runs before
+    /// another call can enter, and the result is `true`.
+    pub(super) fn leave(&self, waiter: &Arc<Waiter>, appoint: bool, last: impl FnOnce()) -> bool {
+        let mut order = self.order();
+        if !waiter.leads.swap(false, Ordering::AcqRel) {
+            order.parked.retain(|other| !Arc::ptr_eq(other, waiter));
+            return false;
+        }
+        if appoint && let Some(next) = order.parked.pop_front() {
+            self.appoint(&mut order, Arc::clone(&next));
+            drop(order);
+            next.thread.unpark();
+            return false;
+        }
+        order.leader = None;
+        self.led.store(false, Ordering::SeqCst);
+        last();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiter() -> Arc<Waiter> {
+        Arc::new(Waiter { thread: thread::current(), leads: AtomicBool::new(false) })
+    }
+
+    fn enter(turns: &Turns, waiter: &Arc<Waiter>) -> Place {
+        turns.enter(waiter, || ())
+    }
+
+    #[test]
+    fn first_call_leads_and_hands_over_in_the_order_of_arrival() {
+        let turns = Turns::default();
+        let [a, b, c] = [(); 3].map(|()| waiter());
+        assert_eq!(enter(&turns, &a), Place::Leads);
+        assert_eq!((enter(&turns, &b), enter(&turns, &c)), (Place::Parked, Place::Parked));
+        assert!(a.leads() && !b.leads() && turns.led());
+        assert!(!turns.leave(&a, true, || panic!("others wait")));
+        assert!(!a.leads() && b.leads() && !c.leads());
+        // One that does not lead ends its wait.
+        assert!(!turns.leave(&c, true, || panic!("it did not lead")));
+        let mut last = false;
+        assert!(turns.leave(&b, true, || last = true));
+        assert!(last && !turns.led());
+    }
+
+    #[test]
+    fn parked_calls_stay_parked_if_a_thread_drives_the_engine_then() {
+        let turns = Turns::default();
+        let [a, b] = [(); 2].map(|()| waiter());
+        enter(&turns, &a);
+        enter(&turns, &b);
+        assert!(turns.leave(&a, false, || ()) && !b.leads() && !turns.led());
+        assert_eq!(enter(&turns, &a), Place::Leads, "the call that comes next leads");
+        assert!(!turns.leave(&b, false, || panic!("it did not lead")));
+    }
+
+    #[test]
+    fn leader_that_is_woken_for_others_only_gives_its_place_to_the_next_call() {
+        let turns = Turns::default();
+        let [a, b, c] = [(); 3].map(|()| waiter());
+        enter(&turns, &a);
+        (0..WAKES_FOR_OTHERS).for_each(|_| turns.leader_woke());
+        assert_eq!(enter(&turns, &b), Place::Parked, "the last wake-up may be for its own value");
+        assert!(!turns.resign(&a));
+        turns.leader_woke();
+        assert_eq!(enter(&turns, &c), Place::ParkedFirst);
+        assert_eq!(enter(&turns, &waiter()), Place::Parked, "once");
+        assert!(a.leads() && turns.resign(&a) && !turns.resign(&c));
+        assert!(c.leads() && !a.leads() && !b.leads());
+        turns.leave(&c, true, || ());
+        assert!(b.leads(), "it was parked before the former leader");
+    }
+
+    #[test]
+    fn leader_keeps_its_place_if_the_call_that_asked_for_it_has_left() {
+        let turns = Turns::default();
+        let [a, b] = [(); 2].map(|()| waiter());
+        enter(&turns, &a);
+        (0..=WAKES_FOR_OTHERS).for_each(|_| turns.leader_woke());
+        assert_eq!(enter(&turns, &b), Place::ParkedFirst);
+        turns.leave(&b, true, || ());
+        assert!(!turns.resign(&a) && a.leads() && turns.led());
+    }
+}
