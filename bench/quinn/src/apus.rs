@@ -23,7 +23,6 @@ pub struct Pair {
     client: Host,
     connection: Connection,
     region: RegionKey,
-    inline: bool,
     stop: Arc<AtomicBool>,
     server: Option<JoinHandle<()>>,
 }
@@ -55,7 +54,7 @@ impl Pair {
             }
         });
         let connection = client.connect(address)?;
-        Ok(Self { client, connection, region: key, inline, stop, server: Some(server) })
+        Ok(Self { client, connection, region: key, stop, server: Some(server) })
     }
 
     /// Writes until `end`, and waits until everything is written.
@@ -72,12 +71,9 @@ impl Pair {
         }
         let (mut submitted, mut ended) = (OUTSTANDING, 0);
         while ended < submitted {
-            let completion = if self.inline {
-                self.client.drive();
-                let Ok(completion) = ends.try_recv() else { continue };
-                completion
-            } else {
-                ends.recv_blocking()?
+            let completion = match ends.try_recv() {
+                Ok(completion) => completion,
+                Err(_) => self.client.block_on(ends.recv(), None).ok_or("no time limit")??,
             };
             completion.result?;
             ended += 1;

@@ -5,8 +5,8 @@
 //!
 //! Both ends of each are in this process, so CPU seconds are those of sender and receiver. quinn runs as
 //! in its own bulk benchmark: a tokio runtime of one thread per end, default settings, segmentation
-//! offload on. Apus runs in its default mode, hybrid (an engine's thread per end and one of the
-//! application), and inline (one thread per end).
+//! offload on. Apus runs in its default mode, shared (the application's threads and a thread per host), and
+//! inline (one thread per end).
 
 mod apus;
 mod quic;
@@ -67,14 +67,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("|---|---|---|---|---|---|");
     for mtu in [1500, 9000] {
         let quic = quic::Pair::connect(mtu)?;
-        let hybrid = Cipher::ALL.map(|cipher| apus::Pair::connect(mtu, cipher, false));
+        let shared = Cipher::ALL.map(|cipher| apus::Pair::connect(mtu, cipher, false));
         let mut of_quinn = Vec::new();
         let mut of_apus = Cipher::ALL.map(|_| [Vec::new(), Vec::new()]);
         for _ in 0..rounds.max(1) {
             of_quinn.push(Turn::measure(|end| quic.write(end), duration)?);
-            for ((cipher, hybrid), turns) in Cipher::ALL.iter().zip(&hybrid).zip(&mut of_apus) {
-                let hybrid = hybrid.as_ref().map_err(ToString::to_string)?;
-                turns[0].push(Turn::measure(|end| hybrid.write(end), duration)?);
+            for ((cipher, shared), turns) in Cipher::ALL.iter().zip(&shared).zip(&mut of_apus) {
+                let shared = shared.as_ref().map_err(ToString::to_string)?;
+                turns[0].push(Turn::measure(|end| shared.write(end), duration)?);
                 // Its ends spin: they are there for their own turn only.
                 let inline = apus::Pair::connect(mtu, *cipher, true)?;
                 turns[1].push(Turn::measure(|end| inline.write(end), duration)?);
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (base_gbps, base_cpu) = (gbps(&of_quinn), cpu(&of_quinn));
         let mut rows = vec![("quinn".to_owned(), &of_quinn)];
         for (cipher, turns) in Cipher::ALL.iter().zip(&of_apus) {
-            rows.push((format!("Apus, hybrid, {cipher}"), &turns[0]));
+            rows.push((format!("Apus, shared, {cipher}"), &turns[0]));
             rows.push((format!("Apus, inline, {cipher}"), &turns[1]));
         }
         for (name, turns) in rows {

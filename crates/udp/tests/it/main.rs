@@ -6,6 +6,7 @@ mod support;
 mod arrival;
 mod batches;
 mod bolt;
+mod driving;
 mod endings;
 mod failure;
 mod faults;

@@ -1,0 +1,103 @@
+//! Who drives an engine: calls that wait, in turns, and a thread of the host while none does.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::{SHARED, host, pattern, steady};
+use apus_udp::{Access, Connection, Host, Request, async_channel};
+
+/// Two hosts in the default mode, and the connection at both.
+fn pair() -> ([Host; 2], [Connection; 2]) {
+    let hosts = [(); 2].map(|()| host(steady(SHARED)));
+    let here = hosts[0].connect(hosts[1].local_addr()).expect("a peer");
+    let there = hosts[1].accept().expect("a connection");
+    (hosts, [here, there])
+}
+
+#[test]
+fn op_of_a_thread_that_does_not_wait_for_it_is_sent() {
+    let (_hosts, [here, there]) = pair();
+    for n in 0..20 {
+        // A thread that has waited before is expected to wait again.
+        let first = here.submit(Request::message(pattern(n, 100))).expect("room");
+        first.wait().expect("delivered");
+        drop(here.submit(Request::message(pattern(n + 100, 100))).expect("room"));
+        for seed in [n, n + 100] {
+            assert_eq!(there.receive().expect("a message").bytes, pattern(seed, 100));
+        }
+    }
+}
+
+#[test]
+fn peers_are_answered_while_no_call_waits() {
+    let (hosts, [here, _there]) = pair();
+    let bytes = pattern(1, 100_000);
+    let region = hosts[1].register(bytes.clone(), Access::Read).expect("memory");
+    for _ in 0..20 {
+        let read = here.submit(Request::read(region.key(), 0, bytes.len())).expect("room");
+        assert!(read.wait().expect("the region").bytes == bytes);
+    }
+}
+
+#[test]
+fn calls_of_many_threads_end_while_they_drive_in_turns() {
+    let (hosts, [here, there]) = pair();
+    let region = hosts[1].register(vec![0; 8 << 12], Access::ReadWrite).expect("memory");
+    let key = region.key();
+    let hosts = hosts.map(Arc::new);
+    // Calls that wait all the time: one of them leads first.
+    let waiting: Vec<_> = hosts
+        .iter()
+        .map(|host| {
+            let host = Arc::clone(host);
+            thread::spawn(move || host.accept().map(drop))
+        })
+        .collect();
+    let echo = thread::spawn(move || {
+        while let Ok(message) = there.receive() {
+            there.submit(Request::message(message.bytes)).expect("room");
+        }
+    });
+    let writers: Vec<_> = (0..8)
+        .map(|place| {
+            let here = here.clone();
+            thread::spawn(move || {
+                for n in 0..100 {
+                    let (bytes, at) = (pattern(n, 4096), place << 12);
+                    let write = here.submit(Request::write(key, at, bytes.clone())).expect("room");
+                    write.wait().expect("written");
+                    let read = here.submit(Request::read(key, at, 4096)).expect("room");
+                    assert!(read.wait().expect("read").bytes == bytes);
+                }
+            })
+        })
+        .collect();
+    for n in 0..300 {
+        drop(here.submit(Request::message(pattern(n, 50))).expect("room"));
+        assert_eq!(here.receive().expect("an echo").bytes, pattern(n, 50));
+    }
+    writers.into_iter().for_each(|writer| writer.join().expect("no failure"));
+    hosts.iter().for_each(|host| host.stop());
+    for wait in waiting {
+        assert!(wait.join().expect("no panic").is_err(), "the host has stopped");
+    }
+    echo.join().expect("no failure");
+}
+
+#[test]
+fn block_on_ends_with_the_future_or_with_the_time() {
+    let (hosts, [here, _there]) = pair();
+    let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
+    let (queue, ends) = async_channel::bounded(1);
+    for user in 0..20 {
+        let write = Request::write(region.key(), 0, vec![1; 64]);
+        here.submit_queued(0, write, &queue, user).expect("room");
+        let end = hosts[0].block_on(ends.recv(), None).expect("no time limit").expect("open");
+        assert_eq!(end.user, user);
+    }
+    for timeout in [Duration::ZERO, Duration::from_millis(1)] {
+        assert_eq!(hosts[0].block_on(pending::<()>(), Some(timeout)), None);
+    }
+}
