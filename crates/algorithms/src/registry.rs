@@ -34,7 +34,7 @@ impl Registry {
     ///
     /// # Errors
     /// If two algorithms have one name or one identifier of fields, or if a layout of fields is invalid
-    /// ([`FieldLayout::is_valid`]).
+    /// ([`FieldLayout::is_valid`](apus_cc::FieldLayout::is_valid)).
     pub fn with(foreign: &'static [&'static dyn ForeignAlgorithm]) -> Result<Self, SettingError> {
         let registry = Self { foreign };
         for (index, one) in foreign.iter().enumerate() {
