@@ -255,7 +255,8 @@ impl Host {
     }
 
     /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. Any thread may call it. It
-    /// returns when the engines have ended; if application code that an engine runs calls it, it returns at once.
+    /// returns when the engines have ended. If code that an engine calls, or a future of [`Host::block_on`], calls it, it returns at
+    /// once.
     pub fn stop(&self) {
         for engine in &self.engines {
             engine.stop();
@@ -263,8 +264,8 @@ impl Host {
         // Connections that were not accepted close.
         self.accepted.close();
         while self.accepted.try_recv().is_ok() {}
-        if driver::is_within_engine() {
-            // An engine that waited for its own end would wait for ever.
+        if driver::cannot_wait() {
+            // The engine would wait for this thread, and this thread for the engine.
             return;
         }
         self.driver.step();
@@ -278,7 +279,8 @@ impl Host {
 
     /// Waits for a future, such as the next completion on a queue ([`Connection::submit_queued`]), and drives the engine
     /// meanwhile, as other calls that wait do. A host with several engines leaves that to their threads. Returns `None` if
-    /// `timeout` has passed.
+    /// `timeout` has passed. The future must not block on anything else, such as a sleep of the thread or another host: the
+    /// host may read nothing meanwhile. If it waits for the same host, that wait never sleeps.
     pub fn block_on<F: Future>(&self, future: F, timeout: Option<Duration>) -> Option<F::Output> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.driver.wait_future(pin!(future), deadline)

@@ -188,7 +188,15 @@ impl Mailbox {
         sending: bool,
         idle: impl FnOnce() -> bool,
     ) {
+        struct Sleeps<'a>(&'a AtomicBool);
+        impl Drop for Sleeps<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Relaxed);
+            }
+        }
         self.leader_sleeps.store(true, Ordering::Relaxed);
+        // Even if `idle` panics, which polls a future of the application.
+        let _sleeps = Sleeps(&self.leader_sleeps);
         fence(Ordering::SeqCst);
         if !self.has_commands() && !self.status.is_stopped() && idle() {
             let wanted = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -200,15 +208,19 @@ impl Mailbox {
                 clear(&self.leader_wakeup);
             }
         }
-        self.leader_sleeps.store(false, Ordering::Relaxed);
     }
 
-    /// Sleeps until an event of `epoll`, which has [`Mailbox::background_wakeup`], or `timeout`, unless there is a command that no
-    /// other thread takes.
-    pub(crate) fn sleep_in_background(&self, epoll: &OwnedFd, timeout: Option<Span>, led: bool) {
+    /// Sleeps until an event of `epoll`, which has [`Mailbox::background_wakeup`], or `timeout`, unless `idle`, which is
+    /// called last, returns `false`.
+    pub(crate) fn sleep_in_background(
+        &self,
+        epoll: &OwnedFd,
+        timeout: Option<Span>,
+        idle: impl FnOnce() -> bool,
+    ) {
         self.background_sleeps.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if (led || !self.has_commands()) && !self.status.is_stopped() {
+        if !self.status.is_stopped() && idle() {
             let _ = poll(&mut [PollFd::new(epoll, PollFlags::IN)], timeout.map(timespec).as_ref());
             clear(&self.background_wakeup);
         }

@@ -8,6 +8,7 @@ use apus_units::prefetch_start;
 use apus_wire::{RegionKey, RejectReason};
 
 use crate::containment::contain;
+use crate::driver::hold_locks;
 use crate::session::random;
 
 /// Memory of a region, or target of a read.
@@ -319,7 +320,7 @@ impl Region {
     /// may see any of them without the rest.
     pub fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
-        read(memory.bytes())
+        hold_locks(|| read(memory.bytes()))
     }
 
     /// Calls `change` with its bytes. An engine that receives a read or write of the region waits, as in
@@ -327,7 +328,7 @@ impl Region {
     /// sending.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
-        change(memory.bytes_mut())
+        hold_locks(|| change(memory.bytes_mut()))
     }
 
     /// Withdraws it: later ops of peers are refused. Outstanding answers to reads are completed.

@@ -149,11 +149,12 @@ impl Driver {
         match self {
             Self::Shared(shared) => shared.wait(&mut awaited, deadline),
             Self::Threads { spin } => {
-                let from = Instant::now();
+                let until = Instant::now() + *spin;
+                let until = deadline.map_or(until, |at| until.min(at));
                 loop {
                     match awaited.take() {
                         Poll::Ready(ended) => return ended,
-                        Poll::Pending if from.elapsed() < *spin => std::hint::spin_loop(),
+                        Poll::Pending if Instant::now() < until => std::hint::spin_loop(),
                         Poll::Pending => return turns::park(&mut awaited, deadline),
                     }
                 }
@@ -216,27 +217,37 @@ impl Driver {
 }
 
 thread_local! {
-    /// Whether this thread is within a step of an engine.
-    static WITHIN_ENGINE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is within a step of an engine, or holds the memory of a region.
+    static HOLDS_LOCKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` if an engine has called the code that asks: a waker, or memory of the application.
-pub(crate) fn is_within_engine() -> bool {
-    WITHIN_ENGINE.get()
+/// Returns `true` if this thread is within a step of an engine, which calls wakers and memory of the application, or holds
+/// the memory of a region. A step would then wait for itself.
+pub(crate) fn holds_locks() -> bool {
+    HOLDS_LOCKS.get()
 }
 
-/// Runs a part of an engine in this thread.
+/// Returns `true` if a call of this thread that ends an engine would wait for itself.
+pub(crate) fn cannot_wait() -> bool {
+    holds_locks() || turns::waits()
+}
+
+/// Runs code that holds locks of an engine or a region.
 #[inline]
-fn within_engine<T>(run: impl FnOnce() -> T) -> T {
-    let outer = WITHIN_ENGINE.replace(true);
-    let result = run();
-    WITHIN_ENGINE.set(outer);
-    result
+pub(crate) fn hold_locks<T>(run: impl FnOnce() -> T) -> T {
+    struct Outer(bool);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            HOLDS_LOCKS.set(self.0);
+        }
+    }
+    let _outer = Outer(HOLDS_LOCKS.replace(true));
+    run()
 }
 
 /// Runs an engine in this thread until it is stopped or panics. The thread never sleeps.
 pub(crate) fn run(engine: &mut Engine) {
-    let ended = within_engine(|| {
+    let ended = hold_locks(|| {
         contain(|| {
             let mut idle_since = engine.now();
             while !engine.is_stopped() {

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 use apus_units::{Span, Time};
 use rustix::event::epoll;
 
-use super::turns::{Own, Place, Turns, with_own};
-use super::{Awaited, Waited, is_within_engine, within_engine};
+use super::turns::{self, Own, Place, Turns, with_own};
+use super::{Awaited, Waited, hold_locks, holds_locks};
 use crate::connection_state::ConnectionState;
 use crate::engine::{Engine, Rest};
 use crate::mailbox::Mailbox;
@@ -52,6 +52,8 @@ struct Background {
     epoll: OwnedFd,
     /// The engine's socket; `None` after the engine has ended.
     socket: Mutex<Option<Arc<Socket>>>,
+    /// Whether the socket reports departures.
+    reports: bool,
     /// Until when it sleeps, in picoseconds of the engine's clock; 0 while it is awake.
     wakes_at: AtomicU64,
     /// Whether an op was left in the mailbox since the thread last woke.
@@ -69,6 +71,18 @@ impl Background {
 /// Marks of the events in the background thread's epoll, which are not read.
 const SOCKET: epoll::EventData = epoll::EventData::new_u64(0);
 const WAKEUP: epoll::EventData = epoll::EventData::new_u64(1);
+
+/// The turn of a call that waits. It ends even if the code that is waited for panics.
+struct Turn<'a> {
+    shared: &'a Shared,
+    own: &'a Own,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.shared.leave(self.own);
+    }
+}
 
 /// An engine that calls and a background thread drive in turns.
 pub(crate) struct Shared {
@@ -89,7 +103,7 @@ impl Locked<'_> {
     #[inline]
     fn run<T>(&mut self, part: impl FnOnce(&mut Engine) -> T) -> Option<T> {
         let engine = self.0.as_mut()?;
-        Some(within_engine(|| part(engine)))
+        Some(hold_locks(|| part(engine)))
     }
 }
 
@@ -108,6 +122,7 @@ impl Shared {
             Some(Background {
                 epoll,
                 socket: Mutex::new(Some(engine.socket())),
+                reports: engine.reports_departures(),
                 wakes_at: AtomicU64::new(0),
                 unsent: AtomicBool::new(false),
                 wakes_soon: AtomicBool::new(false),
@@ -147,50 +162,57 @@ impl Shared {
         }
     }
 
-    /// Unlocks the engine. Wakes the background thread if it sleeps past the next timer, or if something is left to send and
-    /// this thread does not go on.
+    /// Unlocks the engine. Wakes the background thread if it sleeps past the next timer. If something is left to send and
+    /// this thread does not go on, wakes whoever does.
     fn unlock(&self, engine: Locked<'_>, goes_on: bool) {
-        let due = match engine.0.as_ref() {
-            Some(engine) if !goes_on && engine.has_transmit() => Time::ZERO,
-            Some(engine) => engine.next_due(),
-            None => Time::MAX,
-        };
+        let left = !goes_on && engine.0.as_ref().is_some_and(Engine::has_left);
+        let due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
+        let due = if left { Time::ZERO } else { due };
         drop(engine);
+        // See the documentation of this module.
+        fence(Ordering::SeqCst);
         let Some(background) = &self.background else { return };
+        if left && self.turns.led() {
+            self.mailbox.wake_leader();
+        }
         // No time is below that of a thread that is awake.
         if due.as_ps() < background.wakes_at.load(Ordering::SeqCst) {
             self.mailbox.wake_background();
         }
     }
 
-    /// Runs one step; returns whether there was anything to do. Code that an engine calls cannot run another step.
+    /// Runs one step; returns whether there was anything to do. A thread that holds locks of an engine or a region runs none.
     pub(crate) fn step(&self) -> bool {
-        if is_within_engine() {
+        if holds_locks() {
             return false;
         }
         let mut engine = self.lock();
         let busy = engine.run(|engine| engine.step(false)).unwrap_or(false);
-        self.unlock(engine, true);
+        self.unlock(engine, false);
         self.flush();
         busy
     }
 
-    /// Has the engine take the commands in its mailbox and send. If another thread has locked it, that thread does.
+    /// Has the engine take the commands in its mailbox and send. If another thread has locked it, that thread does; for a
+    /// thread that holds locks of an engine or a region, the background thread does.
     pub(crate) fn flush(&self) {
+        if holds_locks() {
+            self.mailbox.wake_background();
+            return;
+        }
         while self.mailbox.has_commands() {
             let Some(mut engine) = self.try_lock() else { return };
             if engine.run(Engine::flush).is_none() {
                 self.mailbox.drain();
             }
             self.unlock(engine, false);
-            // See the documentation of this module.
-            fence(Ordering::SeqCst);
         }
     }
 
     /// Sees to it that an op that was submitted to `flow` is sent: at once, if a call leads and sleeps, if many ops wait, or
-    /// if nothing else of the flow is outstanding; otherwise with the next acknowledgement. A thread that has led before is
-    /// expected to wait soon, which sends the op too, at the latest after [`SEND_AFTER`].
+    /// if nothing else of the flow is outstanding. Otherwise it goes with the next acknowledgement. A thread that has led
+    /// before is expected to wait soon, which sends the op. In both cases the background thread sends it after
+    /// [`SEND_AFTER`].
     #[inline]
     pub(crate) fn submitted(&self, connection: &ConnectionState, flow: usize) {
         // See the documentation of this module.
@@ -200,17 +222,14 @@ impl Shared {
             return;
         }
         let Some(background) = &self.background else { return };
-        if self.mailbox.leader_sleeps() || self.mailbox.waiting_ops() >= FLUSH_OPS {
+        let alone = connection.outstanding(flow) <= 1 && !self.turns.led_before();
+        if alone || self.mailbox.leader_sleeps() || self.mailbox.waiting_ops() >= FLUSH_OPS {
             self.flush();
-        } else if connection.outstanding(flow) <= 1 {
-            if self.turns.led_before() {
-                background.unsent.store(true, Ordering::SeqCst);
-                if !background.wakes_soon.load(Ordering::SeqCst) {
-                    self.mailbox.wake_background();
-                }
-            } else {
-                self.flush();
-            }
+            return;
+        }
+        background.unsent.store(true, Ordering::SeqCst);
+        if !background.wakes_soon.load(Ordering::SeqCst) {
+            self.mailbox.wake_background();
         }
     }
 
@@ -227,7 +246,12 @@ impl Shared {
             self.flush();
             return Waited::TimedOut;
         }
+        if turns::waits() {
+            // A future of `block_on` waits: the turn is that of the outer call.
+            return self.lead_without_sleep(awaited, deadline).unwrap_or(Waited::Closed);
+        }
         with_own(|own| {
+            let _turn = Turn { shared: self, own };
             match self.turns.enter(&own.waiter, || self.watch_socket(false)) {
                 Place::Leads => {}
                 Place::Parked => self.flush(),
@@ -236,14 +260,14 @@ impl Shared {
                     self.mailbox.wake_leader();
                 }
             }
-            let ended = loop {
+            loop {
                 let ended = if own.waiter.leads() {
                     self.lead(own, awaited, deadline)
                 } else {
                     own.park_while(awaited, deadline, || !own.waiter.leads())
                 };
                 match ended {
-                    Some(ended) => break ended,
+                    Some(ended) => return ended,
                     // Nothing is left to drive.
                     None if self.mailbox.status.is_stopped() => {
                         self.leave(own);
@@ -252,9 +276,7 @@ impl Shared {
                     }
                     None => {}
                 }
-            };
-            self.leave(own);
-            ended
+            }
         })
     }
 
@@ -266,7 +288,7 @@ impl Shared {
             // See the documentation of this module.
             fence(Ordering::SeqCst);
             self.flush();
-            // A thread that holds the lock does the same.
+            // Who holds the lock does the same when it unlocks the engine.
             if let Some(engine) = self.try_lock() {
                 self.unlock(engine, false);
             }
@@ -276,11 +298,16 @@ impl Shared {
     /// Has datagrams wake the background thread or not.
     fn watch_socket(&self, watch: bool) {
         let Some(background) = &self.background else { return };
-        let events = if watch { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-        if let Some(socket) = &*background.socket() {
-            // The socket is registered, so this fails only for lack of memory.
-            let _ = epoll::modify(&background.epoll, socket.as_fd(), SOCKET, events);
-        }
+        let Some(socket) = &*background.socket() else { return };
+        let (epoll, socket, events) = (&background.epoll, socket.as_fd(), epoll::EventFlags::IN);
+        // Each fails only for lack of memory.
+        let _ = match (watch, background.reports) {
+            (true, false) => epoll::modify(epoll, socket, SOCKET, events),
+            (false, false) => epoll::modify(epoll, socket, SOCKET, epoll::EventFlags::empty()),
+            // Reports of departures are errors of the socket, which are events whatever is asked for.
+            (true, true) => epoll::add(epoll, socket, SOCKET, events),
+            (false, true) => epoll::delete(epoll, socket),
+        };
     }
 
     /// Drives the engine as the leader until the wait ends; returns `None` if the call no longer leads, or the engine has
@@ -365,15 +392,17 @@ impl Shared {
                 return Some(ended);
             }
             if self.mailbox.status.is_stopped() {
+                // Code that the engine called may have stopped it.
+                self.lock().run(|engine| engine.step(true));
                 return None;
+            }
+            if deadline.is_some_and(|at| at <= Instant::now()) {
+                return Some(Waited::TimedOut);
             }
             idle = if busy { 0 } else { idle + STEPS_PER_LOCK };
             if idle >= IDLE_STEPS_PER_YIELD {
                 idle = IDLE_STEPS_PER_YIELD;
                 std::thread::yield_now();
-                if deadline.is_some_and(|at| at <= Instant::now()) {
-                    return Some(Waited::TimedOut);
-                }
             }
         }
     }
@@ -401,18 +430,27 @@ impl Shared {
                     None if led => engine.next_due(),
                     None => now,
                 };
-                let soon = soon || rest.as_ref().is_some_and(|rest| rest.sending);
+                let left = engine.has_left();
+                // No event tells this thread that the socket has room again.
+                let soon = soon || !led && left;
                 let tick = if soon { now.saturating_add(SEND_AFTER) } else { Time::MAX };
                 let wakes_at = due.min(tick);
                 background.wakes_at.store(wakes_at.as_ps(), Ordering::SeqCst);
                 slept_until = due;
-                (now, wakes_at)
+                (now, wakes_at, left)
             });
             drop(engine);
-            let Some((now, wakes_at)) = rest else { break };
+            // See the documentation of this module.
+            fence(Ordering::SeqCst);
+            let Some((now, wakes_at, left)) = rest else { break };
+            if led && left {
+                self.mailbox.wake_leader();
+            }
+            self.flush();
             if wakes_at > now {
                 let timeout = (wakes_at != Time::MAX).then(|| wakes_at.since(now));
-                self.mailbox.sleep_in_background(&background.epoll, timeout, led);
+                let unchanged = || self.turns.led() == led && (led || !self.mailbox.has_commands());
+                self.mailbox.sleep_in_background(&background.epoll, timeout, unchanged);
             }
             background.wakes_at.store(0, Ordering::SeqCst);
         }

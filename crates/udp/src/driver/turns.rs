@@ -1,6 +1,6 @@
 //! Whose turn it is to drive a shared engine: at most one of the calls that wait leads, the others are parked.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,16 +46,33 @@ pub(super) struct Own {
 thread_local! {
     /// The waiter of this thread; taken while it waits, since code of the application may wait within a wait.
     static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
+    /// Number of calls of this thread that wait; a future that a call waits for may wait itself.
+    static WAITS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns `true` if a call of this thread waits.
+pub(super) fn waits() -> bool {
+    WAITS.get() > 0
 }
 
 /// Calls `wait` with the waiter of this thread.
 pub(super) fn with_own<T>(wait: impl FnOnce(&Own) -> T) -> T {
-    let own = OWN.with(|own| own.borrow_mut().take()).unwrap_or_else(|| {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            WAITS.set(WAITS.get() - 1);
+        }
+    }
+    let kept = OWN.try_with(|own| own.borrow_mut().take()).ok().flatten();
+    let own = kept.unwrap_or_else(|| {
         let waiter = Arc::new(Waiter { thread: thread::current(), leads: AtomicBool::new(false) });
         Own { waker: Waker::from(Arc::clone(&waiter)), waiter }
     });
+    WAITS.set(WAITS.get() + 1);
+    let waits = Waits;
     let result = wait(&own);
-    OWN.with(|kept| *kept.borrow_mut() = Some(own));
+    drop(waits);
+    let _ = OWN.try_with(|kept| *kept.borrow_mut() = Some(own));
     result
 }
 
@@ -137,7 +154,11 @@ impl Turns {
     #[inline]
     pub(super) fn led_before(&self) -> bool {
         let last = self.last.load(Ordering::Relaxed) as *const Waiter;
-        OWN.with(|own| own.borrow().as_ref().is_some_and(|own| Arc::as_ptr(&own.waiter) == last))
+        let is_last = |own: &RefCell<Option<Own>>| {
+            own.borrow().as_ref().is_some_and(|own| Arc::as_ptr(&own.waiter) == last)
+        };
+        // Destructors of other thread-local values may submit too.
+        OWN.try_with(is_last).unwrap_or(false)
     }
 
     /// Records that the leader was woken.

@@ -123,6 +123,11 @@ impl Engine {
         self.shares_port.then(|| self.socket())
     }
 
+    /// Returns `true` if the socket reports when bursts leave.
+    pub(crate) fn reports_departures(&self) -> bool {
+        self.transmitter.reports_departures()
+    }
+
     /// Returns the socket.
     pub(crate) fn socket(&self) -> Arc<Socket> {
         Arc::clone(self.network.socket())
@@ -442,14 +447,15 @@ impl<N: Network> Engine<N> {
         ops.next_timeout().min(connections.next_timeout()).min(regions.next_check)
     }
 
-    /// Returns `true` if something can be sent at once.
-    pub(crate) fn has_transmit(&self) -> bool {
-        self.protocol.ops.endpoint.has_transmit()
+    /// Returns `true` if something is left to send, at once or when the socket has room.
+    pub(crate) fn has_left(&self) -> bool {
+        self.transmitter.is_blocked() || self.protocol.ops.endpoint.has_transmit()
     }
 
     /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
     pub(crate) fn rest(&mut self) -> Option<Rest> {
-        if self.is_stopped() || self.has_transmit() {
+        let sending = self.transmitter.is_blocked();
+        if self.is_stopped() || !sending && self.protocol.ops.endpoint.has_transmit() {
             return None;
         }
         let now = self.network.now();
@@ -462,7 +468,7 @@ impl<N: Network> Engine<N> {
             return None;
         }
         add(&self.mailbox.status.stats.sleeps, 1);
-        Some(Rest { due, sending: self.transmitter.is_blocked() })
+        Some(Rest { due, sending })
     }
 
     /// Records that the thread that drives the engine has slept, and that no timer was due before `due`.

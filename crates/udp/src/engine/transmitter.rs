@@ -34,6 +34,11 @@ pub(super) struct Transmitter {
 }
 
 impl Transmitter {
+    /// Returns `true` if the kernel reports when bursts leave.
+    pub(super) fn reports_departures(&self) -> bool {
+        self.departures.is_some()
+    }
+
     /// Returns a transmitter; `departures` asks the kernel to report when bursts left.
     pub(super) fn new(departures: bool) -> Self {
         Self {

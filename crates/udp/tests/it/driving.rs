@@ -1,7 +1,9 @@
 //! Who drives an engine: calls that wait, in turns, and a thread of the host while none does.
 
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -99,5 +101,86 @@ fn block_on_ends_with_the_future_or_with_the_time() {
     }
     for timeout in [Duration::ZERO, Duration::from_millis(1)] {
         assert_eq!(hosts[0].block_on(pending::<()>(), Some(timeout)), None);
+    }
+}
+
+#[test]
+fn host_runs_on_after_a_future_has_panicked_in_block_on() {
+    let (hosts, [here, there]) = pair();
+    let panics = || hosts[0].block_on(async { panic!("a panic, as the test wants it") }, None);
+    let ended: thread::Result<Option<()>> = catch_unwind(AssertUnwindSafe(panics));
+    assert!(ended.is_err());
+    // Without a call that waits, and with one.
+    there.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
+    assert_eq!(here.receive().expect("a message").bytes[..], [1]);
+    here.submit(Request::message(vec![2])).expect("room").wait().expect("delivered");
+}
+
+#[test]
+fn future_of_block_on_may_wait_and_may_stop_its_host() {
+    let (hosts, [here, there]) = pair();
+    let echo = thread::spawn(move || {
+        while let Ok(message) = there.receive() {
+            there.submit(Request::message(message.bytes)).expect("room");
+        }
+    });
+    let waits = async {
+        here.submit(Request::message(vec![7])).expect("room").wait().expect("delivered");
+        here.receive().expect("an echo").bytes
+    };
+    assert_eq!(hosts[0].block_on(waits, None).expect("no time limit")[..], [7]);
+    hosts[0].block_on(async { hosts[0].stop() }, None);
+    assert!(here.receive().is_err(), "the host has stopped");
+    echo.join().expect("no failure");
+}
+
+/// The peer reads the region all the time, so that an engine that sent here would wait for the region's memory.
+#[test]
+fn ops_may_be_submitted_while_the_memory_of_a_region_is_held() {
+    let (hosts, [here, there]) = pair();
+    let region = hosts[0].register(vec![0; 1 << 16], Access::ReadWrite).expect("memory");
+    let (key, over) = (region.key(), Arc::new(AtomicBool::new(false)));
+    let reads = thread::spawn({
+        let (there, over) = (there.clone(), Arc::clone(&over));
+        move || {
+            while !over.load(Ordering::Relaxed) {
+                let read = there.submit(Request::read(key, 0, 1 << 16)).expect("room");
+                read.wait().expect("the region");
+            }
+        }
+    });
+    for n in 0..200 {
+        let op = region.write(|bytes| {
+            bytes[0] = n as u8;
+            here.submit(Request::message(vec![n as u8])).expect("room")
+        });
+        if n % 2 == 0 {
+            op.wait().expect("delivered");
+        }
+        assert_eq!(there.receive().expect("a message").bytes[..], [n as u8]);
+    }
+    over.store(true, Ordering::Relaxed);
+    reads.join().expect("no failure");
+}
+
+#[test]
+fn ops_of_several_threads_on_one_flow_are_sent_though_none_waits_for_the_host() {
+    let (_hosts, [here, there]) = pair();
+    for round in 0..100u64 {
+        let (queue, ends) = async_channel::bounded(2);
+        thread::scope(|scope| {
+            for user in 0..2 {
+                let (here, queue) = (&here, &queue);
+                scope.spawn(move || {
+                    here.submit_queued(0, Request::message(pattern(round, 64)), queue, user)
+                });
+            }
+        });
+        for _ in 0..2 {
+            // Not a wait that drives the engine.
+            let end = ends.recv_blocking().expect("an end");
+            end.result.expect("delivered");
+            there.receive().expect("a message");
+        }
     }
 }
