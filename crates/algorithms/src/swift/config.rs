@@ -80,7 +80,7 @@ pub struct Config {
     pub initial_cwnd: f64,
     /// Timeouts in a row after which the window falls to its minimum (Alg. 1 l. 17).
     pub retx_reset_threshold: u32,
-    /// Whether a loss seen by SACK cuts the window (Alg. 1 l. 22-24).
+    /// Whether a loss seen by SACK cuts the window (Alg. 1 l. 22-25).
     pub max_decrease_on_loss: bool,
     /// The target of the fabric delay (§3.5).
     pub target: TargetConfig,

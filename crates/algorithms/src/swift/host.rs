@@ -166,7 +166,7 @@ impl Sender for Swift {
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
-        // Alg. 1 l. 21-24.
+        // Alg. 1 l. 22-25.
         self.retransmit_cnt = 0;
         if self.params.config.max_decrease_on_loss {
             self.reduce(event.now, Window::cut);
@@ -174,7 +174,7 @@ impl Sender for Swift {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        // Alg. 1 l. 15-20.
+        // Alg. 1 l. 15-21.
         self.retransmit_cnt = self.retransmit_cnt.saturating_add(1);
         let last_resort = self.retransmit_cnt >= self.params.config.retx_reset_threshold;
         match self.params.config.rules {

@@ -108,7 +108,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         minimum")
         .default("3", "deviation: Swift Alg. 1 l. 17 names it and gives no value; 3 in Falcon"),
     flag("max_decrease_on_loss", "whether a loss seen by SACK cuts the window by max_mdf")
-        .default_of(PAPER, "true", "Swift Alg. 1 l. 21-24")
+        .default_of(PAPER, "true", "Swift Alg. 1 l. 22-25")
         .default_of(FALCON, "false", "Falcon default"),
     number("plb_delay_factor", ANY, "a packet counts as delayed above this multiple of the target")
         .default_of(FALCON, "1.01", "Falcon default"),

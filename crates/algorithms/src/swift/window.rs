@@ -14,7 +14,7 @@ pub(super) struct Aimd {
     pub beta: f64,
     /// `1 - max_mdf`, the smallest factor of a decrease.
     pub min_factor: f64,
-    /// Bounds in packets (Alg. 1 l. 25).
+    /// Bounds in packets (Alg. 1 l. 26).
     pub min_cwnd: f64,
     /// The ceiling guards the window that is not the bottleneck (Swift §3.3 footnote 3): it grows
     /// on every ACK and would otherwise be far away when it is needed.
@@ -107,7 +107,7 @@ impl Window {
         self.settle(aimd, cwnd, now, rtt);
     }
 
-    /// Alg. 1 l. 20-21 and 23-24: cut by `max_mdf` unless the guard forbids it.
+    /// Alg. 1 l. 20-21 and 24-25: cut by `max_mdf` unless the guard forbids it.
     pub(super) fn cut(&mut self, aimd: &Aimd, now: Time, rtt: Span) {
         let allowed = self.can_decrease(now, rtt);
         let cwnd = if allowed { self.cwnd * aimd.min_factor } else { self.cwnd };
@@ -119,7 +119,7 @@ impl Window {
         self.settle(aimd, aimd.min_cwnd, now, rtt);
     }
 
-    /// Alg. 1 l. 25-28: clamp, and note the time of a decrease.
+    /// Alg. 1 l. 26-28: clamp, and note the time of a decrease.
     ///
     /// deviation: line 27 reads `cwnd <= cwnd_prev`. Taken literally a decrease that the guard
     /// blocked would move the marker as well, and while ACKs stay above the target the next

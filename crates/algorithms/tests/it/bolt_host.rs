@@ -276,7 +276,7 @@ fn section_6_the_rate_of_a_flow_is_that_of_the_smaller_window() {
     let mut alone = bolt(&[("initial_cwnd", "64"), ("ai", "0")]);
     let mut both = bolt(&[("initial_cwnd", "64"), ("ai", "0"), ("fallback", "swift")]);
     for flow in [&mut alone, &mut both] {
-        // An RTT of 1 ms is far above Swift's target: one cut, by half at most (Swift Alg. 1 l. 13-15).
+        // An RTT of 1 ms is far above Swift's target: one cut, by half at most (Swift Alg. 1 l. 13-14).
         let mut event = common::ack(1000.0, 1000.0);
         event.in_flight = 10;
         flow.on_ack(&event);

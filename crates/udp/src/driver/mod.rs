@@ -1,7 +1,7 @@
-//! Who drives an engine, and how the calls of applications wait for it.
+//! How engines are driven, and how calls of the application wait for them.
 //!
-//! By default the calls that wait drive their engine in turns ([`shared`]), so that nothing crosses threads. An engine of
-//! [`Mode::Spinning`](crate::Mode::Spinning) has a thread of its own ([`run`]) that never sleeps.
+//! By default, waiting calls drive their engine in turns ([`shared`]), so that ops cross no thread. An engine in
+//! [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which never sleeps.
 
 mod shared;
 mod turns;
@@ -36,7 +36,7 @@ pub(crate) enum Driver {
     Shared(Arc<Shared>),
 }
 
-/// How a wait ended.
+/// The end of a wait.
 enum Waited<T> {
     /// With a value.
     Value(T),
@@ -63,10 +63,10 @@ impl<T> Waited<T> {
 trait Awaited {
     type Value;
 
-    /// Returns the end of the wait, if it has come, without registering a waker.
+    /// Returns the end of the wait if it has ended. Registers no waker.
     fn take(&mut self) -> Poll<Waited<Self::Value>>;
 
-    /// Returns the end of the wait, if it has come, and registers the waker otherwise.
+    /// Returns the end of the wait if it has ended; otherwise registers the waker.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<Self::Value>>;
 }
 
@@ -125,7 +125,7 @@ impl<F: Future> Awaited for Output<'_, F> {
 }
 
 impl Driver {
-    /// Waits for a value; returns `None` if its sender is gone.
+    /// Waits for a value; returns `None` if its sender was dropped.
     pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         self.wait_for(Answer(receiver), None).value()
     }
@@ -174,7 +174,7 @@ impl Driver {
         .ok()
     }
 
-    /// Returns a value; `None` if its sender is gone.
+    /// Returns a value; `None` if its sender was dropped.
     pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         let mut receiver = pin!(receiver);
         let mut waker = ContainedWaker::default();
@@ -186,8 +186,8 @@ impl Driver {
         .ok()
     }
 
-    /// Has the engine take what was submitted, for a future that is polled. Without a thread that drives the engine later,
-    /// the future is polled again.
+    /// Makes the engine process submitted commands when a future is polled. If no thread drives the engine later, the
+    /// future is polled again.
     pub(crate) fn drive_for(&self, context: &Context<'_>) {
         let Self::Shared(shared) = self else { return };
         if shared.has_thread() {
@@ -198,7 +198,7 @@ impl Driver {
         }
     }
 
-    /// Runs one step of the engine, unless a thread that never sleeps does; returns whether there was anything to do.
+    /// Runs one step of the engine, unless the engine has its own thread. Returns `true` if there was anything to do.
     pub(crate) fn step(&self) -> bool {
         match self {
             Self::Shared(shared) => shared.step(),
@@ -206,7 +206,7 @@ impl Driver {
         }
     }
 
-    /// Sees to it that the engine soon takes an op that was submitted to `flow`.
+    /// Ensures that the engine soon processes an op that was submitted to `flow`.
     #[inline]
     pub(crate) fn submitted(&self, connection: &ConnectionState, flow: usize, mailbox: &Mailbox) {
         match self {
@@ -245,7 +245,7 @@ pub(crate) fn hold_locks<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs an engine in this thread until it is stopped or panics. The thread never sleeps.
+/// Runs an engine in this thread until it is stopped or panics. Never sleeps.
 pub(crate) fn run(engine: &mut Engine) {
     let ended = hold_locks(|| {
         contain(|| {

@@ -1,22 +1,22 @@
-//! An engine that calls drive in turns.
+//! An engine that waiting calls drive in turns.
 //!
-//! A call that waits, and finds that no other call does, leads: it runs the engine and sleeps in the kernel until a datagram,
-//! a timer or another thread wakes it. So an op and its end cross no thread. Further calls are parked; the step of the
-//! engine that ends an op wakes the call that waits for it. A leader that is woken for others only gives its place to the
-//! next call that waits ([`super::turns`]).
+//! If no other call waits, a call that begins to wait leads: it runs the engine and sleeps in the kernel until a datagram, a
+//! timer or another thread wakes it. An op and its end therefore cross no thread. Further calls are parked. The step of the
+//! engine that ends an op wakes the call that waits for this op. A leader that is woken only for other calls hands over to
+//! the next one ([`super::turns`]).
 //!
 //! While no call leads, a background thread of the host sleeps on the socket and drives the engine, so that peers do not
-//! wait for a slow application. The socket's events reach that thread only then. In inline mode there is no such thread: the
-//! leader never sleeps, and appoints the next when it is done.
+//! wait for a slow application. Events of the socket reach this thread only during that time. In inline mode there is no
+//! such thread: the leader never sleeps, and appoints the next leader when its wait ends.
 //!
 //! # No command is forgotten
-//! A thread that submits puts the op into the mailbox, then tries to lock the engine. If that fails, another thread holds
-//! the lock; whoever unlocks the engine looks into the mailbox afterwards. Both put a fence between, so that at least one
-//! sees the other.
+//! A thread that submits an op puts it into the mailbox, then tries to lock the engine. If another thread holds the lock,
+//! that thread checks the mailbox after it has unlocked the engine. Both threads execute a fence between their two steps, so
+//! that at least one of them sees what the other did.
 //!
 //! # No timer is forgotten
-//! Who may sleep states under the engine's lock until when. A thread that unlocks the engine with an earlier timer wakes
-//! the sleeper.
+//! Before a thread sleeps, it records under the engine's lock until when. A thread that unlocks the engine with an earlier
+//! timer wakes the sleeping thread.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -37,9 +37,9 @@ use crate::sys::Socket;
 /// Number of idle steps of an engine without a thread after which the leader yields its core. deviation: no source; a step
 /// takes about 200 ns, so this is a round trip in a rack.
 const IDLE_STEPS_PER_YIELD: u32 = 500;
-/// Number of its idle steps under one lock. deviation: no source; 1.5 us.
+/// Number of these idle steps while the engine is locked once. deviation: no source; about 1.5 us.
 const STEPS_PER_LOCK: u32 = 8;
-/// Number of ops in the mailbox that are sent at once. deviation: no source; half of the largest batch of datagrams per
+/// Number of ops in the mailbox at which they are sent without waiting for more. deviation: no source; half of the largest batch of datagrams per
 /// system call (64), so that sending overlaps with submitting.
 const FLUSH_OPS: usize = 32;
 /// Time after which the background thread sends an op whose thread does not wait for it. deviation: no source; a thousand
@@ -47,18 +47,19 @@ const FLUSH_OPS: usize = 32;
 const SEND_AFTER: Span = Span::from_ms(1);
 /// Time between checks whether calls of a stopped engine still lead; they stop within a step. deviation: no source.
 const STOP_CHECK: Duration = Duration::from_micros(50);
-/// What the background thread sleeps on.
+
+/// State of the background thread: what it sleeps on, and until when.
 struct Background {
     epoll: OwnedFd,
     /// The engine's socket; `None` after the engine has ended.
     socket: Mutex<Option<Arc<Socket>>>,
     /// Whether the socket reports departures.
     reports: bool,
-    /// Until when it sleeps, in picoseconds of the engine's clock; 0 while it is awake.
+    /// Time until which the thread sleeps, in picoseconds of the engine's clock; 0 while it is awake.
     wakes_at: AtomicU64,
     /// Whether an op was left in the mailbox since the thread last woke.
     unsent: AtomicBool,
-    /// Whether it wakes within [`SEND_AFTER`].
+    /// Whether the thread wakes within [`SEND_AFTER`].
     wakes_soon: AtomicBool,
 }
 
@@ -68,7 +69,7 @@ impl Background {
     }
 }
 
-/// Marks of the events in the background thread's epoll, which are not read.
+/// Identifiers of the events in the background thread's epoll. They are not read.
 const SOCKET: epoll::EventData = epoll::EventData::new_u64(0);
 const WAKEUP: epoll::EventData = epoll::EventData::new_u64(1);
 
@@ -108,10 +109,10 @@ impl Locked<'_> {
 }
 
 impl Shared {
-    /// Returns the engine, for calls to drive it; with `thread`, a thread will call [`Shared::run_background`].
+    /// Wraps an engine so that calls can drive it. With `thread`, a thread must call [`Shared::run_background`].
     ///
     /// # Errors
-    /// If the system gives no epoll.
+    /// If the system cannot create an epoll.
     pub(crate) fn new(engine: Engine, thread: bool) -> std::io::Result<Arc<Self>> {
         let mailbox = Arc::clone(&engine.mailbox);
         let background = if thread {
@@ -175,7 +176,7 @@ impl Shared {
         if left && self.turns.led() {
             self.mailbox.wake_leader();
         }
-        // No time is below that of a thread that is awake.
+        // An awake thread has 0 here, and no time is less.
         if due.as_ps() < background.wakes_at.load(Ordering::SeqCst) {
             self.mailbox.wake_background();
         }
@@ -268,7 +269,7 @@ impl Shared {
                 };
                 match ended {
                     Some(ended) => return ended,
-                    // Nothing is left to drive.
+                    // The engine has stopped.
                     None if self.mailbox.status.is_stopped() => {
                         self.leave(own);
                         let ended = own.park_while(awaited, deadline, || true);
@@ -280,9 +281,9 @@ impl Shared {
         })
     }
 
-    /// Ends the turn of a call. If no other call waits, the background thread drives the engine from now on.
+    /// Ends the wait of a call. If no call leads afterwards, the background thread drives the engine.
     fn leave(&self, own: &Own) {
-        // With a thread, calls that are parked stay so: the call that leaves is the likeliest to be the next leader.
+        // With a background thread, parked calls stay parked: the call that leaves is likely to wait again and lead.
         let appoint = self.background.is_none();
         if self.turns.leave(&own.waiter, appoint, || self.watch_socket(true)) {
             // See the documentation of this module.
@@ -295,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Has datagrams wake the background thread or not.
+    /// Sets whether datagrams wake the background thread.
     fn watch_socket(&self, watch: bool) {
         let Some(background) = &self.background else { return };
         let Some(socket) = &*background.socket() else { return };
@@ -310,7 +311,7 @@ impl Shared {
         };
     }
 
-    /// Drives the engine as the leader until the wait ends; returns `None` if the call no longer leads, or the engine has
+    /// Drives the engine as the leader until the wait ends. Returns `None` if the call no longer leads or the engine has
     /// stopped.
     fn lead<A: Awaited>(
         &self,
@@ -322,7 +323,7 @@ impl Shared {
             return self.lead_without_sleep(awaited, deadline);
         };
         let mut slept_until = None;
-        // What the call has submitted goes first. Whether datagrams wait shows when it goes to sleep.
+        // First send what the call has submitted. Queued datagrams are noticed when it goes to sleep.
         let mut part: fn(&mut Engine) = Engine::flush;
         loop {
             let mut engine = self.lock();
@@ -355,8 +356,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until a datagram or another thread wakes it, or no time is `left`; returns whether the wait has ended. The
-    /// background thread runs the timers, so that a call sets no timer of the kernel.
+    /// Sleeps until a datagram or another thread wakes the leader, or no time is `left`. Returns the end of the wait if it
+    /// has ended. The background thread runs the timers, so that a call sets no kernel timer.
     fn sleep_as_leader<A: Awaited>(
         &self,
         background: &Background,
@@ -367,7 +368,7 @@ impl Shared {
         let left = left.map(|left| Span::from_ns(left.as_nanos().min(1 << 53) as u64));
         let Some(socket) = background.socket().clone() else { return Poll::Pending };
         let mut ended = Poll::Pending;
-        // Whoever ends the wait from now on wakes this thread.
+        // A thread that ends the wait after this registration wakes this thread.
         self.mailbox.sleep(&*socket, left, rest.sending, || {
             ended = awaited.poll(&mut Context::from_waker(&self.waker));
             ended.is_pending()
@@ -375,7 +376,8 @@ impl Shared {
         ended
     }
 
-    /// As [`Shared::lead`], for an engine without a thread. The leader never sleeps, and yields its core when it is idle.
+    /// Like [`Shared::lead`], for an engine without a background thread. The leader never sleeps; when idle, it yields its
+    /// core.
     fn lead_without_sleep<A: Awaited>(
         &self,
         awaited: &mut A,
@@ -384,7 +386,7 @@ impl Shared {
         let mut idle = 0;
         loop {
             let mut engine = self.lock();
-            // Unlocked as soon as there was something to do.
+            // Stops at the first step with something to do, so that other threads can lock the engine.
             let busy =
                 (0..STEPS_PER_LOCK).any(|_| engine.run(|engine| engine.step(false)) == Some(true));
             drop(engine);
@@ -407,7 +409,7 @@ impl Shared {
         }
     }
 
-    /// Runs the timers, and drives the engine while no call leads, until it is stopped. Returns the result of
+    /// Runs the timers, and drives the engine while no call leads, until the engine is stopped. Returns the result of
     /// [`Engine::end`].
     pub(crate) fn run_background(&self) -> Option<Arc<Socket>> {
         let Some(background) = &self.background else { return None };
@@ -426,7 +428,7 @@ impl Shared {
                 let (rest, now) = (engine.rest(), engine.now());
                 let due = match &rest {
                     Some(rest) => rest.due,
-                    // What is left to send is for the leader.
+                    // The leader sends the rest.
                     None if led => engine.next_due(),
                     None => now,
                 };
@@ -455,7 +457,7 @@ impl Shared {
             background.wakes_at.store(0, Ordering::SeqCst);
         }
         self.lock().run(|engine| engine.step(true));
-        // Calls that lead stop too; until then they may use the socket.
+        // A leading call stops too; until then it may use the socket.
         while self.turns.led() {
             std::thread::sleep(STOP_CHECK);
         }

@@ -1,4 +1,4 @@
-//! Whose turn it is to drive a shared engine: at most one of the calls that wait leads, the others are parked.
+//! The order in which waiting calls drive a shared engine: at most one of them leads, the others are parked.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use super::{Awaited, Waited};
 
-/// A leader that was woken more often than this, and whose own value has not come, gives its place to the next call that
-/// waits. deviation: no source; a change of the leader costs two wake-ups, an eighth of what it saves.
+/// Number of wake-ups for other calls after which the leader hands over to the next call that waits. deviation: no source;
+/// a change of the leader costs two wake-ups, an eighth of those that it saves.
 const WAKES_FOR_OTHERS: u32 = 16;
 
-/// A thread that waits.
+/// A waiting thread.
 pub(super) struct Waiter {
     thread: Thread,
     leads: AtomicBool,
@@ -36,7 +36,7 @@ impl Waiter {
     }
 }
 
-/// A waiter of this thread and its waker.
+/// The waiter of this thread, with its waker.
 #[derive(Clone)]
 pub(super) struct Own {
     pub(super) waiter: Arc<Waiter>,
@@ -44,7 +44,7 @@ pub(super) struct Own {
 }
 
 thread_local! {
-    /// The waiter of this thread; taken while it waits, since code of the application may wait within a wait.
+    /// The waiter of this thread; `None` while the thread waits, because application code may wait within a wait.
     static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
     /// Number of calls of this thread that wait; a future that a call waits for may wait itself.
     static WAITS: Cell<u32> = const { Cell::new(0) };
@@ -88,7 +88,7 @@ pub(super) fn park<A: Awaited>(awaited: &mut A, deadline: Option<Instant>) -> Wa
 }
 
 impl Own {
-    /// Parks until a wait ends; returns `None` if `parked` does not hold any more after a wake-up.
+    /// Parks until a wait ends. Returns `None` if `parked` returns `false` after a wake-up.
     pub(super) fn park_while<A: Awaited>(
         &self,
         awaited: &mut A,
@@ -121,22 +121,22 @@ struct Order {
 pub(super) struct Turns {
     order: Mutex<Order>,
     led: AtomicBool,
-    /// The call that led last, by the address of its waiter.
+    /// Address of the waiter of the call that led last.
     last: AtomicUsize,
-    /// How often the leader was woken and its own value had not come.
+    /// Number of wake-ups of the leader that did not end its own wait.
     wakes: AtomicU32,
-    /// Whether the leader is to give its place to the first call that is parked.
+    /// Whether the leader must hand over to the first parked call.
     resign: AtomicBool,
 }
 
-/// The place of a call that begins to wait.
+/// The role of a call that begins to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It leads; no call did before.
+    /// The call leads, because no other call does.
     Leads,
-    /// It is parked until it is its turn.
+    /// The call is parked until its turn.
     Parked,
-    /// It is parked until the leader, which must be woken, gives its place to it.
+    /// The call is parked until the leader hands over to it. The caller must wake the leader.
     ParkedFirst,
 }
 
@@ -150,7 +150,7 @@ impl Turns {
         self.led.load(Ordering::SeqCst)
     }
 
-    /// Returns `true` if the last call that led was of this thread.
+    /// Returns `true` if the call that led last was one of this thread.
     #[inline]
     pub(super) fn led_before(&self) -> bool {
         let last = self.last.load(Ordering::Relaxed) as *const Waiter;
@@ -166,7 +166,7 @@ impl Turns {
         self.wakes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives a call its place. If no call leads, `first` runs before another can enter or leave.
+    /// Gives a call its role. If no call leads, `first` runs before another call can enter or leave.
     pub(super) fn enter(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> Place {
         let mut order = self.order();
         if order.leader.is_none() {
@@ -193,7 +193,7 @@ impl Turns {
         self.led.store(true, Ordering::SeqCst);
     }
 
-    /// Gives the leader's place to the first call that is parked, if that was asked for; returns whether it did.
+    /// Hands over to the first parked call if [`Turns::enter`] requested it. Returns `true` if it did.
     pub(super) fn resign(&self, leader: &Arc<Waiter>) -> bool {
         if !self.resign.load(Ordering::SeqCst) {
             return false;
@@ -211,8 +211,8 @@ impl Turns {
         true
     }
 
-    /// Ends the wait of a call. If it led and `appoint` holds, the next one leads. If none does then, `last` runs before
-    /// another call can enter, and the result is `true`.
+    /// Ends the wait of a call. If the call led and `appoint` is set, the next parked call leads. If no call leads
+    /// afterwards, runs `last` before another call can enter, and returns `true`.
     pub(super) fn leave(&self, waiter: &Arc<Waiter>, appoint: bool, last: impl FnOnce()) -> bool {
         let mut order = self.order();
         if !waiter.leads.swap(false, Ordering::AcqRel) {
@@ -253,7 +253,7 @@ mod tests {
         assert!(a.leads() && !b.leads() && turns.led());
         assert!(!turns.leave(&a, true, || panic!("others wait")));
         assert!(!a.leads() && b.leads() && !c.leads());
-        // One that does not lead ends its wait.
+        // A parked call ends its wait.
         assert!(!turns.leave(&c, true, || panic!("it did not lead")));
         let mut last = false;
         assert!(turns.leave(&b, true, || last = true));
