@@ -18,7 +18,7 @@ use crate::memory::MaxMemory;
 use crate::real::bench::BenchUdp;
 use crate::{library, output};
 
-/// Times the simulator on fixed cases: fat trees at 100 Gb/s, 1 us links, 4000 B packets, Swift.
+/// Time the simulator on fixed cases: fat trees at 100 Gb/s, 1 us links, 4000 B packets, Swift.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Bench {

@@ -49,7 +49,7 @@ impl Explain {
     }
 }
 
-const REMEDY: &str = "; see `apus list algorithms`, `apus list scenarios` and docs/outputs.md";
+const REMEDY: &str = "; see `apus list algorithms`, `apus list scenarios` and docs/outputs.md, and for keys of scenarios docs/scenario-reference.md";
 
 /// A scenario of the library: its source, its checks with the publication's numbers, and the command
 /// that runs it.

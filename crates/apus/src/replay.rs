@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// Feeds a recorded list of events to an algorithm and prints its state after each, as CSV.
+/// Feed a recorded list of events to an algorithm and print its state after each, as CSV.
 ///
 /// The log is CSV with the columns time_ps, event (ack, loss or timeout), rtt_ps, fabric_delay_ps,
 /// endpoint_delay_ps, hops and acked, in any order. It may have the columns marked, receiver_level,

@@ -120,7 +120,8 @@ fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
         None => (label, None),
     };
     let labels = setup.algorithms().map(|(label, _)| label);
-    let known: Vec<&str> = registry().algorithms().map(|info| info.name).chain(labels).collect();
+    let mut known: Vec<&str> = registry().algorithms().map(|info| info.name).collect();
+    known.extend(labels.filter(|label| registry().algorithms().all(|info| info.name != *label)));
     if !known.contains(&name) {
         let hint = suggestion(name, known.into_iter());
         return Err(format!("unknown algorithm `{name}`{hint}"));

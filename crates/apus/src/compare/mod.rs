@@ -25,7 +25,7 @@ use crate::library;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
-/// Runs one scenario under several algorithms and compares their results.
+/// Run one scenario with several algorithms and compare their results.
 ///
 /// Each algorithm carries all of the scenario's traffic, with switches that do what it needs. The
 /// parameters that the scenario sets hold for the algorithm of that name; parameters that depend on

@@ -40,8 +40,8 @@ use report::{Comparison, Comparisons};
 use side::Side;
 use spec::{Outcome, Spec};
 
-/// Runs a scenario twice: in the simulator, and with real processes on this machine, in network
-/// namespaces joined by veth pairs with HTB at every switch port. Both results side by side.
+/// Run a scenario in the simulator and with real processes on this machine, and compare the results.
+/// The processes run in network namespaces joined by veth pairs, with HTB at every switch port.
 #[derive(Args)]
 pub struct Emulate {
     /// A scenario file, or the name of a scenario of the library.

@@ -28,7 +28,7 @@ enum Kind {
     Read,
 }
 
-/// Measures throughput and op rates against one `apus serve` or several.
+/// Measure throughput and op rates against one `apus serve` or several.
 #[derive(Args)]
 pub struct Perf {
     /// HOST or HOST:PORT of the servers.

@@ -22,7 +22,7 @@ const LOG_AGAIN: Duration = Duration::from_secs(10);
 /// Maximum number of machines and faults that are remembered for that.
 const LOG_MACHINES: usize = 256;
 
-/// Answers `apus ping` and `apus perf`: returns messages, and has a region to write and read.
+/// Answer `apus ping` and `apus perf`: return messages, and provide a region to write and read.
 #[derive(Args)]
 pub struct Serve {
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::output::{print, to_json};
 /// Time after which the loop checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Forwards datagrams between clients and an `apus serve`, as a switch with the switch half of an algorithm.
+/// Forward datagrams between clients and an `apus serve`, as a switch with the switch half of an algorithm.
 ///
 /// Clients (`apus ping`, `apus perf`) use the address of the switch in place of the server's. Each direction is a port
 /// with a rate, a buffer that drops at its tail, and a link delay. The totals follow on Ctrl-C.

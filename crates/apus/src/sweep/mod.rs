@@ -22,8 +22,8 @@ use crate::interrupt;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
-/// Runs a scenario for every combination of settings and puts the results into one table and one
-/// chart.
+/// Run a scenario with every combination of settings and write one table and one chart of the
+/// results.
 ///
 /// DIR gets sweep.csv (all metrics of each run), sweep.json (the same with separate settings) and
 /// sweep.svg (medians over seeds). DIR/runs keeps each finished run: the same command repeats none of

@@ -21,7 +21,7 @@ use crate::library;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 
-/// Finds the smallest base target of Swift, and the smallest flow-scaling range for it, that keep the
+/// Find the smallest base target of Swift, and the smallest flow-scaling range for it, that keep the
 /// throughput of your traffic on your topology.
 ///
 /// The scenario is first run with flow scaling off (as in Swift §5.1) and targets around its unloaded
