@@ -251,7 +251,7 @@ fn fairness(summary: &Summary) -> String {
 
 fn phase(phase: &PhaseSummary) -> String {
     format!(
-        "{} ms: {} ops done; {} data packets sent, {} delivered ({} of them again), {} dropped at switch ports",
+        "{} ms: {} ops done; {} data packets sent, {} delivered ({} duplicates), {} dropped at switch ports",
         number(phase.seconds * 1e3),
         phase.ops,
         phase.data_packets_sent,

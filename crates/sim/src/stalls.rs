@@ -226,7 +226,7 @@ pub(crate) fn reason<F: AlgorithmFactory>(
 ) -> String {
     if let Some((name, since)) = broken_link(now, parts, plan, host, id) {
         let since = since.since(Time::ZERO);
-        return format!("the link {name} is down since {since}");
+        return format!("the link {name} has been down since {since}");
     }
     let local = host.clocks.host.read(now);
     let timeouts = host.endpoint.silence(id).map_or(0, |silence| silence.timeouts_in_a_row);

@@ -23,7 +23,7 @@ pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) 
     }
     let (count, bytes) = names.clone().fold((0, 0), |(n, sum), name| (n + 1, sum + name.len() + 2));
     if count <= CANDIDATES || bytes <= WHOLE_LIST {
-        return format!("; there are {}", names.collect::<Vec<_>>().join(", "));
+        return format!("; choose from {}", names.collect::<Vec<_>>().join(", "));
     }
     let mut nearest: Vec<_> = names.map(|name| (edit_distance(word, name), name)).collect();
     nearest.sort_unstable();
@@ -31,8 +31,8 @@ pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) 
     let all = nearest.len();
     let nearest: Vec<&str> = nearest.into_iter().map(|(_, name)| name).take(CANDIDATES).collect();
     match all > CANDIDATES {
-        true => format!("; there are {all}, among them {}", nearest.join(", ")),
-        false => format!("; there are {}", nearest.join(", ")),
+        true => format!("; choose one of {all}, such as {}", nearest.join(", ")),
+        false => format!("; choose from {}", nearest.join(", ")),
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
         let names = || ["swift", "bolt", "dctcp"].into_iter();
         assert_eq!(suggestion("swfit", names()), "; did you mean `swift`?");
         assert_eq!(suggestion("DCTCP", names()), "; did you mean `dctcp`?");
-        assert_eq!(suggestion("timely", names()), "; there are swift, bolt, dctcp");
+        assert_eq!(suggestion("timely", names()), "; choose from swift, bolt, dctcp");
         assert_eq!(similar("timely", names()), None);
     }
 
@@ -126,7 +126,7 @@ mod tests {
     fn a_long_list_is_cut_to_the_five_nearest() {
         let names: Vec<String> = (0..5000).map(|index| format!("host {index}")).collect();
         let hint = suggestion("agg 8", names.iter().map(String::as_str));
-        assert!(hint.starts_with("; there are 5000, among them host "), "{hint}");
+        assert!(hint.starts_with("; choose one of 5000, such as host "), "{hint}");
         assert_eq!(hint.matches("host").count(), 5, "{hint}");
         assert!(hint.contains("host 8"), "{hint}");
         let hint = suggestion("host", names.iter().map(String::as_str));

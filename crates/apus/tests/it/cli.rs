@@ -532,7 +532,7 @@ fn unfinished_ops_are_reported_and_censor_the_largest_latency() {
     assert!(stdout.contains("drain") && stdout.contains("until its limit"), "{stdout}");
     assert_eq!(stdout.matches("NO PROGRESS: flow ").count(), 2, "{stdout}");
     assert_eq!(stderr.matches("warning: mine: flow ").count(), 2, "{stderr}");
-    assert!(stderr.contains("is down since 1.5ms"), "{stderr}");
+    assert!(stderr.contains("has been down since 1.5ms"), "{stderr}");
     let summary = fs::read_to_string(folder.join("out/summary.json")).expect("summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     let latency = &summary["runs"][0]["op_latency_us"];

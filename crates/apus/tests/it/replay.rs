@@ -225,7 +225,7 @@ fn wrong_logs_are_refused_with_place_and_remedy() {
         (
             &["swift"],
             format!("{HEADER}\n0,akc,1,1,0,0,1\n"),
-            &[":2: column 2", "there are ack, loss, timeout"],
+            &[":2: column 2", "choose from ack, loss, timeout"],
         ),
         (&["swift"], format!("{HEADER}\n1.5,ack,1,1,0,0,1\n"), &["`time_ps`", "picoseconds"]),
         (&["swift"], format!("{HEADER}\n0,ack,25us,1,0,0,1\n"), &["`25us`", "without a unit"]),

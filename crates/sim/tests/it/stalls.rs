@@ -86,5 +86,5 @@ fn a_run_that_is_stuck_as_a_whole_names_the_link() {
     let simulation = Simulation::new(&plan).expect("plan").watched_by(&watch);
     let summary = simulation.run("test", &mut |_| {}).expect("run");
     let why = summary.stop_reason.expect("stuck");
-    assert!(why.contains("is down since 300us"), "{why}");
+    assert!(why.contains("has been down since 300us"), "{why}");
 }
