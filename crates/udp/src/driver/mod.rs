@@ -217,12 +217,12 @@ impl Driver {
 }
 
 thread_local! {
-    /// Whether this thread is within a step of an engine, or holds the memory of a region.
+    /// Whether this thread is running a step of an engine, or holds the memory of a region.
     static HOLDS_LOCKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` if this thread is within a step of an engine, which calls wakers and memory of the application, or holds
-/// the memory of a region. A step would then wait for itself.
+/// Returns `true` if this thread is running a step of an engine, which calls wakers and memory of the application, or
+/// holds the memory of a region. Another step of this thread would then wait for itself.
 pub(crate) fn holds_locks() -> bool {
     HOLDS_LOCKS.get()
 }

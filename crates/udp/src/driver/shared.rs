@@ -163,8 +163,8 @@ impl Shared {
         }
     }
 
-    /// Unlocks the engine. Wakes the background thread if it sleeps past the next timer. If something is left to send and
-    /// this thread does not go on, wakes whoever does.
+    /// Unlocks the engine. Wakes the background thread if it would sleep past the next timer. If packets are left to send
+    /// and this thread does not continue (`goes_on`), wakes the thread that drives the engine.
     fn unlock(&self, engine: Locked<'_>, goes_on: bool) {
         let left = !goes_on && engine.0.as_ref().is_some_and(Engine::has_left);
         let due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
@@ -182,7 +182,7 @@ impl Shared {
         }
     }
 
-    /// Runs one step; returns whether there was anything to do. A thread that holds locks of an engine or a region runs none.
+    /// Runs one step, unless this thread holds locks of an engine or a region. Returns `true` if there was anything to do.
     pub(crate) fn step(&self) -> bool {
         if holds_locks() {
             return false;
@@ -194,8 +194,8 @@ impl Shared {
         busy
     }
 
-    /// Has the engine take the commands in its mailbox and send. If another thread has locked it, that thread does; for a
-    /// thread that holds locks of an engine or a region, the background thread does.
+    /// Makes the engine process the commands in its mailbox and send. If another thread has locked the engine, that thread
+    /// does so; if this thread holds locks of an engine or a region, the background thread does.
     pub(crate) fn flush(&self) {
         if holds_locks() {
             self.mailbox.wake_background();
@@ -210,7 +210,7 @@ impl Shared {
         }
     }
 
-    /// Sees to it that an op that was submitted to `flow` is sent: at once, if a call leads and sleeps, if many ops wait, or
+    /// Ensures that an op that was submitted to `flow` is sent: at once, if a call leads and sleeps, if many ops wait, or
     /// if nothing else of the flow is outstanding. Otherwise it goes with the next acknowledgement. A thread that has led
     /// before is expected to wait soon, which sends the op. In both cases the background thread sends it after
     /// [`SEND_AFTER`].
@@ -248,7 +248,7 @@ impl Shared {
             return Waited::TimedOut;
         }
         if turns::waits() {
-            // A future of `block_on` waits: the turn is that of the outer call.
+            // A future that `block_on` polls waits: the turn is that of the outer call.
             return self.lead_without_sleep(awaited, deadline).unwrap_or(Waited::Closed);
         }
         with_own(|own| {
@@ -289,7 +289,7 @@ impl Shared {
             // See the documentation of this module.
             fence(Ordering::SeqCst);
             self.flush();
-            // Who holds the lock does the same when it unlocks the engine.
+            // A thread that holds the lock does the same when it unlocks the engine.
             if let Some(engine) = self.try_lock() {
                 self.unlock(engine, false);
             }
@@ -305,7 +305,7 @@ impl Shared {
         let _ = match (watch, background.reports) {
             (true, false) => epoll::modify(epoll, socket, SOCKET, events),
             (false, false) => epoll::modify(epoll, socket, SOCKET, epoll::EventFlags::empty()),
-            // Reports of departures are errors of the socket, which are events whatever is asked for.
+            // Reports of departures are socket errors, which are always events.
             (true, true) => epoll::add(epoll, socket, SOCKET, events),
             (false, true) => epoll::delete(epoll, socket),
         };
