@@ -250,13 +250,16 @@ fn fairness(summary: &Summary) -> String {
 }
 
 fn phase(phase: &PhaseSummary) -> String {
+    let duplicates = match phase.duplicates_delivered {
+        0 => String::new(),
+        count => format!(" ({count} duplicates)"),
+    };
     format!(
-        "{} ms: {} ops done; {} data packets sent, {} delivered ({} duplicates), {} dropped at switch ports",
+        "{} ms: {} ops done; {} data packets sent, {} delivered{duplicates}, {} dropped at switch ports",
         number(phase.seconds * 1e3),
         phase.ops,
         phase.data_packets_sent,
         phase.data_packets_delivered,
-        phase.duplicates_delivered,
         phase.drops
     )
 }
