@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use apus_cc::{AlgorithmFactory, SwitchFeedback, SwitchHalf};
 use apus_fabric::{Buffer, Node as FabricNode};
-use apus_sim::plan::Load;
+use apus_sim::plan::{FINE_TIMERS_LOG2_PS, Load};
 use apus_transport::{EndpointConfig, OpKind};
 use apus_udp::Config;
 use apus_units::{Bytes, Span};
@@ -202,4 +202,10 @@ pub(super) fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
     not(asked.reorder_threshold != engine.reorder_threshold, "reorder_threshold");
     not(asked.local_rx_delay != engine.local_rx_delay, "local_rx_delay");
     not(asked.give_up_after != engine.give_up_after, "give_up_after");
+    // Some algorithms have a finer default in the simulator; a scenario with that default sets nothing.
+    let granularity = asked.timer_granularity_log2_ps;
+    let fine = plan.connections.iter().any(|c| c.algorithm.fine_timers());
+    let is_default = granularity == engine.timer_granularity_log2_ps
+        || fine && granularity == FINE_TIMERS_LOG2_PS;
+    not(!is_default, "timer_granularity");
 }

@@ -170,6 +170,17 @@ fn what_cannot_be_emulated_is_refused_by_name() {
     assert!(rounds.contains("workload.kind: rounds of requests and answers"), "{rounds}");
     let recovery = refused("recovery", &format!("transport.recovery = \"go-back-n\"\n{SMALL}"));
     assert!(recovery.contains("transport.recovery: the real engine has its default"), "{recovery}");
+    // 1024 ps are no algorithm's default. The second scenario is refused too, but not for its timers: the default of
+    // timely is finer than that of swift.
+    let timers = format!("transport.timer_granularity = \"1024ps\"\n{SMALL}");
+    let timers = refused("timers", &timers);
+    let expected = "transport.timer_granularity: the real engine has its default; remove it";
+    assert!(timers.contains(expected), "{timers}");
+    let timely = SMALL.replace(swift, r#"algorithm = { name = "timely" }"#);
+    let timely = format!("transport.recovery = \"go-back-n\"\n{timely}");
+    let timely = refused("timely", &timely);
+    assert!(timely.contains("transport.recovery"), "{timely}");
+    assert!(!timely.contains("timer_granularity"), "{timely}");
     let pfc = SMALL.replace(
         "buffer = \"4MB\"",
         "buffer = \"4MB\", pfc = { pause = \"100kB\", resume = \"50kB\", headroom = \"10kB\" }",
