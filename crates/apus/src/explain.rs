@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::registry;
 use apus_cc::{AlgorithmInfo, ParamInfo, ParamKind};
 use apus_scenario::{Options, Scenario};
-use apus_sim::columns;
+use apus_sim::results;
 use apus_units::similar;
 use clap::Args;
 
@@ -28,7 +28,7 @@ impl Explain {
         if let Some(info) = registry().algorithms().find(|info| info.name == self.name) {
             return print(&algorithm(info));
         }
-        if let Some(text) = columns::explain(&self.name) {
+        if let Some(text) = results::explain(&self.name) {
             return print(&text);
         }
         if let Some(source) = library::find(&self.name) {
@@ -36,7 +36,7 @@ impl Explain {
             let scenario = read.map_err(|error| Failure::Input(error.to_string()))?;
             return print(&explain_scenario(&scenario));
         }
-        let mut names: Vec<&str> = columns::names();
+        let mut names: Vec<&str> = results::names();
         names.extend(registry().algorithms().map(|info| info.name).chain(library::names()));
         let hint = match similar(&self.name, names.into_iter()) {
             Some(meant) => format!("; did you mean {meant}?"),

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::registry;
 use apus_scenario::{Options, TOPOLOGIES, WORKLOADS};
-use apus_sim::columns::{METRICS, SCOPED, unit_of};
+use apus_sim::columns::unit_of;
+use apus_sim::results::{METRICS, SCOPED};
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use apus_scenario::experiment::{CheckResult, Shown};
-use apus_sim::columns::gbps;
-use apus_sim::faults::FaultRecord;
+use apus_sim::columns::{FaultRecord, gbps};
 use apus_sim::record::{BAND, Cdf, PortRecord, PortSample, Quantity, Recording};
 use apus_sim::summary::Summary;
 use serde_json::{Value, json};

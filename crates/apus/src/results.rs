@@ -3,7 +3,7 @@
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{CheckResult, Shown};
 use apus_scenario::import::hpcc;
-use apus_sim::columns::{RunCost, SCHEMA_VERSION};
+use apus_sim::results::{RunCost, SCHEMA_VERSION};
 use apus_sim::summary::Summary;
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use super::variant::Variant;
 pub struct Check {
     /// Name of the check.
     pub name: String,
-    /// Path into the summary's JSON, one of [`METRICS`](apus_sim::columns::METRICS) or of [`SCOPED`](apus_sim::columns::SCOPED).
+    /// Path into the summary's JSON, one of [`METRICS`](apus_sim::results::METRICS) or of [`SCOPED`](apus_sim::results::SCOPED).
     pub metric: String,
     /// The runs that are checked, by index.
     pub runs: Vec<usize>,

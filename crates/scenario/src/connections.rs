@@ -14,15 +14,14 @@ use super::setup::Setup;
 use super::trace::Trace;
 use super::workload::{Demand, Workload};
 use crate::import::Message;
-use apus_sim::offered;
-use apus_sim::plan::{FurtherOps, Load, NextOps, OpArrival};
+use apus_sim::plan::{self, FurtherOps, Load, NextOps, OpArrival};
 use apus_sim::random::{Purpose, Stream};
 
 /// The connections of all workloads, in their order.
 pub(super) struct Expanded {
     pub(super) connections: Vec<ConnectionPlan>,
     /// Ranges of connections, by workload.
-    pub(super) demands: Vec<offered::Demand>,
+    pub(super) demands: Vec<plan::Demand>,
     /// Ops that open loops submit during the drain.
     pub(super) further: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
 }
@@ -78,7 +77,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
             }
             Demand::Trace(trace) => messages(trace, &template, &mut connections),
         }
-        demands.push(offered::Demand {
+        demands.push(plan::Demand {
             label: workload.label.clone(),
             algorithm: setup.algorithms[workload.algorithm].label.clone(),
             class: {

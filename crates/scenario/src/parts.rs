@@ -5,7 +5,7 @@ use apus_units::Span;
 use super::classes::Class;
 use super::series;
 use super::tree::{Node, Table, Value};
-use apus_sim::columns::Names;
+use apus_sim::results::Names;
 
 /// The parts that can be measured.
 pub(super) struct Parts<'a> {

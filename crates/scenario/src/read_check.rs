@@ -8,7 +8,8 @@ use super::section::Section;
 use super::source::Problems;
 use super::tree::{Node, Value};
 use super::variant::{Variant, is_in_quick_runs};
-use apus_sim::columns::{METRICS, Names, is_fraction, unit_of};
+use apus_sim::columns::unit_of;
+use apus_sim::results::{METRICS, Names, is_fraction};
 
 /// Words for the functions that combine several runs.
 const REDUCE: [(&str, Reduce); 5] = [

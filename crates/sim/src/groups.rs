@@ -12,9 +12,7 @@ use serde::Serialize;
 
 use crate::distribution::DistributionSummary;
 use crate::metrics::Connection;
-use crate::offered::Demand;
-use crate::plan::Plan;
-use crate::summary::Summary;
+use crate::plan::{Demand, Plan};
 
 /// Ops and goodput of some connections over the measured phase. All but the age add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -124,32 +122,6 @@ pub struct GroupTimes<'a> {
     pub op_latency_us: Option<&'a DistributionSummary>,
     /// Latency over the ideal completion time.
     pub slowdown: Option<&'a DistributionSummary>,
-}
-
-impl Summary {
-    /// The latencies and slowdowns of a group: none if groups of the same name are measured together, or if
-    /// the workload is not measured by itself.
-    #[must_use]
-    pub fn times_of_group(&self, group: &Group) -> GroupTimes<'_> {
-        if let [_] = self.groups[..]
-            && !self.workload.contains_key(&group.workload)
-        {
-            // The group is the whole run.
-            return GroupTimes { op_latency_us: Some(&self.op_latency_us), slowdown: None };
-        }
-        let namesakes = self.groups.iter().filter(|other| other.workload == group.workload);
-        if namesakes.count() > 1 { GroupTimes::default() } else { self.times_of(&group.workload) }
-    }
-
-    /// The latencies and slowdowns of the ops of all workloads of a name.
-    #[must_use]
-    pub fn times_of(&self, workload: &str) -> GroupTimes<'_> {
-        let own = self.workload.get(workload);
-        GroupTimes {
-            op_latency_us: own.map(|own| &own.op_latency_us),
-            slowdown: own.map(|own| &own.slowdown),
-        }
-    }
 }
 
 /// The groups of a plan.

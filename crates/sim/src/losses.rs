@@ -1,13 +1,10 @@
 //! The losses of a run by cause and by port.
 
-use apus_cc::AlgorithmFactory;
 use apus_fabric::{DropReason, Drops};
-use apus_units::PortId;
 use serde::Serialize;
 
 use crate::columns::{ratio, summary};
-use crate::part::Part;
-use crate::simulation::RunError;
+use crate::error::RunError;
 
 /// Maximum number of ports in a summary.
 const MAX_PORTS: usize = 8;
@@ -81,17 +78,6 @@ impl Causes {
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, packets)| packets).sum()
     }
-}
-
-/// Returns the packets dropped at a port, over all parts: a packet whose TTL reaches 0 may be
-/// dropped in a part other than that of the port.
-pub(crate) fn drops_at<F: AlgorithmFactory>(parts: &[Part<F>], port: PortId) -> Drops {
-    let mut sum = Drops::default();
-    for part in parts {
-        let more = part.world.network.drops(port);
-        sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-    }
-    sum
 }
 
 /// The losses at one port.

@@ -4,7 +4,6 @@
 //! load.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, Node, RouteError};
@@ -14,24 +13,7 @@ use serde::Serialize;
 
 use crate::columns::{gbps, summary};
 use crate::packets::PacketSizes;
-use crate::plan::{Load, Plan};
-
-/// One workload of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Demand {
-    /// Its name, or its kind.
-    pub label: String,
-    /// Label of its algorithm.
-    pub algorithm: String,
-    /// Name of its traffic class, if the topology has classes.
-    pub class: Option<String>,
-    /// Connections in [`Plan::connections`].
-    pub connections: Range<usize>,
-    /// Interval in which the ops of an open loop arrive; `None` for a closed loop.
-    pub open: Option<(Time, Time)>,
-    /// `true` if the ops are the messages of a trace: their number is fixed, and the drain waits for each.
-    pub is_trace: bool,
-}
+use crate::plan::{Demand, Load, Plan};
 
 /// Scope of the load of links.
 const LINK_LOAD: &str = "the time in which ops of open loops arrive, within the measured phase";

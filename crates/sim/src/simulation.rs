@@ -1,21 +1,21 @@
 //! A run: the event loop and its measurements.
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Instant;
 
 use apus_cc::AlgorithmFactory;
-use apus_fabric::{Count, Network, Node, PortCounters};
+use apus_fabric::{Network, Node, PortCounters};
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
 use crate::build::{PlanError, build_network};
 use crate::credits::{BoundError, CREDIT_CLASS, DataBounds};
+use crate::error::RunError;
 use crate::fairness::FairShare;
 use crate::faults::Faults;
-use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics};
+use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics, minus};
 use crate::offered::OfferedLoad;
 use crate::part::Part;
 use crate::partition::Partition;
@@ -34,25 +34,6 @@ mod further;
 mod last_op;
 mod stops;
 mod sum_up;
-
-/// A run without valid results.
-#[derive(Debug)]
-pub struct RunError(String);
-
-impl RunError {
-    /// Returns the error of numbers that contradict each other.
-    pub(crate) fn bug(why: impl fmt::Display) -> Self {
-        Self(format!("a bug of the simulator: {why}"))
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug)]
@@ -202,7 +183,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
         let mut team = Team::new(self.partition.parts(), self.lookahead)
-            .map_err(|error| RunError(format!("the system starts no thread: {error}")))?;
+            .map_err(|error| RunError::new(format!("the system starts no thread: {error}")))?;
         let mut watcher = Watcher::new(self.watch.clone());
         let mut stopped = self.run_phase(name, warmup, &mut team, &mut watcher, progress);
         let warmup = self.now();
@@ -403,10 +384,6 @@ fn build_parts<F: AlgorithmFactory>(
         });
         std::iter::once_with(|| build(0)).chain(others).collect()
     })
-}
-
-pub(crate) fn minus(a: Count, b: Count) -> Count {
-    Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
 }
 
 /// Returns the length of a step of a run: whole windows, so that no window is divided.

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use apus_cc::AlgorithmFactory;
 use apus_transport::Silence;
 use apus_units::{FlowId, HostId, PortId, Span, Time};
-use serde::Serialize;
 
-use crate::columns::summary;
+use crate::columns::{StallSummary, StalledFlow};
 use crate::host::Host;
 use crate::part::Part;
 use crate::plan::{FaultKind, Plan};
@@ -30,41 +29,6 @@ const ALL_LOOKS: u64 = 20_000_000;
 const NAMED: usize = 16;
 /// Maximum number of flows that are reported while the run goes on.
 const TOLD: usize = 5;
-
-/// A flow that made no progress for a time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StalledFlow {
-    /// The connection.
-    pub flow: u32,
-    /// The host that waits.
-    pub host: u32,
-    /// Host of its peer.
-    pub peer: u32,
-    /// Time of the last acknowledgement of the peer.
-    pub since_us: f64,
-    /// Time at which it was seen to make progress again; `null` if it never was.
-    pub until_us: Option<f64>,
-    /// Ops that were outstanding when it was noticed.
-    pub ops: usize,
-    /// Reason, if it is known.
-    pub reason: String,
-}
-
-summary! {
-    /// Flows that made no progress for a time.
-    #[derive(Clone, Debug, Default, Serialize)]
-    pub struct StallSummary {
-        /// flows of which the peer acknowledged nothing for longer than 4 retransmission timeouts with
-        /// their pace's gaps, or over 4 timeouts in a row; one timeout is enough if a link on their
-        /// path is down. Looked for about 30 times a run
-        pub noticed: u64 = number("over the whole run and its drain"),
-        /// stalled flows that made no further progress
-        pub at_end: u64 = number("at the end of the drain"),
-        /// the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
-        /// end), the number of outstanding `ops`, and the `reason` if known
-        pub flows: Vec<StalledFlow> = fact("-"),
-    }
-}
 
 /// Looks for stalled flows in the course of a run.
 pub(crate) struct Stalls {
@@ -193,21 +157,6 @@ impl Stalls {
             at_end: self.known.values().filter(|known| known.stalled).count() as u64,
             flows: self.flows.clone(),
         }
-    }
-}
-
-impl std::fmt::Display for StalledFlow {
-    /// "flow 3 (host 1 -> host 2): no progress from 300.0 us on, 1 op outstanding: the link h1 -> switch 0 is
-    /// down since 300us".
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { flow, host, peer, since_us, until_us, ops, reason } = self;
-        write!(f, "flow {flow} (host {host} -> host {peer}): no progress from {since_us:.1} us")?;
-        if let Some(until) = until_us {
-            write!(f, " to {until:.1} us at most")?;
-        } else {
-            f.write_str(" on")?;
-        }
-        write!(f, ", {ops} op{} outstanding: {reason}", if *ops == 1 { "" } else { "s" })
     }
 }
 

@@ -5,17 +5,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::columns::{ratio, summary};
+use crate::columns::{FaultRecord, StallSummary, ratio, summary};
 use crate::credits::CreditSummary;
 use crate::distribution::DistributionSummary;
-use crate::faults::FaultRecord;
-use crate::groups::{Group, GroupTotal};
+use crate::groups::{Group, GroupTimes, GroupTotal};
 use crate::losses::Losses;
 use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::Counts;
 use crate::offered::OfferedLoad;
 use crate::record::Recording;
-use crate::stalls::StallSummary;
 
 const WHOLE_RUN: &str = "sum over the whole run";
 const HOSTS: &str = "sum over hosts";
@@ -219,6 +217,32 @@ summary! {
         /// The tables, if the run was recorded; they are written apart.
         #[serde(skip)]
         pub recording: Option<Arc<Recording>>,
+    }
+}
+
+impl Summary {
+    /// The latencies and slowdowns of a group: none if groups of the same name are measured together, or if
+    /// the workload is not measured by itself.
+    #[must_use]
+    pub fn times_of_group(&self, group: &Group) -> GroupTimes<'_> {
+        if let [_] = self.groups[..]
+            && !self.workload.contains_key(&group.workload)
+        {
+            // The group is the whole run.
+            return GroupTimes { op_latency_us: Some(&self.op_latency_us), slowdown: None };
+        }
+        let namesakes = self.groups.iter().filter(|other| other.workload == group.workload);
+        if namesakes.count() > 1 { GroupTimes::default() } else { self.times_of(&group.workload) }
+    }
+
+    /// The latencies and slowdowns of the ops of all workloads of a name.
+    #[must_use]
+    pub fn times_of(&self, workload: &str) -> GroupTimes<'_> {
+        let own = self.workload.get(workload);
+        GroupTimes {
+            op_latency_us: own.map(|own| &own.op_latency_us),
+            slowdown: own.map(|own| &own.slowdown),
+        }
     }
 }
 

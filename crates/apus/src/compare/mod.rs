@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use apus_scenario::{Options, Scenario};
-use apus_sim::columns::METRICS;
+use apus_sim::results::METRICS;
 use apus_units::suggestion;
 use clap::Args;
 use field::Changes;

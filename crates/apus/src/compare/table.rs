@@ -2,7 +2,8 @@
 
 use apus_scenario::{MarkingRule, Scenario, Setup};
 use apus_sim::bounds::Bounds;
-use apus_sim::columns::{METRICS, unit_of};
+use apus_sim::columns::unit_of;
+use apus_sim::results::METRICS;
 use apus_units::suggestion;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use apus_scenario::Options;
 use apus_sim::Watch;
-use apus_sim::columns::{METRICS, SCOPED, pattern_of};
+use apus_sim::results::{METRICS, SCOPED, pattern_of};
 use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;

@@ -1,7 +1,8 @@
 //! Results of a sweep as tables: one row per run in the file, medians over seeds on the terminal.
 
 use apus_sim::bounds::Bounds;
-use apus_sim::columns::{METRICS, unit_of};
+use apus_sim::columns::unit_of;
+use apus_sim::results::METRICS;
 use serde_json::Value;
 
 use super::grid::{Axis, Point};

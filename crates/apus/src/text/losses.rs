@@ -1,6 +1,6 @@
 //! Text of losses, faults and offered load.
 
-use apus_sim::faults::FaultRecord;
+use apus_sim::columns::FaultRecord;
 use apus_sim::losses::{Causes, Losses};
 use apus_sim::summary::Summary;
 

@@ -37,8 +37,8 @@ fn an_algorithm_shows_parameters_defaults_and_sources() {
 
 #[test]
 fn every_metric_is_explained() {
-    let metrics = &apus_sim::columns::METRICS;
-    for metric in metrics.iter().chain(&apus_sim::columns::names()) {
+    let metrics = &apus_sim::results::METRICS;
+    for metric in metrics.iter().chain(&apus_sim::results::names()) {
         let output = explain(metric);
         assert!(output.status.success(), "{metric}");
         assert!(String::from_utf8_lossy(&output.stdout).contains(metric), "{metric}");

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use apus_algorithms::Registry;
 use apus_cc::TunedSetting;
-use apus_sim::columns::{METRICS, SCOPED, STATS, unit_of};
+use apus_sim::columns::{STATS, unit_of};
+use apus_sim::results::{METRICS, SCOPED};
 use apus_sim::sizes::BUILT_IN;
 
 /// The documentation of the reader itself.

@@ -118,7 +118,7 @@ fn tables_are_what_the_reference_says() {
     let folder = folder("tables");
     apus(&folder, &["run", "bench/incast-100", "--set", "duration=5ms", "--out", "out"]);
     let mut sums = std::collections::BTreeMap::new();
-    for table in apus_sim::columns::TABLES.iter().filter(|table| table.file.ends_with(".csv")) {
+    for table in apus_sim::results::TABLES.iter().filter(|table| table.file.ends_with(".csv")) {
         let text = fs::read_to_string(folder.join("out").join(table.file)).expect(table.file);
         let (header, rows) = text.split_once('\n').expect("a header");
         assert_eq!(header, table.names().collect::<Vec<_>>().join(","));

@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 
 use apus_units::Time;
 
-use super::metric::unit_of;
+use super::metric::{fits, unit_of};
 
 /// A column of a table, or a number of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,14 @@ pub struct Column {
     pub aggregation: &'static str,
     /// Whether checks can name it.
     pub kind: Kind,
+}
+
+impl Column {
+    /// Returns `true` if the column stands for this name.
+    #[must_use]
+    pub fn explains(&self, name: &str) -> bool {
+        fits(name, &self.name) || name == self.name
+    }
 }
 
 /// Use of a result by checks.
@@ -99,7 +107,7 @@ impl Columns {
         columns.all
     }
 
-    pub(super) fn into_all(self) -> Vec<Column> {
+    pub(crate) fn into_all(self) -> Vec<Column> {
         self.all
     }
 
@@ -366,7 +374,7 @@ mod tests {
         }
     }
 
-    crate::columns::row! {
+    super::row! {
         "example.csv"
         /// One row per example.
         #[derive(Debug)]

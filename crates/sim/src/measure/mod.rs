@@ -19,8 +19,8 @@ pub use plan::{
     Comparison, Measures, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan,
     SizeRange, Sorting, Subject, Threshold, Which,
 };
-pub(crate) use ports::PortWindows;
 pub use ports::{ClassSummary, PortGroupSummary};
+pub(crate) use ports::{PortWindows, minus};
 pub use series::SettleSummary;
 pub(crate) use series::{Look, SeriesSampler};
 pub(crate) use workload::{Member, WorkloadMetrics};

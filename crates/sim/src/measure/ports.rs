@@ -3,7 +3,7 @@
 use crate::columns::{gbps, summary};
 use std::collections::BTreeMap;
 
-use apus_fabric::ClassCounters;
+use apus_fabric::{ClassCounters, Count};
 use apus_units::{ClassId, PortId, Rate, Span, Time};
 use serde::Serialize;
 
@@ -12,7 +12,6 @@ use super::buckets::{
 };
 use super::groups::GroupTotals;
 use super::plan::{Comparison, Measures, PortGroup, Sorting};
-use crate::simulation::minus;
 
 /// Windows of the measured phase at all groups of ports.
 #[derive(Debug)]
@@ -196,4 +195,9 @@ summary! {
 fn class_ids(count: usize) -> impl Iterator<Item = ClassId> {
     // At most 8 classes.
     (0..count).map(|class| ClassId::new(class as u8))
+}
+
+/// Returns what was counted after `b` and up to `a`.
+pub(crate) fn minus(a: Count, b: Count) -> Count {
+    Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
 }

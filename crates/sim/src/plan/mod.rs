@@ -4,6 +4,7 @@
 mod builder;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use apus_cc::{AlgorithmFactory, CreditLimit};
@@ -13,7 +14,6 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
 use crate::host_model::HostModel;
 use crate::measure::Measures;
-use crate::offered::Demand;
 use crate::packets::PacketSizes;
 
 pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
@@ -66,6 +66,23 @@ pub struct Plan<F: AlgorithmFactory> {
     pub measures: Measures,
     /// Seed of all random streams.
     pub seed: u64,
+}
+
+/// One workload of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Its name, or its kind.
+    pub label: String,
+    /// Label of its algorithm.
+    pub algorithm: String,
+    /// Name of its traffic class, if the topology has classes.
+    pub class: Option<String>,
+    /// Connections in [`Plan::connections`].
+    pub connections: Range<usize>,
+    /// Interval in which the ops of an open loop arrive; `None` for a closed loop.
+    pub open: Option<(Time, Time)>,
+    /// `true` if the ops are the messages of a trace: their number is fixed, and the drain waits for each.
+    pub is_trace: bool,
 }
 
 /// One connection: a flow with the ops that one host submits over it to another.

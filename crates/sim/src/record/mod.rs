@@ -12,11 +12,12 @@ mod seats;
 use apus_transport::{FlowCounters, OpKind, Outcome};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 
+pub(crate) use ports::drops_at;
 pub use quantity::{FlowSample, FlowState, Quantity};
 pub(crate) use recorder::Recorder;
 pub(crate) use sampler::Sampler;
 
-use crate::faults::FaultRecord;
+use crate::columns::FaultRecord;
 use crate::losses::Causes;
 use crate::slowdown::Ideal;
 

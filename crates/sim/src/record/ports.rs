@@ -1,12 +1,13 @@
-//! Ports and nodes of a recording: the sampled ports, their counters, and their places.
+//! Ports and nodes of a recording: the sampled ports, their counters and drops, and their indices.
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
-use apus_fabric::{Network, Node, PortCounters};
+use apus_fabric::{Drops, Network, Node, PortCounters};
 use apus_units::{HostId, PortId, Span, SwitchId};
 use apus_wire::Header;
 
 use super::{NodeRecord, PortRecord, Record};
 use crate::losses::Causes;
+use crate::part::Part;
 use crate::plan::Plan;
 
 /// Maximum number of port samples in memory: about 160 MB.
@@ -74,6 +75,17 @@ pub(super) fn port_records<W: SwitchHalf>(
             }
         })
         .collect()
+}
+
+/// Returns the packets dropped at a port, over all parts: a packet whose TTL reaches 0 may be
+/// dropped in a part other than that of the port.
+pub(crate) fn drops_at<F: AlgorithmFactory>(parts: &[Part<F>], port: PortId) -> Drops {
+    let mut sum = Drops::default();
+    for part in parts {
+        let more = part.world.network.drops(port);
+        sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    }
+    sum
 }
 
 /// Returns hosts, then switches, each with its distance from the nearest host.

@@ -5,15 +5,15 @@ use apus_fabric::PortCounters;
 use apus_transport::FlowCounters;
 use apus_units::{FlowId, PortId, Time};
 
-use super::ports::{choose_ports, nodes, port_records};
+use super::ports::{choose_ports, drops_at, nodes, port_records};
 use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
     BAND, Band, Cdf, FlowRecord, FlowSample, FlowState, OpRecord, OpenOpRecord, PortRecord,
     PortSample, Quantity, Record, Recording, RttSum,
 };
 use crate::build::PlanError;
-use crate::columns::gbps;
-use crate::losses::{Causes, drops_at};
+use crate::columns::{faults_of_plan, gbps};
+use crate::losses::Causes;
 use crate::part::Part;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
@@ -226,7 +226,7 @@ impl Sampler {
             fabric_rtt: Cdf::new(),
             end_to_end_rtt: Cdf::new(),
             op_latency: Cdf::new(),
-            faults: crate::faults::of_plan(plan, &parts[0].world.network),
+            faults: faults_of_plan(plan, &parts[0].world.network),
             notes: self.notes,
         }
     }

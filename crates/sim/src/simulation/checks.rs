@@ -6,9 +6,11 @@ use apus_cc::AlgorithmFactory;
 use apus_fabric::{Counters, Drops};
 use apus_units::{Bytes, PortId, Time};
 
-use super::{RunError, Simulation};
+use super::Simulation;
 use crate::credits::DATA_CLASS;
-use crate::losses::{Losses, drops_at};
+use crate::error::RunError;
+use crate::losses::Losses;
+use crate::record::drops_at;
 use crate::summary::Summary;
 
 impl<F: AlgorithmFactory> Simulation<F> {
@@ -44,7 +46,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 credits.bound_used = Some(credits.bound_used.map_or(used, |u| u.max(used)));
                 if queued > bound {
                     let name = network.port_name(port);
-                    return Err(RunError(format!(
+                    return Err(RunError::new(format!(
                         "the data queue of port {name} held {queued} B, but network calculus \
                          bounds it by {bound} B: credits do not schedule this run's data"
                     )));

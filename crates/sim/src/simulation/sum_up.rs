@@ -6,15 +6,13 @@ use apus_cc::AlgorithmFactory;
 use apus_fabric::{Count, Counters, PortCounters};
 use apus_units::PortId;
 
-use super::{Simulation, minus};
-use crate::columns::{self, ratio};
+use super::Simulation;
+use crate::columns::{self, StallSummary, faults_of_plan, ratio};
 use crate::credits::CreditSummary;
 use crate::distribution::{DistributionSummary, jain};
-use crate::faults;
 use crate::groups::{GroupPlan, GroupTotal};
 use crate::losses::Losses;
-use crate::measure::{self, PortWindows};
-use crate::stalls::StallSummary;
+use crate::measure::{self, PortWindows, minus};
 use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
 
 impl<F: AlgorithmFactory> Simulation<F> {
@@ -128,7 +126,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             },
             offered: self.offered.clone(),
             losses: Losses::default(),
-            faults: faults::of_plan(plan, network),
+            faults: faults_of_plan(plan, network),
             drain: DrainSummary::default(),
             stalled: StallSummary::default(),
             work: Work::default(),

@@ -2,12 +2,13 @@
 
 use crate::support::Topology;
 use crate::support::{connection, plan, run, tier};
-use apus_sim::columns::{METRICS, SCHEMA_VERSION, SCOPED, STATS, TABLES, document, explain, names};
+use apus_sim::columns::STATS;
 use apus_sim::measure::{
     Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
     Sorting, Subject, Threshold,
 };
-use apus_sim::offered::Demand;
+use apus_sim::plan::Demand;
+use apus_sim::results::{METRICS, SCHEMA_VERSION, SCOPED, TABLES, document, explain, names};
 use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
 /// `APUS_WRITE_DOCS=1` rewrites the page.

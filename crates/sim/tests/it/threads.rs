@@ -6,7 +6,7 @@ use apus_algorithms::registry::build;
 use apus_cc::{AlgorithmFactory, SwitchInfo};
 use apus_fabric::{PortKind, SchedulerKind};
 use apus_sim::host_model::HostModel;
-use apus_sim::offered::Demand;
+use apus_sim::plan::Demand;
 use apus_sim::plan::{Load, OpArrival};
 use apus_sim::record::Record;
 use apus_sim::summary::Summary;
