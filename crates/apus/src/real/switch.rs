@@ -91,13 +91,12 @@ impl SwitchCommand {
     fn config(&self) -> Result<Config, Failure> {
         let server = address(&self.peer)?;
         let bind = self.bind.unwrap_or_else(|| SocketAddr::new(any(server).ip(), PORT));
-        let mut config = Config::new(bind, server, self.rate).map_err(failure)?;
+        let mut config = Config::new(bind, server, self.rate);
         (config.buffer, config.delay) = (self.buffer, self.delay);
         (config.ecn_threshold, config.max_mtu) = (self.ecn_threshold, self.mtu);
         if let Some(name) = &self.algorithm {
-            config.algorithm = crate::registry()
-                .build(name, None, &pairs(&self.param)?)
-                .map_err(|error| Failure::Input(error.to_string()))?;
+            let built = crate::registry().build(name, None, &pairs(&self.param)?);
+            config.algorithm = Some(built.map_err(|error| Failure::Input(error.to_string()))?);
         }
         Ok(config)
     }

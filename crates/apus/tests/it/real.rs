@@ -254,6 +254,7 @@ fn a_switch_refuses_impossible_settings() {
         (&["--rate", "1Gbps", "--algorithm", "bolt", "--param", "ccthreshold=1"], "cc_threshold"),
         (&["--rate", "1Gbps", "--algorithm", "expresspass"], "limit credits"),
         (&["--rate", "1Gbps", "--algorithm", "dctcp"], "ECN threshold"),
+        (&["--rate", "1Gbps", "--algorithm", "swift"], "swift has no switch half"),
         (&["--rate", "1"], "the unit is missing"),
     ];
     for (arguments, words) in cases {

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use apus_units::{Span, Time};
 use rustix::event::epoll;
 
-use super::turns::{self, Own, Place, Turns, with_own};
+use super::turns::{self, Own, Role, Turns, with_own};
 use super::{Awaited, Waited, hold_locks, holds_locks};
 use crate::connection_state::ConnectionState;
 use crate::engine::{Engine, Rest};
@@ -39,8 +39,8 @@ use crate::sys::Socket;
 const IDLE_STEPS_PER_YIELD: u32 = 500;
 /// Number of these idle steps while the engine is locked once. deviation: no source; about 1.5 us.
 const STEPS_PER_LOCK: u32 = 8;
-/// Number of ops in the mailbox at which they are sent without waiting for more. deviation: no source; half of the largest batch of datagrams per
-/// system call (64), so that sending overlaps with submitting.
+/// Number of ops in the mailbox at which they are sent without waiting for more. deviation: no source; half of the largest
+/// batch of datagrams per system call (64), so that sending overlaps with submitting.
 const FLUSH_OPS: usize = 32;
 /// Time after which the background thread sends an op whose thread does not wait for it. deviation: no source; a thousand
 /// wake-ups per second, while ops are submitted, take less than 1 % of a core.
@@ -254,9 +254,9 @@ impl Shared {
         with_own(|own| {
             let _turn = Turn { shared: self, own };
             match self.turns.enter(&own.waiter, || self.watch_socket(false)) {
-                Place::Leads => {}
-                Place::Parked => self.flush(),
-                Place::ParkedFirst => {
+                Role::Leads => {}
+                Role::Parked => self.flush(),
+                Role::ParkedFirst => {
                     self.flush();
                     self.mailbox.wake_leader();
                 }

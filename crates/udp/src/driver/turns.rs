@@ -131,7 +131,7 @@ pub(super) struct Turns {
 
 /// The role of a call that begins to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Role {
     /// The call leads, because no other call does.
     Leads,
     /// The call is parked until its turn.
@@ -167,20 +167,20 @@ impl Turns {
     }
 
     /// Gives a call its role. If no call leads, `first` runs before another call can enter or leave.
-    pub(super) fn enter(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> Place {
+    pub(super) fn enter(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> Role {
         let mut order = self.order();
         if order.leader.is_none() {
             first();
             self.appoint(&mut order, Arc::clone(waiter));
-            Place::Leads
+            Role::Leads
         } else if self.wakes.load(Ordering::Relaxed) > WAKES_FOR_OTHERS {
             order.parked.push_front(Arc::clone(waiter));
             self.wakes.store(0, Ordering::Relaxed);
             self.resign.store(true, Ordering::SeqCst);
-            Place::ParkedFirst
+            Role::ParkedFirst
         } else {
             order.parked.push_back(Arc::clone(waiter));
-            Place::Parked
+            Role::Parked
         }
     }
 
@@ -240,7 +240,7 @@ mod tests {
         Arc::new(Waiter { thread: thread::current(), leads: AtomicBool::new(false) })
     }
 
-    fn enter(turns: &Turns, waiter: &Arc<Waiter>) -> Place {
+    fn enter(turns: &Turns, waiter: &Arc<Waiter>) -> Role {
         turns.enter(waiter, || ())
     }
 
@@ -248,8 +248,8 @@ mod tests {
     fn first_call_leads_and_hands_over_in_the_order_of_arrival() {
         let turns = Turns::default();
         let [a, b, c] = [(); 3].map(|()| waiter());
-        assert_eq!(enter(&turns, &a), Place::Leads);
-        assert_eq!((enter(&turns, &b), enter(&turns, &c)), (Place::Parked, Place::Parked));
+        assert_eq!(enter(&turns, &a), Role::Leads);
+        assert_eq!((enter(&turns, &b), enter(&turns, &c)), (Role::Parked, Role::Parked));
         assert!(a.leads() && !b.leads() && turns.led());
         assert!(!turns.leave(&a, true, || panic!("others wait")));
         assert!(!a.leads() && b.leads() && !c.leads());
@@ -267,7 +267,7 @@ mod tests {
         enter(&turns, &a);
         enter(&turns, &b);
         assert!(turns.leave(&a, false, || ()) && !b.leads() && !turns.led());
-        assert_eq!(enter(&turns, &a), Place::Leads, "the call that comes next leads");
+        assert_eq!(enter(&turns, &a), Role::Leads, "the call that comes next leads");
         assert!(!turns.leave(&b, false, || panic!("it did not lead")));
     }
 
@@ -277,11 +277,11 @@ mod tests {
         let [a, b, c] = [(); 3].map(|()| waiter());
         enter(&turns, &a);
         (0..WAKES_FOR_OTHERS).for_each(|_| turns.leader_woke());
-        assert_eq!(enter(&turns, &b), Place::Parked, "the last wake-up may be for its own value");
+        assert_eq!(enter(&turns, &b), Role::Parked, "the last wake-up may be for its own value");
         assert!(!turns.resign(&a));
         turns.leader_woke();
-        assert_eq!(enter(&turns, &c), Place::ParkedFirst);
-        assert_eq!(enter(&turns, &waiter()), Place::Parked, "once");
+        assert_eq!(enter(&turns, &c), Role::ParkedFirst);
+        assert_eq!(enter(&turns, &waiter()), Role::Parked, "once");
         assert!(a.leads() && turns.resign(&a) && !turns.resign(&c));
         assert!(c.leads() && !a.leads() && !b.leads());
         turns.leave(&c, true, || ());
@@ -294,7 +294,7 @@ mod tests {
         let [a, b] = [(); 2].map(|()| waiter());
         enter(&turns, &a);
         (0..=WAKES_FOR_OTHERS).for_each(|_| turns.leader_woke());
-        assert_eq!(enter(&turns, &b), Place::ParkedFirst);
+        assert_eq!(enter(&turns, &b), Role::ParkedFirst);
         turns.leave(&b, true, || ());
         assert!(!turns.resign(&a) && a.leads() && turns.led());
     }

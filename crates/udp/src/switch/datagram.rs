@@ -41,18 +41,20 @@ impl Datagram {
         decoded.ok().and_then(|it| fields_of(&it.extension, None).1).unwrap_or_default()
     }
 
-    /// Writes the ECN codepoint and those bytes of the fields that a switch may write.
-    pub(super) fn write(&mut self, header: &CongestionHeader, layout: Option<FieldLayout>) {
+    /// Writes the ECN codepoint and those bytes of the fields that a switch may write; returns whether one of these bytes
+    /// has changed.
+    pub(super) fn write(&mut self, header: &CongestionHeader, layout: Option<FieldLayout>) -> bool {
         if header.ecn == Ecn::Congested {
             self.tos |= ECN;
         }
-        let Some(layout) = layout else { return };
-        let Some(fields) = header.fields.as_data(layout.id) else { return };
-        if let Some(mut view) = SwitchView::new(&mut self.bytes) {
-            let writable = view.writable();
-            let length = writable.len().min(layout.writable.into());
-            writable[..length].copy_from_slice(&fields[..length]);
-        }
+        let Some(layout) = layout else { return false };
+        let Some(fields) = header.fields.as_data(layout.id) else { return false };
+        let Some(mut view) = SwitchView::new(&mut self.bytes) else { return false };
+        let writable = view.writable();
+        let length = writable.len().min(layout.writable.into());
+        let changed = writable[..length] != fields[..length];
+        writable[..length].copy_from_slice(&fields[..length]);
+        changed
     }
 
     /// Appends the hop that `after` has and `before` does not; a hop for which there is no room is only counted.

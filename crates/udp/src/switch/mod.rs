@@ -31,7 +31,7 @@ mod tests;
 use std::net::SocketAddr;
 
 use apus_algorithms::dctcp::switch::EcnMarker;
-use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, build};
+use apus_algorithms::{AlgorithmConfig, BuiltInSwitch};
 use apus_cc::{AlgorithmFactory, Ecn, SwitchHalf, SwitchInfo};
 use apus_units::{Bytes, Rate, Span};
 
@@ -54,8 +54,8 @@ pub struct Config {
     pub buffer: Bytes,
     /// Propagation delay of the link behind each port.
     pub delay: Span,
-    /// The algorithm whose switch half the ports have.
-    pub algorithm: AlgorithmConfig,
+    /// The algorithm whose switch half the ports have; `None` for ports that only forward.
+    pub algorithm: Option<AlgorithmConfig>,
     /// Wire bytes in the port above which it marks packets (ECN), for algorithms that react to marks and have no switch
     /// half of their own.
     pub ecn_threshold: Option<Bytes>,
@@ -68,30 +68,27 @@ pub struct Config {
 
 impl Config {
     /// Settings for ports with this rate and otherwise defaults: no delay, and no switch half.
-    ///
-    /// # Errors
-    /// None with this version's table of algorithms.
-    pub fn new(bind: SocketAddr, server: SocketAddr, rate: Rate) -> Result<Self, StartError> {
-        let algorithm =
-            build("swift", None, &[]).map_err(|error| StartError::Setting(error.to_string()))?;
-        Ok(Self {
+    #[must_use]
+    pub fn new(bind: SocketAddr, server: SocketAddr, rate: Rate) -> Self {
+        Self {
             bind,
             server,
             rate,
             buffer: Bytes::new(256 << 10),
             delay: Span::ZERO,
-            algorithm,
+            algorithm: None,
             ecn_threshold: None,
             max_mtu: 9000,
             socket_buffer: 4 << 20,
-        })
+        }
     }
 
     /// Returns the switch half of a port.
     fn half(&self, port: &SwitchInfo) -> BuiltInSwitch {
-        match self.ecn_threshold {
-            Some(threshold) => BuiltInSwitch::Ecn(EcnMarker::new(threshold)),
-            None => self.algorithm.switch(port),
+        match (self.ecn_threshold, &self.algorithm) {
+            (Some(threshold), _) => BuiltInSwitch::Ecn(EcnMarker::new(threshold)),
+            (None, Some(algorithm)) => algorithm.switch(port),
+            (None, None) => BuiltInSwitch::Plain,
         }
     }
 
@@ -125,22 +122,28 @@ impl Config {
                 self.bind, self.server
             ));
         }
-        let name = self.algorithm.info().name;
-        if self.algorithm.credit_limit().is_some() {
+        let Some(algorithm) = &self.algorithm else { return Ok(()) };
+        let name = algorithm.info().name;
+        if algorithm.credit_limit().is_some() {
             return wrong(format!(
                 "{name} needs ports that limit credits, which this switch does not have; choose another algorithm"
             ));
         }
-        let has_half = !switch_half(&self.algorithm).is_plain();
+        let has_half = !switch_half(algorithm).is_plain();
         if has_half && self.ecn_threshold.is_some() {
             return wrong(format!(
                 "{name} has a switch half of its own, which would take the place of the ECN threshold; remove one of \
                  them"
             ));
         }
-        let reacts_to_marks = first_header(&self.algorithm).ecn == Ecn::Capable;
+        let reacts_to_marks = first_header(algorithm).ecn == Ecn::Capable;
         if reacts_to_marks && !has_half && self.ecn_threshold.is_none() {
             return wrong(format!("{name} needs ECN marks; set an ECN threshold, such as 30kB"));
+        }
+        if !reacts_to_marks && !has_half {
+            return wrong(format!(
+                "{name} has no switch half, so it would have no effect on the switch; leave the algorithm out"
+            ));
         }
         Ok(())
     }

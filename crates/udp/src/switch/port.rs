@@ -189,9 +189,9 @@ impl<W: SwitchHalf> Port<W> {
 
     fn write(&mut self, datagram: &mut Datagram, old: &CongestionHeader, new: &CongestionHeader) {
         if new != old {
-            datagram.write(new, self.layout);
+            let written = datagram.write(new, self.layout);
             self.counters.marked += u64::from(new.ecn == Ecn::Congested && old.ecn != new.ecn);
-            self.counters.written += u64::from(new.fields != old.fields);
+            self.counters.written += u64::from(written);
         }
     }
 

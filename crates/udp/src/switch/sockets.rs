@@ -184,8 +184,8 @@ impl Switch {
         let announced = rate_of_code(link_rate_code(config.rate)).filter(|_| announces);
         let ip = if local.is_ipv6() { IPV6 } else { IPV4 };
         let port = (config.rate, config.buffer, config.delay);
-        let forwarder =
-            Forwarder::new(port, halves, config.algorithm.fields(), wire_bytes_of(UDP + ip));
+        let layout = config.algorithm.as_ref().and_then(AlgorithmFactory::fields);
+        let forwarder = Forwarder::new(port, halves, layout, wire_bytes_of(UDP + ip));
         let system =
             |error: rustix::io::Errno| StartError::System("wait for sockets", error.into());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;

@@ -11,6 +11,7 @@ use apus_wire::{
 
 use super::*;
 use counters::PortCounters;
+use datagram::Datagram;
 use forwarder::{Forwarder, Received};
 
 const GIGABIT: Rate = Rate::from_gbps(1);
@@ -230,6 +231,22 @@ fn data(fields: Fields, layout: Option<apus_cc::FieldLayout>, number: u64) -> Ve
     bytes
 }
 
+/// Of Bolt's fields switches may write the first byte; the others are authenticated.
+#[test]
+fn only_bytes_that_a_switch_may_write_are_written_and_counted() {
+    let layout = algorithm("bolt", &[]).fields();
+    let original = data(BoltFields::new(BoltFields::INC, 7).fields(), layout, 1);
+    let mut datagram = Datagram { bytes: original.clone(), ..Datagram::default() };
+    let id = layout.expect("Bolt's").id;
+    for (byte, written) in [(3, false), (0, true)] {
+        let mut header = datagram.header(layout);
+        header.fields.as_data_mut(id).expect("Bolt's")[byte] ^= 1;
+        assert_eq!(datagram.write(&header, layout), written);
+        let changed = datagram.bytes.iter().zip(&original).filter(|(new, old)| new != old).count();
+        assert_eq!(changed, usize::from(written), "byte {byte}");
+    }
+}
+
 /// Bolt Alg. 1 l. 4-10: a packet that finds at least CC_THRESH waiting gets DEC, and its source an SRC with the
 /// queue, the link's rate and the packet's own departure time; §4.3: the switch needs no key.
 #[test]
@@ -326,26 +343,26 @@ fn impossible_settings_are_errors_with_the_remedy() {
     type Change = fn(&mut Config);
     let config = |change: Change| {
         let server = ([127, 0, 0, 1], 4).into();
-        let mut config =
-            Config::new(([127, 0, 0, 1], 0).into(), server, GIGABIT).expect("defaults");
+        let mut config = Config::new(([127, 0, 0, 1], 0).into(), server, GIGABIT);
         change(&mut config);
         Switch::open(&config).map(|_| ()).map_err(|error| error.to_string())
     };
     config(|_| {}).expect("defaults");
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
         (|it| it.rate = Rate::from_bps(0), "the rate is 0"),
         (|it| it.buffer = Bytes::new(9_000), "at least 9038 bytes"),
         (|it| it.max_mtu = 100, "1280 to 65535"),
         (|it| it.bind = it.server, "must have a port, and differ"),
         (|it| it.server = ([127, 0, 0, 1], 0).into(), "must have a port"),
         (
-            |it| it.algorithm = algorithm("expresspass", &[]),
+            |it| it.algorithm = Some(algorithm("expresspass", &[])),
             "expresspass needs ports that limit credits",
         ),
-        (|it| it.algorithm = algorithm("dctcp", &[]), "dctcp needs ECN marks"),
+        (|it| it.algorithm = Some(algorithm("dctcp", &[])), "dctcp needs ECN marks"),
+        (|it| it.algorithm = Some(algorithm("swift", &[])), "swift has no switch half"),
         (
             |it| {
-                it.algorithm = algorithm("bolt", &[]);
+                it.algorithm = Some(algorithm("bolt", &[]));
                 it.ecn_threshold = Some(Bytes::new(1));
             },
             "bolt has a switch half of its own",
