@@ -97,8 +97,8 @@ const char *apus_reason_text(int reason);
 /* Writes a new key to a new file that only its owner may read: give it to every peer. */
 int apus_key_create(const char *path);
 
-/* Settings for a host at `bind` ("0.0.0.0:48700"; port 0 lets the system choose), with the keys of a
- * file. */
+/* Settings for a host at `bind`, with the keys of a file: an address such as "0.0.0.0:48700", or several, separated by
+ * commas. Port 0 lets the system choose; "[::]:48700" serves IPv4 too. */
 int apus_config_create(const char *bind, const char *key_file, apus_config **config);
 /* Settings without keys: nothing is encrypted, and any peer may connect. For benchmarks. */
 int apus_config_create_insecure(const char *bind, apus_config **config);

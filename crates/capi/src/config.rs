@@ -26,10 +26,14 @@ const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, ma
 
 impl apus_config {
     fn new(bind: &str, keys: KeyRing) -> Result<Self, Failure> {
-        let bind = bind.parse().map_err(|_| {
-            Failure::invalid(format!("`{bind}` is not an address; use one like 0.0.0.0:48700"))
-        })?;
-        let config = Config::new(bind, keys)?;
+        let address = |text: &str| {
+            text.trim().parse().map_err(|_| {
+                Failure::invalid(format!("`{text}` is not an address; use one like [::]:48700"))
+            })
+        };
+        let listen = bind.split(',').map(address).collect::<Result<Vec<_>, _>>()?;
+        let mut config = Config::new(listen[0], keys)?;
+        config.listen = listen;
         Ok(Self { config, algorithm: None, parameters: Vec::new() })
     }
 

@@ -1,6 +1,6 @@
 //! Settings of a host.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, Registry, build};
@@ -15,6 +15,7 @@ use apus_wire::MAX_HEADER_BYTES;
 use crate::capture::Capture;
 use crate::error::StartError;
 use crate::session::{Config as SessionConfig, KeyRing, guard_bytes, in_range};
+use crate::sys::{Families, has_ipv6};
 
 /// Traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
 pub const CLASSES: usize = 8;
@@ -42,6 +43,9 @@ const SWIFT: &[(&str, &str)] = &[
     // deviation: 3 is for timeouts of 1 ms after a network's 25 us; three of these fit into one descheduling.
     ("retx_reset_threshold", "10"),
 ];
+
+/// Maximum number of engines of a host. Rationale: a region has one bit per engine that sends from it.
+const MAX_ENGINES: u32 = 64;
 
 /// Bytes of IP and UDP headers: IPv6's, so that either fits.
 const IP_UDP_BYTES: u32 = 48;
@@ -96,13 +100,14 @@ pub enum Mode {
 /// Settings of a [`Host`](crate::Host). Everything that costs memory has a bound here.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address of its sockets; port 0 lets the system choose.
-    pub bind: SocketAddr,
+    /// The addresses to serve, each by [`Config::engines`] engines of its own; port 0 lets the system choose. One socket at
+    /// `[::]` serves every address of both families, unless the list has an IPv4 address too ([`Config::any_address`]).
+    pub listen: Vec<SocketAddr>,
     /// The keys that peers must prove. [`KeyRing::insecure`] has none: nothing is encrypted, and any peer may connect.
     pub keys: KeyRing,
     /// Who drives the engines; [`Mode::Shared`] by default.
     pub mode: Mode,
-    /// Number of engines, each with its own socket and thread; every connection stays with one engine. deviation: no source;
+    /// Number of engines per address, each with its own socket and thread; every connection stays with one engine. deviation: no source;
     /// one engine carries about 10 Gb/s and half a million ops per second (docs/performance.md).
     pub engines: u32,
     /// The congestion control algorithm of every flow.
@@ -154,15 +159,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns settings for a host at `bind` with these keys and otherwise defaults: Swift, one engine, shared.
+    /// Returns settings for a host at the address `listen` with these keys and otherwise defaults: Swift, one engine,
+    /// shared.
     ///
     /// # Errors
     /// None with this version's table of algorithms.
-    pub fn new(bind: SocketAddr, keys: KeyRing) -> Result<Self, StartError> {
+    pub fn new(listen: SocketAddr, keys: KeyRing) -> Result<Self, StartError> {
         let algorithm =
             build("swift", None, SWIFT).map_err(|error| StartError::Setting(error.to_string()))?;
         Ok(Self {
-            bind,
+            listen: vec![listen],
             keys,
             mode: Mode::Shared,
             engines: 1,
@@ -185,6 +191,30 @@ impl Config {
             capture: None,
             session: SessionConfig::default(),
         })
+    }
+
+    /// Returns the address whose socket serves every address of this machine: `[::]`, or `0.0.0.0` on a system without IPv6.
+    #[must_use]
+    pub fn any_address(port: u16) -> SocketAddr {
+        if has_ipv6() {
+            (Ipv6Addr::UNSPECIFIED, port).into()
+        } else {
+            (Ipv4Addr::UNSPECIFIED, port).into()
+        }
+    }
+
+    /// Returns the address families that a socket at `address` serves.
+    pub(crate) fn families_at(&self, address: SocketAddr) -> Families {
+        let alone = self.listen.iter().all(SocketAddr::is_ipv6);
+        match address {
+            SocketAddr::V6(v6) if v6.ip().is_unspecified() && alone => Families::Both,
+            address => Families::of(address),
+        }
+    }
+
+    /// Returns the number of engines of the host.
+    pub(crate) fn all_engines(&self) -> u32 {
+        self.engines * self.listen.len() as u32
     }
 
     /// Changes parameters of the algorithm, or the algorithm. Parameters of the current algorithm (initially Swift with the
@@ -246,7 +276,8 @@ impl Config {
     }
 
     fn check_ranges(&self) -> Result<(), String> {
-        in_range("engines", self.engines, 1..=64)?;
+        in_range("engines", self.engines, 1..=MAX_ENGINES)?;
+        self.check_addresses()?;
         if self.mode == Mode::Inline && self.engines != 1 {
             return Err(format!("engines is {}; inline mode has exactly one engine", self.engines));
         }
@@ -262,6 +293,36 @@ impl Config {
             in_range(&format!("dscp of traffic class {class}"), dscp, ..=63)?;
         }
         self.session.check()
+    }
+
+    fn check_addresses(&self) -> Result<(), String> {
+        let count = self.listen.len();
+        if count == 0 {
+            return Err("listen has no address; give one, such as [::]:48700".to_owned());
+        }
+        if self.mode == Mode::Inline && count > 1 {
+            return Err(format!(
+                "listen has {count} addresses; inline mode has exactly one engine, which serves one; [::] serves all \
+                 addresses of the machine"
+            ));
+        }
+        if count.saturating_mul(self.engines as usize) > MAX_ENGINES as usize {
+            return Err(format!(
+                "listen has {count} addresses with {} engines each; a host has at most {MAX_ENGINES} engines",
+                self.engines
+            ));
+        }
+        for (n, address) in self.listen.iter().enumerate() {
+            if let SocketAddr::V6(v6) = address
+                && let Some(v4) = v6.ip().to_ipv4_mapped()
+            {
+                return Err(format!("listen has {address}; write {v4}:{}", v6.port()));
+            }
+            if address.port() != 0 && self.listen[..n].contains(address) {
+                return Err(format!("listen has {address} twice; remove one"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -336,6 +397,41 @@ mod tests {
         config.set_algorithm(Some("dctcp"), &[]).expect("another");
         assert_eq!(config.algorithm.info().name, "dctcp");
         assert!(config.set_algorithm(None, &[("base_target", "1us")]).is_err(), "it is Swift's");
+    }
+
+    #[test]
+    fn impossible_lists_of_addresses_are_refused() {
+        let check = |listen: &[&str], engines, mode| {
+            let listen = listen.iter().map(|text| text.parse().expect("an address")).collect();
+            Config { listen, engines, mode, ..defaults() }.check().map_err(|e| e.to_string())
+        };
+        for (listen, engines, mode, what) in [
+            (&[][..], 1, Mode::Shared, "no address"),
+            (&["0.0.0.0:7", "[::]:7", "0.0.0.0:7"], 1, Mode::Shared, "0.0.0.0:7 twice"),
+            (&["[::ffff:127.0.0.1]:7"], 1, Mode::Shared, "write 127.0.0.1:7"),
+            (&["0.0.0.0:7", "[::]:7"], 33, Mode::Shared, "at most 64 engines"),
+            (&["0.0.0.0:7", "[::]:7"], 1, Mode::Inline, "[::] serves all"),
+        ] {
+            let error = check(listen, engines, mode).expect_err(what);
+            assert!(error.contains(what), "{error}");
+        }
+        check(&["0.0.0.0:7", "[::]:7"], 32, Mode::Spinning).expect("64 engines");
+        check(&["127.0.0.1:0", "127.0.0.1:0"], 1, Mode::Shared).expect("two ports");
+    }
+
+    #[test]
+    fn the_ipv6_wildcard_serves_both_families_unless_an_ipv4_address_is_listed() {
+        let at = |listen: &[&str], n: usize| {
+            let listen: Vec<SocketAddr> =
+                listen.iter().map(|text| text.parse().expect("an address")).collect();
+            let address = listen[n];
+            Config { listen, ..defaults() }.families_at(address)
+        };
+        assert_eq!(at(&["[::]:7"], 0), Families::Both);
+        assert_eq!(at(&["[::1]:7"], 0), Families::V6);
+        assert_eq!(at(&["0.0.0.0:7", "[::]:7"], 0), Families::V4);
+        assert_eq!(at(&["0.0.0.0:7", "[::]:7"], 1), Families::V6);
+        assert_eq!(at(&["[::1]:8", "[::]:7"], 1), Families::Both);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing};
 use crate::stats::Stats;
-use crate::sys::Socket;
+use crate::sys::{Socket, source_to};
 
 /// How long a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
@@ -38,7 +38,8 @@ pub struct Host {
     /// How calls wait for any engine.
     driver: Driver,
     next: AtomicUsize,
-    address: SocketAddr,
+    /// The addresses at which its sockets are bound.
+    addresses: Vec<SocketAddr>,
     insecure: bool,
 }
 
@@ -49,21 +50,25 @@ impl Host {
     /// An impossible setting, an address that cannot be bound, or a system that lacks what is needed.
     pub fn start(config: Config) -> Result<Self, StartError> {
         config.check()?;
-        let regions = Arc::new(Regions::new(config.engines));
+        let regions = Arc::new(Regions::new(config.all_engines()));
         let (backlog, accepted) = backlog(config.max_unaccepted);
         let shared = HostShared { regions: Arc::clone(&regions), backlog };
-        let siblings: Vec<Siblings> = Siblings::group(config.engines).collect();
-        let mut address = config.bind;
-        let mut engines = Vec::new();
-        for sibling in &siblings {
-            let engine = Engine::open(&config, address, sibling.clone(), shared.clone())?;
-            // Further engines share the port that the first one got.
-            address = engine.mailbox.status.address;
-            engines.push(engine);
+        let (mut engines, mut addresses, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        for &listen in &config.listen {
+            let mut address = listen;
+            let first = engines.len() as u32; // at most 64
+            for sibling in Siblings::group(first..first + config.engines) {
+                let engine = Engine::open(&config, address, sibling.clone(), shared.clone())?;
+                // Further engines share the port that the first one got.
+                address = engine.mailbox.status.address;
+                engines.push(engine);
+                groups.push(sibling);
+            }
+            addresses.push(address);
         }
         let mailboxes: Vec<_> = engines.iter().map(|e| Arc::clone(&e.mailbox)).collect();
-        if let Some(any) = siblings.first() {
-            any.set_mailboxes(mailboxes.clone());
+        for engine in groups {
+            engine.set_mailboxes(mailboxes.clone());
         }
         let mut host = Self {
             engines: mailboxes,
@@ -73,7 +78,7 @@ impl Host {
             drivers: Vec::new(),
             driver: Driver::Threads { spin: Duration::ZERO },
             next: AtomicUsize::new(0),
-            address,
+            addresses,
             insecure: config.keys.is_insecure(),
         };
         for engine in engines {
@@ -126,10 +131,16 @@ impl Host {
         shared.engine()
     }
 
-    /// Returns the address at which its sockets are bound.
+    /// Returns the first of its addresses.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// Returns the addresses at which its sockets are bound, in the order of [`Config::listen`].
+    #[must_use]
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Registers `memory` as a region, which peers that know its key may use. It may be a vector, or any other
@@ -142,7 +153,8 @@ impl Host {
     }
 
     /// Connects to a peer by one flow of traffic class 0, with the first key of the ring. Waits until the connection is
-    /// open.
+    /// open. A host with several addresses connects from the one that the route to the peer prefers, if it has that one, and
+    /// otherwise from the first that can reach the peer.
     ///
     /// # Errors
     /// If the peer does not answer, refuses, or there are too many connections.
@@ -191,15 +203,29 @@ impl Host {
         self.opened(next.map(|next| Ok(next.connection)))
     }
 
-    /// Requests a connection from the next engine in turn that has not failed.
+    /// Requests a connection from the next engine in turn that has not failed, of the address for this peer.
     fn request(&self, peer: SocketAddr, classes: &[u8], key: Option<KeyId>) -> Answer {
         let (reply, receiver) = oneshot::channel();
-        let (first, count) = (self.next.fetch_add(1, Ordering::Relaxed), self.engines.len());
-        let mut in_turn = (0..count).map(|i| &self.engines[first.wrapping_add(i) % count]);
+        let engines = self.engines_for(peer);
+        let (first, count) = (self.next.fetch_add(1, Ordering::Relaxed), engines.len());
+        let mut in_turn = (0..count).map(|i| &engines[first.wrapping_add(i) % count]);
         let engine = in_turn.find(|engine| !engine.status.has_failed());
         let request = ConnectRequest { peer, classes: classes.to_vec(), key, reply };
-        engine.unwrap_or(&self.engines[first % count]).post(Command::Connect(request));
+        engine.unwrap_or(&engines[first % count]).post(Command::Connect(request));
         receiver
+    }
+
+    /// Returns the engines of the address from which to connect to `peer`.
+    fn engines_for(&self, peer: SocketAddr) -> &[Arc<Mailbox>] {
+        let groups = || self.engines.chunks_exact(self.engines.len() / self.addresses.len());
+        if self.addresses.len() == 1 {
+            return &self.engines;
+        }
+        let source = source_to(peer);
+        let preferred = groups().find(|engines| Some(engines[0].status.address.ip()) == source);
+        let able = || groups().find(|engines| engines[0].status.families.reaches(peer));
+        // An engine that cannot reach the peer says so.
+        preferred.or_else(able).unwrap_or(&self.engines)
     }
 
     /// Returns why a wait ended without a result.

@@ -271,9 +271,10 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::sys::Families;
 
     fn mailbox() -> Mailbox {
-        let status = EngineStatus::new((Ipv4Addr::LOCALHOST, 0).into());
+        let status = EngineStatus::new((Ipv4Addr::LOCALHOST, 0).into(), Families::V4);
         Mailbox::new(16, Arc::new(status)).expect("an eventfd")
     }
 

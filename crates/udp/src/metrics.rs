@@ -78,6 +78,12 @@ impl Metrics {
                 page.sample(&[("engine", engine)], value);
             }
         }
+        page.metric("apus_engine_info", Kind::Gauge, "1; the address of the engine's socket.");
+        for (engine, status) in self.engines.iter().enumerate() {
+            let labels =
+                [("engine", &*engine.to_string()), ("address", &*status.address.to_string())];
+            page.sample(&labels, 1.0);
+        }
         page.metric("apus_connections", Kind::Gauge, "Open connections.");
         for (engine, stats) in &engines {
             let open = stats.connections.load(Ordering::Relaxed) as f64;

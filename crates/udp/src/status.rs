@@ -7,6 +7,7 @@ use concurrent_queue::ConcurrentQueue;
 
 use crate::error::DroppedHandshake;
 use crate::stats::Stats;
+use crate::sys::Families;
 
 /// Maximum number of notes on dropped handshakes that wait for the application. deviation: no source; enough to tell
 /// peers apart.
@@ -16,6 +17,8 @@ const MAX_NOTES: usize = 64;
 pub(crate) struct EngineStatus {
     /// Where its socket is bound.
     pub(crate) address: SocketAddr,
+    /// The address families that its socket serves.
+    pub(crate) families: Families,
     pub(crate) stats: Stats,
     stopped: AtomicBool,
     failed: AtomicBool,
@@ -25,9 +28,10 @@ pub(crate) struct EngineStatus {
 
 impl EngineStatus {
     /// Returns the status of an engine that runs.
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: SocketAddr, families: Families) -> Self {
         Self {
             address,
+            families,
             stats: Stats::default(),
             stopped: AtomicBool::new(false),
             failed: AtomicBool::new(false),

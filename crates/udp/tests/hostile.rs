@@ -227,7 +227,7 @@ fn brisk() -> Config {
 fn child_server() {
     let Some(address) = told() else { return };
     let mut settings = brisk();
-    settings.bind = address;
+    settings.listen = vec![address];
     let host = host(settings);
     let mut open = Vec::new();
     loop {

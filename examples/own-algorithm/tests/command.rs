@@ -179,7 +179,7 @@ impl Drop for Running {
 
 /// The windows of a `perf` through a `switch`, with this target.
 fn windows(test: &str, target: &str) -> Vec<f64> {
-    let server = ["serve", "--bind", "127.0.0.1:0", "--insecure", "--algorithm", "peak"];
+    let server = ["serve", "--listen", "127.0.0.1:0", "--insecure", "--algorithm", "peak"];
     let server = Running::start(&server);
     let switch = ["switch", &server.1, "--bind", "127.0.0.1:0", "--rate", "100Mbps"];
     let switch =

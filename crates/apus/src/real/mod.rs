@@ -68,9 +68,9 @@ impl Basics {
         Ok(Some(KeyRing::insecure()))
     }
 
-    /// Returns the settings of a host at `bind`.
-    pub fn config(&self, bind: SocketAddr, keys: KeyRing) -> Result<Config, Failure> {
-        let mut config = Config::new(bind, keys).map_err(failure)?;
+    /// Returns the settings of a host at the address `listen`.
+    pub fn config(&self, listen: SocketAddr, keys: KeyRing) -> Result<Config, Failure> {
+        let mut config = Config::new(listen, keys).map_err(failure)?;
         config.max_mtu = self.mtu;
         if let Some(cipher) = self.cipher {
             config.session.cipher = cipher;
@@ -130,8 +130,8 @@ pub struct Common {
 }
 
 impl Common {
-    /// Starts a host at `bind`.
-    pub fn host(&self, bind: SocketAddr) -> Result<Host, Failure> {
+    /// Starts a host at these addresses.
+    pub fn host(&self, listen: &[SocketAddr]) -> Result<Host, Failure> {
         let keys = self.basics.keys()?.ok_or_else(|| {
             let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
                         without: nothing is encrypted then and anyone may connect";
@@ -145,7 +145,8 @@ impl Common {
             );
             return Err(Failure::Input(message));
         }
-        let mut config = self.basics.config(bind, keys)?;
+        let mut config = self.basics.config(Config::any_address(0), keys)?;
+        config.listen = listen.to_vec();
         config.mode = match self.mode {
             ModeName::Shared => Mode::Shared,
             ModeName::Spinning => Mode::Spinning,
@@ -205,12 +206,14 @@ pub fn address(text: &str) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| Failure::Input(format!("`{text}` has no address")))
 }
 
-/// Returns an unspecified address of the family of `peer`.
-pub fn any(peer: SocketAddr) -> SocketAddr {
-    if peer.is_ipv6() {
+/// Returns an unspecified address of the family of `peers`, or of both.
+pub fn any(peers: &[SocketAddr]) -> SocketAddr {
+    if peers.iter().all(SocketAddr::is_ipv6) {
         (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
-    } else {
+    } else if peers.iter().all(SocketAddr::is_ipv4) {
         (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
+    } else {
+        Config::any_address(0)
     }
 }
 

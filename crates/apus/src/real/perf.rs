@@ -104,7 +104,7 @@ impl Perf {
         let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
         // Shows before a long measurement that its results can be written.
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
-        let host = self.common.host(any(peers[0]))?;
+        let host = self.common.host(&[any(&peers)])?;
         let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();
         for peer in peers {

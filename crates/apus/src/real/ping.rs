@@ -52,7 +52,7 @@ impl Ping {
             return Err(Failure::Input("--count must be at least 1".to_owned()));
         }
         let peer = address(&self.peer)?;
-        let host = self.common.host(any(peer))?;
+        let host = self.common.host(&[any(&[peer])])?;
         let _metrics = self.common.metrics(&host)?;
         let connection = host.connect(peer).map_err(|e| Failure::Run(e.to_string()))?;
         greeting(&connection)?;

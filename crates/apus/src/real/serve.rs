@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use apus_udp::{Access, ConnectError, Connection, Host, Message, Request};
+use apus_udp::{Access, Config, ConnectError, Connection, Host, Message, Request};
 use clap::Args;
 
 use super::{Common, PORT};
@@ -27,9 +27,10 @@ const LOG_MACHINES: usize = 256;
 pub struct Serve {
     #[command(flatten)]
     common: Common,
-    /// Address to listen on.
-    #[arg(long, default_value_t = SocketAddr::from(([0, 0, 0, 0], PORT)))]
-    bind: SocketAddr,
+    /// Address to listen on; may be given several times [default: [::]:48700, which serves IPv4 too, or 0.0.0.0:48700 on
+    /// a system without IPv6].
+    #[arg(long, alias = "bind", value_name = "ADDRESS")]
+    listen: Vec<SocketAddr>,
     /// Bytes of the region.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     region: usize,
@@ -38,13 +39,16 @@ pub struct Serve {
 impl Serve {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        let host = Arc::new(self.common.host(self.bind)?);
+        let any = [Config::any_address(PORT)];
+        let listen = if self.listen.is_empty() { &any[..] } else { &self.listen };
+        let host = Arc::new(self.common.host(listen)?);
         let stopped = stop_on_interrupt(&host)?;
         let _metrics = self.common.metrics(&host)?;
         let region = host
             .register(vec![0; self.region], Access::ReadWrite)
             .map_err(|error| Failure::Run(error.to_string()))?;
-        print(&format!("listening on {}\n", host.local_addr()))?;
+        let addresses: Vec<_> = host.local_addrs().iter().map(SocketAddr::to_string).collect();
+        print(&format!("listening on {}\n", addresses.join(", ")))?;
         let greeting = [region.key().get().to_be_bytes(), (self.region as u64).to_be_bytes()];
         let greeting = greeting.concat();
         log_dropped(Arc::downgrade(&host))?;

@@ -90,7 +90,7 @@ impl SwitchCommand {
 
     fn config(&self) -> Result<Config, Failure> {
         let server = address(&self.peer)?;
-        let bind = self.bind.unwrap_or_else(|| SocketAddr::new(any(server).ip(), PORT));
+        let bind = self.bind.unwrap_or_else(|| SocketAddr::new(any(&[server]).ip(), PORT));
         let mut config = Config::new(bind, server, self.rate);
         (config.buffer, config.delay) = (self.buffer, self.delay);
         (config.ecn_threshold, config.max_mtu) = (self.ecn_threshold, self.mtu);

@@ -31,7 +31,7 @@ impl Drop for Server {
 }
 
 fn serve(security: &[&str]) -> Server {
-    let mut command = apus(&["serve", "--bind", "127.0.0.1:0"]);
+    let mut command = apus(&["serve", "--listen", "127.0.0.1:0"]);
     let mut child = command.args(security).stdout(Stdio::piped()).spawn().expect("serve");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
@@ -427,7 +427,7 @@ fn a_server_logs_handshakes_under_another_key_and_in_the_other_mode() {
     for path in paths {
         assert!(run(&["key", path], &[]).status.success());
     }
-    let mut child = apus(&["serve", "--bind", "127.0.0.1:0", "--key-file", paths[0]])
+    let mut child = apus(&["serve", "--listen", "127.0.0.1:0", "--key-file", paths[0]])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

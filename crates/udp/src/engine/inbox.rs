@@ -108,7 +108,7 @@ mod tests {
     /// Returns an inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
     fn inbox() -> (Inbox, async_channel::Receiver<Message>) {
         let address = ([127, 0, 0, 1], 1).into();
-        let engine = Arc::new(EngineStatus::new(address));
+        let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4));
         let limits = ConnectionLimits { max_ops: 1, max_message: 0 };
         let state = ConnectionState::new(SessionId(1), address, engine, limits, 1);
         let (sender, receiver) = async_channel::unbounded();

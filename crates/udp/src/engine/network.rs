@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use apus_units::Time;
@@ -17,7 +17,7 @@ use crate::error::StartError;
 use crate::pcapng::{Captured, Direction};
 use crate::stats::add;
 use crate::status::EngineStatus;
-use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, Socket, TTL};
+use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, Socket, SocketOptions, TTL};
 
 /// What an engine needs of the operating system.
 pub(crate) trait Network {
@@ -78,8 +78,11 @@ impl KernelNetwork {
     /// # Errors
     /// If the address cannot be bound, or the kernel lacks something.
     pub(crate) fn open(config: &Config, address: SocketAddr) -> Result<Self, StartError> {
-        let socket = Socket::open(address, config.socket_buffer, config.engines > 1)
-            .map_err(|error| StartError::Bind(address, error))?;
+        let families = config.families_at(address);
+        let options =
+            SocketOptions { buffer: config.socket_buffer, shared: config.engines > 1, families };
+        let socket =
+            Socket::open(address, options).map_err(|error| StartError::Bind(address, error))?;
         // Without timestamps the clock is read after the poll, which hides the engine's own delay.
         socket
             .timestamp(config.departure_timestamps)
@@ -90,7 +93,7 @@ impl KernelNetwork {
         Ok(Self {
             socket: Arc::new(socket),
             clock,
-            status: Arc::new(EngineStatus::new(local)),
+            status: Arc::new(EngineStatus::new(local, families)),
             capture: config.capture.clone(),
             capture_failed: Cell::new(false),
         })
@@ -101,10 +104,17 @@ impl KernelNetwork {
         &self.socket
     }
 
-    /// Returns the address of this host that datagrams came to or left from.
-    fn local_address(&self, local: Option<IpAddr>) -> SocketAddr {
+    /// Returns the address of this host that datagrams from or to `peer` came to or left from.
+    fn local_address(&self, local: Option<IpAddr>, peer: SocketAddr) -> SocketAddr {
         let bound = self.status.address;
-        local.map_or(bound, |ip| SocketAddr::new(ip, bound.port()))
+        match local {
+            Some(ip) => SocketAddr::new(ip, bound.port()),
+            // There was no route to an IPv4 peer of an IPv6 socket.
+            None if bound.is_ipv6() && peer.is_ipv4() => {
+                (Ipv4Addr::UNSPECIFIED, bound.port()).into()
+            }
+            None => bound,
+        }
     }
 
     /// Writes the datagrams of an aggregate or a burst to the capture; `first` describes the first one.
@@ -127,7 +137,7 @@ impl KernelNetwork {
                 unix_ns: at.unwrap_or_else(unix_ns),
                 direction: Direction::In,
                 from: meta.from,
-                to: self.local_address(meta.to),
+                to: self.local_address(meta.to, meta.from),
                 traffic_class: meta.tos,
                 ttl: meta.ttl.unwrap_or(0),
                 datagram,
@@ -141,7 +151,7 @@ impl KernelNetwork {
         let packets = Captured {
             unix_ns: unix_ns(),
             direction: Direction::Out,
-            from: self.local_address(burst.to.local),
+            from: self.local_address(burst.to.local, burst.to.address),
             to: burst.to.address,
             traffic_class: burst.tos,
             ttl: TTL,

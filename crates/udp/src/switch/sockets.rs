@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::config::wire_bytes_of;
 use crate::error::StartError;
 use crate::session::Peer;
-use crate::sys::{Outgoing, ReceiveBuffers, Socket, TTL};
+use crate::sys::{Families, Outgoing, ReceiveBuffers, Socket, SocketOptions, TTL};
 
 /// Time before a departure at which the thread stops sleeping. deviation: no source; an idle core of Linux wakes a thread
 /// within about as long.
@@ -56,8 +56,9 @@ struct Outlet {
 
 impl Outlet {
     fn open(bind: SocketAddr, buffer: u32) -> Result<Self, StartError> {
-        let socket =
-            Socket::open(bind, buffer, false).map_err(|error| StartError::Bind(bind, error))?;
+        let families = Families::of(bind);
+        let options = SocketOptions { buffer, shared: false, families };
+        let socket = Socket::open(bind, options).map_err(|error| StartError::Bind(bind, error))?;
         socket
             .timestamp(false)
             .map_err(|e| StartError::System("have received datagrams timestamped", e))?;

@@ -36,7 +36,8 @@ pub(super) fn encode(address: SocketAddr) -> (libc::sockaddr_storage, libc::sock
     (storage, length as libc::socklen_t)
 }
 
-/// Returns the address that the kernel wrote, if its family is known.
+/// Returns the address that the kernel wrote, if its family is known. An IPv4 address that an IPv6 socket reports
+/// (`::ffff:192.0.2.1`) becomes an IPv4 address.
 pub(super) fn decode(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
@@ -50,8 +51,31 @@ pub(super) fn decode(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
             let raw = unsafe { (&raw const *storage).cast::<libc::sockaddr_in6>().read() };
             let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
             let port = u16::from_be(raw.sin6_port);
-            Some(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into())
+            Some(match ip.to_ipv4_mapped() {
+                Some(ip) => SocketAddrV4::new(ip, port).into(),
+                None => SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into(),
+            })
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4291 §2.5.5.2: `::ffff:a.b.c.d` is the IPv4 address a.b.c.d.
+    #[test]
+    fn addresses_are_read_back_and_mapped_ones_are_ipv4() {
+        for (text, expected) in [
+            ("192.0.2.1:7", "192.0.2.1:7"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+            ("[::ffff:192.0.2.1]:7", "192.0.2.1:7"),
+            ("[::192.0.2.1]:7", "[::192.0.2.1]:7"),
+        ] {
+            let [address, expected]: [SocketAddr; 2] =
+                [text, expected].map(|text| text.parse().expect("an address"));
+            assert_eq!(decode(&encode(address).0), Some(expected));
+        }
     }
 }

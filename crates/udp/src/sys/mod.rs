@@ -16,4 +16,4 @@ pub(crate) use departures::Departure;
 pub(crate) use reach::{Reach, Unreachable};
 pub(crate) use receive::{Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;
-pub(crate) use socket::{Socket, TTL};
+pub(crate) use socket::{Families, Socket, SocketOptions, TTL, has_ipv6, source_to};

@@ -4,6 +4,8 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
+use super::socket::unspecified;
+
 /// The network's report on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreachable {
@@ -21,6 +23,8 @@ impl Reach {
     /// Sends a probe to `peer` from a new port at `local`'s address.
     pub(crate) fn probe(local: SocketAddr, peer: SocketAddr) -> Self {
         let send = || {
+            // A socket at all IPv6 addresses may serve IPv4 too.
+            let local = if local.is_ipv6() == peer.is_ipv6() { local } else { unspecified(peer) };
             let socket = UdpSocket::bind(SocketAddr::new(local.ip(), 0))?;
             socket.set_nonblocking(true)?;
             socket.connect(peer)?;

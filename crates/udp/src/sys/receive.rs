@@ -183,7 +183,7 @@ fn meta(
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 // An in6_pktinfo: destination, interface.
                 let local: Option<[u8; 16]> = data.first_chunk().copied();
-                meta.to = local.map(|octets| Ipv6Addr::from(octets).into());
+                meta.to = local.map(|octets| Ipv6Addr::from(octets).to_canonical());
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
                 let segment = int(data).and_then(|s| usize::try_from(s).ok());

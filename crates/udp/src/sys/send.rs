@@ -64,7 +64,7 @@ impl Socket {
             header.msg_iovlen = 1;
             if !send.is_plain() {
                 let control = controls[i].write(Control::EMPTY);
-                header.msg_controllen = self.put_controls(control, &send) as _;
+                header.msg_controllen = put_controls(control, &send) as _;
                 header.msg_control = control.0.as_mut_ptr().cast();
             }
             count += 1;
@@ -103,41 +103,42 @@ impl Socket {
         };
         check(sent as i32).map(drop)
     }
+}
 
-    fn put_controls(&self, control: &mut Control, send: &Outgoing<'_>) -> usize {
-        let (level, kind) = if self.v6 {
-            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
-        } else {
-            (libc::IPPROTO_IP, libc::IP_TOS)
-        };
-        let mut end = 0;
-        match send.to.local {
-            None => {}
-            Some(IpAddr::V4(local)) => {
-                // An in_pktinfo: interface (any), source address, an address that is not read.
-                let mut info = [0; 12];
-                info[4..8].copy_from_slice(&local.octets());
-                end = control.put(end, libc::IPPROTO_IP, libc::IP_PKTINFO, &info);
-            }
-            Some(IpAddr::V6(local)) => {
-                // An in6_pktinfo: source address, interface (any).
-                let mut info = [0; 20];
-                info[..16].copy_from_slice(&local.octets());
-                end = control.put(end, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
-            }
+fn put_controls(control: &mut Control, send: &Outgoing<'_>) -> usize {
+    // Datagrams to IPv4 addresses take IPv4's options, even from an IPv6 socket.
+    let (level, kind) = if send.to.address.is_ipv6() {
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_TOS)
+    };
+    let mut end = 0;
+    match send.to.local {
+        None => {}
+        Some(IpAddr::V4(local)) => {
+            // An in_pktinfo: interface (any), source address, an address that is not read.
+            let mut info = [0; 12];
+            info[4..8].copy_from_slice(&local.octets());
+            end = control.put(end, libc::IPPROTO_IP, libc::IP_PKTINFO, &info);
         }
-        if send.tos != 0 {
-            end = control.put(end, level, kind, &i32::from(send.tos).to_ne_bytes());
+        Some(IpAddr::V6(local)) => {
+            // An in6_pktinfo: source address, interface (any).
+            let mut info = [0; 20];
+            info[..16].copy_from_slice(&local.octets());
+            end = control.put(end, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
         }
-        if send.segment < send.bytes.len() {
-            // A datagram is shorter than 2^16 bytes.
-            let segment = (send.segment as u16).to_ne_bytes();
-            end = control.put(end, libc::SOL_UDP, libc::UDP_SEGMENT, &segment);
-        }
-        if send.stamp {
-            let asked = super::departures::ASKED.to_ne_bytes();
-            end = control.put(end, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &asked);
-        }
-        end
     }
+    if send.tos != 0 {
+        end = control.put(end, level, kind, &i32::from(send.tos).to_ne_bytes());
+    }
+    if send.segment < send.bytes.len() {
+        // A datagram is shorter than 2^16 bytes.
+        let segment = (send.segment as u16).to_ne_bytes();
+        end = control.put(end, libc::SOL_UDP, libc::UDP_SEGMENT, &segment);
+    }
+    if send.stamp {
+        let asked = super::departures::ASKED.to_ne_bytes();
+        end = control.put(end, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &asked);
+    }
+    end
 }

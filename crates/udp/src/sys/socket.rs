@@ -15,12 +15,44 @@ pub(crate) const TTL: u8 = 64;
 /// positions of its values.
 const SO_MEMINFO: i32 = 55;
 
+/// The address families of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Families {
+    V4,
+    V6,
+    /// IPv4 peers of an IPv6 socket, whose addresses appear as IPv4 addresses here.
+    Both,
+}
+
+impl Families {
+    /// Returns the family of an address.
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        if address.is_ipv6() { Self::V6 } else { Self::V4 }
+    }
+
+    /// Returns `true` if a socket of these families can reach the address.
+    pub(crate) fn reaches(self, peer: SocketAddr) -> bool {
+        self == Self::Both || self == Self::of(peer)
+    }
+}
+
+/// How to open a socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SocketOptions {
+    /// Bytes of each kernel buffer, if the system allows that many.
+    pub(crate) buffer: u32,
+    /// Whether several sockets may have the same address, so that peers are divided among them.
+    pub(crate) shared: bool,
+    /// The families to serve; `Both` needs an IPv6 address.
+    pub(crate) families: Families,
+}
+
 /// A non-blocking UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: UdpSocket,
-    /// Whether its addresses are IPv6.
-    pub(super) v6: bool,
+    /// The families of its addresses.
+    families: Families,
     /// Whether it is bound to all addresses, so that each datagram comes with its destination address.
     any: bool,
     /// Whether the kernel segments large sends (UDP_SEGMENT).
@@ -28,33 +60,38 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket at `address`, with kernel buffers of `buffer` bytes if the system allows that many. With `shared`, several
-    /// sockets may have the same address, and peers are divided among them.
-    pub(crate) fn open(address: SocketAddr, buffer: u32, shared: bool) -> io::Result<Self> {
-        let (v6, any) = (address.is_ipv6(), address.ip().is_unspecified());
-        let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    /// Opens a socket at `address`.
+    pub(crate) fn open(address: SocketAddr, options: SocketOptions) -> io::Result<Self> {
+        let SocketOptions { buffer, shared, families } = options;
+        let any = address.ip().is_unspecified();
+        let v4 = families != Families::V6;
+        let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(family, SocketType::DGRAM, flags, None)?;
-        let mut socket = Self { socket: fd.into(), v6, any, segmentation: false };
-        let options: &[(i32, i32)] = if v6 {
-            &[
-                (libc::IPV6_V6ONLY, 1),
-                (libc::IPV6_UNICAST_HOPS, TTL as i32),
+        let mut socket = Self { socket: fd.into(), families, any, segmentation: false };
+        if address.is_ipv6() {
+            for (option, value) in [
+                (libc::IPV6_V6ONLY, i32::from(families == Families::V6)),
+                (libc::IPV6_UNICAST_HOPS, i32::from(TTL)),
                 (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
                 (libc::IPV6_RECVHOPLIMIT, 1),
                 (libc::IPV6_RECVTCLASS, 1),
-            ]
-        } else {
-            &[
-                (libc::IP_TTL, TTL as i32),
+                // It reports the destination of IPv4 datagrams too.
+                (libc::IPV6_RECVPKTINFO, i32::from(any)),
+            ] {
+                socket.set(libc::IPPROTO_IPV6, option, value)?;
+            }
+        }
+        if v4 {
+            for (option, value) in [
+                (libc::IP_TTL, i32::from(TTL)),
                 (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
                 (libc::IP_RECVTTL, 1),
                 (libc::IP_RECVTOS, 1),
-            ]
-        };
-        let level = if v6 { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
-        for &(option, value) in options {
-            socket.set(level, option, value)?;
+                (libc::IP_PKTINFO, i32::from(any && !address.is_ipv6())),
+            ] {
+                socket.set(libc::IPPROTO_IP, option, value)?;
+            }
         }
         let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
@@ -63,10 +100,6 @@ impl Socket {
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         // Kernels before 5.0 do not aggregate. It is optional.
         let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
-        if any {
-            let option = if v6 { libc::IPV6_RECVPKTINFO } else { libc::IP_PKTINFO };
-            socket.set(level, option, 1)?;
-        }
         if shared {
             socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
@@ -100,23 +133,25 @@ impl Socket {
         if !self.any {
             return None;
         }
-        Some(probe(peer).ok()?.local_addr().ok()?.ip())
+        source_to(peer)
     }
 
     /// Returns the kernel's MTU of the path to `peer`, in bytes of an IP packet.
     pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
         // The kernel reports it for connected sockets only, and this socket serves many peers.
         let probe = probe(peer)?;
-        Ok(if self.v6 { ipv6_mtu(probe) } else { ip_mtu(probe) }?)
+        Ok(if peer.is_ipv6() { ipv6_mtu(probe) } else { ip_mtu(probe) }?)
     }
 
     /// Sets the TTL or hop limit of everything sent from now on.
     pub(crate) fn set_ttl(&self, ttl: u8) -> io::Result<()> {
-        if self.v6 {
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(ttl))
-        } else {
-            self.set(libc::IPPROTO_IP, libc::IP_TTL, i32::from(ttl))
+        if self.families != Families::V4 {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(ttl))?;
         }
+        if self.families != Families::V6 {
+            self.set(libc::IPPROTO_IP, libc::IP_TTL, i32::from(ttl))?;
+        }
+        Ok(())
     }
 
     /// Returns how many datagrams the kernel has dropped because the socket had no room for them, modulo 2^32.
@@ -156,11 +191,26 @@ impl Socket {
     }
 }
 
+/// Returns the unspecified address of the family of `address`.
+pub(super) fn unspecified(address: SocketAddr) -> SocketAddr {
+    let ip: IpAddr =
+        if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    (ip, 0).into()
+}
+
+/// Returns the address from which the kernel sends to `peer` unless a socket says otherwise; `None` if there is no route.
+pub(crate) fn source_to(peer: SocketAddr) -> Option<IpAddr> {
+    Some(probe(peer).ok()?.local_addr().ok()?.ip())
+}
+
+/// Returns `true` if the system has IPv6.
+pub(crate) fn has_ipv6() -> bool {
+    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+}
+
 /// Returns a socket connected to `peer`, which shows the kernel's route. Nothing is sent.
 fn probe(peer: SocketAddr) -> io::Result<UdpSocket> {
-    let any: IpAddr =
-        if peer.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-    let probe = UdpSocket::bind((any, 0))?;
+    let probe = UdpSocket::bind(unspecified(peer))?;
     probe.connect(peer)?;
     Ok(probe)
 }
@@ -174,4 +224,70 @@ impl AsFd for Socket {
 /// Converts the result of a system call that returns -1 and sets errno on failure.
 pub(super) fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::session::Peer;
+    use crate::sys::{Meta, Outgoing, ReceiveBuffers};
+
+    fn open(address: &str, families: Families) -> Option<(Socket, SocketAddr)> {
+        let options = SocketOptions { buffer: 65_536, shared: false, families };
+        let socket = Socket::open(address.parse().expect("an address"), options).ok()?;
+        let address = socket.local_addr().expect("bound");
+        Some((socket, address))
+    }
+
+    fn receive(socket: &Socket) -> (Meta, Vec<u8>) {
+        let (mut buffers, from) = (ReceiveBuffers::new(), Instant::now());
+        loop {
+            socket.receive(&mut buffers).expect("a poll");
+            if let Some((meta, bytes)) = buffers.received().next() {
+                return (*meta, bytes.to_vec());
+            }
+            assert!(from.elapsed() < Duration::from_secs(60), "nothing within a minute");
+        }
+    }
+
+    fn send(socket: &Socket, to: Peer, bytes: &[u8], segment: usize, tos: u8) {
+        let outgoing = Outgoing { to, bytes, segment, tos, stamp: false };
+        assert_eq!(socket.send(std::iter::once(outgoing)).expect("sent"), 1);
+    }
+
+    /// A datagram of each family reaches a socket for both with its TTL, DSCP and ECN (0xb9: EF and ECT(1)) and its
+    /// destination; the answer leaves from there, with its own.
+    #[test]
+    fn a_socket_for_both_families_reads_and_writes_the_headers_of_either() {
+        let Some((server, at)) = open("[::]:0", Families::Both) else {
+            let _ = writeln!(io::stderr(), "skipped: the system has no IPv6");
+            return;
+        };
+        for (own, asked) in [("127.0.0.1:0", "127.0.0.2"), ("[::1]:0", "::1")] {
+            let own_families = Families::of(own.parse().expect("an address"));
+            let (client, from) = open(own, own_families).expect("loopback");
+            client.set_ttl(60).expect("a TTL");
+            let asked: IpAddr = asked.parse().expect("an address");
+            let to = Peer::from(SocketAddr::new(asked, at.port()));
+            send(&client, to, b"question", 8, 0xb9);
+            let (meta, bytes) = receive(&server);
+            assert_eq!(bytes, b"question");
+            assert_eq!((meta.from, meta.to), (from, Some(asked)));
+            assert_eq!((meta.ttl, meta.tos), (Some(60), 0xb9), "{own}");
+            server.set_ttl(61).expect("a TTL");
+            // A burst, where the kernel can segment it, and a single datagram.
+            let segment = if server.segmentation { 4 } else { 8 };
+            send(&server, meta.peer(), b"answered", segment, 0x2a);
+            let (meta, _) = receive(&client);
+            assert_eq!(meta.from, SocketAddr::new(asked, at.port()), "the address that was asked");
+            assert_eq!((meta.ttl, meta.tos), (Some(61), 0x2a), "{own}");
+        }
+        let (ipv6_only, at) = open("[::]:0", Families::V6).expect("IPv6");
+        // Its port is free for IPv4.
+        let v4 = format!("0.0.0.0:{}", at.port());
+        assert!(open(&v4, Families::V4).is_some(), "{ipv6_only:?} took IPv4 too");
+    }
 }

@@ -394,7 +394,7 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
     // A process starts there, and is asked anew.
     drop(nobody);
     let mut settings = steady(SHARED);
-    settings.bind = address;
+    settings.listen = vec![address];
     let server = host(settings);
     let here = client.connect(address).expect("connect");
     let _there = server.accept().expect("accept");

@@ -113,7 +113,7 @@ impl<'h> Client<'h> {
         if length != REGION as u64 {
             return Err(failed("the peer is another version of `apus bench udp`"));
         }
-        let raw = UdpSocket::bind(any(peer)).map_err(failed)?;
+        let raw = UdpSocket::bind(any(&[peer])).map_err(failed)?;
         raw.connect(SocketAddr::new(peer.ip(), port as u16)).map_err(failed)?;
         raw.set_nonblocking(true).map_err(failed)?;
         Ok(Self { host, connection, region: RegionKey::new(region), raw })

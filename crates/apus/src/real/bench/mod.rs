@@ -72,7 +72,7 @@ impl BenchUdp {
     }
 
     fn run(&self, peer: SocketAddr, keys: KeyRing) -> Result<Results, Failure> {
-        let host = self.host(any(peer), keys)?;
+        let host = self.host(any(&[peer]), keys)?;
         let client = Client::connect(&host, peer)?;
         let results = client.measure(self.round_trips, self.duration)?;
         client.close();

@@ -94,9 +94,9 @@ impl Connections {
             let what = format!("traffic class {class} requested; choose 0 to {}", CLASSES - 1);
             return Err(ConnectError::Incompatible(what));
         }
-        let (peer, own) = (request.peer, self.mailbox.status.address);
-        if peer.is_ipv6() != own.is_ipv6() {
-            return Err(ConnectError::Family { peer, own });
+        let (peer, status) = (request.peer, &self.mailbox.status);
+        if !status.families.reaches(peer) {
+            return Err(ConnectError::Family { peer, own: status.address });
         }
         request.key.or_else(|| self.sessions.key_ids().next()).ok_or(ConnectError::NoKey)
     }

@@ -1,4 +1,4 @@
-//! The engines of one host, which share its port.
+//! The engines of one host that share an address.
 //!
 //! The kernel divides peers among the sockets of a port by a fixed hash, so a connection belongs to the engine that
 //! receives its peer's packets. Which engine that is shows when the peer first answers. An engine that receives an
@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::ConnectError;
@@ -20,9 +21,10 @@ struct Asker {
     engine: u32,
 }
 
-/// What all engines of a host share.
+/// What the engines of one address share.
 #[derive(Default)]
 struct Group {
+    /// All engines of the host, by number.
     engines: OnceLock<Vec<Arc<Mailbox>>>,
     /// The open requests, and whether their engines were told that another one receives the peer's packets.
     askers: Mutex<BTreeMap<Asker, bool>>,
@@ -47,22 +49,22 @@ impl Group {
     }
 }
 
-/// The engines of a host, as one of them sees them.
+/// The engines of an address, as one of them sees them.
 #[derive(Clone)]
 pub(crate) struct Siblings {
-    /// Number of this engine.
+    /// Number of this engine within its host.
     pub(crate) engine: u32,
     group: Arc<Group>,
 }
 
 impl Siblings {
-    /// Returns this many engines that know of each other.
-    pub(crate) fn group(engines: u32) -> impl Iterator<Item = Self> {
+    /// Returns the engines of an address, by their numbers within the host. They know of each other.
+    pub(crate) fn group(engines: Range<u32>) -> impl Iterator<Item = Self> {
         let group = Arc::<Group>::default();
-        (0..engines).map(move |engine| Self { engine, group: Arc::clone(&group) })
+        engines.map(move |engine| Self { engine, group: Arc::clone(&group) })
     }
 
-    /// Sets the mailboxes of all engines. Before, nothing is handed over.
+    /// Sets the mailboxes of all engines of the host. Before, nothing is handed over.
     pub(crate) fn set_mailboxes(&self, engines: Vec<Arc<Mailbox>>) {
         // Only the first call has an effect.
         let _ = self.group.engines.set(engines);
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn an_engine_is_told_once_per_request_and_only_of_its_own_peer() {
         let [peer, stranger]: [SocketAddr; 2] = [1, 2].map(|n| ([10, 0, 0, n], 7000).into());
-        let siblings: Vec<_> = Siblings::group(3).collect();
+        let siblings: Vec<_> = Siblings::group(0..3).collect();
         let untold = |peer, engine| siblings[0].group.untold(peer, engine);
         assert!(untold(peer, 1).is_empty(), "no open request");
         let first = siblings[0].ask(request(peer));

@@ -12,7 +12,7 @@ use crate::{Access, Connection, Host, RegionKey, Request};
 
 fn inline() -> Host {
     let mut config = config();
-    config.bind = ([127, 0, 0, 1], 0).into();
+    config.listen = vec![([127, 0, 0, 1], 0).into()];
     Host::start(config).expect("a host")
 }
 

@@ -47,9 +47,10 @@ impl VirtualHost {
         let (backlog, accepted) = backlog(config.max_unaccepted);
         let shared = HostShared { regions: Arc::clone(&regions), backlog };
         let network = VirtualNetwork::new((address, 7000).into());
-        let mailbox = Mailbox::new(64, Arc::new(EngineStatus::new(network.local)));
+        let mailbox =
+            Mailbox::new(64, Arc::new(EngineStatus::new(network.local, crate::sys::Families::V4)));
         let mailbox = Arc::new(mailbox.expect("an eventfd"));
-        let siblings = Siblings::group(1).next().expect("one");
+        let siblings = Siblings::group(0..1).next().expect("one");
         siblings.set_mailboxes(vec![Arc::clone(&mailbox)]);
         let seed = [address[3]; 32];
         let engine = Engine::new(config, network, mailbox, siblings, shared, seed).expect("valid");
