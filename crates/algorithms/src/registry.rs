@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use apus_cc::{
-    AlgorithmInfo, Derivation, ForeignAlgorithm, NetworkInfo, Origin, Parameter, SettingError,
-    Settings, Tunable,
+    AlgorithmInfo, Derivation, ForeignAlgorithm, NetworkInfo, Origin, Parameter, ProfilePackets,
+    SettingError, Settings, Tunable,
 };
 use apus_units::suggestion;
 
@@ -87,6 +87,15 @@ impl Registry {
     #[must_use]
     pub fn derivations(self, name: &str) -> &'static [Derivation] {
         self.row(name).map_or(&[], |row| row.algorithm.derived())
+    }
+
+    /// Returns the sizes of packets that belong to a profile (the first one if `None`) of an algorithm.
+    /// `None` if it has none, or if the algorithm or the profile is unknown.
+    #[must_use]
+    pub fn packets(self, name: &str, profile: Option<&str>) -> Option<&'static ProfilePackets> {
+        let algorithm = self.row(name)?.algorithm;
+        let profile = profile.unwrap_or(algorithm.info().profiles[0].name);
+        algorithm.packets().iter().find(|packets| packets.profile == profile)
     }
 
     /// The settings of an algorithm that a search varies, by profile.

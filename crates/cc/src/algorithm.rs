@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::fmt::Debug;
 
 use crate::{
-    AlgorithmInfo, CreditLimit, Derivation, FieldLayout, FlowInfo, Receiver, ReplaySender, Sender,
-    SettingError, Settings, SwitchHalf, SwitchInfo, Tunable,
+    AlgorithmInfo, CreditLimit, Derivation, FieldLayout, FlowInfo, ProfilePackets, Receiver,
+    ReplaySender, Sender, SettingError, Settings, SwitchHalf, SwitchInfo, Tunable,
 };
 
 /// An algorithm, named by its sender half.
@@ -25,6 +25,8 @@ pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'stati
     const DERIVED: &'static [Derivation] = &[];
     /// Settings that a search for the best operating point varies, at most one per profile.
     const TUNED: &'static [Tunable] = &[];
+    /// Sizes of packets that belong to a profile, at most one per profile.
+    const PACKETS: &'static [ProfilePackets] = &[];
     /// Layout of the algorithm's fields on packets, if it has any.
     const FIELDS: Option<FieldLayout> = None;
     /// Whether flows depend on gaps between packets, or credits, as short as the time of one packet on

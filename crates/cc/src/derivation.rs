@@ -18,6 +18,8 @@ pub struct NetworkInfo {
     /// The part of `base_rtt` between the NICs, with the hosts' mean jitter: the fabric delay (Swift
     /// §3.3) without queues.
     pub fabric_rtt: Span,
+    /// Largest time by which the hosts' jitter raises the fabric delay above `fabric_rtt`.
+    pub fabric_jitter: Span,
     /// Switches on the forward path.
     pub hops: u8,
     /// Rate of the fastest host link.

@@ -12,8 +12,8 @@ use apus_units::Bytes;
 
 use crate::{
     Algorithm, AlgorithmFactory, AlgorithmInfo, Configured, CongestionHeader, CreditLimit,
-    Derivation, FieldLayout, FlowInfo, PortView, Receiver, ReplaySender, Sender, SettingError,
-    Settings, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, Tunable, Verdict,
+    Derivation, FieldLayout, FlowInfo, PortView, ProfilePackets, Receiver, ReplaySender, Sender,
+    SettingError, Settings, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, Tunable, Verdict,
 };
 
 /// An algorithm that is not part of the set that runs it.
@@ -24,6 +24,8 @@ pub trait ForeignAlgorithm: Send + Sync {
     fn derived(&self) -> &'static [Derivation];
     /// Settings that a search varies ([`Algorithm::TUNED`]).
     fn tuned(&self) -> &'static [Tunable];
+    /// Sizes of packets that belong to a profile ([`Algorithm::PACKETS`]).
+    fn packets(&self) -> &'static [ProfilePackets];
     /// Layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
     /// Reads the parameters ([`Algorithm::params`]).
@@ -70,6 +72,10 @@ impl<A: Algorithm> ForeignAlgorithm for Entry<A> {
 
     fn tuned(&self) -> &'static [Tunable] {
         A::TUNED
+    }
+
+    fn packets(&self) -> &'static [ProfilePackets] {
+        A::PACKETS
     }
 
     fn fields(&self) -> Option<FieldLayout> {

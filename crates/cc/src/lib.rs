@@ -25,6 +25,7 @@ mod fields;
 mod flow;
 mod foreign;
 mod forward;
+mod packets;
 mod receiver;
 pub mod rtt;
 mod sender;
@@ -46,6 +47,7 @@ pub use flow::FlowInfo;
 pub use foreign::{
     BoxedReceiver, BoxedSender, BoxedSwitch, ForeignAlgorithm, ForeignFactory, foreign,
 };
+pub use packets::ProfilePackets;
 pub use receiver::{
     Acknowledging, EchoNewest, EchoTelemetry, MAX_CREDIT_PADDING, Receiver, ReceiverControl,
 };

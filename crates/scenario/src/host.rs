@@ -1,7 +1,7 @@
-//! `[packets]`, `[host]` and `[transport]`: sizes on the wire, costs of a host, the transport.
+//! `[host]` and `[transport]`: costs of a host, the transport.
 
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
-use apus_units::{Bytes, Span};
+use apus_units::Span;
 
 use super::declared::{Amount, Keys, Kind, key, words_of};
 use super::links::Memory;
@@ -10,17 +10,6 @@ use super::tree::Value;
 use apus_sim::PacketSizes;
 use apus_sim::host_model::{EngineCosts, HostModel, Nic};
 use apus_sim::plan::FINE_TIMERS_LOG2_PS;
-
-/// Keys of `packets`.
-pub(super) static PACKETS: Keys = Keys::of(&[
-    key("payload", Kind::Size, "Payload of a full data packet").within(1, MAX_PACKET).or("4096B"),
-    key("header", Kind::Size, "Bytes that a data packet adds to its payload")
-        .at_most(MAX_PACKET)
-        .or("64B"),
-    key("control", Kind::Size, "An acknowledgement or a read request")
-        .within(1, MAX_PACKET)
-        .or("84B"),
-]);
 
 /// Keys of `host`.
 pub(super) static HOST: Keys = Keys::of(&[
@@ -97,19 +86,6 @@ pub(super) static TRANSPORT: Keys = Keys::of(&[
     key("timer_granularity", Kind::Time, "Slot of the timing wheel, a power of two of picoseconds; 131072ps, or 8192ps with algorithms that depend on short gaps, such as credits"),
     key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "Kind of delay that t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
 ]);
-
-/// The largest IP packet, which no fabric exceeds.
-const MAX_PACKET: u64 = 65_535;
-
-/// Reads `[packets]`.
-pub(super) fn read_packets(section: Section<'_>) -> PacketSizes {
-    // At most `MAX_PACKET`.
-    let size = |key| section.get_or_default::<Bytes>(key).get() as u32;
-    let sizes =
-        PacketSizes { payload: size("payload"), header: size("header"), control: size("control") };
-    section.finish();
-    sizes
-}
 
 /// The longest of most times, see [`MAX_DELAY`].
 const LONGEST: u64 = MAX_DELAY.as_ps();

@@ -5,9 +5,10 @@ use apus_units::suggestion;
 
 use super::declared::{self, Keys, Kind, key};
 use super::fault::FAULT;
-use super::host::{HOST, PACKETS, TRANSPORT};
+use super::host::{HOST, TRANSPORT};
 use super::measure::MEASURE;
 use super::overrides::OVERRIDE;
+use super::packets::PACKETS;
 use super::quick::QUICK;
 use super::read_check::CHECK;
 use super::record::RECORD;

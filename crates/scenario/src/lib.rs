@@ -49,6 +49,7 @@ mod memory;
 mod moment;
 mod one_line;
 mod overrides;
+mod packets;
 mod parts;
 mod pattern;
 mod pfc;

@@ -11,8 +11,9 @@ use super::algorithm::{self, NamedAlgorithm};
 use super::contradictions::{self, check_delays};
 use super::fault::read_faults;
 use super::frame::Frame;
-use super::host::{read_host, read_packets, read_transport};
+use super::host::{read_host, read_transport};
 use super::keys::RUN;
+use super::packets::read_packets;
 use super::parts::Parts;
 use super::read::Options;
 use super::section::{Section, Setting};
@@ -37,7 +38,7 @@ pub(super) fn read_run(
     // The seed of a setup can change later.
     let seed = root.get_or_default("seed");
     root.effective().remove("seed");
-    let sizes = read_packets(root.section_or_empty("packets")?);
+    let sizes = read_packets(&root, options.registry)?;
     let packet = u64::from((sizes.payload + sizes.header).max(sizes.control));
     let topology = match root.section("topology") {
         Some(section) => TopologySpec::read(section, packet),

@@ -27,7 +27,8 @@ pub fn network_info<W: SwitchHalf>(
     let graph = Graph::new(topology, sizes);
     let longest = (0..graph.edges.len()).filter_map(|edge| graph.longest_from(edge));
     let path = longest.reduce(Path::longer)?;
-    // In each direction a packet is delayed by a time that is uniform from zero to the jitter.
+    // In each direction a packet is delayed by a time that is uniform from zero to the jitter: on average
+    // by the jitter in both together, at most by twice as much.
     let fabric_rtt = path.rtt.saturating_add(host.jitter);
     let rates = topology.links.iter().filter_map(|link| match (link.a, link.b) {
         (Node::Host(_), _) => Some(link.ab.rate),
@@ -37,6 +38,7 @@ pub fn network_info<W: SwitchHalf>(
     Some(NetworkInfo {
         base_rtt: fabric_rtt.saturating_add(host_time(host, sizes)),
         fabric_rtt,
+        fabric_jitter: host.jitter,
         hops: u8::try_from(path.switches).unwrap_or(u8::MAX),
         line_rate: rates.max_by_key(|rate| rate.as_bps())?,
         path_rate: path.rate,
@@ -229,6 +231,7 @@ mod tests {
         let hosts = info(&Topology::star(3, &tier), &t1);
         // Two delays of 3 us on average; 270 + 4 * 9 + 220 + 280 + 70 ns of work.
         assert_eq!(hosts.fabric_rtt - star.fabric_rtt, Span::from_us(6));
+        assert_eq!((star.fabric_jitter, hosts.fabric_jitter), (Span::ZERO, Span::from_us(6)));
         assert_eq!(hosts.base_rtt - hosts.fabric_rtt, Span::from_ns(876));
     }
 

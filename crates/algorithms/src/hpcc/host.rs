@@ -9,9 +9,9 @@ use super::params::{self, Params};
 use super::switch::TelemetryStamp;
 use apus_cc::{
     AckEvent, Algorithm, AlgorithmInfo, Allowance, CongestionHeader, Derivation, EchoTelemetry,
-    Fields, FlowInfo, HopTelemetry, LossEvent, Pacing, PacketSizeEvent, ProfileInfo, ReplaySender,
-    RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot, StateError, StateOverride,
-    SwitchInfo, Telemetry, TimeoutEvent, Tunable,
+    Fields, FlowInfo, HopTelemetry, LossEvent, Pacing, PacketSizeEvent, ProfileInfo,
+    ProfilePackets, ReplaySender, RttEstimator, SendInfo, Sender, SettingError, Settings, Snapshot,
+    StateError, StateOverride, SwitchInfo, Telemetry, TimeoutEvent, Tunable,
 };
 
 /// The sender half of HPCC. Windows are in wire bytes, as telemetry is.
@@ -43,12 +43,16 @@ impl Algorithm for Hpcc {
         source: "Li et al., HPCC, SIGCOMM 2019",
         profiles: &[
             ProfileInfo { name: params::PAPER, doc: "Algorithm 1" },
-            ProfileInfo { name: params::BOLT, doc: "as the authors of Bolt ran it" },
+            ProfileInfo {
+                name: params::BOLT,
+                doc: "as the authors of Bolt ran it, with the packets of HPCC's simulator",
+            },
         ],
         parameters: params::TABLE,
     };
     const DERIVED: &'static [Derivation] = params::DERIVED;
     const TUNED: &'static [Tunable] = params::TUNED;
+    const PACKETS: &'static [ProfilePackets] = params::PACKETS;
 
     fn params(settings: &mut Settings) -> Result<Params, SettingError> {
         Params::from_settings(settings)

@@ -11,6 +11,7 @@ use apus_units::{Bytes, Rate, Span};
 const NETWORK: NetworkInfo = NetworkInfo {
     base_rtt: Span::from_us(24),
     fabric_rtt: Span::from_us(20),
+    fabric_jitter: Span::ZERO,
     hops: 1,
     line_rate: Rate::from_gbps(100),
     path_rate: Rate::from_gbps(100),
@@ -44,7 +45,8 @@ fn each_rule_gives_the_calculated_value() {
     check(&NETWORK, "bolt", &[], &[("initial_cwnd", "72.11538461538461")]);
     check(&NETWORK, "notified", &[], &[("base_rtt", "24us")]);
     check(&NETWORK, "expresspass", &[], &[("request_timeout", "10ms")]);
-    // 256 packets are more than two BDPs; 25 us more than the fabric's 20 us less 1 us for the hop.
+    // 256 packets are more than two BDPs; 25 us more than the fabric's 20 us and 998.4 ns for 3 packets,
+    // less 1 us for the hop.
     for name in ["dctcp", "hull", "swift", "swift:falcon"] {
         check(&NETWORK, name, &[], &[("max_cwnd", "256")]);
     }
@@ -61,10 +63,14 @@ fn a_long_fast_path_raises_limits_that_would_bind() {
         line_rate: Rate::from_gbps(400),
         ..NETWORK
     };
-    // 56 us less five hops of 1 us; two BDPs rounded up.
-    check(&far, "swift", &[], &[("base_target", "51us"), ("max_cwnd", "1443")]);
+    // 56 us and 998.4 ns for 3 packets of 4160 B at 100 Gb/s, less five hops of 1 us; two BDPs rounded
+    // up.
+    check(&far, "swift", &[], &[("base_target", "51998.4ns"), ("max_cwnd", "1443")]);
     // Swift-v0 compares with the end-to-end delay.
-    check(&far, "swift", &[("decompose", "false")], &[("base_target", "55us")]);
+    check(&far, "swift", &[("decompose", "false")], &[("base_target", "55998.4ns")]);
+    // The rest of the hosts' jitter, which is not in the mean.
+    let jitter = NetworkInfo { fabric_jitter: Span::from_us(6), ..far };
+    check(&jitter, "swift", &[], &[("base_target", "57998.4ns")]);
     // At 1 Gb/s 2048 packets of 4160 B take 68.2 ms.
     let slow = NetworkInfo { path_rate: Rate::from_gbps(1), ..NETWORK };
     check(&slow, "expresspass", &[], &[("request_timeout", "136314.88us")]);

@@ -11,6 +11,7 @@ mod expresspass;
 mod faults;
 mod groups;
 mod import;
+mod lone_flow;
 mod nic;
 mod offered;
 mod properties;

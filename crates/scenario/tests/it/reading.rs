@@ -121,6 +121,23 @@ fn hosts_and_transport_read_back() {
     assert_reads_back(&scenario);
 }
 
+/// HPCC's own simulator: 1000 B of payload, 48 B of headers and 42 B of INT, which its acknowledgements
+/// of 46 B return.
+#[test]
+fn packets_are_those_of_the_profile_unless_the_scenario_sets_them() {
+    let hpcc = FIRST.replace("\"swift\", base_target = \"25us\"", "\"hpcc\", profile = \"bolt\"");
+    let sizes = |text: &str| {
+        let scenario = good(text);
+        assert_reads_back(&scenario);
+        let plan = scenario.runs[0].setup.plan().expect("plan");
+        assert_eq!(plan.endpoint.max_payload, plan.sizes.payload);
+        (plan.sizes.payload, plan.sizes.header, plan.sizes.control)
+    };
+    assert_eq!(sizes(&hpcc), (1000, 48 + 42, 46 + 42));
+    assert_eq!(sizes(&format!("{hpcc}\n[packets]\npayload = \"2kB\"\n")), (2000, 90, 88));
+    assert_eq!(sizes(&hpcc.replace(", profile = \"bolt\"", "")), (4096, 64, 84));
+}
+
 #[test]
 fn an_engines_scale_multiplies_only_the_costs_of_work() {
     let engine = |more: &str| {
