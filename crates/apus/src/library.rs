@@ -344,6 +344,7 @@ mod tests {
             "swift/fig17 algorithm.hop_scale",
             "swift/fig17 algorithm.base_target",
             "swift/fig21 algorithm.fs_range",
+            "swift/fig22 algorithm.base_target",
             "swift/fig22 algorithm.hop_scale",
             "swift/fig24 algorithm.fs_range",
             "swift/fig24 algorithm.hop_scale",
