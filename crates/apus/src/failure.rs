@@ -1,5 +1,6 @@
 //! Errors of a command.
 
+use std::fmt;
 use std::process::ExitCode;
 
 /// Exit code of a command that was interrupted: 128 plus the number of SIGINT, as in shells.
@@ -17,23 +18,28 @@ pub enum Failure {
     Checks,
 }
 
+/// The message; that of failed checks is empty.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(message) | Self::Run(message) | Self::Interrupted(message) => {
+                f.write_str(message)
+            }
+            Self::Checks => Ok(()),
+        }
+    }
+}
+
 impl Failure {
     /// Prints the error to standard error.
     pub fn report(&self) -> ExitCode {
+        if !matches!(self, Self::Checks) {
+            eprintln!("{self}");
+        }
         match self {
-            Self::Input(message) => {
-                eprintln!("{message}");
-                ExitCode::from(2)
-            }
-            Self::Run(message) => {
-                eprintln!("{message}");
-                ExitCode::from(1)
-            }
-            Self::Interrupted(message) => {
-                eprintln!("{message}");
-                ExitCode::from(INTERRUPTED)
-            }
-            Self::Checks => ExitCode::from(1),
+            Self::Input(_) => ExitCode::from(2),
+            Self::Run(_) | Self::Checks => ExitCode::from(1),
+            Self::Interrupted(_) => ExitCode::from(INTERRUPTED),
         }
     }
 }

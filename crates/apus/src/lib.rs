@@ -15,6 +15,7 @@
 
 pub use apus_cc::{ForeignAlgorithm, foreign};
 
+mod agent;
 mod batch;
 mod bench;
 mod chart;
@@ -89,6 +90,8 @@ enum Command {
     EmulateInside(emulate::inside::Inside),
     #[command(hide = true)]
     EmulateHost(emulate::host::Agent),
+    #[command(hide = true)]
+    BenchUdpEnd(real::bench::end::End),
 }
 
 impl Command {
@@ -112,6 +115,7 @@ impl Command {
             Self::Emulate(command) => command.execute(),
             Self::EmulateInside(command) => command.execute(),
             Self::EmulateHost(command) => command.execute(),
+            Self::BenchUdpEnd(command) => command.execute(),
         }
     }
 }

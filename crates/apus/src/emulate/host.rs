@@ -19,9 +19,10 @@ use clap::Args;
 use rustix::thread::CpuSet;
 
 use super::load::{Flow, Work};
-use super::parent::{say, socket};
+use super::network::socket;
 use super::spec::{AgentSpec, FlowSpec, HostResult, PORT, Samples};
 use super::tcp;
+use crate::agent::say;
 use crate::failure::Failure;
 use crate::real::greeting;
 

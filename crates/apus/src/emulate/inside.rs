@@ -15,7 +15,8 @@ use rustix::thread::CpuSet;
 use serde_json::Value;
 
 use super::network::{self, device, run, within};
-use super::spec::{AgentSpec, HostResult, Node, Outcome, PortResult, Spec};
+use super::spec::{AgentSpec, Node, Outcome, PortResult, Spec};
+use crate::agent::{self, Agent};
 use crate::failure::Failure;
 
 /// How often queues are looked at. deviation: no source; a look takes 0.1 ms of a core that hosts use as well.
@@ -40,62 +41,18 @@ impl Inside {
         });
         let outcome = network::build(&spec).and_then(|()| work(&spec));
         let json = serde_json::to_string(&outcome);
-        super::parent::say(&json.map_err(|error| Failure::Run(error.to_string()))?);
+        agent::say(&json.map_err(|error| Failure::Run(error.to_string()))?);
         // This is the first process of its namespace: with it all others end.
         std::process::exit(0)
     }
 }
 
-/// The process of a host.
-struct Agent {
-    child: Child,
-    /// Closed, it ends.
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    host: u32,
-}
-
-impl Agent {
-    fn start(program: &Path, spec: &AgentSpec) -> Result<Self, String> {
-        let mut command = within(Node::Host(spec.host));
-        let child = command
-            .arg(program)
-            .arg("emulate-host")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = child.map_err(|error| format!("nsenter cannot be run: {error}"))?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("a process has no pipes".to_owned());
-        };
-        let mut agent = Self { child, input, output: BufReader::new(output), host: spec.host };
-        agent.tell(&serde_json::to_string(spec).map_err(|error| error.to_string())?)?;
-        Ok(agent)
-    }
-
-    fn tell(&mut self, line: &str) -> Result<(), String> {
-        let told = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
-        told.map_err(|_| self.gone())
-    }
-
-    fn hear(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line) {
-            Ok(1..) => Ok(line),
-            Ok(0) | Err(_) => Err(self.gone()),
-        }
-    }
-
-    fn expect(&mut self, word: &str) -> Result<(), String> {
-        let line = self.hear()?;
-        if line.trim() == word { Ok(()) } else { Err(format!("host {} said {line}", self.host)) }
-    }
-
-    /// It ended before its time; it has said why on standard error, which is ours.
-    fn gone(&mut self) -> String {
-        let how = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
-        format!("the process of host {} ended early: {how}", self.host)
-    }
+fn start(program: &Path, spec: &AgentSpec) -> Result<Agent, String> {
+    let mut command = within(Node::Host(spec.host));
+    let mut agent =
+        Agent::start(command.arg(program).arg("emulate-host"), format!("host {}", spec.host))?;
+    agent.tell_json(spec)?;
+    Ok(agent)
 }
 
 /// The cores of each host: hosts are machines of their own, so that each has some for itself where there are
@@ -119,7 +76,7 @@ fn work(spec: &Spec) -> Result<Outcome, String> {
     let agents = spec.agents.iter().enumerate();
     let agents = agents.map(|(i, agent)| {
         let cores = cores.get(i).cloned().unwrap_or_default();
-        Agent::start(&program, &AgentSpec { cores, ..agent.clone() })
+        start(&program, &AgentSpec { cores, ..agent.clone() })
     });
     let mut agents = agents.collect::<Result<Vec<_>, _>>()?;
     for agent in &mut agents {
@@ -136,10 +93,7 @@ fn work(spec: &Spec) -> Result<Outcome, String> {
     }
     let mut outcome = watch(spec, begin)?;
     for agent in &mut agents {
-        let line = agent.hear()?;
-        let result: HostResult = serde_json::from_str(&line)
-            .map_err(|error| format!("host {}: {error}: {line}", agent.host))?;
-        outcome.hosts.push(result);
+        outcome.hosts.push(agent.hear_json()?);
     }
     Ok(outcome)
 }

@@ -5,7 +5,6 @@ pub mod host;
 pub mod inside;
 mod load;
 mod network;
-mod parent;
 mod report;
 mod side;
 mod spec;

@@ -7,10 +7,11 @@
 use std::env;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::spec::{Link, Node, Port, Spec};
+use super::spec::{Link, Node, PORT, Port, Spec};
 
 /// Longest queue for a port without a limit: no run fills it.
 const UNLIMITED: u64 = 1 << 30;
@@ -24,6 +25,12 @@ const ETHERNET: u64 = 14;
 /// The address of a host.
 pub fn address(host: u32) -> String {
     format!("10.1.{}.{}", host / 250, host % 250 + 1)
+}
+
+/// Returns where a host listens.
+pub fn socket(host: u32) -> Result<SocketAddr, String> {
+    let address = address(host).parse().map_err(|error| format!("{error}"))?;
+    Ok(SocketAddr::new(address, PORT))
 }
 
 fn switch_address(switch: u32) -> String {

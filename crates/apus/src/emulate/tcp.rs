@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 
 use super::host::conclude;
-use super::parent::{say, socket};
+use super::network::socket;
 use super::spec::{AgentSpec, FlowSpec, HostResult, LoadSpec, PORT};
+use crate::agent::say;
 
 /// Bytes of one call.
 const CHUNK: usize = 64 << 10;

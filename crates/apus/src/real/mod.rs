@@ -2,10 +2,12 @@
 //! `apus bench udp`.
 
 pub mod bench;
+mod closed_loop;
 mod latency;
 pub mod perf;
 pub mod ping;
 mod record;
+mod round_trips;
 pub mod serve;
 pub mod switch;
 

@@ -1,17 +1,18 @@
 //! `apus perf`: throughput and op rates.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apus_sim::Watch;
 use apus_sim::columns::gbps;
 use apus_sim::distribution::jain;
-use apus_udp::{Bytes, Completion, Connection, RegionKey, Request, async_channel};
+use apus_udp::{Bytes, Connection, RegionKey, Request};
 use apus_units::Span;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::closed_loop::{ClosedLoop, Ops, Outcome, Wait};
 use super::latency::{Delays, Latency};
 use super::record::{Record, Recorded};
 use super::{Common, address, any, duration, greeting};
@@ -85,14 +86,58 @@ struct Results {
 /// How long the command waits for the end of an op before it looks for an interrupt.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// Returns the next completion, if one comes within `pause`.
-fn next_end(
-    host: &apus_udp::Host,
-    ends: &async_channel::Receiver<Completion>,
-    pause: Duration,
-) -> Option<Completion> {
-    let end = ends.try_recv().ok();
-    end.or_else(|| host.block_on(ends.recv(), Some(pause))?.ok())
+/// The ops of a measurement, and what is recorded of them.
+struct Measured<'a> {
+    command: &'a Perf,
+    servers: &'a [(Connection, RegionKey)],
+    payload: Bytes,
+    watch: &'a Watch,
+    /// Microseconds.
+    latencies: Vec<f64>,
+    record: Option<Record<'a>>,
+    bar: ProgressBar,
+    shown: Duration,
+}
+
+impl Ops for Measured<'_> {
+    fn request(&mut self, flow: usize, _: u64) -> Request {
+        let (_, region) = &self.servers[flow / self.command.flows as usize];
+        match self.command.op {
+            Kind::Write => Request::write(*region, 0, self.payload.clone()),
+            Kind::Read => Request::read(*region, 0, self.command.size),
+        }
+    }
+
+    /// Of an op that ends in the drain the latency counts, but not the bytes.
+    fn on_end(&mut self, flow: usize, elapsed: Duration, latency: Duration, in_time: bool) {
+        let latency = Span::from_ns(latency.as_nanos() as u64);
+        self.latencies.push(latency.as_secs_f64() * 1e6);
+        if let Some(record) = &mut self.record {
+            record.on_op(flow, elapsed, latency);
+            if in_time {
+                record.on_delivered(flow, self.command.size);
+            }
+        }
+    }
+
+    fn check(&mut self, elapsed: Duration, in_time: bool) -> Result<(), Failure> {
+        if interrupt::interrupted(self.watch) {
+            return Err(Failure::Interrupted("interrupted".to_owned()));
+        }
+        if !in_time {
+            return Ok(());
+        }
+        if let Some(record) = &mut self.record {
+            record.sample()?;
+        }
+        if elapsed - self.shown > Duration::from_millis(200) {
+            self.shown = elapsed;
+            self.bar.set_position(elapsed.as_millis() as u64);
+            let bytes = self.latencies.len() as u64 * self.command.size as u64;
+            self.bar.set_message(format!("{:.2} Gb/s", gbps(bytes, elapsed.as_secs_f64())));
+        }
+        Ok(())
+    }
 }
 
 impl Perf {
@@ -162,102 +207,39 @@ impl Perf {
     ) -> Result<(Results, Option<Failure>), Failure> {
         let flows = self.flows as usize;
         let all = servers.len() * flows;
-        let (queue, ends) = async_channel::bounded(all * self.outstanding);
-        let payload = Bytes::from(vec![0x61; self.size]);
-        // An op is named by its slot: its flow, and its place among the flow's outstanding ops.
-        let submit = |slot: usize| {
-            let index = slot / self.outstanding;
-            let (connection, region) = &servers[index / flows];
-            let request = match self.op {
-                Kind::Write => Request::write(*region, 0, payload.clone()),
-                Kind::Read => Request::read(*region, 0, self.size),
-            };
-            connection
-                .submit_queued(index % flows, request, &queue, slot as u64)
-                .map_err(|error| Failure::Run(error.to_string()))
-        };
-        for place in 0..self.outstanding {
-            for index in 0..all {
-                submit(index * self.outstanding + place)?;
-            }
-        }
-        let mut submitted = vec![Some(Instant::now()); all * self.outstanding];
-        let (from, mut shown) = (Instant::now(), Instant::now());
-        let recorded = (0..all)
-            .map(|index| Recorded { connection: &servers[index / flows].0, flow: index % flows });
-        let mut record = dir
-            .is_some()
-            .then(|| Record::new(recorded.collect(), self.common.algorithm(), from, self.interval));
-        let bar = ProgressBar::new(self.duration.as_millis() as u64);
-        let mut per_flow = vec![0u64; all];
-        let mut latencies = Vec::new();
-        // Length of the measurement, once it is over and the drain has begun.
-        let mut measured = None;
+        let flow = |index: usize| (&servers[index / flows].0, index % flows);
         let pause = if dir.is_some() { CHECK_EVERY.min(self.interval) } else { CHECK_EVERY };
-        let mut failure = None;
-        loop {
-            let elapsed = from.elapsed();
-            if measured.is_none() && elapsed >= self.duration {
-                measured = Some(elapsed);
-            }
-            if let Some(measured) = measured
-                && (submitted.iter().all(Option::is_none) || elapsed - measured >= self.drain)
-            {
-                break;
-            }
-            if interrupt::interrupted(watch) {
-                failure = Some(Failure::Interrupted("interrupted".to_owned()));
-                break;
-            }
-            if measured.is_none()
-                && let Some(Err(error)) = record.as_mut().map(Record::sample)
-            {
-                failure = Some(error);
-                break;
-            }
-            let Some(end) = next_end(host, &ends, pause) else { continue };
-            let slot = end.user as usize;
-            let index = slot / self.outstanding;
-            if let Err(error) = end.result {
-                let (connection, _) = &servers[index / flows];
-                failure = Some(Failure::Run(format!("{}: {error}", connection.peer())));
-                break;
-            }
-            let latency = submitted[slot].take().map_or(Duration::ZERO, |at| at.elapsed());
-            let latency = Span::from_ns(latency.as_nanos() as u64);
-            latencies.push(latency.as_secs_f64() * 1e6);
-            if let Some(record) = &mut record {
-                record.on_op(index, latency);
-            }
-            // Of an op that ends in the drain the latency counts, but not the bytes.
-            if measured.is_some() {
-                continue;
-            }
-            per_flow[index] += 1;
-            if let Some(record) = &mut record {
-                record.on_delivered(index, self.size);
-            }
-            let at = Instant::now();
-            if let Err(error) = submit(slot) {
-                failure = Some(error);
-                break;
-            }
-            submitted[slot] = Some(at);
-            if shown.elapsed() > Duration::from_millis(200) {
-                shown = Instant::now();
-                bar.set_position(from.elapsed().as_millis() as u64);
-                let bytes = latencies.len() as u64 * self.size as u64;
-                let rate = gbps(bytes, from.elapsed().as_secs_f64());
-                bar.set_message(format!("{rate:.2} Gb/s"));
-            }
-        }
+        let load = ClosedLoop {
+            host,
+            flows: (0..all).map(flow).collect(),
+            outstanding: self.outstanding,
+            duration: self.duration,
+            drain: self.drain,
+            wait: Wait::Block(pause),
+        };
+        let mut ops = Measured {
+            command: self,
+            servers,
+            payload: Bytes::from(vec![0x61; self.size]),
+            watch,
+            latencies: Vec::new(),
+            record: None,
+            bar: ProgressBar::new(self.duration.as_millis() as u64),
+            shown: Duration::ZERO,
+        };
+        let outcome = load.run(&mut ops, |ops, from| {
+            let recorded = |index| {
+                let (connection, flow) = flow(index);
+                Recorded { connection, flow }
+            };
+            ops.record = dir.is_some().then(|| {
+                let flows = (0..all).map(recorded).collect();
+                Record::new(flows, self.common.algorithm(), from, self.interval)
+            });
+        })?;
+        let Measured { latencies, record, bar, .. } = ops;
         bar.finish_and_clear();
-        let seconds = measured.unwrap_or_else(|| from.elapsed()).as_secs_f64();
-        let unfinished: Vec<(usize, Instant)> = submitted
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, at)| Some((slot / self.outstanding, (*at)?)))
-            .collect();
+        let Outcome { seconds, ops: per_flow, unfinished, mut failure } = outcome;
         if let (Some(record), Some(dir)) = (&record, dir) {
             let kind = if self.op == Kind::Write { "write" } else { "read" };
             record.write(dir, kind, self.size, seconds, &unfinished)?;
@@ -270,10 +252,7 @@ impl Perf {
         }
         let ages: Vec<f64> =
             unfinished.iter().map(|(_, at)| at.elapsed().as_secs_f64() * 1e6).collect();
-        let partial = failure.as_ref().map(|failure| match failure {
-            Failure::Input(why) | Failure::Run(why) | Failure::Interrupted(why) => why.clone(),
-            Failure::Checks => String::new(),
-        });
+        let partial = failure.as_ref().map(Failure::to_string);
         let results = Results {
             seconds,
             ops,

@@ -1,12 +1,13 @@
 //! `apus ping`: round trips of small messages, with separate fabric and endpoint parts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use apus_udp::Request;
+use apus_udp::Bytes;
 use clap::Args;
 use serde::Serialize;
 
 use super::latency::{Delays, Latency};
+use super::round_trips::{self, RoundTrips};
 use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
@@ -60,47 +61,41 @@ impl Ping {
             stats.fabric_rtt.clear();
             stats.endpoint_delay.clear();
         }
-        let bytes = vec![0x61; self.size];
-        let mut times = Vec::with_capacity(self.count as usize);
+        let bytes = Bytes::from(vec![0x61; self.size]);
         let watch = interrupt::watch(Silence(None))?;
-        let mut failure = None;
-        // Age of a message without an answer.
-        let mut open = Vec::new();
-        for _ in 0..self.count {
-            if interrupt::interrupted(&watch) {
-                failure = Some((Failure::Interrupted as fn(_) -> _, "interrupted".to_owned()));
-                break;
-            }
-            let from = Instant::now();
-            let request = Request::message(bytes.clone());
-            let sent = connection.submit(request).map_err(|error| error.to_string());
-            let answered =
-                sent.and_then(|_| connection.receive().map_err(|end| end.to_string()).map(drop));
-            if let Err(why) = answered {
-                open.push(from.elapsed().as_secs_f64() * 1e6);
-                failure = Some((Failure::Run, format!("{peer}: {why}")));
-                break;
-            }
-            times.push(from.elapsed().as_secs_f64() * 1e6);
-            if let Some(pause) = self.interval.and_then(|i| i.checked_sub(from.elapsed())) {
-                std::thread::sleep(pause);
-            }
-        }
-        if let Some((failure, why)) = failure.take_if(|_| times.is_empty()) {
-            return Err(failure(why));
+        let RoundTrips { times_us, open_us, mut failure } = round_trips::repeat(
+            |ended| {
+                if interrupt::interrupted(&watch) {
+                    return Err(Failure::Interrupted("interrupted".to_owned()));
+                }
+                Ok(ended < self.count as usize)
+            },
+            || {
+                let answer = round_trips::exchange(&connection, bytes.clone());
+                answer.map(drop).map_err(|why| format!("{peer}: {why}"))
+            },
+            |duration| {
+                if let Some(pause) = self.interval.and_then(|i| i.checked_sub(duration)) {
+                    std::thread::sleep(pause);
+                }
+            },
+        );
+        if let Some(failure) = failure.take_if(|_| times_us.is_empty()) {
+            return Err(failure);
         }
         let results = Results {
-            count: times.len(),
+            count: times_us.len(),
             size: self.size,
-            latency: Latency::new(times, &open),
-            partial: failure.as_ref().map(|(_, why)| why.clone()),
+            // A message without an answer is unfinished.
+            latency: Latency::new(times_us, open_us.as_slice()),
+            partial: failure.as_ref().map(Failure::to_string),
             delays: Delays::of(&host),
         };
         if failure.is_none() {
             connection.close();
         }
         self.say(&results)?;
-        failure.map_or(Ok(()), |(failure, why)| Err(failure(why)))
+        failure.map_or(Ok(()), Err)
     }
 
     fn say(&self, results: &Results) -> Result<(), Failure> {

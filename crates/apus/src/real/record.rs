@@ -68,9 +68,9 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Records the end of an op on a flow.
-    pub fn on_op(&mut self, flow: usize, latency: Span) {
-        let complete_us = self.from.elapsed().as_secs_f64() * 1e6;
+    /// Records the end of an op on a flow, `elapsed` after the start.
+    pub fn on_op(&mut self, flow: usize, elapsed: Duration, latency: Span) {
+        let complete_us = elapsed.as_secs_f64() * 1e6;
         self.ops.push(Op { flow, complete_us, latency_us: latency.as_us_f64() });
     }
 

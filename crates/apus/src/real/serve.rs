@@ -158,6 +158,6 @@ fn log_dropped(host: Weak<Host>) -> Result<(), Failure> {
 }
 
 /// Returns a message. An answer without room is dropped: the peer has stopped reading.
-fn answer(connection: &Connection, message: Message) {
+pub fn answer(connection: &Connection, message: Message) {
     let _ = connection.submit_to(message.flow, Request::message(message.bytes));
 }

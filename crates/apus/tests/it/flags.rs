@@ -44,7 +44,10 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("switch localhost --rate 1Gbps --param a=1", ["--algorithm", "--param"]),
     ("bench udp --listen 127.0.0.1:1 --peer localhost:1", ["--listen", "--peer"]),
     ("bench udp --listen 127.0.0.1:1 --json", ["--listen", "--json"]),
-    ("bench udp --listen 127.0.0.1:1 --round-trips 2000", ["--listen", "--round-trips"]),
+    ("bench udp --listen 127.0.0.1:1 --full", ["--listen", "--full"]),
+    ("bench udp --listen 127.0.0.1:1 --turns 2", ["--listen", "--turns"]),
+    ("bench udp --listen 127.0.0.1:1 --mtu 1500", ["--listen", "--mtu"]),
+    ("bench udp --only writes --gap 0s", ["--only", "--gap"]),
     ("bench udp --listen 127.0.0.1:1 --duration 1s", ["--listen", "--duration"]),
 ];
 

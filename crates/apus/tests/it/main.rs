@@ -2,6 +2,7 @@
 
 mod adding_an_algorithm;
 mod algorithms;
+mod bench_udp;
 mod cli;
 mod compare;
 mod docs;

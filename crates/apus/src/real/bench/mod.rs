@@ -1,99 +1,191 @@
-//! `apus bench udp`: the transport over UDP compared with bare UDP, on the same path and in one
-//! run.
+//! `apus bench udp`: the transport over UDP compared with sockets of the kernel, as people run both: two processes on the
+//! same path, in turns of one run.
 
-mod client;
-mod server;
+mod contest;
+pub mod end;
+mod listen;
+mod plan;
+mod report;
+mod sockets;
+mod spec;
+mod usage;
+mod writes;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::thread;
 use std::time::Duration;
 
-use apus_udp::session::{KeyRing, SharedKey};
-use apus_udp::{Host, Mode};
+use apus_udp::keyfile;
+use apus_udp::session::{Cipher, Config as SessionConfig, SharedKey};
 use clap::Args;
+use indicatif::ProgressBar;
 
-use super::{Basics, address, any, duration, failure};
+use super::{Basics, address, duration};
 use crate::failure::Failure;
 use crate::output::{print, to_json};
-use client::{Client, Results};
+use contest::Measured;
+use plan::{Choice, GAPS, Part, Setting};
+use report::{Facts, Report, Section};
+use spec::Spec;
 
-/// Compare the transport over UDP with bare UDP sockets: round trips of 64 B, small writes, bulk
-/// writes.
+/// Compare the transport over UDP with blocking UDP and TCP sockets: round trips, writes, CPU time.
 ///
-/// Both ends spin in the inline mode. Without `--listen` and `--peer` the other end is a thread of
-/// this process, over the loopback interface.
+/// Each contestant has a server process and client processes of its own, and takes part in every turn. The first settings
+/// measure the default mode, the last ones modes that never sleep. Use an idle machine.
 #[derive(Args)]
 pub struct BenchUdp {
-    /// Run the other end, for one `--peer`, at this address.
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["peer", "round_trips", "duration", "json"])]
+    /// Run servers at this address for a process with `--peer`, which may start them without proving a key.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = [
+        "peer", "full", "turns", "duration", "only", "gap", "json", "cipher", "mtu",
+    ])]
     listen: Option<SocketAddr>,
-    /// HOST:PORT of a process with `--listen`.
+    /// HOST:PORT of a process with `--listen`; without it, the servers run on this machine.
     #[arg(long)]
     peer: Option<String>,
-    // Without keys and a remote peer, a key is generated.
     #[command(flatten)]
     basics: Basics,
-    /// Number of round trips of each kind, in turns of 1000.
-    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1000..))]
-    round_trips: u32,
-    /// Duration of small writes, and of bulk writes.
-    #[arg(long, default_value = "2s", value_parser = duration)]
-    duration: Duration,
-    /// Print the results as JSON.
+    /// Measure all settings: sealed and insecure, 64 clients, spinning writes.
+    #[arg(long)]
+    full: bool,
+    /// Number of turns.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
+    turns: u32,
+    /// Duration of a measurement; long gaps and idle connections take longer [default: 150ms, 1s with --full].
+    #[arg(long, value_parser = duration)]
+    duration: Option<Duration>,
+    /// Measure only this part. May be given several times.
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    /// Gap between round trips of one client, with --full also of several [default: 0s, 100us and 10ms]. May be given several
+    /// times.
+    #[arg(long, value_parser = gap)]
+    gap: Vec<Duration>,
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
+/// Reads a duration with its unit, which may be 0.
+fn gap(text: &str) -> Result<Duration, String> {
+    let span: apus_units::Span = text.parse().map_err(|error| format!("{error}"))?;
+    Ok(Duration::from_nanos(span.as_ps() / 1_000))
+}
+
+/// Duration of a measurement; with five turns, all quick ones take about a minute.
+const QUICK: Duration = Duration::from_millis(150);
+const FULL: Duration = Duration::from_secs(1);
+
 impl BenchUdp {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        let keys = self.keys()?;
+        let key = self.key()?;
         if let Some(bind) = self.listen {
-            let host = self.host(bind, keys)?;
-            print(&format!("listening on {}\n", host.local_addr()))?;
-            return server::serve(&host);
+            return listen::serve(bind, &key);
         }
-        let results = match &self.peer {
-            Some(peer) => {
-                let peer = address(peer)?;
-                self.run(peer, keys)?
-            }
-            None => {
-                let server = self.host((Ipv4Addr::LOCALHOST, 0).into(), keys.clone())?;
-                let peer = server.local_addr();
-                let other_end = thread::spawn(move || server::serve(&server));
-                let results = self.run(peer, keys)?;
-                let ended = other_end.join();
-                ended.map_err(|_| Failure::Run("the other end has panicked".to_owned()))??;
-                results
-            }
-        };
-        print(&if self.json { to_json(&results)? + "\n" } else { results.text() })
+        let choice = self.choice()?;
+        let remote = self.peer.as_deref().map(address).transpose()?;
+        let cipher = self.basics.cipher.unwrap_or(SessionConfig::default().cipher);
+        let server =
+            remote.map_or_else(|| "this machine, loopback".to_owned(), |peer| peer.to_string());
+        let sealed = choice.sealed.contains(&true);
+        let facts = Facts::new(
+            server,
+            sealed.then(|| cipher.to_string()),
+            self.basics.mtu,
+            self.turns,
+            choice.duration,
+        );
+        let settings = choice.settings();
+        let turns = self.measure(&settings, cipher, &key, remote).map_err(Failure::Run)?;
+        let sections = settings.iter().zip(&turns);
+        let sections = sections.map(|(setting, turns)| Section::new(setting, turns)).collect();
+        let report = Report { facts, sections };
+        print(&if self.json { to_json(&report)? + "\n" } else { report.text() })
     }
 
-    fn run(&self, peer: SocketAddr, keys: KeyRing) -> Result<Results, Failure> {
-        let host = self.host(any(&[peer]), keys)?;
-        let client = Client::connect(&host, peer)?;
-        let results = client.measure(self.round_trips, self.duration)?;
-        client.close();
+    fn choice(&self) -> Result<Choice, Failure> {
+        let with_gaps =
+            |part: &Part| *part == Part::RoundTrips || self.full && *part == Part::Clients;
+        if !self.gap.is_empty() && !self.only.is_empty() && !self.only.iter().any(with_gaps) {
+            let what =
+                "--gap has no effect without --only round-trips, or clients with --full; remove it";
+            return Err(Failure::Input(what.to_owned()));
+        }
+        let mut gaps = if self.gap.is_empty() { GAPS.to_vec() } else { self.gap.clone() };
+        gaps.sort_unstable();
+        gaps.dedup();
+        let sealed = match (self.basics.insecure, self.full && self.basics.cipher.is_none()) {
+            (true, _) => vec![false],
+            (false, true) => vec![true, false],
+            (false, false) => vec![true],
+        };
+        let duration = self.duration.unwrap_or(if self.full { FULL } else { QUICK });
+        Ok(Choice { full: self.full, only: self.only.clone(), gaps, sealed, duration })
+    }
+
+    /// Returns the measurements of each contestant of each setting.
+    fn measure(
+        &self,
+        settings: &[Setting],
+        cipher: Cipher,
+        key: &str,
+        remote: Option<SocketAddr>,
+    ) -> Result<Vec<Vec<Vec<Measured>>>, String> {
+        let mut results: Vec<Vec<Vec<Measured>>> =
+            settings.iter().map(|setting| vec![Vec::new(); setting.entries.len()]).collect();
+        let entries: usize = settings.iter().map(|setting| setting.entries.len()).sum();
+        let bar = ProgressBar::new(u64::from(self.turns) * entries as u64);
+        for turn in 0..self.turns as usize {
+            for (setting, results) in settings.iter().zip(&mut results) {
+                if setting.once() && turn > 0 {
+                    continue;
+                }
+                let count = setting.entries.len();
+                // Another contestant begins in every turn.
+                for place in (0..count).map(|place| (place + turn) % count) {
+                    let entry = &setting.entries[place];
+                    let spec = Spec {
+                        bind: Ipv4Addr::LOCALHOST.into(),
+                        contestant: entry.contestant,
+                        load: entry.load,
+                        duration: entry.duration,
+                        key: key.to_owned(),
+                        cipher: cipher.to_string(),
+                        mtu: self.basics.mtu,
+                    };
+                    bar.set_message(setting.name.clone());
+                    let measured = contest::run(&spec, remote)
+                        .map_err(|error| format!("{}: {}: {error}", setting.name, entry.name()))?;
+                    results[place].push(measured);
+                    bar.inc(1);
+                }
+            }
+        }
+        bar.finish_and_clear();
         Ok(results)
     }
 
-    fn host(&self, bind: SocketAddr, keys: KeyRing) -> Result<Host, Failure> {
-        let mut config = self.basics.config(bind, keys)?;
-        config.mode = Mode::Inline;
-        Host::start(config).map_err(failure)
-    }
-
-    fn keys(&self) -> Result<KeyRing, Failure> {
-        if let Some(keys) = self.basics.keys()? {
-            return Ok(keys);
+    /// Returns the text of a key file: that of `--key-file`, or of a new key if both ends run here.
+    fn key(&self) -> Result<String, Failure> {
+        let between_machines = self.listen.is_some() || self.peer.is_some();
+        match &self.basics.key_file {
+            Some(_) if !between_machines => {
+                let what = "--key-file has no effect without --listen or --peer; remove it";
+                Err(Failure::Input(what.to_owned()))
+            }
+            Some(path) => {
+                keyfile::read(path).map_err(|error| Failure::Input(error.to_string()))?;
+                let text = std::fs::read_to_string(path);
+                text.map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
+            }
+            None if between_machines && !self.basics.insecure => {
+                let what = "give --key-file, the same file at both ends, or --insecure";
+                Err(Failure::Input(what.to_owned()))
+            }
+            None => {
+                let key = SharedKey::generate()
+                    .map_err(|error| Failure::Run(format!("a random key: {error}")))?;
+                Ok(key.to_line().to_string())
+            }
         }
-        if self.listen.is_some() || self.peer.is_some() {
-            let what = "give --key-file, the same file at both ends, or --insecure";
-            return Err(Failure::Input(what.to_owned()));
-        }
-        let key = SharedKey::generate().map_err(|e| Failure::Run(format!("a random key: {e}")))?;
-        KeyRing::new([key]).map_err(|e| Failure::Run(e.to_string()))
     }
 }

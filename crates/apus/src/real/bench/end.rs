@@ -1,0 +1,351 @@
+//! A process of a measurement: the server or a client of one contestant. See [`super::contest`] for the other side.
+
+use std::io::{self, BufRead};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use apus_udp::session::KeyRing;
+use apus_udp::{
+    Access, Bytes, Config, Connection, Host, Mode, Region, RegionKey, Request, SubmitError,
+};
+use clap::Args;
+
+use super::sockets;
+use super::spec::{
+    BULK, ClientResult, Contestant, Load, OpName, REGION, Role, SMALL, ServerState, Serving, Spec,
+    Usage, Waiting,
+};
+use super::writes::{Writes, Written};
+use crate::agent::{say, say_json};
+use crate::failure::Failure;
+use crate::real::closed_loop::Wait;
+use crate::real::round_trips;
+
+/// Round trips before the counted ones.
+const WARM_UP: u64 = 100;
+/// Maximum time for them.
+const WARM_UP_TIME: Duration = Duration::from_secs(1);
+/// Time of writes before the counted ones.
+const WARM_UP_WRITES: Duration = Duration::from_millis(50);
+/// Maximum time of a wait for the end of a write.
+const CHECK: Duration = Duration::from_millis(10);
+
+/// One end of a measurement of `apus bench udp`.
+#[derive(Args)]
+pub struct End {}
+
+fn failed(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl End {
+    /// Reads a [`Role`] and serves, or measures.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let mut lines = io::stdin().lock().lines().map_while(Result::ok);
+        let Some(role) = lines.next() else { return Ok(()) };
+        let role = serde_json::from_str(&role).map_err(|e| Failure::Input(e.to_string()))?;
+        let mut next = || lines.next();
+        let done = match role {
+            Role::Server(spec) => serve(&spec, &mut next),
+            Role::Client(spec, server) => measure(&spec, server, &mut next),
+        };
+        done.map_err(Failure::Run)?;
+        // Threads of servers do not end.
+        std::process::exit(0)
+    }
+}
+
+fn start(spec: &Spec, waiting: Waiting, sealed: bool) -> Result<Host, String> {
+    let keys =
+        if sealed { KeyRing::parse(&spec.key).map_err(failed)? } else { KeyRing::insecure() };
+    let mut config = Config::new((spec.bind, 0).into(), keys).map_err(failed)?;
+    config.max_mtu = spec.mtu;
+    if sealed {
+        config.session.cipher = spec.cipher.parse()?;
+    }
+    config.mode = match waiting {
+        Waiting::Blocking => Mode::Shared,
+        Waiting::Spinning => Mode::Spinning,
+        Waiting::Inline => Mode::Inline,
+    };
+    Host::start(config).map_err(failed)
+}
+
+/// Serves until the input ends, and tells the server's state after every line.
+fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), String> {
+    let bytes = Arc::new(AtomicU64::new(0));
+    let (address, apus) = match spec.contestant {
+        Contestant::Udp(waiting) => {
+            (sockets::serve_udp(spec.bind, waiting.polls(), Arc::clone(&bytes)), None)
+        }
+        Contestant::Tcp => {
+            let echo = matches!(spec.load, Load::RoundTrips { .. });
+            (sockets::serve_tcp(spec.bind, echo, Arc::clone(&bytes)), None)
+        }
+        Contestant::Apus { waiting, sealed, .. } => {
+            let host = Arc::new(start(spec, waiting, sealed)?);
+            let region = host.register(vec![0x61; REGION], Access::ReadWrite).map_err(failed)?;
+            let server = Arc::clone(&host);
+            thread::spawn(move || match waiting {
+                Waiting::Inline => answer_inline(&server),
+                Waiting::Blocking | Waiting::Spinning => answer_messages(&server),
+            });
+            (Ok(host.local_addr()), Some((host, region)))
+        }
+    };
+    let region = apus.as_ref().map_or(0, |(_, region): &(_, Region)| region.key().get());
+    say_json(&Serving { address: address.map_err(failed)?, region })?;
+    while next().is_some() {
+        let mut state = ServerState {
+            usage: Usage::now(),
+            bytes: bytes.load(Ordering::Relaxed),
+            connections: 0,
+        };
+        for stats in apus.iter().flat_map(|(host, _)| host.stats()) {
+            state.bytes += stats.payload_received.load(Ordering::Relaxed);
+            state.connections += stats.connections.load(Ordering::Relaxed);
+        }
+        say_json(&state)?;
+    }
+    Ok(())
+}
+
+/// Returns every message, with a thread per peer, as `apus serve` does.
+fn answer_messages(host: &Host) {
+    while let Ok(connection) = host.accept() {
+        thread::spawn(move || {
+            while let Ok(message) = connection.receive() {
+                crate::real::serve::answer(&connection, message);
+            }
+        });
+    }
+}
+
+/// Returns every message from one thread, which also drives the engine.
+fn answer_inline(host: &Host) {
+    let mut connections = Vec::new();
+    loop {
+        host.drive();
+        connections.extend(host.try_accept());
+        for connection in &connections {
+            while let Ok(Some(message)) = connection.try_receive() {
+                crate::real::serve::answer(connection, message);
+            }
+        }
+    }
+}
+
+/// Connects and warms up, says `ready`, measures after the next line, says `done`, and then the result. It ends with its
+/// input, so that its connections stay until the server's state was read.
+fn measure(
+    spec: &Spec,
+    server: Serving,
+    next: &mut dyn FnMut() -> Option<String>,
+) -> Result<(), String> {
+    let mut begin = || {
+        say("ready");
+        if next().is_none() {
+            // The process that wants the result has ended.
+            std::process::exit(0);
+        }
+    };
+    let idle;
+    let result = match spec.load {
+        Load::RoundTrips { gap, threads, .. } => {
+            round_trips_of(spec, server, gap, threads, &mut begin)?
+        }
+        Load::Writes { bytes, outstanding } => {
+            writes_of(spec, server, bytes, outstanding, &mut begin)?
+        }
+        Load::Idle { connections } => {
+            idle = connect_all(spec, server, connections)?;
+            sleep(spec.duration, &idle, &mut begin)?
+        }
+    };
+    say("done");
+    say_json(&result)?;
+    while next().is_some() {}
+    Ok(())
+}
+
+/// Waits until the measurement begins.
+type Begin<'a> = &'a mut dyn FnMut();
+
+/// One thread's round trip.
+type RoundTrip<'a> = Box<dyn FnMut() -> Result<(), String> + Send + 'a>;
+
+/// A client of Apus.
+struct Apus {
+    host: Host,
+    connection: Connection,
+    region: RegionKey,
+}
+
+impl Apus {
+    fn connect(spec: &Spec, server: Serving) -> Result<Option<Self>, String> {
+        let Contestant::Apus { waiting, sealed, .. } = spec.contestant else { return Ok(None) };
+        let host = start(spec, waiting, sealed)?;
+        let connection = host.connect(server.address).map_err(failed)?;
+        Ok(Some(Self { host, connection, region: RegionKey::new(server.region) }))
+    }
+
+    /// Payload bytes received.
+    fn received(&self) -> u64 {
+        self.host.stats().map(|stats| stats.payload_received.load(Ordering::Relaxed)).sum()
+    }
+
+    fn round_trip(&self, op: OpName) -> RoundTrip<'_> {
+        let Self { connection, region, .. } = self;
+        let payload = Bytes::from(vec![0x61; SMALL]);
+        let one_sided = |request: Request| {
+            let op = connection.submit(request).map_err(|error: SubmitError| error.to_string())?;
+            op.wait().map_err(failed)
+        };
+        match op {
+            OpName::Message => Box::new(move || {
+                let answer = round_trips::exchange(connection, payload.clone())?;
+                check_length(answer.bytes.len())
+            }),
+            OpName::Write => {
+                Box::new(move || one_sided(Request::write(*region, 0, payload.clone())).map(drop))
+            }
+            OpName::Read => Box::new(move || {
+                let done = one_sided(Request::read(*region, 0, SMALL))?;
+                check_length(done.bytes.len())
+            }),
+        }
+    }
+}
+
+fn check_length(length: usize) -> Result<(), String> {
+    if length == SMALL { Ok(()) } else { Err(format!("an answer has {length} B, not {SMALL}")) }
+}
+
+fn round_trips_of(
+    spec: &Spec,
+    server: Serving,
+    gap: Duration,
+    threads: u32,
+    begin: Begin<'_>,
+) -> Result<ClientResult, String> {
+    let apus = Apus::connect(spec, server)?;
+    let round_trip = |_| -> Result<RoundTrip<'_>, String> {
+        let client = match (spec.contestant, &apus) {
+            (Contestant::Apus { op, .. }, Some(apus)) => return Ok(apus.round_trip(op)),
+            (Contestant::Udp(waiting), _) => {
+                sockets::Client::udp(spec.bind, server.address, waiting.polls())
+            }
+            _ => sockets::Client::tcp(server.address),
+        };
+        let mut client = client.map_err(failed)?;
+        Ok(Box::new(move || client.round_trip().map_err(failed)))
+    };
+    let round_trips = (0..threads).map(round_trip).collect::<Result<Vec<_>, _>>()?;
+    // Passed when all threads are warm, at the start, at the end, and when the usage has been read: the kernel's numbers
+    // of a thread end with it.
+    let gate = Barrier::new(threads as usize + 1);
+    let mut result = ClientResult::default();
+    let run = |mut round_trip: RoundTrip<'_>| {
+        let warm_up = warm_up(&mut round_trip);
+        gate.wait();
+        gate.wait();
+        let from = Instant::now();
+        let series = round_trips::repeat(
+            |_| Ok(warm_up.is_ok() && from.elapsed() < spec.duration),
+            &mut round_trip,
+            |_| {
+                if !gap.is_zero() {
+                    thread::sleep(gap);
+                }
+            },
+        );
+        let seconds = from.elapsed().as_secs_f64();
+        gate.wait();
+        gate.wait();
+        warm_up.map(|warm_up| (warm_up, series, seconds))
+    };
+    let series: Vec<_> = thread::scope(|scope| {
+        let threads = round_trips.into_iter().map(|own| scope.spawn(|| run(own)));
+        let threads: Vec<_> = threads.collect();
+        gate.wait();
+        begin();
+        let before = Usage::now();
+        gate.wait();
+        gate.wait();
+        result.usage = Usage::now().since(before);
+        gate.wait();
+        threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
+    });
+    for series in series {
+        let (warm_up, series, seconds) = series.map_err(|_| "a thread has panicked")??;
+        if let Some(failure) = series.failure {
+            return Err(failure.to_string());
+        }
+        result.seconds = result.seconds.max(seconds);
+        result.all_ops += warm_up + series.times_us.len() as u64;
+        result.times_us.extend(series.times_us);
+    }
+    result.ops = result.times_us.len() as u64;
+    result.bytes = apus.as_ref().map_or(0, Apus::received);
+    Ok(result)
+}
+
+/// Runs round trips that are not counted, and returns their number.
+fn warm_up(round_trip: &mut RoundTrip<'_>) -> Result<u64, String> {
+    let from = Instant::now();
+    for done in 1..=WARM_UP {
+        round_trip()?;
+        if from.elapsed() > WARM_UP_TIME {
+            return Ok(done);
+        }
+    }
+    Ok(WARM_UP)
+}
+
+fn writes_of(
+    spec: &Spec,
+    server: Serving,
+    bytes: usize,
+    outstanding: usize,
+    begin: Begin<'_>,
+) -> Result<ClientResult, String> {
+    let Some(Apus { host, connection, region }) = Apus::connect(spec, server)? else {
+        begin();
+        let before = Usage::now();
+        let (written, seconds) =
+            sockets::write_stream(server.address, spec.duration).map_err(failed)?;
+        let usage = Usage::now().since(before);
+        let ops = written / BULK as u64;
+        return Ok(ClientResult { ops, all_ops: ops, seconds, usage, ..ClientResult::default() });
+    };
+    let inline = matches!(spec.contestant, Contestant::Apus { waiting: Waiting::Inline, .. });
+    let wait = if inline { Wait::Drive } else { Wait::Block(CHECK) };
+    let mut writes = Writes::new(&host, &connection, region, bytes, outstanding, wait);
+    let warm_up = writes.run(WARM_UP_WRITES.min(spec.duration)).map_err(failed)?;
+    begin();
+    let before = Usage::now();
+    let done = writes.run(spec.duration).map_err(failed)?;
+    let usage = Usage::now().since(before);
+    let all_ops = warm_up.all_ops + done.all_ops;
+    let Written { ops, seconds, .. } = done;
+    Ok(ClientResult { ops, all_ops, seconds, usage, ..ClientResult::default() })
+}
+
+/// One host per connection: two sockets share at most one.
+fn connect_all(spec: &Spec, server: Serving, connections: u32) -> Result<Vec<Apus>, String> {
+    let connect = |_| Apus::connect(spec, server)?.ok_or_else(|| "sockets cannot idle".to_owned());
+    (0..connections).map(connect).collect()
+}
+
+fn sleep(duration: Duration, idle: &[Apus], begin: Begin<'_>) -> Result<ClientResult, String> {
+    begin();
+    let (before, from) = (Usage::now(), Instant::now());
+    thread::sleep(duration);
+    let usage = Usage::now().since(before);
+    if let Some(end) = idle.iter().find_map(|client| client.connection.ended()) {
+        return Err(format!("an idle connection has ended: {end}"));
+    }
+    Ok(ClientResult { seconds: from.elapsed().as_secs_f64(), usage, ..ClientResult::default() })
+}
