@@ -320,14 +320,17 @@ function checks() {
     one.low === null ? `≤ ${number(one.high)}` : one.high === null ? `≥ ${number(one.low)}` : `${number(one.low)} … ${number(one.high)}`;
   const verdict = one => ({ pass: "pass", fail: "FAIL", differs: "differs", stale: "STALE" })[one.verdict] || "";
   const cell = (text, className) => element("td", { textContent: text, className: className || "" });
-  const rows = all.map(one => element("tr", {}, cell(one.name),
+  const kind = one => one.fitted ? "fitted" : one.kind || "";
+  const off = one => one.deviation_percent === null ? "" : `${one.deviation_percent > 0 ? "+" : ""}${number(one.deviation_percent)} %`;
+  const seeds = one => one.pass && one.seeds_outside ? `, ${one.seeds_outside} of ${one.seeds.length} seeds outside` : "";
+  const rows = all.map(one => element("tr", {}, cell(one.name), cell(kind(one)),
     cell(one.paper === null ? "–" : number(one.paper) + unit(one), "number"),
     cell(one.censored ? (one.lower === null ? "censored" : `≥ ${number(one.lower)}${unit(one)} (censored)`) : one.measured === null ? "not measured" : number(one.measured) + unit(one), "number"),
     cell(one.spread && one.spread[0] < one.spread[1] ? `${number(one.spread[0])} … ${number(one.spread[1])}` : "", "number"),
-    cell(band(one), "number"),
-    cell(verdict(one), one.verdict === "pass" ? "pass" : "fail"),
+    cell(off(one), "number"), cell(band(one), "number"),
+    cell(verdict(one) + seeds(one), one.verdict === "pass" ? "pass" : "fail"),
     cell(one.source || ""), cell(one.censored || one.differs || one.why || "", "why")));
-  const head = ["", "paper", "ours (median)", "over the seeds", "accepted", "", "source", "why it differs or may differ"];
+  const head = ["", "kind", "paper", "simulated (median)", "over the seeds", "off by", "accepted", "", "source", "why it differs or may differ"];
   $("checks").append(element("table", {}, element("thead", {}, element("tr", {}, ...head.map(text => element("th", { textContent: text })))),
     element("tbody", {}, ...rows)));
   $("checks").hidden = false;

@@ -1,13 +1,57 @@
 //! `[[check]]` and `[[show]]`: the statements of a publication, and the accepted bands.
 
+use serde::Serialize;
+
 use super::source::Problems;
 use super::variant::Variant;
+
+/// What a check shows if it passes. Each kind is counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckKind {
+    /// The simulator gives a number of a publication.
+    Reproduction,
+    /// An order, a limit or an exponent holds that a publication states.
+    Shape,
+    /// The simulator keeps a property that holds in every correct run.
+    Invariant,
+    /// The simulator gives the value of a formula of a specification.
+    Formula,
+}
+
+impl CheckKind {
+    /// All kinds, with their words in scenarios and results.
+    pub const WORDS: [(&'static str, Self); 4] = [
+        ("reproduction", Self::Reproduction),
+        ("shape", Self::Shape),
+        ("invariant", Self::Invariant),
+        ("formula", Self::Formula),
+    ];
+
+    /// The word in scenarios and results.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Reproduction => "reproduction",
+            Self::Shape => "shape",
+            Self::Invariant => "invariant",
+            Self::Formula => "formula",
+        }
+    }
+}
 
 /// A number of an experiment, with the publication's number and the accepted band.
 #[derive(Clone, Debug)]
 pub struct Check {
     /// Name of the check.
     pub name: String,
+    /// Kind of the check; `None` for a number that is only shown.
+    pub kind: Option<CheckKind>,
+    /// Setting that was fitted, and the number that it was fitted to: the check shows that the number
+    /// is possible, and is no reproduction.
+    pub fitted: Option<String>,
+    /// Reason why the publication's number is known less precisely than its band may be wide.
+    pub reading_error: Option<String>,
     /// Path into the summary's JSON, one of [`METRICS`](apus_sim::results::METRICS) or of [`SCOPED`](apus_sim::results::SCOPED).
     pub metric: String,
     /// The runs that are checked, by index.
@@ -72,6 +116,10 @@ pub enum Relative {
         metric: String,
     },
 }
+
+/// Largest relative deviation from the publication's number that the band of a reproduction accepts,
+/// unless the number itself is known less precisely.
+pub(super) const WIDEST_BAND: f64 = 0.25;
 
 impl Check {
     /// From the metric, or the ratio of two, to the check's unit.

@@ -81,7 +81,7 @@ mod under;
 mod variant;
 mod workload;
 
-pub use check::{Check, Reduce, Relative};
+pub use check::{Check, CheckKind, Reduce, Relative};
 pub use declared::KindKeys;
 pub use keys::{reference, schema};
 pub use memory::MemoryLimit;

@@ -2,7 +2,7 @@
 
 use apus_units::suggestion;
 
-use super::check::{Check, Reduce, Relative};
+use super::check::{Check, CheckKind, Reduce, Relative, WIDEST_BAND};
 use super::declared::{Keys, Kind, key, words_of};
 use super::section::Section;
 use super::source::Problems;
@@ -23,6 +23,11 @@ const REDUCE: [(&str, Reduce); 5] = [
 /// Keys of `check`.
 pub(super) static CHECK: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the check"),
+    key(
+        "kind",
+        Kind::Word(&words_of(&CheckKind::WORDS)),
+        "What the check shows: a number of a publication (`reproduction`), an order, limit or exponent that a publication states (`shape`), a property of every correct run (`invariant`), or the value of a formula of a specification (`formula`)",
+    ),
     key("metric", Kind::Text, "The metric, see below"),
     key("variant", Kind::TextOrTexts, "A variant, a list of them, or \"all\"").or("all"),
     key(
@@ -41,7 +46,21 @@ pub(super) static CHECK: Keys = Keys::of(&[
         "Divisor of the metric: \"max\" of the experiment, \"value\" of the variant, or a table",
     ),
     key("unit", Kind::Text, "\"%\" for a fraction that is given in percent"),
-    key("paper", Kind::Number, "The value of the publication"),
+    key(
+        "paper",
+        Kind::Number,
+        "The value of the publication. A reproduction needs it; a check of another kind that has it states in `why` why it is no reproduction",
+    ),
+    key(
+        "fitted",
+        Kind::Text,
+        "Which setting was fitted, and to what. The check then shows that the number is possible, and is not counted as a reproduction",
+    ),
+    key(
+        "reading_error",
+        Kind::Text,
+        "Why the publication's value is known less precisely than within 25 %, the widest band of a reproduction",
+    ),
     key("low", Kind::Number, "Lower end of the band"),
     key("high", Kind::Number, "Upper end of the band"),
     key("source", Kind::Text, "Where the value is from; the `source` of the scenario if not given"),
@@ -138,9 +157,12 @@ impl Reader<'_, '_> {
         } else {
             metric.as_ref().map(|metric| self.unit(metric, ratio))
         };
+        let kind = self.kind(banded);
         let (low, high) = self.band(banded, order.is_some());
         let paper = section.get("paper");
         self.check_band(paper, low, high);
+        let (fitted, reading_error) =
+            (self.reason("fitted", banded), self.reason("reading_error", banded));
         let source: Option<String> = section.get("source");
         let source = source.or(default_source.map(str::to_owned));
         if source.is_none() {
@@ -148,12 +170,19 @@ impl Reader<'_, '_> {
         }
         let why = section.get("why");
         let differs = self.differs(banded);
+        if let Some(kind) = kind {
+            let exempt = fitted.is_some() || reading_error.is_some();
+            self.check_kind(kind, (paper, low, high), exempt, why.is_some());
+        }
         let quick = is_in_quick_runs(section);
         if relative == Some(Relative::Value) {
             self.check_values(metric.as_deref()?, runs.as_deref()?);
         }
         Some(Check {
             name: name?,
+            kind,
+            fitted,
+            reading_error,
             metric: metric?,
             runs: runs?,
             reduce: reduce?,
@@ -340,6 +369,87 @@ impl Reader<'_, '_> {
             self.section.missing("low", "a number; a check needs `low`, `high` or both");
         }
         (low, high)
+    }
+
+    /// The kind of a check. `None`: a number that is only shown, or a mistake that was reported.
+    fn kind(&self, banded: bool) -> Option<CheckKind> {
+        if !banded {
+            self.section.no_effect("kind", "in `[[show]]`, which checks nothing; use `[[check]]`");
+            return None;
+        }
+        if self.section.node("kind").is_none() {
+            let words = "\"reproduction\", \"shape\", \"invariant\" or \"formula\"";
+            self.section.missing("kind", &format!("{words}, by what the check shows"));
+            return None;
+        }
+        self.section.meaning("kind", &CheckKind::WORDS)
+    }
+
+    /// A text of a check that must give a reason.
+    fn reason(&self, key: &'static str, banded: bool) -> Option<String> {
+        let text: Option<String> = self.section.get(key);
+        if !banded {
+            self.section.no_effect(key, "in `[[show]]`, which has no band; use `why`");
+        }
+        if let Some(text) = &text {
+            let message = "must name the settings or numbers that it is about";
+            self.section.check(text.trim().len() > 20, key, message);
+        }
+        text
+    }
+
+    /// The rules of each kind: `exempt` is a check whose band may be wider than that of a
+    /// reproduction, `reasoned` one with a `why`.
+    fn check_kind(
+        &self,
+        kind: CheckKind,
+        (paper, low, high): (Option<f64>, Option<f64>, Option<f64>),
+        exempt: bool,
+        reasoned: bool,
+    ) {
+        let section = self.section;
+        if kind != CheckKind::Reproduction {
+            let word = kind.word();
+            let why = format!("with the kind \"{word}\", whose band is its own; use `why`");
+            section.no_effect("reading_error", &why);
+            if matches!(kind, CheckKind::Invariant | CheckKind::Formula) {
+                section.no_effect("fitted", &format!("with the kind \"{word}\""));
+            }
+            if kind == CheckKind::Invariant {
+                let why = "with the kind \"invariant\", as no publication states it";
+                section.no_effect("paper", why);
+            } else if paper.is_some() && !reasoned {
+                let must = format!(
+                    "the reason why a check with a publication's value has the kind \"{word}\""
+                );
+                section.missing("why", &must);
+            }
+            return;
+        }
+        let Some(paper) = paper else {
+            section.missing("paper", "the publication's value, which a reproduction needs");
+            return;
+        };
+        let (Some(low), Some(high)) = (low, high) else {
+            let key = if low.is_none() { "low" } else { "high" };
+            section.missing(key, "a number; a reproduction needs `low` and `high`");
+            return;
+        };
+        // The ends of a band are written with few digits.
+        let widest = (WIDEST_BAND + 0.005) * paper.abs();
+        if exempt && low >= paper - widest && high <= paper + widest {
+            section.no_effect("reading_error", "on a band within 25 % of `paper`");
+        }
+        if !exempt {
+            let wide = |end: f64| {
+                format!(
+                    "is {end}, more than 25 % from `paper`, which is {paper}; narrow the band, or give the reason \
+                     in `reading_error`"
+                )
+            };
+            section.check(low >= paper - widest, "low", wide(low));
+            section.check(high <= paper + widest, "high", wide(high));
+        }
     }
 
     fn differs(&self, banded: bool) -> Option<String> {

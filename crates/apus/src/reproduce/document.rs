@@ -7,11 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use apus_scenario::experiment::{Shown, Verdict};
-use apus_scenario::{Override, Scenario};
+use apus_scenario::{CheckKind, Override, Scenario};
 
+use super::counts::{COLUMNS, Counts};
 use super::figure;
 use super::result::ExperimentResult;
-use super::tables::{band, is_apart, not_known};
+use super::tables::{band, deviation, is_apart, kind, not_known, seeds_outside};
 use crate::output::{create_folder, write_file};
 use crate::text::number;
 
@@ -107,7 +108,7 @@ impl Document {
         }
         let mut entries: Vec<Entry> = all.filter_map(|name| self.entries.remove(name)).collect();
         entries.extend(std::mem::take(&mut self.entries).into_values());
-        let mut text = introduction(self.quick) + OVERVIEW;
+        let mut text = introduction(self.quick) + &overview();
         text.extend(entries.iter().map(|entry| entry.row.as_str()));
         text += &sums(&entries);
         text.extend(entries.iter().map(|entry| entry.section.as_str()));
@@ -179,6 +180,11 @@ fn introduction(quick: bool) -> String {
          {WRITTEN_BY} NAME{flag} --report FILE`, which keeps the sections of other experiments;\n\
          `--all` instead of NAME writes all built-in experiments. Simulated values are {seeds},\n\
          next to the minimum and maximum over the seeds. They are the same on every machine.\n\n\
+         A *reproduction* is a number of a paper; its band is at most 25 % to each side, unless the\n\
+         section states why the paper's own number is less precise. A *shape* is an order, a limit or an\n\
+         exponent that a paper states, an *invariant* a property of every correct run, and a *formula*\n\
+         the value of a formula of a specification. A *fitted* check uses a setting that was chosen to\n\
+         give its number: it shows that the number is possible, and counts as none of these.\n\n\
          A check passes if the median is within the accepted band. `differs` marks a check that the\n\
          simulator does not meet; the scenario states the measured value and the likely cause. Each\n\
          testbed has one host model and one set of parameters. Sections list every setting that\n\
@@ -187,33 +193,33 @@ fn introduction(quick: bool) -> String {
     )
 }
 
-const OVERVIEW: &str = "\n| experiment | title | source | checks | pass | differ | fail |\n|---|---|---|---|---|---|---|\n";
+/// Returns the heading of the overview.
+fn overview() -> String {
+    let columns = COLUMNS.join(" | ");
+    let rule = "---|".repeat(COLUMNS.len() + 3);
+    format!("\n| experiment | title | source | {columns} |\n|{rule}\n")
+}
 
 /// Returns a row of the overview.
 fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
-    let count = |verdicts: &[Verdict]| {
-        result.checks.iter().filter(|check| verdicts.contains(&check.verdict)).count()
-    };
     let title = cell(scenario.title.as_deref().unwrap_or_default());
     let link = format!("[{}](#{})", scenario.name, anchor(&heading(scenario)));
-    let (all, pass) = (result.checks.len(), count(&[Verdict::Pass]));
-    let (differ, fail) = (count(&[Verdict::Differs]), count(&[Verdict::Fail, Verdict::Stale]));
     let source = cell(scenario.source.as_deref().unwrap_or_default());
-    format!("| {link} | {title} | {source} | {all} | {pass} | {differ} | {fail} |\n")
+    let counts = Counts::of(result.checks.iter()).cells();
+    format!("| {link} | {title} | {source} | {} |\n", counts.map(|n| n.to_string()).join(" | "))
 }
 
 /// Returns the last row of the overview.
 fn sums(entries: &[Entry]) -> String {
-    let mut sums = [0u64; 4];
+    let mut sums = [0u64; COLUMNS.len()];
     for entry in entries {
         // The numbers are the last cells of a row.
         let cells: Vec<&str> = entry.row.trim_end().trim_end_matches('|').rsplit('|').collect();
-        for (sum, cell) in sums.iter_mut().zip(cells[..4.min(cells.len())].iter().rev()) {
+        for (sum, cell) in sums.iter_mut().rev().zip(cells) {
             *sum += cell.trim().parse::<u64>().unwrap_or(0);
         }
     }
-    let [all, pass, differ, fail] = sums;
-    format!("| all | | | {all} | {pass} | {differ} | {fail} |\n")
+    format!("| all | | | {} |\n", sums.map(|sum| sum.to_string()).join(" | "))
 }
 
 fn heading(scenario: &Scenario) -> String {
@@ -242,7 +248,8 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
     if let Some(error) = &result.error {
         return text + &format!("\n**The run failed**: {error}\n");
     }
-    text += "\n| check | paper | simulated | min .. max | accepted | verdict | source |\n|---|---|---|---|---|---|---|\n";
+    text += "\n| check | kind | paper | simulated | off by | min .. max | accepted | verdict | source |\n\
+             |---|---|---|---|---|---|---|---|---|\n";
     for check in &result.checks {
         let shown = &check.shown;
         let verdict = match check.verdict {
@@ -253,12 +260,16 @@ fn section(scenario: &Scenario, result: &ExperimentResult, figure: Option<&str>)
         let [name, paper, simulated, spread] = cells(shown);
         let (band, source) = (cell(&band(shown)), cell(&shown.source));
         text += &format!(
-            "| {name} | {paper} | {simulated} | {spread} | {band} | {verdict} | {source} |\n"
+            "| {name} | {} | {paper} | {simulated} | {} | {spread} | {band} | {verdict}{} | {source} |\n",
+            kind(shown),
+            deviation(shown),
+            seeds_outside(check),
         );
     }
     if let Some(figure) = figure {
         text += &format!("\n![{}]({figure})\n", cell(&heading(scenario)));
     }
+    text += &remarks(result);
     text += &differences(result);
     if !result.shown.is_empty() {
         text +=
@@ -313,6 +324,43 @@ fn cells(shown: &Shown) -> [String; 4] {
     ]
 }
 
+/// Returns what was fitted, why a band is wide, and why a publication's number is no reproduction,
+/// each text once.
+fn remarks(result: &ExperimentResult) -> String {
+    let mut remarks: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut add = |text: String, name| match remarks.iter_mut().find(|(known, _)| *known == text) {
+        Some((_, names)) => names.push(name),
+        None => remarks.push((text, vec![name])),
+    };
+    for check in &result.checks {
+        let Shown { name, kind, paper, fitted, reading_error, why, .. } = &check.shown;
+        if let Some(fitted) = fitted {
+            add(format!("fitted: {fitted}"), name);
+        } else if let (Some(kind), Some(_), Some(why)) = (kind, paper, why)
+            && *kind != CheckKind::Reproduction
+        {
+            add(format!("no reproduction but a {}: {why}", kind.word()), name);
+        }
+        if let Some(reading) = reading_error {
+            add(format!("the band is wider than 25 %: {reading}"), name);
+        }
+    }
+    if remarks.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nRemarks on kinds and bands:\n\n".to_owned();
+    for (remark, names) in remarks {
+        text += &item(&names, &remark);
+    }
+    text
+}
+
+/// Returns an item of a list about these checks.
+fn item(names: &[&str], text: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("*{name}*")).collect();
+    format!("* {}: {}\n", names.join("; "), one_line(text))
+}
+
 /// Returns the reasons for visible differences, each reason once.
 fn differences(result: &ExperimentResult) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
@@ -342,8 +390,7 @@ fn differences(result: &ExperimentResult) -> String {
     }
     let mut text = "\nReasons for differences:\n\n".to_owned();
     for (reason, names) in reasons {
-        let names: Vec<String> = names.iter().map(|name| format!("*{name}*")).collect();
-        text += &format!("* {}: {}\n", names.join("; "), one_line(&reason));
+        text += &item(&names, &reason);
     }
     text
 }
@@ -373,7 +420,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use std::fs;
 
-    use super::{Document, Entry, OVERVIEW, anchor, read_entries, sums};
+    use super::{Document, Entry, anchor, overview, read_entries, sums};
 
     /// A command that fails before its page is written leaves nothing behind.
     #[test]
@@ -392,12 +439,14 @@ mod tests {
     #[test]
     fn a_page_is_read_back() {
         let row = |name: &str| {
-            format!("| [{name}](#{name}) | A \\| B | Swift Fig. 1 | 3 | 2 | 1 | 0 |\n")
+            let counts = "3 | 1 | 2 | 2 | 0 | 7 | 0 | 1 | 1 | 0";
+            format!("| [{name}](#{name}) | A \\| B | Swift Fig. 1 | {counts} |\n")
         };
         let section = |name: &str| format!("\n## {name}: A | B\n\nSwift Fig. 1.\n\n| | paper |\n");
         let [a, b] = ["x/a", "x/b"];
         let page = format!(
-            "# Page\n{OVERVIEW}{}{}| all | | | 6 |\n{}{}",
+            "# Page\n{}{}{}| all | | | 6 |\n{}{}",
+            overview(),
             row(a),
             row(b),
             section(a),
@@ -409,7 +458,7 @@ mod tests {
             assert_eq!(entries[name].section, section(name));
         }
         let entries: Vec<Entry> = entries.into_values().collect();
-        assert_eq!(sums(&entries), "| all | | | 6 | 4 | 2 | 0 |\n");
+        assert_eq!(sums(&entries), "| all | | | 6 | 2 | 4 | 4 | 0 | 14 | 0 | 2 | 2 | 0 |\n");
     }
 
     #[test]

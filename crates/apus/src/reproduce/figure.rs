@@ -292,6 +292,11 @@ mod tests {
         Shown {
             name: "p99".to_owned(),
             quantity: "p99".to_owned(),
+            kind: None,
+            fitted: None,
+            reading_error: None,
+            deviation_percent: None,
+            seeds: Vec::new(),
             variant: variant.map(str::to_owned),
             value: None,
             paper: Some(2.0),

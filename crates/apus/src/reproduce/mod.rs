@@ -1,5 +1,6 @@
 //! `apus reproduce`: simulated numbers next to those of the papers.
 
+mod counts;
 mod document;
 mod figure;
 mod pool;
@@ -8,7 +9,7 @@ pub mod tables;
 
 use std::path::{Path, PathBuf};
 
-use apus_scenario::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS, Verdict};
+use apus_scenario::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS};
 use apus_scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
 use apus_units::similar;
@@ -21,6 +22,7 @@ use crate::library;
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::results::{Runs, keep, keep_cost};
+use counts::Counts;
 use document::Document;
 use pool::{Finished, Pool};
 use result::ExperimentResult;
@@ -57,7 +59,7 @@ pub struct Reproduce {
 /// Output of `--json`.
 #[derive(Serialize)]
 struct Results {
-    /// How many checks have each verdict.
+    /// How many checks have each kind and verdict.
     counts: Counts,
     results: Vec<ExperimentResult>,
     /// Cost of the experiments on this machine, separate from their results.
@@ -121,11 +123,16 @@ impl Reproduce {
         }
         let good = results.iter().all(|result| result.status == "pass");
         let cost = results.iter().map(ExperimentCost::of).collect();
-        let results = Results { counts: Counts::of(&results), results, cost };
+        let results = Results {
+            counts: Counts::of(results.iter().flat_map(|result| &result.checks)),
+            results,
+            cost,
+        };
         if self.json {
             print(&(to_json(&results)? + "\n"))?;
         } else {
-            print(&format!("{}\n{wrote}", last_line(&results)))?;
+            let errors = results.results.iter().filter(|result| result.status == "error").count();
+            print(&format!("{}{wrote}", results.counts.lines(errors)))?;
         }
         if interrupt::interrupted(&watch) {
             return Err(Failure::Interrupted(kept(&results, seeds)));
@@ -253,46 +260,4 @@ fn kept(results: &Results, seeds: u64) -> String {
         text += &format!(" except {}", parts.join(", "));
     }
     text + "; the others were not run"
-}
-
-/// How many checks have each verdict.
-#[derive(Serialize)]
-struct Counts {
-    checks: usize,
-    pass: usize,
-    fail: usize,
-    differs: usize,
-    stale: usize,
-}
-
-impl Counts {
-    fn of(results: &[ExperimentResult]) -> Self {
-        let checks = || results.iter().flat_map(|result| &result.checks);
-        let count = |verdict| checks().filter(|check| check.verdict == verdict).count();
-        Self {
-            checks: checks().count(),
-            pass: count(Verdict::Pass),
-            fail: count(Verdict::Fail),
-            differs: count(Verdict::Differs),
-            stale: count(Verdict::Stale),
-        }
-    }
-}
-
-/// Returns the last line.
-fn last_line(results: &Results) -> String {
-    let Counts { checks, pass, fail, differs, stale } = results.counts;
-    let mut text = format!("{pass} of {checks} checks pass");
-    let errors = results.results.iter().filter(|result| result.status == "error").count();
-    for (count, what) in [
-        (differs, "differ from the paper, as their scenarios say"),
-        (fail, "FAIL"),
-        (stale, "pass though their scenarios say `differs`"),
-        (errors, "experiments could not be run"),
-    ] {
-        if count > 0 {
-            text += &format!("; {count} {what}");
-        }
-    }
-    text
 }

@@ -1,5 +1,6 @@
 //! Checks as tables for the terminal.
 
+use apus_scenario::CheckKind;
 use apus_scenario::experiment::{CheckResult, Shown, Verdict};
 use apus_sim::bounds::Bounds;
 
@@ -28,10 +29,14 @@ pub(super) fn experiment(result: &ExperimentResult) -> String {
 
 /// Returns the checks with their bands, the reasons for differences, and the shown numbers.
 pub fn tables(checks: &[CheckResult], shown: &[Shown]) -> String {
-    let header = ["", "paper", "simulated", "band", "", "source"];
+    let header = ["", "kind", "paper", "simulated", "off by", "band", "", "source"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for check in checks {
-        rows.push(table_row(&check.shown, band(&check.shown), check.verdict.word()));
+        let shown = &check.shown;
+        let [name, paper, simulated] = numbers(shown);
+        let (kind, band, source) = (kind(shown), band(shown), shown.source.clone());
+        let verdict = verdict(check);
+        rows.push(vec![name, kind, paper, simulated, deviation(shown), band, verdict, source]);
     }
     let mut text = columns(&rows, "  ");
     for check in checks {
@@ -60,7 +65,7 @@ fn difference(check: &CheckResult) -> String {
             Some(open) => format!("  {name} FAILS: it is censored: {open}\n"),
             None => format!("  {name} FAILS; it may differ because: {why}\n"),
         },
-        (Verdict::Pass, true) => format!("  {name} differs: {why}\n"),
+        (Verdict::Pass, true) => format!("  {name}, apart from the paper: {why}\n"),
         (Verdict::Pass, false) => String::new(),
     }
 }
@@ -78,14 +83,12 @@ fn shown_row(shown: &Shown) -> Vec<String> {
     let paper = shown
         .paper
         .map_or_else(String::new, |value| format!("(paper: {}, {})", number(value), shown.source));
-    let mut row = table_row(shown, String::new(), "");
-    row.truncate(3);
-    row[1] = row.pop().unwrap_or_default();
-    row.push(paper);
-    row
+    let [name, _, simulated] = numbers(shown);
+    vec![name, simulated, paper]
 }
 
-fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
+/// Returns the name, the publication's number, and the simulated one with its spread.
+fn numbers(shown: &Shown) -> [String; 3] {
     let unit = match shown.unit.as_str() {
         "" => String::new(),
         unit => format!(" {unit}"),
@@ -98,8 +101,35 @@ fn table_row(shown: &Shown, band: String, verdict: &str) -> Vec<String> {
         (Some(value), _) => number(value) + &unit,
         (None, _) => not_known(shown),
     };
-    let name = shown.name.clone();
-    vec![name, paper, simulated, band, verdict.to_owned(), shown.source.clone()]
+    [shown.name.clone(), paper, simulated]
+}
+
+/// Returns the kind of a check, or "fitted".
+pub(super) fn kind(shown: &Shown) -> String {
+    let word = shown.kind.map_or("", CheckKind::word);
+    if shown.fitted.is_some() { "fitted".to_owned() } else { word.to_owned() }
+}
+
+/// Returns the deviation from the publication's number: "+12 %".
+pub(super) fn deviation(shown: &Shown) -> String {
+    shown.deviation_percent.map_or_else(String::new, |off| match off.abs() < 9.95 {
+        true => format!("{off:+.1} %"),
+        false => format!("{off:+.0} %"),
+    })
+}
+
+/// Returns the verdict, with the number of seeds outside the band if the median is within it.
+fn verdict(check: &CheckResult) -> String {
+    check.verdict.word().to_owned() + &seeds_outside(check)
+}
+
+/// Returns ", 1 of 5 seeds outside" for a check whose median is within the band.
+pub(super) fn seeds_outside(check: &CheckResult) -> String {
+    let (outside, all) = (check.seeds_outside, check.shown.seeds.len());
+    if outside == 0 || !check.pass {
+        return String::new();
+    }
+    format!(", {outside} of {all} seeds outside")
 }
 
 /// Returns the text for an unknown number: its bounds if it is censored.

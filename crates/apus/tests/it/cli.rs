@@ -266,7 +266,7 @@ size = "64kB"
     let output = apus_in(&folder, &["reproduce", "plain.toml"]);
     refused(&output, "plain.toml has no `[[check]]` and no `[[show]]`");
     let check = |low: &str| {
-        let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nsource = \"us\"\n";
+        let check = "[[check]]\nname = \"busy\"\nkind = \"shape\"\nmetric = \"throughput_gbps\"\nsource = \"us\"\n";
         fs::write(folder.join("mine.toml"), format!("{scenario}{check}low = {low}\n"))
             .expect("file");
         let arguments = ["reproduce", "mine.toml", "swift/fig22", "--quick", "--report", "page.md"];
@@ -301,11 +301,17 @@ fn reproduce_json_has_its_schema() {
     let verdicts = ["pass", "fail", "differs", "stale"];
     let sum: u64 = verdicts.iter().map(|verdict| counts[*verdict].as_u64().expect("count")).sum();
     assert_eq!(sum, checks.len() as u64);
+    let kinds = ["reproductions", "fitted", "shapes", "invariants", "formulas"];
+    let sum: u64 = kinds.iter().map(|kind| counts[*kind]["checks"].as_u64().expect("count")).sum();
+    assert_eq!(sum, checks.len() as u64);
     assert!(result["quick"].is_array());
     for check in checks {
+        let kind = check["kind"].as_str().expect("kind");
+        assert!(["reproduction", "shape", "invariant", "formula"].contains(&kind), "{kind}");
+        assert!(check["seeds"].is_array() && check["seeds_outside"].is_u64(), "{check}");
         assert!(check["pass"].is_boolean());
         assert!(["name", "unit", "source"].iter().all(|key| check[key].is_string()), "{check}");
-        for key in ["paper", "measured", "low", "high"] {
+        for key in ["paper", "measured", "deviation_percent", "low", "high"] {
             let value = check.get(key).expect("always there");
             assert!(value.is_number() || value.is_null(), "{key}: {value}");
         }
@@ -316,9 +322,16 @@ fn reproduce_json_has_its_schema() {
 fn reproduce_prints_paper_and_measurement() {
     let output = apus_in(Path::new("/"), &["reproduce", "swift/fig20", "--quick"]);
     let (stdout, _) = texts(&output);
-    for part in
-        ["swift/fig20", "paper", "simulated", "band", "<= 10", "Swift Fig. 20", "checks pass"]
-    {
+    for part in [
+        "swift/fig20",
+        "paper",
+        "simulated",
+        "off by",
+        "band",
+        "<= 10",
+        "Swift Fig. 20",
+        "fitted 1 of 1",
+    ] {
         assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
 }
@@ -465,7 +478,7 @@ fn run_judges_the_checks_of_the_scenario() {
     let folder = folder("run_judges");
     let scenario = |low: f64| {
         format!(
-            "{SCENARIO}\n[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nlow = {low:?}\nsource = \"our own goal\"\n"
+            "{SCENARIO}\n[[check]]\nname = \"busy\"\nkind = \"shape\"\nmetric = \"throughput_gbps\"\nlow = {low:?}\nsource = \"our own goal\"\n"
         )
     };
     fs::write(folder.join("good.toml"), scenario(1.0)).expect("scenario");
@@ -546,7 +559,7 @@ fn unfinished_ops_are_reported_and_censor_the_largest_latency() {
 #[test]
 fn a_check_of_a_censored_number_fails_and_says_why() {
     let folder = folder("check_censored");
-    let check = "[[check]]\nname = \"longest\"\nmetric = \"op_latency_us.max\"\nhigh = 1e9\n\
+    let check = "[[check]]\nname = \"longest\"\nkind = \"shape\"\nmetric = \"op_latency_us.max\"\nhigh = 1e9\n\
                  source = \"by hand\"\n";
     fs::write(folder.join("mine.toml"), format!("{BROKEN}{check}")).expect("file");
     let output = apus_in(&folder, &["run", "mine.toml"]);

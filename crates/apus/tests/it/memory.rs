@@ -27,7 +27,7 @@ const SIMULATING: &[&str] = &[
 /// A folder of this test's own, with scenarios and traffic.
 fn folder(test: &str) -> PathBuf {
     let path = command::folder(test);
-    let check = "[[check]]\nname = \"busy\"\nmetric = \"throughput_gbps\"\nlow = 0.0\n\
+    let check = "[[check]]\nname = \"busy\"\nkind = \"shape\"\nmetric = \"throughput_gbps\"\nlow = 0.0\n\
                  source = \"our own goal\"\n";
     let variants = "[sweep]\nkey = \"workload.size\"\nvalues = [\"4kB\", \"64kB\"]\n";
     for (name, text) in [

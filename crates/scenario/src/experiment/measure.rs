@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Check, Reduce, Relative, Run};
+use crate::{Check, CheckKind, Reduce, Relative, Run};
 use apus_sim::bounds::Bounds;
 
 /// A number of an experiment: the median over the seeds, and its spread.
@@ -13,6 +13,12 @@ pub struct Shown {
     pub name: String,
     /// Name of the quantity, which all variants of a check share.
     pub quantity: String,
+    /// Kind of the check; `None` for a number without a check.
+    pub kind: Option<CheckKind>,
+    /// Setting that was fitted, and what it was fitted to, if the number is not a prediction.
+    pub fitted: Option<String>,
+    /// Reason why the publication's number is known less precisely than within 25 %.
+    pub reading_error: Option<String>,
     /// The variant, if it is of one.
     pub variant: Option<String>,
     /// The variant's value, if it has one.
@@ -21,6 +27,11 @@ pub struct Shown {
     pub paper: Option<f64>,
     /// Median over the seeds; `None` if a run did not measure it, or if it is censored.
     pub measured: Option<f64>,
+    /// Deviation of the median from the publication's number, in percent of that number; `None` if one
+    /// of them is unknown, or the publication's is 0 and the median is not.
+    pub deviation_percent: Option<f64>,
+    /// Values by seed; empty if one of them is unknown.
+    pub seeds: Vec<f64>,
     /// Reason why the value is censored, if it is: ops had not ended, so that only bounds are
     /// known.
     pub censored: Option<String>,
@@ -80,10 +91,16 @@ impl Data<'_> {
         Shown {
             name,
             quantity: check.name.clone(),
+            kind: check.kind,
+            fitted: check.fitted.clone(),
+            reading_error: check.reading_error.clone(),
             variant: one.and_then(|run| run.variant.clone()),
             value: one.and_then(|run| run.value),
             paper: check.paper,
             measured,
+            deviation_percent: check.paper.zip(measured).and_then(deviation_percent),
+            spread: smallest(&values).zip(largest(&values)),
+            seeds: values,
             censored: open.map(|_| self.why_censored(check, runs)),
             lower: open.and_then(|open| finite(open.lower)),
             upper: open.and_then(|open| finite(open.upper)),
@@ -91,7 +108,6 @@ impl Data<'_> {
             low: check.low,
             high: check.high,
             source: check.source.clone(),
-            spread: smallest(&values).zip(largest(&values)),
             why: check.why.clone(),
         }
     }
@@ -206,6 +222,14 @@ fn least_rise(values: &[f64]) -> Option<f64> {
     let ratio = |pair: &[f64]| if pair[0] == pair[1] { 1.0 } else { pair[1] / pair[0] };
     let ratios: Vec<f64> = values.windows(2).map(ratio).collect();
     smallest(&ratios).map(|least| least.min(LARGEST))
+}
+
+/// Returns the deviation of a measured number from that of the publication, in percent.
+fn deviation_percent((paper, measured): (f64, f64)) -> Option<f64> {
+    if measured == paper {
+        return Some(0.0);
+    }
+    (paper != 0.0).then(|| (measured - paper) / paper.abs() * 100.0)
 }
 
 fn smallest(values: &[f64]) -> Option<f64> {

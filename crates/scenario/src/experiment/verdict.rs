@@ -31,6 +31,8 @@ pub struct CheckResult {
     pub verdict: Verdict,
     /// Whether the median is within the band.
     pub pass: bool,
+    /// Seeds whose own value is outside the band.
+    pub seeds_outside: usize,
     /// The measured value and the likely cause, if the scenario documents that the check is missed.
     pub differs: Option<String>,
 }
@@ -47,16 +49,21 @@ pub(super) fn judge(numbers: Vec<Shown>, differs: Option<&String>, seeds: u64) -
             (false, Some(_)) if shown.measured.is_some() => Verdict::Differs,
             (false, _) => Verdict::Fail,
         };
-        CheckResult { shown, verdict, pass, differs: differs.cloned() }
+        let outside = |value: &&f64| !accepts(&shown, **value);
+        let seeds_outside = shown.seeds.iter().filter(outside).count();
+        CheckResult { shown, verdict, pass, seeds_outside, differs: differs.cloned() }
     };
     numbers.into_iter().zip(passing).map(result).collect()
 }
 
 /// Returns `true` if the value was measured and is within the band.
 fn in_band(shown: &Shown) -> bool {
-    shown.measured.is_some_and(|value| {
-        shown.low.is_none_or(|low| low <= value) && shown.high.is_none_or(|high| value <= high)
-    })
+    shown.measured.is_some_and(|value| accepts(shown, value))
+}
+
+/// Returns `true` if the band accepts the value.
+fn accepts(shown: &Shown, value: f64) -> bool {
+    shown.low.is_none_or(|low| low <= value) && shown.high.is_none_or(|high| value <= high)
 }
 
 impl Verdict {
@@ -81,15 +88,21 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CheckKind;
 
     fn shown(measured: Option<f64>) -> Shown {
         Shown {
             name: "rate".to_owned(),
             quantity: "rate".to_owned(),
+            kind: Some(CheckKind::Shape),
+            fitted: None,
+            reading_error: None,
             variant: None,
             value: None,
             paper: None,
             measured,
+            deviation_percent: None,
+            seeds: measured.into_iter().collect(),
             censored: None,
             lower: None,
             upper: None,
@@ -114,6 +127,15 @@ mod tests {
         let values = [Some(0.9), Some(1.0), Some(2.0), Some(2.1), None];
         let [f, p] = [Verdict::Fail, Verdict::Pass];
         assert_eq!(verdicts(&values, false, FULL_SEEDS), [f, p, p, f, f]);
+    }
+
+    /// The median passes, and one of the seeds is outside.
+    #[test]
+    fn seeds_outside_the_band_are_counted() {
+        let mut number = shown(Some(1.5));
+        number.seeds = vec![1.0, 1.5, 2.5];
+        let judged = judge(vec![number], None, 3);
+        assert_eq!((judged[0].verdict, judged[0].seeds_outside), (Verdict::Pass, 1));
     }
 
     #[test]

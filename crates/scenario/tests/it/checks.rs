@@ -14,6 +14,7 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         values = ["30us", "60us"]
         [[check]]
         name = "RTT over target"
+        kind = "shape"
         metric = "fabric_rtt_us.mean"
         relative_to = "value"
         unit = "%"
@@ -21,18 +22,21 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         high = 150
         [[check]]
         name = "RTT grows"
+        kind = "shape"
         metric = "fabric_rtt_us.mean"
         variant = "60us"
         relative_to = { variant = "30us" }
         low = 1
         [[check]]
         name = "each RTT over the other's"
+        kind = "shape"
         metric = "fabric_rtt_us.mean"
         variant = ["30us", "60us"]
         relative_to = { variant = ["60us", "30us"] }
         low = 1
         [[check]]
         name = "throughput over the largest"
+        kind = "reproduction"
         metric = "throughput_gbps"
         relative_to = "max"
         reduce = "max"
@@ -41,12 +45,14 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         high = 1
         [[check]]
         name = "RTT follows the target"
+        kind = "shape"
         metric = "fabric_rtt_us.mean"
         reduce = "exponent"
         low = 0
         high = 1
         [[check]]
         name = "no loss"
+        kind = "shape"
         metric = "loss_rate"
         variant = "30us"
         unit = "%"
@@ -105,12 +111,14 @@ fn checks_of_order_compare_variants_in_their_order() {
         values = ["64kB", "4kB"]
         [[check]]
         name = "latency grows with size"
+        kind = "shape"
         metric = "op_latency_us.p50"
         increasing = ["4kB", "64kB"]
         high = 16
         low = 1
         [[check]]
         name = "latency grows the other way"
+        kind = "shape"
         metric = "op_latency_us.p50"
         increasing = ["64kB", "4kB"]
     "#;
@@ -133,7 +141,7 @@ fn view(text: &str) -> Result<Scenario, ScenarioError> {
                  topology = \"star hosts=4 100Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
                  [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n\
                  [sweep]\nkey = \"algorithm.base_target\"\nvalues = [\"20us\", \"30us\", \"40us\"]\n\
-                 [[check]]\nname = \"all\"\nmetric = \"jain\"\nlow = 0\n";
+                 [[check]]\nname = \"all\"\nkind = \"shape\"\nmetric = \"jain\"\nlow = 0\n";
     let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
     let find = |name: &str| match name {
         "other.toml" => Ok(source("other.toml", other)),
@@ -145,7 +153,7 @@ fn view(text: &str) -> Result<Scenario, ScenarioError> {
 
 #[test]
 fn a_scenario_may_check_the_runs_of_another() {
-    let text = "[[check]]\nname = \"own\"\nmetric = \"fabric_rtt_us.p99\"\nvariant = \"30us\"\n\
+    let text = "[[check]]\nname = \"own\"\nkind = \"shape\"\nmetric = \"fabric_rtt_us.p99\"\nvariant = \"30us\"\n\
                 relative_to = { metric = \"fabric_rtt_us.p50\" }\nlow = 1\n";
     let scenario = view(text).unwrap_or_else(|e| panic!("{e}"));
     let names: Vec<_> = scenario.runs.iter().map(|run| run.setup.name()).collect();
@@ -161,7 +169,7 @@ fn a_scenario_may_check_the_runs_of_another() {
 
 #[test]
 fn a_scenario_with_runs_of_another_has_no_settings() {
-    let text = "duration = \"9ms\"\n[[check]]\nname = \"own\"\nmetric = \"jain\"\nlow = 0\n";
+    let text = "duration = \"9ms\"\n[[check]]\nname = \"own\"\nkind = \"shape\"\nmetric = \"jain\"\nlow = 0\n";
     let error = view(text).expect_err("refused").to_string();
     assert!(error.contains("`duration` has no effect"), "{error}");
 }

@@ -21,12 +21,14 @@ fn a_quick_run_is_shorter_and_lists_its_omissions() {
         set = { "workload.size" = "16kB" }
         [[check]]
         name = "over a"
+        kind = "shape"
         metric = "goodput_gbps"
         variant = "b"
         relative_to = { variant = "a" }
         low = 1
         [[check]]
         name = "pairs"
+        kind = "shape"
         metric = "goodput_gbps"
         variant = ["a", "b", "c"]
         relative_to = { variant = ["b", "c", "b"] }
@@ -34,10 +36,12 @@ fn a_quick_run_is_shorter_and_lists_its_omissions() {
         low = 1
         [[check]]
         name = "each"
+        kind = "shape"
         metric = "goodput_gbps"
         low = 1
         [[check]]
         name = "long"
+        kind = "shape"
         metric = "goodput_gbps"
         variant = "b"
         low = 1

@@ -335,17 +335,20 @@ fn measurements_read_back_and_name_metrics() {
         lead = "3us"
         [[check]]
         name = "settles"
+        kind = "shape"
         source = "a test"
         metric = "settle.fast.time_us"
         high = 100
         [[check]]
         name = "shares"
+        kind = "shape"
         source = "a test"
         metric = "span.late.share.mean"
         unit = "%"
         low = 99
         [[check]]
         name = "queues"
+        kind = "shape"
         source = "a test"
         metric = "ports.edge.queue_us.p99"
         high = 100
