@@ -108,7 +108,13 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
         let op_length = u64::from(length);
         Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, credit })
     };
-    match kind % 15 {
+    let word = address & !7;
+    // An atomic op, with numbers near the packet's and far from it.
+    let operands = |kind, length| {
+        let (op, op_length) = (OpId::new(x >> 24), u64::from(length));
+        Body::Data(Segment { op, kind, offset: 0, length, op_length, credit: None })
+    };
+    match kind % 17 {
         0 => segment(SegmentKind::Write { region, address }, length, None),
         1 => segment(SegmentKind::Message, length, None),
         2 => segment(SegmentKind::Message, length, Some(echo)),
@@ -136,6 +142,8 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
         11 => whole(SegmentKind::Write { region, address }, None),
         12 => whole(SegmentKind::Message, Some(echo)),
         13 => whole(SegmentKind::ReadResponse, None),
+        14 => operands(SegmentKind::CompareAndSwap { region, address: word }, 16),
+        15 => operands(SegmentKind::FetchAdd { region, address: word }, 8),
         _ => Body::Control(Control::Notification),
     }
 }

@@ -9,7 +9,7 @@ local apus = Proto("apus", "Apus transport")
 local kinds = {
   [1] = "Write", [2] = "Message", [3] = "ReadRequest", [4] = "ReadResponse", [5] = "Ack",
   [6] = "Cancel", [7] = "Reject", [8] = "CreditRequest", [9] = "Credit", [10] = "CreditStop",
-  [11] = "Notification", [12] = "Signal",
+  [11] = "Notification", [12] = "Signal", [13] = "CompareAndSwap", [14] = "FetchAdd",
   [0x40] = "Hello", [0x41] = "Cookie", [0x42] = "Init", [0x43] = "Response", [0x44] = "Refused",
   [0x45] = "Unknown", [0x46] = "Control",
 }
@@ -77,6 +77,9 @@ local f = {
   credit = ProtoField.uint32("apus.credit.number", "Credit"),
   credit_sent = ProtoField.uint32("apus.credit.sent_ns", "Credit left at (ns, modulo 2^32)"),
   queue = ProtoField.uint24("apus.signal.queue", "Queue (bytes)"),
+  expected = ProtoField.uint64("apus.atomic.expected", "Expected word", base.HEX),
+  new = ProtoField.uint64("apus.atomic.new", "New word", base.HEX),
+  delta = ProtoField.uint64("apus.atomic.delta", "Added to the word"),
   body = ProtoField.bytes("apus.body", "Body"),
   payload = ProtoField.bytes("apus.payload", "Payload"),
   encrypted = ProtoField.bytes("apus.encrypted", "Payload (encrypted)"),
@@ -157,11 +160,11 @@ end
 -- Bytes of a header without extension and the echo of a credit, by kind and form; nil if it is none.
 local function body_end(at, kind, whole, there)
   if whole then
-    if kind == 1 then return 39 end
+    if kind == 1 or kind == 13 or kind == 14 then return 39 end
     if kind == 2 or kind == 4 then return 23 end
     return nil
   end
-  if kind == 1 or kind == 3 or kind == 5 then return 57 end
+  if kind == 1 or kind == 3 or kind == 5 or kind == 13 or kind == 14 then return 57 end
   if kind == 2 or kind == 4 or kind == 6 then return 41 end
   if kind == 7 then return 24 end
   if kind == 8 or kind == 10 or kind == 11 then return 15 end
@@ -171,7 +174,7 @@ local function body_end(at, kind, whole, there)
 end
 
 local function payload_bytes(at, kind, whole)
-  if kind == 5 or kind >= 7 then return 0 end
+  if kind == 5 or (kind >= 7 and kind <= 12) then return 0 end
   if whole then return at(21, 2):uint() end
   return at(39, 2):uint()
 end
@@ -294,7 +297,7 @@ local function segment(at, tree, kind, whole)
     tree:add(f.op_length, at(31, 8))
   end
   tree:add(f.length, length)
-  if kind == 1 or kind == 3 then
+  if kind == 1 or kind == 3 or kind == 13 or kind == 14 then
     tree:add(f.region, at(region, 8))
     tree:add(f.address, at(region + 8, 8))
   end
@@ -330,7 +333,7 @@ local function transport(at, tree, kind, credited, whole)
     tree:add(f.op, at(15, 8))
     tree:add(f.reason, at(23, 1))
     return about .. " op " .. tostring(at(15, 8):uint64())
-  elseif kind >= 8 then
+  elseif kind >= 8 and kind <= 11 then
     return about
   end
   about = about .. segment(at, tree, kind, whole)
@@ -425,6 +428,12 @@ function apus.dissector(datagram, pinfo, root)
       if length > 0 then
         local sealed = buffer:len() - from - length == SEALED_GUARD
         tree:add(sealed and f.encrypted or f.payload, buffer(from, length))
+        if not sealed and kind == 13 and length == 16 then
+          tree:add_le(f.expected, buffer(from, 8))
+          tree:add_le(f.new, buffer(from + 8, 8))
+        elseif not sealed and kind == 14 and length == 8 then
+          tree:add_le(f.delta, buffer(from, 8))
+        end
       end
       if kind == 12 then
         tree:add(f.checksum, buffer(from, 4))

@@ -136,7 +136,7 @@ impl From<SubmitError> for Failure {
         let status = match error {
             SubmitError::Full => Status::Full,
             SubmitError::TooLong { .. } => Status::TooLong,
-            SubmitError::AddressOverflow { .. } => Status::Invalid,
+            SubmitError::AddressOverflow { .. } | SubmitError::Unaligned { .. } => Status::Invalid,
             SubmitError::Ended(_) => Status::Ended,
         };
         Self::new(status, error.to_string())

@@ -2,7 +2,6 @@
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::Network;
-use apus_transport::OpKind;
 use apus_units::{Span, Time};
 
 use crate::distribution::jain;
@@ -77,10 +76,7 @@ impl FairShare {
         let settings = plan.sample_interval.zip(plan.fair_share_after).map(|(interval, after)| {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
                 // The bytes of a read come from the peer.
-                let (src, dst) = match c.kind {
-                    OpKind::Read { .. } => (c.to, c.from),
-                    OpKind::Write { .. } | OpKind::Message => (c.from, c.to),
-                };
+                let (src, dst) = if c.kind.is_answered() { (c.to, c.from) } else { (c.from, c.to) };
                 let route = network.route(src, dst, index as u64, 0);
                 let links = route.map_or_else(|_| Vec::new(), |r| network.route_ports(r));
                 (c.start, c.stop, links.into_iter().map(|port| port.index()).collect())

@@ -366,8 +366,9 @@ impl Metrics {
                 self.warm.credits.received += 1;
                 self.warm.credits.wasted += u64::from(!used);
             }
-            // Applications of the simulator neither cancel nor refuse ops.
+            // Applications of the simulator neither cancel nor refuse ops, and submit no atomic ones.
             Handled::Control
+            | Handled::Atomic
             | Handled::Ack(_)
             | Handled::Refused
             | Handled::Cancelled

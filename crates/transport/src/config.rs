@@ -17,7 +17,7 @@ pub struct EndpointConfig {
     /// Treatment of packets that arrive out of order.
     pub recovery: Recovery,
     /// Maximum range of op numbers between a flow's oldest incomplete op and its newest; also the
-    /// maximum number of queued answers to reads. Bounds the memory that a peer can use. deviation:
+    /// maximum number of queued answers to reads and atomic ops. Bounds the memory that a peer can use. deviation:
     /// the papers give none; 1024 is far above what any experiment submits.
     pub max_ops: u32,
     /// Slot of the pacing and timeout wheel, as log2 of picoseconds: a timer fires at most this

@@ -50,6 +50,9 @@ pub enum Handled {
         /// Whether the op is complete at this side.
         finished: bool,
     },
+    /// An atomic op of the peer, for the first and only time: execute it now, then call
+    /// [`Endpoint::answer_atomic`], or [`Endpoint::refuse_answer`] if it could not be executed.
+    Atomic,
     /// Data that had arrived before: acknowledged, not stored.
     Duplicate,
     /// Data behind a gap, dropped under go-back-N; `told` if the sender must be informed of the

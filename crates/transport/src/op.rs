@@ -3,7 +3,7 @@
 //! As in Pony Express (Swift §3, Fig. 1): applications submit ops and poll completions.
 
 use apus_units::{FlowId, OpId, Time};
-use apus_wire::{RegionKey, RejectReason};
+use apus_wire::{RegionKey, RejectReason, WORD_BYTES};
 use thiserror::Error;
 
 /// Maximum length of an op: 256 TiB. The limit keeps sums over all ops of a flow far from overflow.
@@ -28,6 +28,38 @@ pub enum OpKind {
     },
     /// Two-sided: deliver bytes to the peer's application.
     Message,
+    /// One-sided atomic op: replace a word in a region of the peer if it has the expected value, and
+    /// fetch the word before that.
+    CompareAndSwap {
+        /// The peer's region.
+        region: RegionKey,
+        /// First byte within the region, a multiple of [`WORD_BYTES`].
+        address: u64,
+    },
+    /// One-sided atomic op: add to a word in a region of the peer, modulo 2^64, and fetch the word
+    /// before that.
+    FetchAdd {
+        /// The peer's region.
+        region: RegionKey,
+        /// First byte within the region, a multiple of [`WORD_BYTES`].
+        address: u64,
+    },
+}
+
+impl OpKind {
+    /// Returns `true` for the kinds that execute on a word at the peer, once.
+    #[inline]
+    #[must_use]
+    pub const fn is_atomic(&self) -> bool {
+        matches!(self, Self::CompareAndSwap { .. } | Self::FetchAdd { .. })
+    }
+
+    /// Returns `true` for the kinds that an answer of the peer ends: reads and atomic ops.
+    #[inline]
+    #[must_use]
+    pub const fn is_answered(&self) -> bool {
+        matches!(self, Self::Read { .. }) || self.is_atomic()
+    }
 }
 
 /// An op as submitted.
@@ -35,18 +67,20 @@ pub enum OpKind {
 pub struct Op {
     /// Type of the op.
     pub kind: OpKind,
-    /// Payload bytes that it moves.
+    /// Payload bytes that it moves; [`WORD_BYTES`] for an atomic op.
     pub length: u64,
-    /// The application's own mark, handed back with the completion.
+    /// The application's own mark, handed back with the completion. In the answer to an atomic op of
+    /// the peer ([`Endpoint::source`](crate::Endpoint::source)): the word to be sent.
     pub user: u64,
 }
 
 impl Op {
-    /// Checks that a packet can express the op: the length, and for a read or write the last
-    /// address.
+    /// Checks that a packet can express the op: the length, for a one-sided op the last address, and
+    /// for an atomic op the alignment.
     ///
     /// # Errors
-    /// [`SubmitError::TooLong`] or [`SubmitError::AddressOverflow`].
+    /// [`SubmitError::TooLong`], [`SubmitError::AddressOverflow`], [`SubmitError::NotAWord`] or
+    /// [`SubmitError::Unaligned`].
     pub fn check(&self) -> Result<(), SubmitError> {
         if self.length > MAX_OP_BYTES {
             return Err(SubmitError::TooLong);
@@ -57,15 +91,29 @@ impl Op {
             {
                 Err(SubmitError::AddressOverflow)
             }
+            OpKind::CompareAndSwap { address, .. } | OpKind::FetchAdd { address, .. } => {
+                self.check_atomic(address)
+            }
             _ => Ok(()),
         }
+    }
+
+    fn check_atomic(&self, address: u64) -> Result<(), SubmitError> {
+        let word = u64::from(WORD_BYTES);
+        if self.length != word {
+            return Err(SubmitError::NotAWord);
+        }
+        if !address.is_multiple_of(word) {
+            return Err(SubmitError::Unaligned);
+        }
+        address.checked_add(word).map(|_| ()).ok_or(SubmitError::AddressOverflow)
     }
 }
 
 /// The outcome of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Complete: the peer acknowledged every byte, or the read's bytes have arrived.
+    /// Complete: the peer acknowledged every byte, or the answer to a read or atomic op has arrived.
     Done,
     /// The op was not applied: none of its packets was ever sent.
     Failed,
@@ -107,7 +155,13 @@ pub enum SubmitError {
     /// The op is longer than [`MAX_OP_BYTES`].
     #[error("an op moves at most 2^48 bytes; split it")]
     TooLong,
-    /// The address plus length of a read or write is 2^64 or more, which no packet can express.
+    /// The address plus length of a one-sided op is 2^64 or more, which no packet can express.
     #[error("address + length must be below 2^64")]
     AddressOverflow,
+    /// The length of an atomic op is not [`WORD_BYTES`].
+    #[error("the length of an atomic op must be 8 bytes")]
+    NotAWord,
+    /// The address of an atomic op is not a multiple of [`WORD_BYTES`].
+    #[error("the address of an atomic op must be a multiple of 8")]
+    Unaligned,
 }

@@ -168,9 +168,9 @@ impl ReceiveSide {
     }
 
     /// Returns `true` if bytes before an admitted segment of one of the peer's ops are missing.
-    /// Requests of reads carry no bytes, and cancellations may arrive at any time.
+    /// Requests and cancellations may arrive at any time.
     pub(crate) fn is_ahead(&self, segment: &Segment) -> bool {
-        if matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel) {
+        if segment.kind.is_request() || segment.kind == SegmentKind::Cancel {
             return false;
         }
         let Some(index) = segment.op.get().checked_sub(self.first_op) else { return false };
@@ -215,7 +215,7 @@ impl ReceiveSide {
         if op.first.is_none() {
             op.first = Some((segment.kind, segment.op_length));
         }
-        let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
+        let request = segment.kind.is_request();
         let bytes = op.received.insert(segment.offset, u64::from(segment.length));
         let finished = request || op.received.is_complete(segment.op_length);
         if finished {

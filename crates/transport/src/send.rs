@@ -27,7 +27,7 @@ mod parts;
 pub(crate) use acked::AckOutcome;
 use parts::{Fate, Range, Rare, Sent};
 
-/// Maximum number of read requests of a flow in flight. Requests are limited neither by the window
+/// Maximum number of requests of a flow in flight, of reads and atomic ops. Requests are limited neither by the window
 /// nor by pacing, as ACKs are (Swift §3.6), so this bounds the requests that a flow can send, and
 /// retransmit at a timeout. deviation: the papers give none; 64 small packets are 1.3 packets of
 /// data.
@@ -53,7 +53,7 @@ pub(crate) struct SendSide {
     pub(crate) pending: u64,
     /// Number of transmissions from `first_pn` on that are acknowledged or declared lost.
     settled: u32,
-    /// Packets in flight, read requests included.
+    /// Packets in flight, requests included.
     pub(crate) in_flight: u32,
     /// Wire bytes of the last data packet.
     pub(crate) last_sent_bytes: u32,
@@ -119,8 +119,8 @@ impl SendSide {
         self.rare.get_or_insert_default()
     }
 
-    fn reads_waiting(&self) -> u32 {
-        self.rare.as_ref().map_or(0, |rare| rare.reads_waiting)
+    fn answers_waiting(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.answers_waiting)
     }
 
     fn retransmits(&self) -> usize {
@@ -140,12 +140,12 @@ impl SendSide {
         let number = self.ops.next();
         let id = OpId::new(number);
         let mut stream = Stream::new(now, op, id);
-        if matches!(op.kind, OpKind::Read { .. }) {
-            // A read sends one request and no bytes; the request uses a separate queue.
+        if op.kind.is_answered() {
+            // Such an op sends one request, which uses a separate queue, and no further bytes.
             stream.started = true;
             stream.next_offset = op.length;
             self.await_answer(now);
-            self.rare().reads_waiting += 1;
+            self.rare().answers_waiting += 1;
             let request = Range { request: true, stream: number, ..Range::default() };
             self.rare().requests.push_back(request);
         } else {
@@ -156,11 +156,10 @@ impl SendSide {
         id
     }
 
-    /// Queues the answer to the peer's read `id` of `kind`.
-    pub(crate) fn respond(&mut self, now: Time, id: OpId, kind: OpKind, length: u64) {
-        let op = Op { kind, length, user: 0 };
+    /// Queues the answer to the peer's op `id`, a read or an atomic op.
+    pub(crate) fn respond(&mut self, now: Time, id: OpId, op: Op) {
         self.rare().responses.push(Stream::new(now, op, id));
-        self.pending += length;
+        self.pending += op.length;
     }
 
     /// Records a read of the peer that awaits the caller's answer.
@@ -176,13 +175,13 @@ impl SendSide {
         asked
     }
 
-    /// Returns the number of the peer's reads whose answers are not yet acknowledged.
+    /// Returns the number of the peer's reads and atomic ops whose answers are not yet acknowledged.
     pub(crate) fn responses_under_way(&self) -> usize {
         let under_way = |rare: &Rare| rare.responses.queue.len() + rare.unanswered_reads as usize;
         self.rare.as_deref().map_or(0, under_way)
     }
 
-    /// Returns `true` if a read request may leave: one is queued, and few are in flight.
+    /// Returns `true` if a request may leave: one is queued, and few are in flight.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| {
@@ -213,7 +212,7 @@ impl SendSide {
                 .is_some_and(|rare| !rare.retransmit.is_empty() || rare.responses.has_unsent())
     }
 
-    /// Takes the next read request and gives it a packet number.
+    /// Takes the next request and gives it a packet number.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(PacketNumber, Segment)> {
         if !self.has_request() {
             return None;
@@ -277,6 +276,7 @@ impl SendSide {
     fn transmit(&mut self, now: Time, range: Range) -> Option<(PacketNumber, Segment)> {
         let seq = self.next_seq();
         let stream = self.streams(range.lane).get_mut(range.stream)?;
+        stream.requested |= range.request && !range.cancel;
         let kind = match (range.lane, stream.op.kind) {
             _ if range.cancel => SegmentKind::Cancel,
             (Lane::Responses, _) => SegmentKind::ReadResponse,
@@ -287,15 +287,20 @@ impl SendSide {
                 SegmentKind::ReadRequest { region, address }
             }
             (Lane::Ops, OpKind::Message) => SegmentKind::Message,
+            (Lane::Ops, OpKind::CompareAndSwap { region, address }) => {
+                SegmentKind::CompareAndSwap { region, address }
+            }
+            (Lane::Ops, OpKind::FetchAdd { region, address }) => {
+                SegmentKind::FetchAdd { region, address }
+            }
         };
-        let segment = Segment {
-            op: stream.id,
-            kind,
-            offset: range.offset,
-            length: range.length,
-            op_length: stream.op.length,
-            credit: None,
+        // The request of an atomic op carries its operands.
+        let (length, op_length) = match kind.operand_bytes() {
+            Some(operands) => (operands, u64::from(operands)),
+            None => (range.length, stream.op.length),
         };
+        let (op, offset) = (stream.id, range.offset);
+        let segment = Segment { op, kind, offset, length, op_length, credit: None };
         if self.in_flight == 0 {
             self.progress_at = now;
         }
@@ -310,7 +315,7 @@ impl SendSide {
     /// Restarts the time without packets from the peer when a packet leaves, unless the peer
     /// already has to answer another.
     fn await_answer(&mut self, now: Time) {
-        if self.in_flight == 0 && self.reads_waiting() == 0 && self.retransmits() == 0 {
+        if self.in_flight == 0 && self.answers_waiting() == 0 && self.retransmits() == 0 {
             self.heard_at = now;
         }
     }

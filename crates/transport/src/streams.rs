@@ -11,14 +11,14 @@ pub(crate) enum Lane {
     /// Ops of the local application.
     #[default]
     Ops,
-    /// The peer, by a read.
+    /// The peer, by a read or atomic op.
     Responses,
 }
 
-/// The bytes of one op, or of the answer to a peer's read, on their way out.
+/// The bytes of one op, or of the answer to a peer's read or atomic op, on their way out.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    /// The op as submitted; for an answer, the peer's read.
+    /// The op as submitted; for an answer, the peer's op.
     pub(crate) op: Op,
     /// The number on the wire: ours for an op, the peer's for an answer.
     pub(crate) id: OpId,
@@ -27,10 +27,12 @@ pub(crate) struct Stream {
     pub(crate) next_offset: u64,
     /// Bytes acknowledged.
     pub(crate) settled: u64,
-    /// For a read: the received ranges of the answer.
+    /// For a read or atomic op: the received ranges of the answer.
     pub(crate) answer: RangeSet,
     /// Whether a packet has left; identifies a zero-length stream that is still to be sent.
     pub(crate) started: bool,
+    /// For a read or atomic op: whether its request has left at least once.
+    pub(crate) requested: bool,
     pub(crate) done: bool,
     /// Cancelled before its end: its bytes are not sent any more, and its completion was reported.
     /// The stream keeps its number until the peer has acknowledged the cancellation.
@@ -55,6 +57,7 @@ impl Stream {
             settled: 0,
             answer: RangeSet::default(),
             started: false,
+            requested: false,
             done: false,
             cancelled: false,
         }

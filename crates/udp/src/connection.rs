@@ -10,6 +10,7 @@ use apus_units::Time;
 use apus_wire::RegionKey;
 use bytes::Bytes;
 
+use crate::atomic::{AtomicBuffers, AtomicOp};
 use crate::connection_state::Message;
 use crate::containment::ContainedWaker;
 use crate::driver::Driver;
@@ -58,6 +59,27 @@ impl Request {
     #[must_use]
     pub fn message(bytes: impl Into<Bytes>) -> Self {
         Self::new(OpKind::Message, Buffers::Payload(bytes.into()))
+    }
+
+    /// Returns an atomic op on the word at `address` of the peer's region: it becomes `new` if it is `expected`. The
+    /// completion has the word before the op ([`Done::old`](crate::Done::old)): `expected` if it was replaced.
+    ///
+    /// A word is 8 bytes, little-endian, at a multiple of 8. The peer executes the op once, whatever the network does. The
+    /// op is atomic among all accesses to the region, of peers and of its owner. It needs
+    /// [`Access::ReadWrite`](crate::Access::ReadWrite).
+    #[must_use]
+    pub fn compare_and_swap(region: RegionKey, address: u64, expected: u64, new: u64) -> Self {
+        let op = AtomicOp::CompareAndSwap { expected, new };
+        let buffers = Buffers::Atomic(AtomicBuffers::new(op));
+        Self::new(OpKind::CompareAndSwap { region, address }, buffers)
+    }
+
+    /// Returns an atomic op that adds `delta` to the word at `address` of the peer's region, modulo 2^64. The completion
+    /// has the word before the op ([`Done::old`](crate::Done::old)). Otherwise as [`Request::compare_and_swap`].
+    #[must_use]
+    pub fn fetch_add(region: RegionKey, address: u64, delta: u64) -> Self {
+        let buffers = Buffers::Atomic(AtomicBuffers::new(AtomicOp::FetchAdd { delta }));
+        Self::new(OpKind::FetchAdd { region, address }, buffers)
     }
 
     fn new(kind: OpKind, buffers: Buffers) -> Self {
@@ -114,8 +136,8 @@ impl Connection {
     /// Submits a request to flow `flow`; the result is a future of its end.
     ///
     /// # Errors
-    /// If too many ops are outstanding, the message is longer than the peer accepts, address plus length reach 2^64, or
-    /// the connection has ended. The op has no effect then.
+    /// If too many ops are outstanding, the message is longer than the peer accepts, address plus length reach 2^64, the
+    /// address of an atomic op is not a multiple of 8, or the connection has ended. The op has no effect then.
     ///
     /// # Panics
     /// If the connection has no such flow.

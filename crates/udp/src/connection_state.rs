@@ -107,11 +107,9 @@ impl ConnectionState {
         let max_message = self.limits.max_message;
         match op.check() {
             Err(Refused::AddressOverflow) => {
-                let (OpKind::Write { address, .. } | OpKind::Read { address, .. }) = kind else {
-                    return Ok(());
-                };
-                Err(SubmitError::AddressOverflow { address, length })
+                Err(SubmitError::AddressOverflow { address: address_of(kind), length })
             }
+            Err(Refused::Unaligned) => Err(SubmitError::Unaligned { address: address_of(kind) }),
             Err(_) => Err(SubmitError::TooLong { limit: MAX_OP_BYTES }),
             Ok(()) if kind == OpKind::Message && length > max_message => {
                 Err(SubmitError::TooLong { limit: max_message.min(MAX_OP_BYTES) })
@@ -159,5 +157,16 @@ impl ConnectionState {
     pub(crate) fn release_message(&self, bytes: u64) {
         self.queued_messages.fetch_sub(1, Ordering::AcqRel);
         self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+/// Returns the address of a one-sided op; 0 for a message.
+fn address_of(kind: OpKind) -> u64 {
+    match kind {
+        OpKind::Write { address, .. }
+        | OpKind::Read { address, .. }
+        | OpKind::CompareAndSwap { address, .. }
+        | OpKind::FetchAdd { address, .. } => address,
+        OpKind::Message => 0,
     }
 }

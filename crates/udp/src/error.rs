@@ -169,13 +169,19 @@ pub enum SubmitError {
         /// Maximum number of bytes of an op of this kind.
         limit: u64,
     },
-    /// A read or write whose address plus length is 2^64 or more.
+    /// A one-sided op whose address plus length is 2^64 or more.
     #[error("address {address} + {length} bytes reaches 2^64; address + length must be below that")]
     AddressOverflow {
         /// First byte within the region.
         address: u64,
         /// Number of bytes.
         length: u64,
+    },
+    /// An atomic op whose address is not a multiple of 8.
+    #[error("address {address}: the address of an atomic op must be a multiple of 8")]
+    Unaligned {
+        /// First byte within the region.
+        address: u64,
     },
     /// The connection has ended.
     #[error("{0}")]
@@ -222,8 +228,8 @@ pub enum Refusal {
     /// No region has this key (any more).
     #[error("the peer has no region with this key")]
     NoRegion,
-    /// The region does not allow this kind of access.
-    #[error("the region does not allow this kind of access")]
+    /// The region does not allow this kind of access. An atomic op reads and writes.
+    #[error("the region does not allow this kind of access (an atomic op reads and writes)")]
     NotAllowed,
     /// The op reaches beyond the region's end.
     #[error("the op reaches beyond the region's end")]

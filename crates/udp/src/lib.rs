@@ -4,7 +4,7 @@
 //! transport and the algorithms are the code that the simulator runs.
 //!
 //! A [`Host`] has engines, and each engine a socket. Peers connect ([`Host::connect`],
-//! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes and reads of the other's
+//! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes, reads and atomic ops on the other's
 //! [`Region`]s, two-sided messages) and wait for their ends, blocking or as futures of any runtime.
 //!
 //! # Example
@@ -13,6 +13,7 @@
 #![doc = include_str!("../examples/serve.rs")]
 //! ```
 
+mod atomic;
 mod backlog;
 mod capture;
 mod clock;
@@ -43,6 +44,7 @@ pub use apus_cc::Snapshot;
 pub use apus_transport::FlowCounters;
 pub use apus_wire::RegionKey;
 pub use async_channel;
+pub use atomic::WordError;
 pub use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{CLASSES, Config, Mode};
@@ -56,5 +58,5 @@ pub use host::Host;
 pub use metrics::Metrics;
 pub use ops::Op;
 pub use pending::{Completion, Done, OpResult};
-pub use region::{Access, Memory, Region};
+pub use region::{ATOMIC_BYTES, Access, Memory, Region};
 pub use stats::{Histogram, SessionStats, Stats};

@@ -16,7 +16,7 @@ pub struct Metrics {
 /// Name, help text, and field of a metric.
 type Row<T> = (&'static str, &'static str, fn(&Stats) -> &T);
 
-const COUNTERS: [Row<AtomicU64>; 11] = [
+const COUNTERS: [Row<AtomicU64>; 12] = [
     ("apus_datagrams_received_total", "Datagrams received.", |s| &s.datagrams_received),
     ("apus_datagrams_sent_total", "Datagrams sent.", |s| &s.datagrams_sent),
     ("apus_receive_calls_total", "System calls that received.", |s| &s.receive_calls),
@@ -39,6 +39,9 @@ const COUNTERS: [Row<AtomicU64>; 11] = [
         &s.payload_sent
     }),
     ("apus_ops_total", "Ops ended.", |s| &s.ops),
+    ("apus_atomics_executed_total", "Atomic ops of peers executed on regions of this host.", |s| {
+        &s.atomics_executed
+    }),
     ("apus_sleeps_total", "Number of sleeps of the engine.", |s| &s.sleeps),
 ];
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use apus_transport::OpKind;
 use apus_units::{Span, Time};
+use apus_wire::WORD_BYTES;
 use bytes::Bytes;
 
+use crate::atomic::AtomicBuffers;
 use crate::connection_state::ConnectionState;
 use crate::containment::contain;
 use crate::error::{Cause, End, OpError};
@@ -20,15 +22,18 @@ pub(crate) enum Buffers {
     Vec(Vec<u8>),
     /// Target of a read in the caller's own kind of memory.
     Foreign(Box<dyn Memory>),
+    /// Operands of an atomic op, and the target of its answer.
+    Atomic(AtomicBuffers),
 }
 
 impl Buffers {
-    /// Returns the number of bytes.
+    /// Returns the number of bytes; that of the answer for an atomic op.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Payload(bytes) => bytes.len(),
             Self::Vec(bytes) => bytes.len(),
             Self::Foreign(memory) => memory.bytes().len(),
+            Self::Atomic(_) => WORD_BYTES as usize,
         }
     }
 
@@ -37,15 +42,17 @@ impl Buffers {
         match self {
             Self::Payload(bytes) => bytes,
             Self::Vec(_) | Self::Foreign(_) => &[],
+            Self::Atomic(buffers) => buffers.operands(),
         }
     }
 
-    /// Returns the target of a read; empty for other ops.
+    /// Returns the target of the answer to a read or atomic op; empty for other ops.
     pub(crate) fn target(&mut self) -> &mut [u8] {
         match self {
             Self::Payload(_) => &mut [],
             Self::Vec(bytes) => bytes,
             Self::Foreign(memory) => memory.bytes_mut(),
+            Self::Atomic(buffers) => buffers.target(),
         }
     }
 }
@@ -56,6 +63,9 @@ impl Buffers {
 pub struct Done {
     /// The bytes that a read fetched; empty for other ops.
     pub bytes: Vec<u8>,
+    /// The word before an atomic op; `None` for other ops. A compare-and-swap has replaced the word if this is the
+    /// expected value.
+    pub old: Option<u64>,
     /// Time from the engine's acceptance of the op to its end.
     pub latency: Span,
 }
@@ -120,15 +130,16 @@ impl Pending {
         let Some(notify) = self.notify.take() else { return };
         self.connection.end_op(self.flow);
         let buffers = std::mem::replace(&mut self.buffers, Buffers::Payload(Bytes::new()));
-        let bytes = match buffers {
-            Buffers::Vec(bytes) => bytes,
+        let (bytes, old) = match buffers {
+            Buffers::Vec(bytes) => (bytes, None),
+            Buffers::Atomic(buffers) => (Vec::new(), Some(buffers.old())),
             // Dropping the application's memory gives it back before the completion is seen.
             given @ (Buffers::Payload(_) | Buffers::Foreign(_)) => {
                 contain(|| drop(given));
-                Vec::new()
+                (Vec::new(), None)
             }
         };
-        let result = result.map(|latency| Done { bytes, latency });
+        let result = result.map(|latency| Done { bytes, old, latency });
         match notify {
             // If the receiver has gone, the op is still done.
             Notify::One(sender) => drop(sender.send(result)),

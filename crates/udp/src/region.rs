@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use apus_units::prefetch_start;
 use apus_wire::{RegionKey, RejectReason};
 
+use crate::atomic::AtomicOp;
 use crate::containment::contain;
 use crate::driver::hold_locks;
 use crate::session::random;
@@ -33,6 +34,11 @@ impl Memory for Vec<u8> {
     }
 }
 
+/// Maximum length in bytes of reads and writes that are atomic: a packet carries them whole, and the region is locked
+/// while an engine copies a packet's bytes. This applies to paths that carry packets of 1280 bytes, as all paths of IPv6
+/// do (RFC 8200 §5); where the kernel knows of a smaller MTU, packets have less payload, but at least 256 bytes.
+pub const ATOMIC_BYTES: usize = 1024;
+
 /// The access of peers to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -40,7 +46,7 @@ pub enum Access {
     Read,
     /// Write only.
     Write,
-    /// Both.
+    /// Both, and atomic ops.
     ReadWrite,
 }
 
@@ -170,6 +176,27 @@ impl<'a> LockedRegion<'a> {
             _ => {
                 self.release();
                 copy(&mut region.lock(), address, bytes);
+            }
+        }
+    }
+
+    /// Executes an atomic op on the word at `address` of `region`, which was admitted. Returns the word before the op;
+    /// `None` if the memory has shrunk since.
+    #[inline]
+    pub(crate) fn execute(
+        &mut self,
+        region: &Registered,
+        address: u64,
+        op: AtomicOp,
+    ) -> Option<u64> {
+        match self.region {
+            Some(held) if held.key == region.key => {
+                let memory = self.locked.get_or_insert_with(|| held.lock());
+                op.execute(memory.bytes_mut(), address)
+            }
+            _ => {
+                self.release();
+                op.execute(region.lock().bytes_mut(), address)
             }
         }
     }
@@ -316,16 +343,16 @@ impl Region {
     /// receives a write to the region waits. A waiting engine does nothing else, not even for other regions or
     /// connections. So be brief, and never wait in `read` for an op of the same host.
     ///
-    /// A write of a peer is not atomic. Its packets are stored one by one, or as aggregates of up to 64 kB, and `read`
-    /// may see any of them without the rest.
+    /// A write of a peer that is longer than [`ATOMIC_BYTES`] is not atomic. Its packets are stored one by one, or as
+    /// aggregates of up to 64 kB, and `read` may see any of them without the rest.
     pub fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
         hold_locks(|| read(memory.bytes()))
     }
 
     /// Calls `change` with its bytes. An engine that receives a read or write of the region waits, as in
-    /// [`Region::read`]. A read of a peer is not atomic: each packet of the answer carries the bytes at the time of its
-    /// sending.
+    /// [`Region::read`]. A read of a peer that is longer than [`ATOMIC_BYTES`] is not atomic: each packet of the answer
+    /// carries the bytes at the time of its sending.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
         hold_locks(|| change(memory.bytes_mut()))

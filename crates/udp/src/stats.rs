@@ -118,6 +118,8 @@ pub struct Stats {
     pub payload_sent: AtomicU64,
     /// Ops ended.
     pub ops: AtomicU64,
+    /// Atomic ops of peers executed on regions of this host.
+    pub atomics_executed: AtomicU64,
     /// Number of sleeps of the engine.
     pub sleeps: AtomicU64,
     /// Open connections.

@@ -83,7 +83,10 @@ fn write_segment(writer: &mut Writer<'_>, seq: PacketNumber, segment: &Segment) 
     // `Segment::check` has bounded it by MAX_PAYLOAD.
     writer.put((segment.length as u16).to_be_bytes());
     match segment.kind {
-        SegmentKind::Write { region, address } | SegmentKind::ReadRequest { region, address } => {
+        SegmentKind::Write { region, address }
+        | SegmentKind::ReadRequest { region, address }
+        | SegmentKind::CompareAndSwap { region, address }
+        | SegmentKind::FetchAdd { region, address } => {
             writer.put(region.get().to_be_bytes());
             writer.put(address.to_be_bytes());
         }
@@ -164,7 +167,10 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     let kind = kind_byte & !kind::EXTENDED;
     let unknown = DecodeError::Kind(kind_byte);
     let least = header_bytes(kind).ok_or(unknown)?;
-    if extended && !matches!(kind & !(kind::CREDITED | kind::WHOLE), kind::WRITE..=kind::CANCEL) {
+    let plain = kind & !(kind::CREDITED | kind::WHOLE);
+    let may_extend =
+        matches!(plain, kind::WRITE..=kind::CANCEL | kind::COMPARE_AND_SWAP | kind::FETCH_ADD);
+    if extended && !may_extend {
         return Err(unknown);
     }
     let writable = bytes.get(1..start).ok_or(short)?;
@@ -203,7 +209,7 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     Ok(Decoded { header: Header { flow, seq, body }, extension, length })
 }
 
-/// `kind` is one of the five data kinds, perhaps in the short form or with an echo; `seq` the packet's number.
+/// `kind` is one of the seven data kinds, perhaps in the short form or with an echo; `seq` the packet's number.
 fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<Segment, Illegal> {
     let whole = kind & kind::WHOLE != 0;
     let (op, range) = if whole {
@@ -223,6 +229,14 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<
         kind::READ_REQUEST => {
             let (region, address) = target();
             SegmentKind::ReadRequest { region, address }
+        }
+        kind::COMPARE_AND_SWAP => {
+            let (region, address) = target();
+            SegmentKind::CompareAndSwap { region, address }
+        }
+        kind::FETCH_ADD => {
+            let (region, address) = target();
+            SegmentKind::FetchAdd { region, address }
         }
         kind::MESSAGE => SegmentKind::Message,
         kind::CANCEL => SegmentKind::Cancel,

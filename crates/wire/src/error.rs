@@ -19,14 +19,22 @@ pub enum Illegal {
     /// A cancel carries payload.
     #[error("a cancel must have length 0")]
     PayloadInCancel,
+    /// The request of an atomic op whose length or op_length is not that of its operands.
+    #[error(
+        "an atomic op must carry its operands whole: length and op_length 16 (CompareAndSwap) or 8 (FetchAdd)"
+    )]
+    Operands,
+    /// The address of an atomic op is not a multiple of 8.
+    #[error("the address of an atomic op must be a multiple of 8")]
+    UnalignedWord,
     /// A packet that carries its op whole has the long form, though the short one is possible.
     #[error("a packet that carries its op whole must have the short form (kind plus 16)")]
     LongForm,
     /// A rejection gives a reason that does not exist.
     #[error("the reason of a rejection must be 1 to 5")]
     RejectReason,
-    /// `address + op_length` is beyond 2^64.
-    #[error("address + op_length must be below 2^64")]
+    /// The address plus the bytes at it is 2^64 or more.
+    #[error("address + op_length (8 for an atomic op) must be below 2^64")]
     AddressOverflow,
     /// Bit 0 of an ACK's bitmap, which stands for `largest` itself, is clear.
     #[error("bit 0 of the bitmap, for the largest, must be set")]
@@ -115,7 +123,7 @@ pub enum DecodeError {
     Version(u8),
     /// Not a kind of packet.
     #[error(
-        "unknown packet kind {0}; kinds are 1 to 12, those of data (1 to 4 and 6) plus 16 with a whole op \
+        "unknown packet kind {0}; kinds are 1 to 14, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
          (not 3 and 6) and plus 128 with a credit, those and 5 plus 32 with an extension"
     )]
     Kind(u8),

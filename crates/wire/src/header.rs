@@ -11,6 +11,9 @@ pub const MAX_PAYLOAD: u32 = u16::MAX as u32;
 /// The largest [`Ack::receiver_level`], which has 5 bits.
 pub const MAX_RECEIVER_LEVEL: u8 = 31;
 
+/// Bytes of the word that an atomic op changes, and of its answer.
+pub const WORD_BYTES: u32 = 8;
+
 /// Everything in a packet but its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -75,9 +78,11 @@ pub struct Segment {
     pub kind: SegmentKind,
     /// Offset of this range in the op's bytes.
     pub offset: u64,
-    /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request and a cancel.
+    /// Payload bytes carried, at most [`MAX_PAYLOAD`]; zero in a read request and a cancel, and the
+    /// operands in the request of an atomic op.
     pub length: u32,
-    /// Bytes of the whole op; in a read request, the number of requested bytes.
+    /// Bytes of the whole op; in a read request, the number of requested bytes; in the request of an
+    /// atomic op, the operands.
     pub op_length: u64,
     /// The credit that the packet was sent for, if the algorithm is credit-based.
     pub credit: Option<CreditEcho>,
@@ -102,10 +107,51 @@ pub enum SegmentKind {
         /// Source of the op's first byte, as an offset from the region's start.
         address: u64,
     },
-    /// Part of the answer to a read; `op` is the request's.
+    /// Part of the answer to a read, or the answer to an atomic op: the word before the op. `op` is
+    /// the request's.
     ReadResponse,
     /// The initiator cancels the op: no more of it will arrive. Carries no payload.
     Cancel,
+    /// Atomic op on the word at `address`, a multiple of [`WORD_BYTES`]. Carries two words, the
+    /// expected value and the new one.
+    CompareAndSwap {
+        /// The region changed.
+        region: RegionKey,
+        /// The word, as an offset from the region's start.
+        address: u64,
+    },
+    /// Atomic op on the word at `address`, a multiple of [`WORD_BYTES`]. Carries a word, which is
+    /// added modulo 2^64.
+    FetchAdd {
+        /// The region changed.
+        region: RegionKey,
+        /// The word, as an offset from the region's start.
+        address: u64,
+    },
+}
+
+impl SegmentKind {
+    /// Returns the bytes of the operands of an atomic op; `None` for other kinds.
+    #[inline]
+    #[must_use]
+    pub const fn operand_bytes(&self) -> Option<u32> {
+        match self {
+            Self::CompareAndSwap { .. } => Some(2 * WORD_BYTES),
+            Self::FetchAdd { .. } => Some(WORD_BYTES),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the packet is a request that the peer answers with a
+    /// [`SegmentKind::ReadResponse`].
+    #[inline]
+    #[must_use]
+    pub const fn is_request(&self) -> bool {
+        matches!(
+            self,
+            Self::ReadRequest { .. } | Self::CompareAndSwap { .. } | Self::FetchAdd { .. }
+        )
+    }
 }
 
 /// Names a registered memory region to the peer.
@@ -185,8 +231,26 @@ impl Segment {
             {
                 Err(Illegal::AddressOverflow)
             }
+            SegmentKind::CompareAndSwap { address, .. } | SegmentKind::FetchAdd { address, .. } => {
+                self.check_atomic(address)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the request of an atomic op. Its range is within the op.
+    fn check_atomic(&self, address: u64) -> Result<(), Illegal> {
+        let operands = self.kind.operand_bytes().unwrap_or_default();
+        if self.length != operands || self.op_length != u64::from(operands) {
+            return Err(Illegal::Operands);
+        }
+        if !address.is_multiple_of(u64::from(WORD_BYTES)) {
+            return Err(Illegal::UnalignedWord);
+        }
+        if address.checked_add(u64::from(WORD_BYTES)).is_none() {
+            return Err(Illegal::AddressOverflow);
+        }
+        Ok(())
     }
 }
 

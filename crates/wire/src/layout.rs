@@ -31,11 +31,15 @@ pub(crate) mod kind {
     pub(crate) const CANCEL: u8 = 6;
     pub(crate) const REJECT: u8 = 7;
     pub(crate) const SIGNAL: u8 = 12;
+    pub(crate) const COMPARE_AND_SWAP: u8 = 13;
+    pub(crate) const FETCH_ADD: u8 = 14;
     /// Added to a data kind with payload: the packet carries its op whole, in the short form.
     pub(crate) const WHOLE: u8 = 0x10;
     pub(crate) const WHOLE_WRITE: u8 = WHOLE | WRITE;
     pub(crate) const WHOLE_MESSAGE: u8 = WHOLE | MESSAGE;
     pub(crate) const WHOLE_READ_RESPONSE: u8 = WHOLE | READ_RESPONSE;
+    pub(crate) const WHOLE_COMPARE_AND_SWAP: u8 = WHOLE | COMPARE_AND_SWAP;
+    pub(crate) const WHOLE_FETCH_ADD: u8 = WHOLE | FETCH_ADD;
     /// Added to a data kind: the packet echoes the credit that it was sent for.
     pub(crate) const CREDITED: u8 = 0x80;
     /// Added to the kind of data or an acknowledgement: it has a congestion extension.
@@ -53,7 +57,11 @@ impl Distance {
     #[inline]
     pub(crate) fn of(seq: PacketNumber, segment: &Segment) -> Option<Self> {
         let carries = match segment.kind {
-            SegmentKind::Write { .. } | SegmentKind::Message | SegmentKind::ReadResponse => true,
+            SegmentKind::Write { .. }
+            | SegmentKind::Message
+            | SegmentKind::ReadResponse
+            | SegmentKind::CompareAndSwap { .. }
+            | SegmentKind::FetchAdd { .. } => true,
             SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => false,
         };
         let whole = segment.offset == 0 && segment.op_length == u64::from(segment.length);
@@ -90,6 +98,8 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
                 SegmentKind::ReadRequest { .. } => kind::READ_REQUEST,
                 SegmentKind::ReadResponse => kind::READ_RESPONSE,
                 SegmentKind::Cancel => kind::CANCEL,
+                SegmentKind::CompareAndSwap { .. } => kind::COMPARE_AND_SWAP,
+                SegmentKind::FetchAdd { .. } => kind::FETCH_ADD,
             };
             let whole = Distance::of(header.seq, segment).map_or(0, |_| kind::WHOLE);
             kind | whole | segment.credit.map_or(0, |_| kind::CREDITED)
@@ -105,9 +115,13 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
 /// credit is extra.
 pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
     let body = match kind & !kind::CREDITED {
-        kind::WRITE | kind::READ_REQUEST => SEGMENT_BYTES + REGION_BYTES,
+        kind::WRITE | kind::READ_REQUEST | kind::COMPARE_AND_SWAP | kind::FETCH_ADD => {
+            SEGMENT_BYTES + REGION_BYTES
+        }
         kind::MESSAGE | kind::READ_RESPONSE | kind::CANCEL => SEGMENT_BYTES,
-        kind::WHOLE_WRITE => WHOLE_BYTES + REGION_BYTES,
+        kind::WHOLE_WRITE | kind::WHOLE_COMPARE_AND_SWAP | kind::WHOLE_FETCH_ADD => {
+            WHOLE_BYTES + REGION_BYTES
+        }
         kind::WHOLE_MESSAGE | kind::WHOLE_READ_RESPONSE => WHOLE_BYTES,
         _ => {
             let body = match kind {
@@ -133,7 +147,10 @@ impl Header {
             Body::Data(segment) => {
                 let region = match segment.kind {
                     SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => 0,
-                    SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. } => REGION_BYTES,
+                    SegmentKind::Write { .. }
+                    | SegmentKind::ReadRequest { .. }
+                    | SegmentKind::CompareAndSwap { .. }
+                    | SegmentKind::FetchAdd { .. } => REGION_BYTES,
                 };
                 let range = Distance::of(self.seq, segment).map_or(SEGMENT_BYTES, |_| WHOLE_BYTES);
                 let echo = if segment.credit.is_some() { ECHO_BYTES } else { 0 };

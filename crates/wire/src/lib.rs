@@ -15,9 +15,10 @@
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      1+w  1  version = 1                                                   authenticated
 //!      2+w  1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
-//!              6 Cancel, 7 Reject, 12 Signal; plus 16 if an op is carried         |
-//!              whole (kinds 1, 2 and 4), plus 32 if there is an                   |
-//!              extension (kinds 1 to 6), plus 128 if a credit is echoed           |
+//!              6 Cancel, 7 Reject, 12 Signal, 13 CompareAndSwap, 14 FetchAdd;     |
+//!              plus 16 if an op is carried whole (kinds 1, 2, 4, 13 and 14),      |
+//!              plus 32 if there is an extension (kinds 1 to 6, 13 and 14),        |
+//!              plus 128 if a credit is echoed                                     |
 //!      3+w  4  flow: index in the receiver's flow table                           |
 //!      7+w  8  seq: packet number, data and ACKs counted apart                    |
 //!     15+w  .  the rest of the extension, its type first                          |
@@ -63,7 +64,7 @@
 //!
 //! Offsets apply to a packet without extension.
 //!
-//! The body of a data packet, 42 bytes (kinds 1 and 3) or 26 bytes (kinds 2, 4
+//! The body of a data packet, 42 bytes (kinds 1, 3, 13 and 14) or 26 bytes (kinds 2, 4
 //! and 6):
 //!
 //! ```text
@@ -71,22 +72,28 @@
 //!     23    8  offset of this range in the op's bytes
 //!     31    8  op_length: bytes of the whole op
 //!     39    2  length: payload bytes carried
-//!     41    8  region key        (kinds 1 and 3)
-//!     49    8  address           (kinds 1 and 3)
+//!     41    8  region key        (kinds 1, 3, 13 and 14)
+//!     49    8  address           (kinds 1, 3, 13 and 14)
 //! ```
 //!
-//! Packets of kinds 1, 2 and 4 that carry their op whole (offset 0, `op_length` = `length`) say neither, and
-//! the op by its distance from the packet's number, if that fits: 24 bytes (kind 17) or 8 bytes (kinds 18 and
-//! 20) instead of 42 or 26. The long form of such a packet is refused, so that a header has one form only.
+//! Packets of kinds 1, 2, 4, 13 and 14 that carry their op whole (offset 0, `op_length` = `length`) say neither, and
+//! the op by its distance from the packet's number, if that fits: 24 bytes (kinds 17, 29 and 30) or 8 bytes
+//! (kinds 18 and 20) instead of 42 or 26. The long form of such a packet is refused, so that a header has one form only.
 //! For small ops it is the latency that counts: a sealed write of 64 B takes 127 bytes, and up to 128
 //! Linux copies faster on processors with fast short `rep movsb` (`docs/dev/performance-notes.md`).
 //!
 //! ```text
 //!     15    6  packet number - op, modulo 2^64, between -2^47 and 2^47 - 1
 //!     21    2  length: payload bytes carried, which is the whole op
-//!     23    8  region key        (kind 17)
-//!     31    8  address           (kind 17)
+//!     23    8  region key        (kinds 17, 29 and 30)
+//!     31    8  address           (kinds 17, 29 and 30)
 //! ```
+//!
+//! The payload of an atomic op consists of words of 8 bytes, the lowest byte first (little-endian, as the word
+//! in the region): the expected value and the new one (CompareAndSwap, 16 bytes), or the number to add modulo
+//! 2^64 (FetchAdd, 8 bytes). Its address is a multiple of 8. The answer is a ReadResponse of 8 bytes, the word
+//! before the op. Receivers execute the op when its request arrives for the first time, answer it, and keep
+//! the answer until it is acknowledged; they acknowledge further copies of the request without effect.
 //!
 //! A data packet that was sent for a credit has 128 added to its kind and, behind its body,
 //!
@@ -166,7 +173,7 @@ pub use extension::{
 };
 pub use header::{
     Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,
-    RejectReason, Segment, SegmentKind, Signal,
+    RejectReason, Segment, SegmentKind, Signal, WORD_BYTES,
 };
 pub use layout::MAX_HEADER_BYTES;
 pub use rate::{link_rate_code, rate_of_code};

@@ -42,6 +42,8 @@ pub(super) fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
                 OpKind::Write { .. } => OpName::Write,
                 OpKind::Read { .. } => OpName::Read,
                 OpKind::Message => OpName::Message,
+                // No workload has them, and the simulator refuses plans that do.
+                OpKind::CompareAndSwap { .. } | OpKind::FetchAdd { .. } => return None,
             },
             load: load(connection)?,
             start_ns: ns(connection.start),

@@ -141,8 +141,7 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
     pub(crate) fn data_ends(&self) -> (HostId, HostId) {
         let answered = match (&self.load, self.kind) {
             (Load::Round { request, answer, .. }, _) => answer > request,
-            (_, OpKind::Read { .. }) => true,
-            (_, OpKind::Write { .. } | OpKind::Message) => false,
+            (_, kind) => kind.is_answered(),
         };
         if answered { (self.to, self.from) } else { (self.from, self.to) }
     }

@@ -98,6 +98,8 @@ fn kind_name(kind: OpKind) -> &'static str {
         OpKind::Write { .. } => "write",
         OpKind::Read { .. } => "read",
         OpKind::Message => "message",
+        OpKind::CompareAndSwap { .. } => "compare-and-swap",
+        OpKind::FetchAdd { .. } => "fetch-add",
     }
 }
 

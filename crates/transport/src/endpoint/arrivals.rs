@@ -2,13 +2,13 @@
 
 use apus_cc::{AlgorithmFactory, DataEvent, Receiver};
 use apus_units::Time;
-use apus_wire::{Body, Control, Header, Segment, SegmentKind};
+use apus_wire::{Body, Control, Header, Segment, SegmentKind, WORD_BYTES};
 
 use super::{Endpoint, Handled, enqueue};
 use crate::config::{EndpointConfig, Recovery};
 use crate::control::echoed;
 use crate::flow::Flow;
-use crate::op::{MAX_OP_BYTES, OpKind, Outcome};
+use crate::op::{MAX_OP_BYTES, Op, OpKind, Outcome};
 use crate::receive::{Accepted, Arrival, Observed};
 use crate::streams::Finished;
 
@@ -122,7 +122,7 @@ fn handle_data<F: AlgorithmFactory>(
     finish: impl FnMut(Finished),
 ) -> (Handled, bool) {
     let answer = segment.kind == SegmentKind::ReadResponse;
-    let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
+    let request = segment.kind.is_request();
     // Everything is checked before the packet number is recorded: refused packets are not
     // acknowledged.
     let admitted = if answer {
@@ -160,11 +160,14 @@ fn handle_data<F: AlgorithmFactory>(
         return (handled, true);
     }
     if segment.kind == SegmentKind::Cancel {
-        // For the receiving side, a read is complete when its request arrives; its answer is not.
+        // For the receiving side, a read or atomic op is complete when its request arrives; its
+        // answer is not.
         flow.send.drop_response(segment.op);
     }
     let handled = match flow.receive.accept(segment) {
         Accepted::Duplicate => Handled::Duplicate,
+        // Every request is whole, so the first copy finishes it.
+        Accepted::New { .. } if segment.kind.operand_bytes().is_some() => Handled::Atomic,
         Accepted::New { bytes, finished } => {
             if finished && request {
                 if config.reads_wait {
@@ -186,5 +189,18 @@ pub(super) fn respond<F: AlgorithmFactory>(flow: &mut Flow<F>, now: Time, segmen
         SegmentKind::ReadRequest { region, address } => OpKind::Read { region, address },
         _ => OpKind::Message,
     };
-    flow.send.respond(now, segment.op, kind, segment.op_length);
+    flow.send.respond(now, segment.op, Op { kind, length: segment.op_length, user: 0 });
+}
+
+/// Returns the answer to the peer's atomic op in `segment`: the word before the op. `None` for other
+/// segments.
+pub(super) fn atomic_answer(segment: &Segment, old: u64) -> Option<Op> {
+    let kind = match segment.kind {
+        SegmentKind::CompareAndSwap { region, address } => {
+            OpKind::CompareAndSwap { region, address }
+        }
+        SegmentKind::FetchAdd { region, address } => OpKind::FetchAdd { region, address },
+        _ => return None,
+    };
+    Some(Op { kind, length: u64::from(WORD_BYTES), user: old })
 }

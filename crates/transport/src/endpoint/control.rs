@@ -4,7 +4,7 @@ use apus_cc::{AlgorithmFactory, CongestionHeader, PacketSizeEvent, Sender};
 use apus_units::{FlowId, OpId, PacketNumber, Time};
 use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind};
 
-use super::arrivals::respond;
+use super::arrivals::{atomic_answer, respond};
 use super::{Endpoint, Transmit, enqueue};
 use crate::op::{Completion, Op, Outcome};
 
@@ -62,6 +62,20 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
+    /// Answers an atomic op of the peer, whose request is `segment`, after [`Handled::Atomic`]: `old`
+    /// is the word before the op. The flow keeps it until the peer has acknowledged the answer. Poll
+    /// for transmission afterwards. Returns `false`, without any change, if the flow is not open or
+    /// `segment` is not the request of an atomic op.
+    ///
+    /// [`Handled::Atomic`]: crate::Handled::Atomic
+    pub fn answer_atomic(&mut self, now: Time, id: FlowId, segment: &Segment, old: u64) -> bool {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some(answer) = atomic_answer(segment, old) else { return false };
+        flow.send.respond(now, segment.op, answer);
+        self.update(now, id);
+        true
+    }
+
     /// Cancels an op of this side: it ends now, as `Failed` if it is unsent, otherwise as
     /// `Unknown`, and the peer is informed. Returns `false` if it has already ended.
     pub fn cancel(&mut self, now: Time, id: FlowId, op: OpId) -> bool {
@@ -88,9 +102,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Drops the answer to the peer's read `op` and sends the peer the reason. A refusal is sent
-    /// once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for `op`
-    /// arrives, which ends every refused read.
+    /// Drops the answer to the peer's read or atomic op `op` and sends the peer the reason. A refusal
+    /// is sent once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for
+    /// `op` arrives, which ends every refused op.
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
         flow.send.drop_response(op);
@@ -108,7 +122,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Returns the op that the bytes of a packet of this side belong to: an op submitted here, or
-    /// the peer's read that a `ReadResponse` answers. `None` if it has ended.
+    /// the peer's op that a `ReadResponse` answers. `None` if it has ended.
     #[must_use]
     pub fn source(&self, id: FlowId, segment: &Segment) -> Option<&Op> {
         let flow = self.flows.get(id.index())?;

@@ -280,7 +280,7 @@ impl SendSide {
     /// expired since; `None` without outstanding ops.
     pub(crate) fn silence(&self) -> Option<(Time, u32)> {
         let (oldest, submitted_at) = self.open_ops().next()?;
-        let is_due = self.in_flight > 0 || self.reads_waiting() > 0 || self.retransmits() > 0;
+        let is_due = self.in_flight > 0 || self.answers_waiting() > 0 || self.retransmits() > 0;
         if !is_due {
             // No sent packet is outstanding: the time starts when the data could first be sent.
             let started = oldest.length > 0 && self.last_sent_bytes > 0;
@@ -293,6 +293,6 @@ impl SendSide {
 
     /// Returns when the peer was last heard, if packets of the peer are due.
     pub(crate) fn waiting_since(&self) -> Option<Time> {
-        (self.in_flight > 0 || self.reads_waiting() > 0).then_some(self.heard_at)
+        (self.in_flight > 0 || self.answers_waiting() > 0).then_some(self.heard_at)
     }
 }

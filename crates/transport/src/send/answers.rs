@@ -1,21 +1,20 @@
-//! Answers to reads, on the side that reads.
+//! Answers to reads and atomic ops, on the side that asks.
 
 use apus_units::Time;
 use apus_wire::Segment;
 
 use super::{Fate, SendSide, Sent};
-use crate::op::OpKind;
 use crate::streams::Finished;
 
 impl SendSide {
-    /// Returns `true` if `segment` is an answer that the peer may send: to a read of ours, of its
-    /// length, and opening no more gaps than allowed. An answer to a read that is done is a
-    /// duplicate.
+    /// Returns `true` if `segment` is an answer that the peer may send: to a read or atomic op of
+    /// this side, of its length, and opening no more gaps than allowed. An answer to an op that is
+    /// done is a duplicate.
     pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
         let Some(stream) = self.ops.get(segment.op.get()) else {
             return segment.op.get() < self.ops.first;
         };
-        matches!(stream.op.kind, OpKind::Read { .. })
+        stream.op.kind.is_answered()
             && segment.op_length == stream.op.length
             && (!stream.is_live() || stream.answer.has_room_for(segment.offset))
     }
@@ -26,8 +25,8 @@ impl SendSide {
         stream.is_some_and(|s| segment.offset > s.answer.contiguous())
     }
 
-    /// Processes bytes of the answer to our read `op`: returns how many were new, and the read if
-    /// it is complete. `None` if the read does not exist or the range is not within it.
+    /// Processes bytes of an admitted answer: returns how many were new, and passes the op to
+    /// `finish` if it is complete. `None` if the op has ended.
     pub(crate) fn on_answer(
         &mut self,
         now: Time,
@@ -41,7 +40,7 @@ impl SendSide {
         if stream.answer.is_complete(stream.op.length) {
             stream.done = true;
             let finished = stream.finished();
-            self.rare().reads_waiting -= 1;
+            self.rare().answers_waiting -= 1;
             self.settle_request(finished.id.get());
             self.ops.drop_done();
             finish(finished);
@@ -49,7 +48,7 @@ impl SendSide {
         Some(new)
     }
 
-    /// Settles the request of read `number`: its answer has arrived, so the request needs no ACK.
+    /// Settles the request of op `number`: its answer has arrived, so the request needs no ACK.
     pub(super) fn settle_request(&mut self, number: u64) {
         if let Some(rare) = &mut self.rare {
             rare.requests.retain(|r| r.stream != number);

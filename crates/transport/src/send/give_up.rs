@@ -13,7 +13,7 @@ impl SendSide {
     /// Ends every op: calls `end` with each and whether any of its packets was ever sent.
     pub(crate) fn abort(&mut self, mut end: impl FnMut(Finished, bool)) {
         for stream in self.ops.queue.iter().filter(|s| s.is_live()) {
-            end(stream.finished(), self.was_sent(stream));
+            end(stream.finished(), was_sent(stream));
         }
         let first_pn = self.next_seq().get();
         let next_op = self.ops.next();
@@ -26,26 +26,18 @@ impl SendSide {
         *self = Self { ops, rare, first_pn, ..Self::default() };
     }
 
-    /// Returns `true` if any part of an op was ever put into a packet.
-    fn was_sent(&self, stream: &Stream) -> bool {
-        match stream.op.kind {
-            OpKind::Read { .. } => !self.requests().any(|r| r.stream == stream.id.get()),
-            _ => stream.started,
-        }
-    }
-
     /// Cancels op `id`: its bytes are not sent any more, and the peer is informed. Returns it and
     /// whether any of its packets was ever sent; `None` if it has ended.
     pub(crate) fn cancel(&mut self, now: Time, id: OpId) -> Option<(Finished, bool)> {
         let number = id.get(); // ops are numbered as their streams are
         let stream = self.ops.get(number).filter(|s| s.is_live())?;
-        let ended = (stream.finished(), self.was_sent(stream));
+        let ended = (stream.finished(), was_sent(stream));
         self.await_answer(now);
         let stream = self.ops.get_mut(number)?;
         stream.cancelled = true;
         self.pending -= stream.skip_unsent();
-        if matches!(stream.op.kind, OpKind::Read { .. }) {
-            self.rare().reads_waiting -= 1;
+        if stream.op.kind.is_answered() {
+            self.rare().answers_waiting -= 1;
             self.settle_request(number);
         }
         self.ops.skip_sent();
@@ -55,7 +47,7 @@ impl SendSide {
         Some(ended)
     }
 
-    /// Gives up the answer to the peer's read `id`, if it is not yet acknowledged.
+    /// Gives up the answer to the peer's op `id`, if it is not yet acknowledged.
     pub(crate) fn drop_response(&mut self, id: OpId) {
         let Some(responses) = self.rare.as_mut().map(|rare| &mut rare.responses) else { return };
         let under_way = |s: &Stream| s.id == id && !s.done;
@@ -87,11 +79,6 @@ impl SendSide {
         self.leave_flight(range);
     }
 
-    /// Returns the read requests that wait to be sent.
-    fn requests(&self) -> impl Iterator<Item = &Range> {
-        self.rare.iter().flat_map(|rare| &rare.requests)
-    }
-
     /// Removes the ranges of a stream that are queued for retransmission.
     fn forget_ranges(&mut self, lane: Lane, number: u64) {
         if let Some(rare) = &mut self.rare {
@@ -104,7 +91,7 @@ impl SendSide {
         self.ops.get(id.get()).filter(|s| s.is_live()).map(|s| &s.op)
     }
 
-    /// Returns the peer's read `id`, while its answer is outstanding.
+    /// Returns the peer's op `id`, while its answer is outstanding.
     pub(crate) fn response(&self, id: OpId) -> Option<&Op> {
         // The stream in use is mostly at the cursor, or just before it.
         let responses = &self.rare.as_ref()?.responses;
@@ -121,4 +108,9 @@ impl SendSide {
             record.sent_at = at;
         }
     }
+}
+
+/// Returns `true` if any part of an op was ever put into a packet, even one that was declared lost.
+fn was_sent(stream: &Stream) -> bool {
+    if stream.op.kind.is_answered() { stream.requested } else { stream.started }
 }

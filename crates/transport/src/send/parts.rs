@@ -10,7 +10,7 @@ use crate::streams::{Lane, Streams};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) lane: Lane,
-    /// A read request or a cancellation, which is not limited by the window.
+    /// A request of a read or atomic op, or a cancellation, which is not limited by the window.
     pub(super) request: bool,
     pub(super) cancel: bool,
     pub(super) length: u32,
@@ -37,18 +37,18 @@ pub(super) struct Sent {
     pub(super) signalled: bool,
 }
 
-/// State that a flow needs only once it has read, answered a read or lost a packet.
+/// State that a flow needs only once it has sent or answered a request, or lost a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rare {
     pub(super) responses: Streams,
     /// Ranges to retransmit, before new data.
     pub(super) retransmit: VecDeque<Range>,
-    /// Read requests, which wait for neither window nor pace.
+    /// Requests of reads and atomic ops, which wait for neither window nor pace.
     pub(super) requests: VecDeque<Range>,
-    /// Read requests in flight: no window counts them.
+    /// Requests in flight: no window counts them.
     pub(super) requests_in_flight: u32,
-    /// Number of reads whose answer is not complete.
-    pub(super) reads_waiting: u32,
+    /// Number of reads and atomic ops whose answer is not complete.
+    pub(super) answers_waiting: u32,
     /// The peer's reads that the caller must still answer.
     pub(super) unanswered_reads: u32,
     /// Go-back-N: first packet number after the last go-back.

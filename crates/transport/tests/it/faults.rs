@@ -38,10 +38,13 @@ fn run(seed: u64) {
         let region = RegionKey::new(choices.next());
         let address = choices.below(1 << 40);
         let length = choices.below(20) * choices.below(1000);
-        let kind = match choices.below(3) {
-            0 => OpKind::Write { region, address },
-            1 => OpKind::Read { region, address },
-            _ => OpKind::Message,
+        let word = address & !7;
+        let (kind, length) = match choices.below(5) {
+            0 => (OpKind::Write { region, address }, length),
+            1 => (OpKind::Read { region, address }, length),
+            2 => (OpKind::CompareAndSwap { region, address: word }, 8),
+            3 => (OpKind::FetchAdd { region, address: word }, 8),
+            _ => (OpKind::Message, length),
         };
         lengths[side].push((kind, length));
         pair.submit(side, kind, length);
@@ -60,15 +63,28 @@ fn check_side(pair: &Pair, side: usize, ops: &[(OpKind, u64)], seed: u64) {
     completed.sort_unstable();
     assert!(completed.iter().copied().eq(0..ops.len() as u64), "seed {seed}: {completed:?}");
     assert!(ours.completions.iter().all(|c| c.outcome == Outcome::Done), "seed {seed}");
+    let mut words = Vec::new();
     for (op, &(kind, length)) in ops.iter().enumerate() {
         let op = op as u64;
         assert_eq!(peer.finished.get(&op), Some(&1), "seed {seed}: op {op} delivered once");
+        if kind.is_atomic() {
+            words.extend(ours.stored.get(&(true, op)).map(|word| {
+                let word: [u8; 8] = word[..].try_into().expect("a word");
+                u64::from_le_bytes(word)
+            }));
+            continue;
+        }
         let read = matches!(kind, OpKind::Read { .. });
         let (owner, holder) = if read { (1 - side, ours) } else { (side, peer) };
         let expected: Vec<u8> = (0..length).map(|i| byte(owner, read, op, i)).collect();
         let stored = holder.stored.get(&(read, op)).map_or(&[][..], Vec::as_slice);
         assert!(stored == expected, "seed {seed}: bytes of op {op}");
     }
+    // Each atomic op has found the word as the one before left it, in some order.
+    words.sort_unstable();
+    let atomics = ops.iter().filter(|(kind, _)| kind.is_atomic()).count() as u64;
+    assert!(words.into_iter().eq(0..atomics), "seed {seed}");
+    assert_eq!(peer.word, atomics, "seed {seed}: each atomic op is executed once");
     assert_eq!(ours.refused, 0, "seed {seed}: an honest peer is never refused");
     assert_eq!(ours.endpoint.in_flight(pair.flow), Some(0), "seed {seed}");
 }

@@ -145,6 +145,47 @@ fn unanswered_read_requests_are_refused_beyond_the_limit() {
     assert_eq!(refused, Handled::Refused);
 }
 
+/// A peer that never acknowledges answers: the words that are kept for it are bounded, and no op beyond the bound is
+/// executed.
+#[test]
+fn atomic_ops_whose_answers_are_not_acknowledged_are_refused_beyond_the_limit() {
+    let mut endpoint = endpoint();
+    let add = SegmentKind::FetchAdd { region: RegionKey::new(7), address: 8 };
+    let limit = u64::from(EndpointConfig::default().max_ops);
+    for op in 0..limit {
+        let request = segment(add, op, 0, 8, 8);
+        assert_eq!(deliver(&mut endpoint, op, request), Handled::Atomic);
+        assert!(endpoint.answer_atomic(Time::ZERO, FlowId::new(0), &request, op));
+        while endpoint.poll_transmit(Time::ZERO).is_some() {}
+    }
+    let request = segment(add, limit, 0, 8, 8);
+    assert_eq!(deliver(&mut endpoint, limit, request), Handled::Refused);
+    let repeated = segment(add, limit - 1, 0, 8, 8);
+    assert_eq!(deliver(&mut endpoint, limit + 1, repeated), Handled::Refused, "not executed again");
+}
+
+/// An op is executed once, whatever its copies say.
+#[test]
+fn copies_of_an_atomic_op_with_other_operands_numbers_or_targets_have_no_effect() {
+    let mut endpoint = endpoint();
+    let at = |address| SegmentKind::FetchAdd { region: RegionKey::new(7), address };
+    let first = segment(at(8), 0, 0, 8, 8);
+    let later = segment(at(8), 1, 0, 8, 8);
+    assert_eq!(deliver(&mut endpoint, 0, later), Handled::Atomic, "a gap before it");
+    for (seq, copy) in [(0, later), (1, later), (1, later)] {
+        assert_eq!(deliver(&mut endpoint, seq, copy), Handled::Duplicate);
+    }
+    let swap = SegmentKind::CompareAndSwap { region: RegionKey::new(7), address: 8 };
+    for other in [segment(at(16), 1, 0, 8, 8), segment(swap, 1, 0, 16, 16)] {
+        assert_eq!(deliver(&mut endpoint, 2, other), Handled::Refused);
+    }
+    assert_eq!(deliver(&mut endpoint, 2, first), Handled::Atomic);
+    assert_eq!(deliver(&mut endpoint, 3, first), Handled::Duplicate, "behind the first open op");
+    assert!(!endpoint.answer_atomic(Time::ZERO, FlowId::new(9), &first, 0), "no such flow");
+    let write = segment(SegmentKind::Message, 0, 0, 8, 8);
+    assert!(!endpoint.answer_atomic(Time::ZERO, FlowId::new(0), &write, 0), "not atomic");
+}
+
 #[test]
 fn endless_ops_are_refused() {
     let mut endpoint = endpoint();

@@ -34,6 +34,32 @@ fn submit__of_an_op_that_reaches_2_to_the_64_is_refused_and_below_it_is_accepted
 }
 
 #[test]
+fn submit__of_an_atomic_op_needs_8_bytes_at_a_multiple_of_8() {
+    let mut pair = pair();
+    let mut submit = |address, length| {
+        for kind in [
+            OpKind::CompareAndSwap { region: REGION, address },
+            OpKind::FetchAdd { region: REGION, address },
+        ] {
+            let op = Op { kind, length, user: 0 };
+            let taken = pair.sides[0].endpoint.submit(pair.now, pair.flow, op);
+            let expected = match (address, length) {
+                (_, 0 | 7 | 9 | 16) => Err(SubmitError::NotAWord),
+                (0 | 8 | 0xffff_ffff_ffff_fff0, 8) => Ok(()),
+                (0xffff_ffff_ffff_fff8, 8) => Err(SubmitError::AddressOverflow),
+                _ => Err(SubmitError::Unaligned),
+            };
+            assert_eq!(taken.map(|_| ()), expected, "{kind:?}, {length}");
+        }
+    };
+    for address in [0, 1, 4, 7, 8, u64::MAX, u64::MAX - 7, u64::MAX - 15] {
+        for length in [0, 7, 8, 9, 16] {
+            submit(address, length);
+        }
+    }
+}
+
+#[test]
 fn take_back__leaves_the_packet_neither_in_flight_nor_lost_and_the_flow_continues() {
     let mut pair = pair();
     let flow = pair.flow;

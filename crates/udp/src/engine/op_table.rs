@@ -119,7 +119,12 @@ impl OpTable {
         let op = match self.endpoint.submit(now, flow, op) {
             Ok(op) => op,
             Err(Refused::NoFlow | Refused::TooManyOps) => return None,
-            Err(Refused::TooLong | Refused::AddressOverflow) => {
+            Err(
+                Refused::TooLong
+                | Refused::AddressOverflow
+                | Refused::NotAWord
+                | Refused::Unaligned,
+            ) => {
                 pending.end(Err(OpError::NotSent(Cause::Unsendable)));
                 return None;
             }
@@ -305,12 +310,20 @@ impl OpTable {
     ) {
         self.endpoint.take_back(now, flow, seq);
         match segment.kind {
-            // The memory of the region is shorter than it was.
             SegmentKind::ReadResponse => {
-                self.refuse_read(now, flow, segment.op, RejectReason::OutOfBounds)
+                let source = self.endpoint.source(flow, segment);
+                let reason = match source.is_some_and(|op| op.kind.is_atomic()) {
+                    // It has been executed, so its end is unknown to the peer.
+                    true => RejectReason::Withdrawn,
+                    // The memory of the region is shorter than it was.
+                    false => RejectReason::OutOfBounds,
+                };
+                self.refuse_read(now, flow, segment.op, reason)
             }
             SegmentKind::Write { .. }
             | SegmentKind::ReadRequest { .. }
+            | SegmentKind::CompareAndSwap { .. }
+            | SegmentKind::FetchAdd { .. }
             | SegmentKind::Message
             | SegmentKind::Cancel => {
                 let index = self.index(flow, segment.op);
@@ -322,7 +335,8 @@ impl OpTable {
         }
     }
 
-    /// Refuses a read of the peer that is being answered, until the peer confirms the refusal.
+    /// Refuses a read of the peer that is being answered, or an atomic op that could not be executed, until the peer
+    /// confirms the refusal.
     pub(super) fn refuse_read(&mut self, now: Time, flow: FlowId, op: OpId, reason: RejectReason) {
         self.refusals.refuse(now, flow, op, reason, &mut self.endpoint);
     }
@@ -339,7 +353,7 @@ impl OpTable {
         self.endpoint.op(flow, op).map(|op| op.user as usize)
     }
 
-    /// Returns the target of the outstanding read at `index`.
+    /// Returns the target of the outstanding read or atomic op at `index`.
     #[inline]
     pub(super) fn target(&mut self, index: usize) -> Option<&mut [u8]> {
         self.outstanding.get_mut(index).map(|op| op.pending.buffers.target())

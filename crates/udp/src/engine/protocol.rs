@@ -8,7 +8,7 @@ use std::sync::Arc;
 use apus_cc::{Ecn, FieldLayout, Fields};
 use apus_transport::{Arrival, Handled, Observed, OpKind, Transmit, extension_of, fields_of};
 use apus_units::{FlowId, Time};
-use apus_wire::{Body, Extension, Header, Segment, SegmentKind};
+use apus_wire::{Body, Extension, Header, RejectReason, Segment, SegmentKind, WORD_BYTES};
 
 use super::connections::{Connections, Owner, Probe};
 use super::inbox::Admission;
@@ -16,6 +16,7 @@ use super::network::Network;
 use super::op_table::OpTable;
 use super::outbox::{Envelope, MAX_BURST_PACKETS, Outbox};
 use super::regions::RegionAccess;
+use crate::atomic::AtomicOp;
 use crate::config::CLASSES;
 use crate::region::{Access, LockedRegion};
 use crate::session::{Extended, Received, SessionId};
@@ -169,7 +170,8 @@ impl Protocol {
         if segment.kind == SegmentKind::Cancel {
             self.ops.refusals.on_cancelled(flow, segment.op);
         }
-        // Looked up before the transport handles the packet: the last bytes of an answer end the op.
+        // Looked up before the transport handles the packet: the last bytes of an answer end the op, which may be a read
+        // or an atomic op.
         let read = match segment.kind {
             SegmentKind::ReadResponse => self.ops.index(flow, segment.op),
             _ => None,
@@ -179,6 +181,7 @@ impl Protocol {
                 add(&self.status.stats.payload_received, bytes);
                 self.store(&data, read, finished, locked);
             }
+            Handled::Atomic => self.execute(arrival.now, &data, locked),
             Handled::Cancelled => {
                 if let Some(inbox) = self.connections.inbox(owner.session) {
                     inbox.discard(flow, segment.op);
@@ -203,6 +206,10 @@ impl Protocol {
             }
             SegmentKind::ReadRequest { region, address } => {
                 self.regions.admit(region, Access::Read, address, segment.op_length)
+            }
+            SegmentKind::CompareAndSwap { region, address }
+            | SegmentKind::FetchAdd { region, address } => {
+                self.regions.admit(region, Access::ReadWrite, address, u64::from(WORD_BYTES))
             }
             SegmentKind::ReadResponse | SegmentKind::Cancel => Admission::Yes,
             SegmentKind::Message => match self.connections.inbox(data.owner.session) {
@@ -242,7 +249,33 @@ impl Protocol {
                     inbox.store(owner.index, flow, segment, payload, finished);
                 }
             }
-            SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => {}
+            SegmentKind::ReadRequest { .. }
+            | SegmentKind::Cancel
+            | SegmentKind::CompareAndSwap { .. }
+            | SegmentKind::FetchAdd { .. } => {}
+        }
+    }
+
+    /// Executes an atomic op of the peer and queues its answer.
+    #[inline]
+    fn execute(&mut self, now: Time, data: &DataPacket<'_>, locked: &mut LockedRegion<'_>) {
+        let &DataPacket { flow, segment, payload, .. } = data;
+        let old = match segment.kind {
+            SegmentKind::CompareAndSwap { region, address }
+            | SegmentKind::FetchAdd { region, address } => {
+                let op = AtomicOp::decode(segment.kind, payload);
+                let region = self.regions.get(region);
+                op.zip(region).and_then(|(op, region)| locked.execute(region, address, op))
+            }
+            _ => None,
+        };
+        match old {
+            Some(old) => {
+                add(&self.status.stats.atomics_executed, 1);
+                self.ops.endpoint.answer_atomic(now, flow, segment, old);
+            }
+            // The memory of the region is shorter than it was.
+            None => self.ops.refuse_read(now, flow, segment.op, RejectReason::OutOfBounds),
         }
     }
 
@@ -294,7 +327,10 @@ impl Protocol {
                             let region = regions.get(region);
                             region.and_then(|r| r.read(address + segment.offset, payload, seal))
                         }
-                        _ => None,
+                        OpKind::CompareAndSwap { .. } | OpKind::FetchAdd { .. } => {
+                            op.user.to_le_bytes().get(..payload).map(seal)
+                        }
+                        OpKind::Write { .. } | OpKind::Message => None,
                     },
                     (_, Some(op)) => {
                         let from = segment.offset as usize;

@@ -76,14 +76,19 @@ impl VirtualNetwork {
         self.batches.borrow_mut().push_back(batch.collect());
     }
 
+    /// Adds a datagram to the queue.
+    pub(super) fn put(&self, from: SocketAddr, tos: u8, datagram: Vec<u8>) {
+        let meta = Self::meta(from, datagram.len(), tos);
+        self.batches.borrow_mut().push_back(vec![(meta, datagram)]);
+    }
+
     /// Moves the datagrams that another engine sent to this one into its queue; returns how many.
     pub(super) fn deliver_from(&self, other: &Self) -> usize {
         let mut sent = other.sent.borrow_mut();
         let mut delivered = 0;
         for burst in sent.extract_if(.., |burst| burst.to.address == self.local) {
             for datagram in burst.datagrams {
-                let meta = Self::meta(other.local, datagram.len(), burst.tos);
-                self.batches.borrow_mut().push_back(vec![(meta, datagram)]);
+                self.put(other.local, burst.tos, datagram);
                 delivered += 1;
             }
         }

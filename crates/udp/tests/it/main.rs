@@ -4,6 +4,7 @@
 mod support;
 
 mod arrival;
+mod atomics;
 mod batches;
 mod bolt;
 mod driving;

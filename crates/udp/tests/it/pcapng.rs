@@ -197,6 +197,16 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         ..segment
     };
     let whole = Segment { op: OpId::new(105), offset: 0, op_length: 5, ..segment };
+    let atomic = |kind, length: u32| Segment {
+        op: OpId::new(50),
+        kind,
+        offset: 0,
+        length,
+        op_length: u64::from(length),
+        credit: None,
+    };
+    let swap = atomic(SegmentKind::CompareAndSwap { region, address: 4096 }, 16);
+    let add = atomic(SegmentKind::FetchAdd { region, address: 4104 }, 8);
     let ack = Ack {
         largest: PacketNumber::new(99),
         bitmap: 0b101,
@@ -227,12 +237,19 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         (1, 5, 9, Body::Ack(ack), rcp_echo),
         (0, 4, 104, Body::Data(segment), foreign),
         (1, 5, 10, Body::Ack(ack), foreign_echo),
+        (0, 4, 105, Body::Data(swap), Extension::None),
+        (0, 4, 106, Body::Data(add), bolt),
     ] {
         let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(seq), body };
         let mut buffer = [b'x'; 300];
         let id = sessions[from].expect("connected");
         let packet = Extended { header: &header, extension };
-        let payload = vec![b'x'; header.payload_len()];
+        let payload: Vec<u8> = match &header.body {
+            Body::Data(segment) if segment.op == OpId::new(50) => {
+                (1..=segment.length as u8).collect()
+            }
+            _ => vec![b'x'; header.payload_len()],
+        };
         let length = tables[from].seal(now, id, packet, &payload, &mut buffer).unwrap();
         write(from, &buffer[..length]);
         // A switch answers what it can.
@@ -319,6 +336,9 @@ fn wireshark_shows_what_we_sent() {
             "apus.probed",
             "apus.handshake.key",
             "apus.handshake.mode",
+            "apus.atomic.expected",
+            "apus.atomic.new",
+            "apus.atomic.delta",
             "apus.payload",
             "apus.encrypted",
             guard,
@@ -338,7 +358,8 @@ fn wireshark_shows_what_we_sent() {
         assert_eq!(column("frame.time_epoch")[0], "1795262400.123456789");
         let kinds = [
             "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x01", "0x0c", "0x05",
-            "0x02", "0x01", "0x0c", "0x05", "0x01", "0x05", "0x01", "0x05", "0x46", "0x46", "0x46",
+            "0x02", "0x01", "0x0c", "0x05", "0x01", "0x05", "0x01", "0x05", "0x0d", "0x0e", "0x0c",
+            "0x46", "0x46", "0x46",
         ];
         assert_eq!(column("apus.kind"), kinds);
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
@@ -348,7 +369,10 @@ fn wireshark_shows_what_we_sent() {
         assert_eq!(column("apus.handshake.mode")[..5], [mode, mode, mode, mode, ""]);
         assert_eq!(
             column("apus.command")[4..],
-            ["1", "2", "", "", "", "", "", "", "", "", "", "", "", "", "", "4", "5", "3"]
+            [
+                "1", "2", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "4", "5",
+                "3"
+            ]
         );
         let at = |field: &str, row: usize| column(field)[row].to_owned();
         for (field, value) in [
@@ -436,6 +460,15 @@ fn wireshark_shows_what_we_sent() {
             ("apus.extension", 18, "192"),
             ("apus.own.writable", 18, ""),
             ("apus.ack.largest", 18, "99"),
+            ("apus.op", 19, "50"),
+            ("apus.length", 19, "16"),
+            ("apus.op_length", 19, "16"),
+            ("apus.region", 19, "0x00000000deadbeef"),
+            ("apus.address", 19, "4096"),
+            ("apus.op", 20, "50"),
+            ("apus.length", 20, "8"),
+            ("apus.address", 20, "4104"),
+            ("apus.extension", 20, "1"),
         ] {
             assert_eq!(at(field, row), value, "{field} of row {row}");
         }
@@ -447,9 +480,18 @@ fn wireshark_shows_what_we_sent() {
                 assert_eq!((payload, encrypted.len()), (String::new(), 10), "row {row}");
             }
         }
+        // Little-endian.
+        let operands = [
+            ("apus.atomic.expected", 19, "0x0807060504030201"),
+            ("apus.atomic.new", 19, "0x100f0e0d0c0b0a09"),
+            ("apus.atomic.delta", 20, "578437695752307201"), // 0x0807060504030201
+        ];
+        for (field, row, value) in operands {
+            assert_eq!(at(field, row), if ring.is_insecure() { value } else { "" }, "{field}");
+        }
         let probed = if ring.is_insecure() { "600" } else { "" };
-        assert_eq!(at("apus.probed", 20), probed, "encrypted if there is a key");
-        for row in [4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21] {
+        assert_eq!(at("apus.probed", 23), probed, "encrypted if there is a key");
+        for row in [4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24] {
             assert!(!at(guard, row).is_empty(), "row {row}");
         }
         assert!(column("_ws.expert").iter().all(|e| e.is_empty()));

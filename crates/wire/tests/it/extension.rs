@@ -177,15 +177,24 @@ fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
         (SegmentKind::ReadRequest { region, address }, 3),
         (SegmentKind::ReadResponse, 4),
         (SegmentKind::Cancel, 6),
+        (SegmentKind::CompareAndSwap { region, address: 8 }, 13),
+        (SegmentKind::FetchAdd { region, address: 8 }, 14),
     ];
     for (kind, byte) in kinds {
         for (mut header, form) in [(message(), 0), (whole(), 0x10)] {
             let Body::Data(segment) = &mut header.body else { unreachable!("it is data") };
             segment.kind = kind;
-            if matches!(byte, 3 | 6) {
-                segment.length = 0;
+            match byte {
+                3 | 6 => segment.length = 0,
+                // Their operands are their whole op.
+                13 | 14 if form == 0 => continue,
+                13 | 14 => {
+                    segment.length = if byte == 13 { 16 } else { 8 };
+                    segment.op_length = u64::from(segment.length);
+                }
+                _ => {}
             }
-            // A request and a cancel have no short form.
+            // A request of a read and a cancel have no short form.
             let byte = if matches!(byte, 3 | 6) { byte } else { byte + form };
             check(header, bolt(), 0x20 + byte, &[4], &BOLT_FIELDS);
             let Body::Data(segment) = &mut header.body else { unreachable!("it is data") };

@@ -172,6 +172,65 @@ fn a_sealed_write_of_64_bytes_takes_127() {
     assert_eq!(header.encoded_len() + header.payload_len() + guard, 127);
 }
 
+/// An atomic op whose number is `distance` below the packet's.
+fn atomic(kind: SegmentKind, operands: u32, distance: i64) -> Header {
+    let mut header = whole(kind, distance);
+    if let Body::Data(segment) = &mut header.body {
+        (segment.length, segment.op_length) = (operands, u64::from(operands));
+    }
+    header
+}
+
+#[test]
+fn atomic_ops_are_whole() {
+    let (region, address) = target();
+    let swap = SegmentKind::CompareAndSwap { region, address };
+    let add = SegmentKind::FetchAdd { region, address };
+    for (kind, byte, operands) in [(swap, 13, 16), (add, 14, 8)] {
+        let mut short = WHOLE_WRITE;
+        (short[2], short[22]) = (byte + 16, operands);
+        check(atomic(kind, u32::from(operands), 0x1234), &short);
+        let mut long = long_form(byte, 1 << 47);
+        (long[38], long[40]) = (operands, operands);
+        long.extend(&WRITE[41..]);
+        check(atomic(kind, u32::from(operands), 1 << 47), &long);
+    }
+}
+
+#[test]
+fn illegal_atomic_ops_are_refused_both_ways() {
+    let (region, address) = target();
+    let add = |address| SegmentKind::FetchAdd { region, address };
+    let mut golden = WHOLE_WRITE;
+    (golden[2], golden[22]) = (0x1e, 8);
+    for (length, refuses) in [(0, true), (7, true), (8, false), (9, true), (16, true)] {
+        let header = atomic(add(address), length, 0x1234);
+        if refuses {
+            refused(header, &golden, |b| b[22] = length as u8, Illegal::Operands);
+        } else {
+            check(header, &golden);
+        }
+    }
+    let swap = SegmentKind::CompareAndSwap { region, address };
+    refused(atomic(swap, 8, 0x1234), &golden, |b| b[2] = 0x1d, Illegal::Operands);
+    for offset in [1u8, 4, 7] {
+        let header = atomic(add(address + u64::from(offset)), 8, 0x1234);
+        refused(header, &golden, |b| b[38] = offset, Illegal::UnalignedWord);
+    }
+    let last = atomic(add(u64::MAX - 7), 8, 0x1234);
+    let to_last = |b: &mut [u8]| {
+        b[31..38].fill(0xff);
+        b[38] = 0xf8;
+    };
+    refused(last, &golden, to_last, Illegal::AddressOverflow);
+    // Only part of the operands, in the long form.
+    let part = segment(add(address), 8);
+    let mut long = WRITE;
+    (long[2], long[39], long[40]) = (14, 0, 8);
+    assert_eq!(encode(&part, &mut [0; 72]), Err(Illegal::Operands.into()));
+    assert_eq!(decode(&long), Err(Illegal::Operands.into()));
+}
+
 /// The long form of a packet that carries an op of 64 bytes whole.
 fn long_form(kind: u8, distance: i64) -> Vec<u8> {
     let op = 0x1122_3344_5566_7788u64.wrapping_sub(distance as u64);
@@ -377,7 +436,7 @@ fn foreign_packets_are_named() {
     assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Truncated { needed: 24, available: 3 }));
     assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
     assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
-    assert_eq!(decode(&[0, 1, 13]), Err(DecodeError::Kind(13)));
+    assert_eq!(decode(&[0, 1, 15]), Err(DecodeError::Kind(15)));
     assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
     let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
     assert_eq!(text, "truncated: at least 57 bytes needed, 3 available");

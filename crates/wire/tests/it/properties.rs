@@ -15,7 +15,20 @@ fn kind() -> impl Strategy<Value = SegmentKind> {
         target().prop_map(|(region, address)| SegmentKind::ReadRequest { region, address }),
         Just(SegmentKind::ReadResponse),
         Just(SegmentKind::Cancel),
+        target().prop_map(|(region, word)| {
+            SegmentKind::CompareAndSwap { region, address: word & !7 }
+        }),
+        target().prop_map(|(region, word)| SegmentKind::FetchAdd { region, address: word & !7 }),
     ]
+}
+
+/// Bytes of the operands of an atomic op, which are its whole payload.
+fn operands(kind: &SegmentKind) -> Option<u32> {
+    match kind {
+        SegmentKind::CompareAndSwap { .. } => Some(16),
+        SegmentKind::FetchAdd { .. } => Some(8),
+        _ => None,
+    }
 }
 
 prop_compose! {
@@ -30,6 +43,10 @@ prop_compose! {
         let empty = matches!(kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
         let length = if empty { 0 } else { length };
         let credit = credit.map(|(number, sent_at_ns)| CreditEcho { number, sent_at_ns });
+        let (offset, length, rest) = match operands(&kind) {
+            Some(operands) => (0, operands, 0),
+            None => (offset, length, rest),
+        };
         let op_length = offset + u64::from(length) + rest;
         Segment { op: OpId::new(op), kind, offset, length, op_length, credit }
     }
@@ -188,7 +205,8 @@ proptest! {
         };
         let distance = i128::from(seq.wrapping_sub(segment.op.get()) as i64);
         let near = (-(1i128 << 47)..1 << 47).contains(&distance);
-        let region = matches!(segment.kind, SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. });
+        let region = matches!(segment.kind, SegmentKind::Write { .. } | SegmentKind::ReadRequest { .. })
+            || operands(&segment.kind).is_some();
         let asks = matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
         let mut expected = if near && !asks { 23 } else { 41 };
         expected += if region { 16 } else { 0 };
@@ -201,9 +219,9 @@ proptest! {
     #[test]
     fn decoded_packets_encode_to_the_same_bytes(
         kind in prop_oneof![
-            1u8..=11,
+            1u8..=14,
             0x81u8..=0x84,
-            prop::sample::select(vec![0x11u8, 0x12, 0x14, 0x91, 0x92, 0x94]),
+            prop::sample::select(vec![0x11u8, 0x12, 0x14, 0x1d, 0x1e, 0x91, 0x92, 0x94, 0x9d, 0x9e]),
         ],
         mut bytes in prop::collection::vec(any::<u8>(), 63),
         level in 0u8..32,
@@ -213,6 +231,20 @@ proptest! {
             bytes[56] = level;
             bytes[38] |= 1;
             bytes[39] = 0;
+        }
+        // The operands of an atomic op, and a word's address.
+        match kind & 0x1f {
+            0x1d | 0x1e => {
+                bytes[21..23].copy_from_slice(&[0, if kind & 1 == 1 { 16 } else { 8 }]);
+                bytes[38] &= !7;
+            }
+            13 | 14 => {
+                bytes[23..39].fill(0);
+                let operands = if kind == 13 { 16 } else { 8 };
+                bytes[38..41].copy_from_slice(&[operands, 0, operands]);
+                bytes[56] &= !7;
+            }
+            _ => {}
         }
         if kind == 9 {
             bytes[47] = level % 16;

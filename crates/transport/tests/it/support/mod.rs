@@ -49,7 +49,9 @@ pub struct Side {
     pub completions: Vec<Completion>,
     /// Bytes stored by the peer's writes and messages, and by answers to our reads, per op.
     pub stored: BTreeMap<(bool, u64), Vec<u8>>,
-    /// Number of times that an inbound op was reported finished.
+    /// The word that atomic ops of the peer change: each adds 1.
+    pub word: u64,
+    /// Number of times that an inbound op was reported finished, or executed.
     pub finished: BTreeMap<u64, u32>,
     pub samples: Vec<RttSample>,
     pub acks_sent: u64,
@@ -72,6 +74,7 @@ impl Side {
             endpoint: Endpoint::new(config),
             completions: Vec::new(),
             stored: BTreeMap::new(),
+            word: 0,
             finished: BTreeMap::new(),
             samples: Vec::new(),
             acks_sent: 0,
@@ -157,10 +160,14 @@ impl Pair {
             Body::Data(segment) => {
                 self.sides[side].data_sent += 1;
                 let answer = segment.kind == SegmentKind::ReadResponse;
-                payload.extend(
-                    (0..u64::from(segment.length))
-                        .map(|i| byte(side, answer, segment.op.get(), segment.offset + i)),
-                );
+                let source = self.sides[side].endpoint.source(self.flow, segment);
+                match source.filter(|op| answer && op.kind.is_atomic()) {
+                    Some(op) => payload.extend(op.user.to_le_bytes()),
+                    None => payload.extend(
+                        (0..u64::from(segment.length))
+                            .map(|i| byte(side, answer, segment.op.get(), segment.offset + i)),
+                    ),
+                }
             }
         }
         let mut datagram = vec![0; 128 + payload.len()];
@@ -246,6 +253,15 @@ impl Pair {
                 if finished && !answer {
                     *side.finished.entry(segment.op.get()).or_default() += 1;
                 }
+            }
+            Handled::Atomic => {
+                let Body::Data(segment) = header.body else { unreachable!() };
+                let operands =
+                    (0..payload.len() as u64).map(|i| byte(1 - to, false, segment.op.get(), i));
+                assert!(payload.iter().copied().eq(operands), "the operands that were sent");
+                *side.finished.entry(segment.op.get()).or_default() += 1;
+                assert!(side.endpoint.answer_atomic(self.now, header.flow, &segment, side.word));
+                side.word += 1;
             }
             Handled::Ack(sample) => side.samples.extend(sample),
             Handled::Credit { .. } | Handled::Control => {}

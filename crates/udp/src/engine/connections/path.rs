@@ -3,6 +3,7 @@
 
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, Span, Time};
+use apus_wire::WORD_BYTES;
 
 use crate::config::wire_bytes_of;
 
@@ -129,9 +130,10 @@ impl PathSearch {
     }
 }
 
-/// Returns the payload of a full packet of `mtu` bytes.
+/// Returns the payload of a full packet of `mtu` bytes: whole words, so that no packet of an op that begins at a word
+/// divides one.
 fn payload(mtu: u32, headers: u32) -> u32 {
-    mtu.saturating_sub(headers).max(256)
+    (mtu.saturating_sub(headers) / WORD_BYTES * WORD_BYTES).max(256)
 }
 
 /// Returns the length of full packets on a path of which the kernel's MTU is `mtu`, until probes confirm more.
@@ -157,12 +159,31 @@ pub(super) fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::region::ATOMIC_BYTES;
+    use crate::session::KeyRing;
 
     #[test]
     fn algorithms_learn_payload_and_link_bytes_of_full_packets() {
         let info = full_packets(1500, 100);
         assert_eq!((info.payload.get(), info.packet.get()), (1400, 1538));
         assert_eq!(full_packets(9000, 100).packet.get(), 9038);
+    }
+
+    #[test]
+    fn packets_carry_whole_words_and_on_every_path_of_1280_bytes_atomic_ops() {
+        for mtu in 1280..=1500 {
+            assert_eq!(full_packets(mtu, 131).payload.get() % 8, 0, "{mtu}");
+        }
+        let mut config =
+            Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("valid");
+        for algorithm in config.registry.algorithms() {
+            config.set_algorithm(Some(algorithm.name), &[]).expect("defaults");
+            // The longest guard: a tag of 16 bytes, and numbers of 8.
+            let headers = crate::config::header_bytes(&config.algorithm, 24);
+            let payload = full_packets(BASE, headers).payload.get();
+            assert!(payload >= ATOMIC_BYTES as u64, "{}: {payload}", algorithm.name);
+        }
     }
 
     const WAIT: Span = Span::from_ms(100);

@@ -1,5 +1,6 @@
 //! Engines and their components in virtual time, without sockets.
 
+mod atomics;
 mod connections;
 mod kernel;
 mod op_table;
