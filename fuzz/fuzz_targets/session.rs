@@ -207,6 +207,8 @@ impl World {
                             self.sessions[side] = None;
                         }
                     }
+                    Event::PeerDraining { session } => self.tables[side].announce_idle(session),
+                    Event::PeerIdle { .. } | Event::KeyChanged { .. } => {}
                 }
             }
             let mut out = [0; MAX_HANDSHAKE_BYTES];

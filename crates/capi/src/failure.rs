@@ -114,7 +114,7 @@ impl From<ConnectError> for Failure {
         let status = match error {
             ConnectError::TooMany => Status::TooMany,
             ConnectError::NoAnswer => Status::NoAnswer,
-            ConnectError::Refused => Status::Refused,
+            ConnectError::Refused | ConnectError::PeerDraining => Status::Refused,
             ConnectError::PeerFull => Status::PeerFull,
             ConnectError::CipherRefused(_) => Status::CipherRefused,
             ConnectError::NoKey => Status::NoKey,
@@ -125,7 +125,9 @@ impl From<ConnectError> for Failure {
             ConnectError::PortClosed => Status::PortClosed,
             ConnectError::NoRoute => Status::NoRoute,
             ConnectError::Family { .. } => Status::Invalid,
-            ConnectError::Stopped | ConnectError::EngineFailed => Status::Stopped,
+            ConnectError::Draining | ConnectError::Stopped | ConnectError::EngineFailed => {
+                Status::Stopped
+            }
         };
         Self::new(status, error.to_string())
     }
@@ -137,7 +139,8 @@ impl From<SubmitError> for Failure {
             SubmitError::Full => Status::Full,
             SubmitError::TooLong { .. } => Status::TooLong,
             SubmitError::AddressOverflow { .. } | SubmitError::Unaligned { .. } => Status::Invalid,
-            SubmitError::Ended(_) => Status::Ended,
+            SubmitError::Ended(_) | SubmitError::PeerDraining => Status::Ended,
+            SubmitError::Draining => Status::Stopped,
         };
         Self::new(status, error.to_string())
     }

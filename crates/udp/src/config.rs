@@ -14,6 +14,7 @@ use apus_wire::MAX_HEADER_BYTES;
 
 use crate::capture::Capture;
 use crate::error::StartError;
+use crate::qlog::Qlog;
 use crate::session::{Config as SessionConfig, KeyRing, guard_bytes, in_range};
 use crate::sys::{Families, has_ipv6};
 
@@ -152,8 +153,14 @@ pub struct Config {
     /// deviation: off, though Swift has NIC timestamps: a Snap engine's NIC pulls, so there is no queue, and each report
     /// costs at least a microsecond here (docs/udp.md).
     pub departure_timestamps: bool,
+    /// Maximum number of connections, and of peers, that the metrics of an engine list one by one
+    /// ([`Host::metrics`](crate::Host::metrics)). Further connections are only counted, and further peers are one together.
+    /// deviation: no source; the page of an engine stays below half a megabyte.
+    pub metrics_limit: u32,
     /// Capture to which every datagram is written.
     pub capture: Option<Capture>,
+    /// Where connections are recorded, for diagnosis; [`Connection::record`](crate::Connection::record) records a single one.
+    pub qlog: Option<Qlog>,
     /// Sessions, handshakes and keepalives.
     pub session: SessionConfig,
 }
@@ -188,7 +195,9 @@ impl Config {
             dscp: [0; CLASSES],
             nic_clock: None,
             departure_timestamps: false,
+            metrics_limit: 64,
             capture: None,
+            qlog: None,
             session: SessionConfig::default(),
         })
     }
@@ -289,6 +298,7 @@ impl Config {
         in_range("max_queued_messages", self.max_queued_messages, 1..)?;
         in_range("max_unaccepted", self.max_unaccepted, 1..)?;
         in_range("submission_ring", self.submission_ring, 1..)?;
+        in_range("metrics_limit", self.metrics_limit, ..=4096)?;
         for (class, &dscp) in self.dscp.iter().enumerate() {
             in_range(&format!("dscp of traffic class {class}"), dscp, ..=63)?;
         }

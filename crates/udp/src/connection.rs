@@ -18,6 +18,7 @@ use crate::error::{End, SubmitError};
 use crate::mailbox::{Command, Opened};
 use crate::ops::{EngineLink, Op};
 use crate::pending::{Buffers, Completion, Notify, Pending};
+use crate::qlog::Qlog;
 use crate::region::Memory;
 
 /// A connection to a peer, with one or more flows. Clones share the connection. It closes when the last clone is dropped,
@@ -119,6 +120,13 @@ impl Connection {
         self.link.state.ended()
     }
 
+    /// Returns `true` if the peer takes no new ops, because it is shutting down ([`Host::drain`](crate::Host::drain)).
+    /// Outstanding ops go on; then the peer closes the connection.
+    #[must_use]
+    pub fn is_peer_draining(&self) -> bool {
+        self.link.state.is_peer_draining()
+    }
+
     /// Returns the maximum length in bytes of a message that the peer accepts.
     #[must_use]
     pub fn max_message(&self) -> u64 {
@@ -178,7 +186,7 @@ impl Connection {
             return Err(SubmitError::Ended(end));
         }
         state.check(request.kind, request.buffers.len() as u64)?;
-        state.begin_op(flow)?;
+        state.begin_op(flow, request.kind)?;
         let ticket = state.ticket();
         let pending = Pending {
             connection: Arc::clone(state),
@@ -262,6 +270,13 @@ impl Connection {
         let EngineLink { state, mailbox, .. } = &*self.link;
         mailbox.post(Command::Inspect { session: state.session, flow, reply });
         receiver
+    }
+
+    /// Begins to record this connection in a file of `qlog`, from now to its end, unless it is recorded already. The host's
+    /// log has a warning if that fails.
+    pub fn record(&self, qlog: &Qlog) {
+        let EngineLink { state, mailbox, .. } = &*self.link;
+        mailbox.post(Command::Record { session: state.session, qlog: qlog.clone() });
     }
 
     fn take(&self, message: Message) -> Message {

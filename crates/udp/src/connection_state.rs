@@ -1,13 +1,14 @@
 //! The state of a connection that its engine and the application share.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use apus_transport::{MAX_OP_BYTES, Op, OpKind, SubmitError as Refused};
 use bytes::Bytes;
 
 use crate::error::{End, SubmitError};
+use crate::op_counters::OpCounters;
 use crate::session::SessionId;
 use crate::status::EngineStatus;
 
@@ -47,6 +48,10 @@ pub(crate) struct ConnectionState {
     /// Outstanding ops per flow.
     outstanding: Box<[AtomicU32]>,
     ended: OnceLock<End>,
+    /// Whether the peer takes no new ops.
+    peer_draining: AtomicBool,
+    /// What has ended, by kind.
+    pub(crate) ops: OpCounters,
     /// Size of the messages that have arrived in part or in full and that the application has not taken.
     queued_bytes: AtomicU64,
     queued_messages: AtomicU32,
@@ -69,6 +74,8 @@ impl ConnectionState {
             limits,
             outstanding: (0..flows).map(|_| AtomicU32::new(0)).collect(),
             ended: OnceLock::new(),
+            peer_draining: AtomicBool::new(false),
+            ops: OpCounters::default(),
             queued_bytes: AtomicU64::new(0),
             queued_messages: AtomicU32::new(0),
             next_ticket: AtomicU64::new(0),
@@ -121,13 +128,41 @@ impl ConnectionState {
     /// Counts another outstanding op of a flow.
     ///
     /// # Errors
-    /// If the flow has as many as its limit allows.
-    pub(crate) fn begin_op(&self, flow: usize) -> Result<(), SubmitError> {
-        if self.outstanding[flow].fetch_add(1, Ordering::AcqRel) >= self.limits.max_ops {
-            self.end_op(flow);
-            return Err(SubmitError::Full);
-        }
-        Ok(())
+    /// If the flow has as many as its limit allows, or either side drains.
+    pub(crate) fn begin_op(&self, flow: usize, kind: OpKind) -> Result<(), SubmitError> {
+        let refused =
+            if self.outstanding[flow].fetch_add(1, Ordering::SeqCst) >= self.limits.max_ops {
+                SubmitError::Full
+            } else if self.peer_draining.load(Ordering::SeqCst) {
+                // After the count: either the engine counts this op, or this call sees the mark.
+                SubmitError::PeerDraining
+            } else if self.engine.is_draining() && kind != OpKind::Message {
+                SubmitError::Draining
+            } else {
+                return Ok(());
+            };
+        self.end_op(flow);
+        Err(refused)
+    }
+
+    /// Records that the peer takes no new ops.
+    pub(crate) fn set_peer_draining(&self) {
+        self.peer_draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns `true` if the peer takes no new ops.
+    pub(crate) fn is_peer_draining(&self) -> bool {
+        self.peer_draining.load(Ordering::SeqCst)
+    }
+
+    /// Returns `true` if no op of this side is outstanding.
+    pub(crate) fn is_idle(&self) -> bool {
+        (0..self.flows()).all(|flow| self.outstanding(flow) == 0)
+    }
+
+    /// Returns `true` if messages of the peer wait for the application.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.queued_messages.load(Ordering::SeqCst) > 0
     }
 
     /// Returns the number of outstanding ops of a flow.

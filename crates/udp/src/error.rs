@@ -88,6 +88,12 @@ pub enum ConnectError {
     /// The peer connected at the same time. Accept and use its connection.
     #[error("the peer connected at the same time; accept and use its connection")]
     Crossed,
+    /// The peer is shutting down ([`Host::drain`](crate::Host::drain)) and takes no new connections.
+    #[error("the peer is shutting down and takes no new connections; connect to another host")]
+    PeerDraining,
+    /// This host drains ([`Host::drain`](crate::Host::drain)) and opens no connections.
+    #[error("this host is shutting down and opens no connections")]
+    Draining,
     /// Protocol mismatch, or settings that the handshake cannot express; the text gives the detail.
     #[error("{0}")]
     Incompatible(String),
@@ -111,7 +117,7 @@ pub struct DroppedHandshake {
 }
 
 /// The fault of a handshake that was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum HandshakeFault {
     /// The key of the handshake is not in the ring.
     #[error("its key is unknown to this host")]
@@ -163,6 +169,12 @@ pub enum SubmitError {
     /// Back-pressure: the limit on outstanding ops or bytes is reached. Wait for a completion, then try again.
     #[error("the limit on outstanding ops or bytes is reached; wait for a completion")]
     Full,
+    /// The peer is shutting down ([`Host::drain`](crate::Host::drain)) and takes no new ops. Outstanding ops go on.
+    #[error("the peer is shutting down and takes no new ops; connect to another host")]
+    PeerDraining,
+    /// This host drains ([`Host::drain`](crate::Host::drain)). Only messages may be submitted, since they may answer.
+    #[error("this host is shutting down and submits no reads and writes")]
+    Draining,
     /// The op is longer than the configuration of either side allows.
     #[error("an op of this kind moves at most {limit} bytes; split it")]
     TooLong {

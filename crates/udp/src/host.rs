@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tracing::info;
+
 use crate::backlog::{Unaccepted, backlog};
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
@@ -83,6 +85,11 @@ impl Host {
         };
         for engine in engines {
             host.launch(config.mode, engine)?;
+        }
+        for (engine, mailbox) in host.engines.iter().enumerate() {
+            let (address, algorithm) = (mailbox.status.address, config.algorithm.info().name);
+            let sealed = !config.keys.is_insecure();
+            info!(target: "apus_udp::host", host = %address, engine, algorithm, sealed, "engine started");
         }
         // A call that waits for any of several engines drives none of them.
         if let [driver] = &host.drivers[..] {
@@ -280,6 +287,30 @@ impl Host {
         self.engines.iter().find_map(|engine| engine.status.take_note())
     }
 
+    /// Ends every connection in order, so that no op is cut off. From now on the host takes and opens no connections
+    /// ([`ConnectError::PeerDraining`], [`ConnectError::Draining`]), and peers submit no ops to it
+    /// ([`SubmitError::PeerDraining`](crate::SubmitError::PeerDraining)). This side may still submit messages, since they may answer requests, but
+    /// neither reads nor writes ([`SubmitError::Draining`](crate::SubmitError::Draining)). A connection closes when no op of either side is outstanding
+    /// and the application has taken all its messages, after 100 to 200 ms ([`session::Config::retry`](crate::session::Config::retry)). Waits for
+    /// that, at most for `timeout`. Returns whether all connections have ended; call [`Host::stop`] afterwards in either case.
+    pub fn drain(&self, timeout: Duration) -> bool {
+        let ask = |engine: &Arc<Mailbox>| {
+            let (done, drained) = oneshot::channel();
+            engine.post(Command::Drain { done });
+            drained
+        };
+        let engines: Vec<_> = self.engines.iter().map(ask).collect();
+        self.driver.step();
+        let all = async {
+            let mut all = true;
+            for drained in engines {
+                all &= drained.await.is_ok();
+            }
+            all
+        };
+        self.block_on(all, Some(timeout)).unwrap_or(false)
+    }
+
     /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. Any thread may call it. It
     /// returns when the engines have ended. If code that an engine calls, or a future of [`Host::block_on`], calls it, it returns at
     /// once.
@@ -323,10 +354,14 @@ impl Host {
         self.driver.step();
     }
 
-    /// Returns the counters of its engines as a page for Prometheus, which may outlive the host.
+    /// Returns the counters of its engines, their connections and peers ([`Config::metrics_limit`]) as a page for Prometheus.
+    /// It may outlive the host.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        Metrics::new(self.engines.iter().map(|e| Arc::clone(&e.status)).collect())
+        let engines = self.engines.iter().zip(&self.drivers);
+        Metrics::new(
+            engines.map(|(mailbox, driver)| (Arc::clone(mailbox), driver.weak())).collect(),
+        )
     }
 
     /// Returns the counters of each engine.

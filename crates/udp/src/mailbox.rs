@@ -16,6 +16,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::connection_state::{ConnectionState, Message};
 use crate::error::ConnectError;
 use crate::pending::Pending;
+use crate::qlog::Qlog;
+use crate::report::Report;
 use crate::session::{KeyId, KeyRing, SessionId};
 use crate::status::EngineStatus;
 
@@ -41,6 +43,12 @@ pub(crate) enum Command {
     ServedBy { peer: SocketAddr, engine: u32 },
     /// Closes a connection after its outstanding ops.
     Close { session: SessionId, closed: Option<oneshot::Sender<()>> },
+    /// Takes no new connections and ops, and reports by `done` when every connection has ended.
+    Drain { done: oneshot::Sender<()> },
+    /// Reports the connections and peers, for metrics.
+    Report { reply: oneshot::Sender<Report> },
+    /// Begins to record a connection.
+    Record { session: SessionId, qlog: Qlog },
     /// Reports the state of a flow.
     Inspect { session: SessionId, flow: usize, reply: oneshot::Sender<(Snapshot, FlowCounters)> },
 }

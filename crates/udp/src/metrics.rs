@@ -2,15 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use crate::connection_metrics;
+use crate::driver::WeakDriver;
+use crate::mailbox::{Command, Mailbox};
 use crate::prometheus::{Kind, Page};
+use crate::report::Report;
 use crate::stats::{Histogram, Stats};
-use crate::status::EngineStatus;
 
-/// The counters of the engines of a host; see [`Host::metrics`](crate::Host::metrics).
+/// How long a page waits for the report of an engine. deviation: no source; below Prometheus's timeout of a scrape, 10 s, by so
+/// much that 9 engines which do not answer still have a page.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The counters of the engines of a host, and of their connections and peers; see [`Host::metrics`](crate::Host::metrics).
 #[derive(Clone)]
 pub struct Metrics {
-    engines: Vec<Arc<EngineStatus>>,
+    engines: Vec<(Arc<Mailbox>, WeakDriver)>,
 }
 
 /// Name, help text, and field of a metric.
@@ -64,15 +72,30 @@ const DELAYS: [Row<Histogram>; 3] = [
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
 
 impl Metrics {
-    pub(crate) fn new(engines: Vec<Arc<EngineStatus>>) -> Self {
+    pub(crate) fn new(engines: Vec<(Arc<Mailbox>, WeakDriver)>) -> Self {
         Self { engines }
     }
 
-    /// Returns the current page.
+    /// Asks each engine for a report; `None` if it does not answer.
+    fn reports(&self) -> Vec<Option<Report>> {
+        let ask = |(mailbox, driver): &(Arc<Mailbox>, WeakDriver)| {
+            let (reply, report) = oneshot::channel();
+            mailbox.post(Command::Report { reply });
+            driver.step_inline();
+            report
+        };
+        let asked: Vec<_> = self.engines.iter().map(ask).collect();
+        asked.into_iter().map(|report| report.recv_timeout(REPORT_TIMEOUT).ok()).collect()
+    }
+
+    /// Returns the current page. Waits for the engines' next step, at most a second each; the connections and peers of an engine that
+    /// does not answer are missing then (`apus_engine_report`).
     #[must_use]
     pub fn page(&self) -> String {
+        let reports = self.reports();
+        let engines = self.engines.iter().enumerate();
         let engines: Vec<(String, &Stats)> =
-            self.engines.iter().enumerate().map(|(n, e)| (n.to_string(), &e.stats)).collect();
+            engines.map(|(n, (mailbox, _))| (n.to_string(), &mailbox.status.stats)).collect();
         let mut page = Page::new();
         for (name, help, of) in COUNTERS {
             page.metric(name, Kind::Counter, help);
@@ -82,10 +105,9 @@ impl Metrics {
             }
         }
         page.metric("apus_engine_info", Kind::Gauge, "1; the address of the engine's socket.");
-        for (engine, status) in self.engines.iter().enumerate() {
-            let labels =
-                [("engine", &*engine.to_string()), ("address", &*status.address.to_string())];
-            page.sample(&labels, 1.0);
+        for (engine, (mailbox, _)) in self.engines.iter().enumerate() {
+            let (engine, address) = (engine.to_string(), mailbox.status.address.to_string());
+            page.sample(&[("engine", &engine), ("address", &address)], 1.0);
         }
         page.metric("apus_connections", Kind::Gauge, "Open connections.");
         for (engine, stats) in &engines {
@@ -105,6 +127,7 @@ impl Metrics {
                 delays(&mut page, engine, of(stats));
             }
         }
+        connection_metrics::write(&mut page, &reports);
         page.finish()
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct EngineStatus {
     pub(crate) stats: Stats,
     stopped: AtomicBool,
     failed: AtomicBool,
+    draining: AtomicBool,
     /// Notes on dropped handshakes for the application's log. A full queue drops new notes.
     notes: ConcurrentQueue<DroppedHandshake>,
 }
@@ -35,6 +36,7 @@ impl EngineStatus {
             stats: Stats::default(),
             stopped: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
             notes: ConcurrentQueue::bounded(MAX_NOTES),
         }
     }
@@ -57,6 +59,16 @@ impl EngineStatus {
     /// Marks the engine as failed.
     pub(crate) fn set_failed(&self) {
         self.failed.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if the engine drains: it takes no new connections and ops.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Marks the engine as draining.
+    pub(crate) fn set_draining(&self) {
+        self.draining.store(true, Ordering::SeqCst);
     }
 
     /// Adds a note on a dropped handshake.

@@ -4,6 +4,8 @@
 pub mod bench;
 mod closed_loop;
 mod latency;
+mod log;
+mod notify;
 pub mod perf;
 pub mod ping;
 mod record;
@@ -17,7 +19,9 @@ use std::time::Duration;
 
 use apus_udp::prometheus::Server;
 use apus_udp::session::{Cipher, KeyRing};
-use apus_udp::{CLASSES, Capture, Config, Connection, Host, Mode, RegionKey, StartError, keyfile};
+use apus_udp::{
+    CLASSES, Capture, Config, Connection, Host, Mode, Qlog, RegionKey, StartError, keyfile,
+};
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
@@ -95,6 +99,8 @@ pub fn failure(error: StartError) -> Failure {
 pub struct Common {
     #[command(flatten)]
     basics: Basics,
+    #[command(flatten)]
+    log: log::LogOptions,
     /// Who drives the engine, and how it waits for work.
     #[arg(long, value_enum, default_value = "shared")]
     mode: ModeName,
@@ -108,9 +114,15 @@ pub struct Common {
     /// Write every datagram to this file, in the pcapng format.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Record each connection in this directory, in the qlog format: at most 64 connections, 16 MiB each.
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
     /// Serve metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Maximum number of connections, and of peers, that the metrics of an engine list one by one [default: 64].
+    #[arg(long, value_name = "N", requires = "metrics")]
+    metrics_limit: Option<u32>,
     /// Use departure times of the kernel or NIC, so that queues of this host do not count as fabric
     /// delay; costs at least a microsecond per send.
     #[arg(long)]
@@ -134,6 +146,7 @@ pub struct Common {
 impl Common {
     /// Starts a host at these addresses.
     pub fn host(&self, listen: &[SocketAddr]) -> Result<Host, Failure> {
+        self.log.install()?;
         let keys = self.basics.keys()?.ok_or_else(|| {
             let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
                         without: nothing is encrypted then and anyone may connect";
@@ -158,9 +171,14 @@ impl Common {
         config.dscp = [self.dscp; CLASSES];
         config.departure_timestamps = self.departure_timestamps;
         config.nic_clock.clone_from(&self.nic_clock);
+        config.metrics_limit = self.metrics_limit.unwrap_or(config.metrics_limit);
         if let Some(path) = &self.pcap {
             let failed = |e| Failure::Input(format!("--pcap {}: {e}", path.display()));
             config.capture = Some(Capture::create(path).map_err(failed)?);
+        }
+        if let Some(dir) = &self.qlog {
+            let failed = |e| Failure::Input(format!("--qlog {}: {e}", dir.display()));
+            config.qlog = Some(Qlog::new(dir).map_err(failed)?);
         }
         let pairs = pairs(&self.param)?;
         config.registry = crate::registry();
@@ -232,11 +250,17 @@ pub fn greeting(connection: &Connection) -> Result<(RegionKey, u64), Failure> {
     }
 }
 
+/// Reads a duration with its unit, which may be 0.
+pub fn any_duration(text: &str) -> Result<Duration, String> {
+    let span: apus_units::Span = text.parse().map_err(|e| format!("{e}"))?;
+    Ok(Duration::from_nanos(span.as_ps() / 1_000))
+}
+
 /// Reads a duration with its unit.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let span: apus_units::Span = text.parse().map_err(|e| format!("{e}"))?;
-    if span.is_zero() {
+    let duration = any_duration(text)?;
+    if duration.is_zero() {
         return Err("it must be longer than 0".to_owned());
     }
-    Ok(Duration::from_nanos(span.as_ps() / 1_000))
+    Ok(duration)
 }

@@ -1,26 +1,19 @@
 //! `apus serve`: a peer for `apus ping` and `apus perf`.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::process::exit;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apus_udp::{Access, Config, ConnectError, Connection, Host, Message, Request};
 use clap::Args;
 
-use super::{Common, PORT};
-use crate::failure::Failure;
+use super::notify::notify;
+use super::{Common, PORT, any_duration};
+use crate::failure::{Failure, INTERRUPTED};
 use crate::output::print;
-
-/// Interval of checks for dropped handshakes.
-const LOG_EVERY: Duration = Duration::from_millis(200);
-/// Minimum interval of log lines about a fault of the same machine. deviation: no source; a peer
-/// tries a few times a second.
-const LOG_AGAIN: Duration = Duration::from_secs(10);
-/// Maximum number of machines and faults that are remembered for that.
-const LOG_MACHINES: usize = 256;
 
 /// Answer `apus ping` and `apus perf`: return messages, and provide a region to write and read.
 #[derive(Args)]
@@ -31,6 +24,10 @@ pub struct Serve {
     /// a system without IPv6].
     #[arg(long, alias = "bind", value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
+    /// Maximum time for which the first Ctrl-C or SIGTERM waits for outstanding ops before connections are closed; a second
+    /// one ends the process at once.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = any_duration)]
+    drain: Duration,
     /// Bytes of the region.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     region: usize,
@@ -42,16 +39,17 @@ impl Serve {
         let any = [Config::any_address(PORT)];
         let listen = if self.listen.is_empty() { &any[..] } else { &self.listen };
         let host = Arc::new(self.common.host(listen)?);
-        let stopped = stop_on_interrupt(&host)?;
+        let shutdown = drain_on_signal(&host, self.drain)?;
         let _metrics = self.common.metrics(&host)?;
         let region = host
             .register(vec![0; self.region], Access::ReadWrite)
             .map_err(|error| Failure::Run(error.to_string()))?;
         let addresses: Vec<_> = host.local_addrs().iter().map(SocketAddr::to_string).collect();
-        print(&format!("listening on {}\n", addresses.join(", ")))?;
+        let listening = format!("listening on {}", addresses.join(", "));
+        print(&format!("{listening}\n"))?;
+        notify(&format!("READY=1\nSTATUS={listening}"));
         let greeting = [region.key().get().to_be_bytes(), (self.region as u64).to_be_bytes()];
         let greeting = greeting.concat();
-        log_dropped(Arc::downgrade(&host))?;
         let ended = if self.common.is_inline() {
             self.poll(&host, &greeting)
         } else {
@@ -60,7 +58,10 @@ impl Serve {
         // Connections are closed before the process ends.
         host.stop();
         match ended {
-            Err(Failure::Run(_)) if stopped.load(Ordering::Relaxed) => Ok(()),
+            Err(Failure::Run(_)) if shutdown.drained.load(Ordering::Relaxed) => Ok(()),
+            Err(Failure::Run(_)) if shutdown.asked.load(Ordering::Relaxed) => Err(Failure::Run(
+                format!("connections were cut off: they had not drained within {:?}", self.drain),
+            )),
             ended => ended,
         }
     }
@@ -122,39 +123,39 @@ fn no_more(error: ConnectError) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// Stops the host on Ctrl-C or a request to terminate. Returns whether that happened.
-fn stop_on_interrupt(host: &Arc<Host>) -> Result<Arc<AtomicBool>, Failure> {
-    let (stopped, host) = (Arc::new(AtomicBool::new(false)), Arc::downgrade(host));
-    let flag = Arc::clone(&stopped);
+/// How the command ends.
+#[derive(Default)]
+struct Shutdown {
+    /// Whether a signal has asked for it.
+    asked: AtomicBool,
+    /// Whether every connection ended in order.
+    drained: AtomicBool,
+}
+
+/// Drains the host on the first Ctrl-C or request to terminate, and stops it afterwards. The second one ends the process.
+fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>, Failure> {
+    let (shutdown, host) = (Arc::new(Shutdown::default()), Arc::downgrade(host));
+    let state = Arc::clone(&shutdown);
     ctrlc::set_handler(move || {
-        flag.store(true, Ordering::Relaxed);
-        if let Some(host) = host.upgrade() {
+        if state.asked.swap(true, Ordering::Relaxed) {
+            exit(INTERRUPTED.into());
+        }
+        let Some(host) = host.upgrade() else { return };
+        notify("STOPPING=1");
+        let drain = {
+            let (host, state) = (Arc::clone(&host), Arc::clone(&state));
+            move || {
+                state.drained.store(host.drain(timeout), Ordering::Relaxed);
+                host.stop();
+            }
+        };
+        // This thread has to notice the second signal.
+        if thread::Builder::new().name("apus-drain".to_owned()).spawn(drain).is_err() {
             host.stop();
         }
     })
     .map_err(|error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}")))?;
-    Ok(stopped)
-}
-
-/// Logs dropped handshakes to standard error while the host exists; their senders get no reason.
-fn log_dropped(host: Weak<Host>) -> Result<(), Failure> {
-    let log = move || {
-        let mut logged: BTreeMap<(IpAddr, String), Instant> = BTreeMap::new();
-        while let Some(host) = host.upgrade() {
-            while let Some(dropped) = host.dropped_handshake() {
-                logged.retain(|_, at| at.elapsed() < LOG_AGAIN);
-                let fault = (dropped.from.ip(), dropped.fault.to_string());
-                if logged.len() < LOG_MACHINES && !logged.contains_key(&fault) {
-                    eprintln!("{dropped}");
-                    logged.insert(fault, Instant::now());
-                }
-            }
-            drop(host);
-            thread::sleep(LOG_EVERY);
-        }
-    };
-    let thread = thread::Builder::new().name("apus-log".to_owned()).spawn(log);
-    thread.map(drop).map_err(|error| Failure::Run(format!("a thread for the log: {error}")))
+    Ok(shutdown)
 }
 
 /// Returns a message. An answer without room is dropped: the peer has stopped reading.

@@ -20,6 +20,7 @@ mod replay;
 mod report;
 mod reproduction;
 mod schema;
+mod service;
 mod support;
 mod sweep;
 mod tools;

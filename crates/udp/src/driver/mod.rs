@@ -9,7 +9,7 @@ mod turns;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,23 @@ pub(crate) enum Driver {
     Threads { spin: Duration },
     /// The waiting calls drive the engine in turns.
     Shared(Arc<Shared>),
+}
+
+/// A driver that does not keep its engine.
+#[derive(Clone)]
+pub(crate) enum WeakDriver {
+    Threads,
+    Shared(Weak<Shared>),
+}
+
+impl WeakDriver {
+    /// Runs one step of the engine, if no thread of the host does.
+    pub(crate) fn step_inline(&self) {
+        let Self::Shared(shared) = self else { return };
+        if let Some(shared) = shared.upgrade().filter(|shared| !shared.has_thread()) {
+            shared.step();
+        }
+    }
 }
 
 /// The end of a wait.
@@ -195,6 +212,14 @@ impl Driver {
         } else {
             shared.step();
             context.waker().wake_by_ref();
+        }
+    }
+
+    /// Returns a driver that does not keep the engine.
+    pub(crate) fn weak(&self) -> WeakDriver {
+        match self {
+            Self::Shared(shared) => WeakDriver::Shared(Arc::downgrade(shared)),
+            Self::Threads { .. } => WeakDriver::Threads,
         }
     }
 

@@ -26,6 +26,7 @@ mod departures;
 mod descheduled;
 mod endpoint;
 mod inbox;
+mod log;
 mod network;
 mod op_table;
 mod outbox;
@@ -307,6 +308,12 @@ impl<N: Network> Engine<N> {
             Command::Connect(request) => connections.connect(now, request, ops, &self.network),
             Command::Keys(keys) => connections.set_keys(now, keys, ops, &self.network),
             Command::ServedBy { peer, engine } => connections.hand_over(now, peer, engine, ops),
+            Command::Drain { done } => connections.begin_drain(now, done, ops),
+            Command::Record { session, qlog } => connections.begin_record(now, session, &qlog),
+            Command::Report { reply } => {
+                // The wait may have been given up.
+                let _ = reply.send(connections.report(&ops.endpoint));
+            }
             Command::Close { session, closed } => {
                 connections.begin_close(session, closed, ops);
                 self.close_if_idle(now, session);
@@ -338,12 +345,17 @@ impl<N: Network> Engine<N> {
     fn handle_timers(&mut self, now: Time) {
         let Protocol { connections, ops, .. } = &mut self.protocol;
         ops.endpoint.handle_timeout(now);
+        if connections.records() {
+            connections.record_timeouts(now, &ops.endpoint);
+        }
         if connections.sessions.next_timeout().is_some_and(|at| at <= now) {
             connections.sessions.handle_timeout(now);
             self.unpublished = true;
         }
         self.network.compare_clocks(now);
         ops.handle_deadlines(now);
+        connections.handle_drain(now, ops);
+        connections.log.handle_timeout(now);
         for probe in connections.due_probes(now, ops, &self.network) {
             self.transmitter.put_probe(now, probe, &mut self.protocol);
         }
@@ -399,6 +411,7 @@ impl<N: Network> Engine<N> {
         // Ops that are dropped from now on end as unknown too.
         self.mailbox.status.set_failed();
         self.mailbox.stop();
+        contain(|| self.protocol.connections.log.failed());
         self.protocol.connections.set_failed();
         contain(|| {
             let now = self.network.now();

@@ -231,6 +231,8 @@ impl OpTable {
         let connection = &pending.connection;
         let session = connection.session;
         let accepted_at = pending.accepted_at;
+        let done = completion.outcome == Outcome::Done;
+        connection.ops.count(pending.kind, completion.submitted.length, done);
         let cause =
             cause.unwrap_or_else(|| Cause::Ended(connection.ended().unwrap_or(End::Stopped)));
         pending.end(match completion.outcome {

@@ -81,6 +81,7 @@ impl Protocol {
         network: &N,
     ) -> Option<Probe> {
         let Delivery { meta, locked } = delivery;
+        let datagram_length = datagram.len();
         match self.connections.sessions.receive(now, meta.peer(), datagram) {
             Received::Packet { session, header, extension, payload } => {
                 // The packet may be the one that connects its session, whose flows learn their peers then.
@@ -90,6 +91,15 @@ impl Protocol {
                 }
                 // A peer with a key must not touch the flows of another.
                 let owner = self.connections.owner(header.flow).filter(|o| o.session == session)?;
+                if self.connections.records() {
+                    self.connections.record_packet(
+                        now,
+                        false,
+                        header.flow,
+                        &header,
+                        datagram_length,
+                    );
+                }
                 let arrival = arrival(now, meta, network);
                 let (fields, telemetry);
                 let observed = match &extension {
@@ -129,6 +139,12 @@ impl Protocol {
     #[inline]
     fn handle_control(&mut self, arrival: &Arrival, header: &Header, observed: &Observed<'_>) {
         let handled = self.ops.endpoint.handle_observed(arrival, header, observed);
+        if self.connections.records()
+            && let Handled::Ack(sample) = &handled
+        {
+            let (now, endpoint) = (arrival.now, &self.ops.endpoint);
+            self.connections.record_ack(now, header.flow, sample.as_ref(), endpoint);
+        }
         if let Handled::Ack(Some(sample)) = handled {
             let stats = &self.status.stats;
             stats.end_to_end_rtt.record(sample.end_to_end_rtt);
@@ -160,7 +176,10 @@ impl Protocol {
         let DataPacket { owner, flow, segment, .. } = data;
         let admission = self.admit(&data);
         let dropped = match admission {
-            Admission::Refused(reason) => self.ops.endpoint.reject(flow, segment.op, reason),
+            Admission::Refused(reason) => {
+                self.connections.on_op_refused(arrival.now, owner.session, segment.kind, reason);
+                self.ops.endpoint.reject(flow, segment.op, reason)
+            }
             Admission::NotReady => self.ops.endpoint.not_ready(flow, segment.op),
             Admission::Yes | Admission::Reserved => false,
         };
@@ -345,6 +364,9 @@ impl Protocol {
         if !sealed {
             outbox.remove_empty();
             return self.on_unsealed(now, transmit);
+        }
+        if connections.records() {
+            connections.record_packet(now, true, transmit.flow, header, length);
         }
         match header.body {
             Body::Data(_) => burst.commit_data(length, transmit.flow, header.seq),

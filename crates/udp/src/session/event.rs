@@ -61,6 +61,23 @@ pub enum Event {
         /// The reason.
         reason: End,
     },
+    /// The peer takes no new ops: submit none, and call
+    /// [`Sessions::announce_idle`](super::Sessions::announce_idle) if none is outstanding.
+    PeerDraining {
+        /// The session.
+        session: SessionId,
+    },
+    /// The peer has no outstanding op, as of its answer to
+    /// [`Sessions::announce_draining`](super::Sessions::announce_draining).
+    PeerIdle {
+        /// The session.
+        session: SessionId,
+    },
+    /// Packets are sealed by a new key from now on.
+    KeyChanged {
+        /// The session.
+        session: SessionId,
+    },
 }
 
 /// Why a session ended.
@@ -86,6 +103,8 @@ pub enum End {
     Refused,
     /// The peer does not accept the proposed cipher ([`Config::cipher`](super::Config::cipher)).
     CipherRefused,
+    /// The peer's host drains and takes no new sessions.
+    PeerDraining,
     /// Its key was removed from the ring.
     KeyWithdrawn,
     /// Both sides connected at the same time. The peer's session replaces this one.

@@ -119,10 +119,19 @@ impl Sessions {
 
     /// Refuses a session that a peer requested, and tells the peer.
     pub fn refuse(&mut self, id: SessionId) {
+        self.refuse_for(id, Refusal::Application);
+    }
+
+    /// As [`Sessions::refuse`], and tells the peer that this host drains.
+    pub fn refuse_draining(&mut self, id: SessionId) {
+        self.refuse_for(id, Refusal::Draining);
+    }
+
+    fn refuse_for(&mut self, id: SessionId, why: Refusal) {
         let Some(session) = self.get(id) else { return };
         if matches!(session.stage, Stage::Offered { .. }) {
             let Session { peer, mode, key, initiator, .. } = *session;
-            let message = Message::Refused(Refusal::Application);
+            let message = Message::Refused(why);
             self.reply_handshake(peer, &Handshake { mode, key, initiator, message }, message);
             self.counters.failed += 1;
             self.remove(id);
@@ -346,6 +355,7 @@ impl Sessions {
             Refusal::Full => End::PeerFull,
             Refusal::Application => End::Refused,
             Refusal::Cipher => End::CipherRefused,
+            Refusal::Draining => End::PeerDraining,
         };
         self.end(id, reason);
         Ok(())

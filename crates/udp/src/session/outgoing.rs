@@ -69,6 +69,8 @@ impl Sessions {
         let length = match wanted {
             want::PING => self.seal_control(now, id, Command::Ping, &[], out),
             want::PONG => self.seal_control(now, id, Command::Pong, &[], out),
+            want::DRAINING => self.seal_control(now, id, Command::Draining, &[], out),
+            want::IDLE => self.seal_control(now, id, Command::Idle, &[], out),
             want::CLOSE => {
                 let length = self.seal_control(now, id, Command::Close, &[], out);
                 self.remove(id);
@@ -104,6 +106,21 @@ impl Sessions {
         if now >= self.next_unknown {
             self.next_unknown = now.saturating_add(UNKNOWN_INTERVAL);
             self.reply(to, Reply::Unknown { session, number });
+        }
+    }
+
+    /// Asks the peer of a connected session to submit no more ops. While none of its ops is outstanding, each call is answered
+    /// by [`Event::PeerIdle`](super::Event::PeerIdle), unless a packet is lost.
+    pub fn announce_draining(&mut self, id: SessionId) {
+        if self.is_connected(id) {
+            self.want(id, want::DRAINING);
+        }
+    }
+
+    /// Answers [`Event::PeerDraining`](super::Event::PeerDraining): no op of this side is outstanding.
+    pub fn announce_idle(&mut self, id: SessionId) {
+        if self.is_connected(id) {
+            self.want(id, want::IDLE);
         }
     }
 

@@ -20,8 +20,8 @@
 //! * 0x45 Unknown, 16 bytes: the first 4 as above, session and number of the packet whose session is unknown, and 4 zeros.
 //!   It has no proof. Its mode is that of its sender: 0, or 1 for any cipher. It also answers a Hello of the other mode, with
 //!   the initiator's number and 0.
-//! * 0x46 Control: the first 3 bytes as above, and 1 byte of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe),
-//!   guarded as a data packet is. A probe is filled with zeros up to the probed length. Its answer has 2 more bytes, the
+//! * 0x46 Control: the first 3 bytes as above, and 1 byte of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe,
+//!   6 draining, 7 idle), guarded as a data packet is. A probe is filled with zeros up to the probed length. Its answer has 2 more bytes, the
 //!   total length of the probe.
 
 use apus_wire::VERSION;
@@ -67,6 +67,8 @@ pub(crate) enum Refusal {
     Application,
     /// The proposed cipher is not accepted.
     Cipher,
+    /// The host drains.
+    Draining,
 }
 
 /// The kind of a handshake packet, with the fields that only this kind has.
@@ -109,6 +111,7 @@ impl<'a> Handshake<'a> {
                 [1] => Refusal::Full,
                 [2] => Refusal::Application,
                 [3] => Refusal::Cipher,
+                [4] => Refusal::Draining,
                 _ => return None,
             }),
             _ => return None,
@@ -128,6 +131,7 @@ impl<'a> Handshake<'a> {
             Message::Refused(Refusal::Full) => (kind::REFUSED, [&[1], &[]]),
             Message::Refused(Refusal::Application) => (kind::REFUSED, [&[2], &[]]),
             Message::Refused(Refusal::Cipher) => (kind::REFUSED, [&[3], &[]]),
+            Message::Refused(Refusal::Draining) => (kind::REFUSED, [&[4], &[]]),
         };
         let body = COMMON_BYTES + parts[0].len() + parts[1].len();
         let out = out.get_mut(..body + MAC_BYTES)?;
@@ -162,10 +166,22 @@ pub(crate) enum Command {
     Probe = 4,
     /// Confirms the arrival of a probe.
     ProbeAnswer = 5,
+    /// Asks the peer to submit no more ops, and to answer by `Idle` once none of its ops is outstanding.
+    Draining = 6,
+    /// Answers `Draining`: no op of this side is outstanding.
+    Idle = 7,
 }
 
 impl Command {
-    const ALL: [Self; 5] = [Self::Ping, Self::Pong, Self::Close, Self::Probe, Self::ProbeAnswer];
+    const ALL: [Self; 7] = [
+        Self::Ping,
+        Self::Pong,
+        Self::Close,
+        Self::Probe,
+        Self::ProbeAnswer,
+        Self::Draining,
+        Self::Idle,
+    ];
 
     pub(crate) fn header(self) -> [u8; CONTROL_BYTES] {
         [0, VERSION, kind::CONTROL, self as u8]
@@ -179,7 +195,7 @@ impl Command {
     /// Returns `true` if a packet with this command may have this number of bytes between header and guard.
     pub(crate) fn may_carry(self, bytes: usize) -> bool {
         match self {
-            Self::Ping | Self::Pong | Self::Close => bytes == 0,
+            Self::Ping | Self::Pong | Self::Close | Self::Draining | Self::Idle => bytes == 0,
             Self::Probe => true,
             Self::ProbeAnswer => bytes == 2,
         }
@@ -231,6 +247,7 @@ mod tests {
             Message::Refused(Refusal::Full),
             Message::Refused(Refusal::Application),
             Message::Refused(Refusal::Cipher),
+            Message::Refused(Refusal::Draining),
         ]
         .map(|message| Handshake {
             mode: Mode::Sealed(Cipher::Aegis128X),

@@ -37,6 +37,8 @@ pub(crate) mod want {
     pub(crate) const PING: u8 = 8;
     pub(crate) const PONG: u8 = 16;
     pub(crate) const CLOSE: u8 = 32;
+    pub(crate) const DRAINING: u8 = 64;
+    pub(crate) const IDLE: u8 = 128;
 }
 
 /// Doubt whether the peer still has the session: it is pinged.

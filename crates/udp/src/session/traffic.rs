@@ -5,7 +5,7 @@ use apus_wire::{
     Body, Decoded, EncodeError, Extension, Header, decode_extended, encode_extended, open,
 };
 
-use super::event::{Dropped, End, Received, SealError, SessionId};
+use super::event::{Dropped, End, Event, Received, SealError, SessionId};
 use super::guard::numbers;
 use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
 use super::peer::Peer;
@@ -131,8 +131,16 @@ impl Sessions {
             return Err(SealError::Exhausted);
         }
         self.counters.sealed += 1;
-        self.counters.key_changes += u64::from(renewed);
+        if renewed {
+            self.on_key_change(id);
+        }
         Ok(needed)
+    }
+
+    #[cold]
+    fn on_key_change(&mut self, id: SessionId) {
+        self.counters.key_changes += 1;
+        self.events.push_back(Event::KeyChanged { session: id });
     }
 
     /// Receives a packet of the session layer.
@@ -162,6 +170,8 @@ impl Sessions {
         match command {
             Command::Ping => self.want(opened.id, want::PONG),
             Command::Pong => {}
+            Command::Draining => self.events.push_back(Event::PeerDraining { session: opened.id }),
+            Command::Idle => self.events.push_back(Event::PeerIdle { session: opened.id }),
             Command::Close => self.end(opened.id, End::Closed),
             Command::Probe => {
                 return Received::Probe { session: opened.id, length: datagram.len() };
@@ -253,8 +263,10 @@ impl Sessions {
         if !guard.seal(*remote, CONTROL_BYTES, payload, packet) {
             return None;
         }
-        self.counters.key_changes += u64::from(renewed);
         self.counters.sealed += 1;
+        if renewed {
+            self.on_key_change(id);
+        }
         Some(packet.len())
     }
 }

@@ -177,6 +177,7 @@ impl Process {
                     }
                 }
             }
+            Event::PeerDraining { .. } | Event::PeerIdle { .. } | Event::KeyChanged { .. } => {}
         }
     }
 

@@ -1,12 +1,16 @@
 //! The connections of an engine: sessions with their flows, as they open and end.
 //!
-//! `open` and `probes` hold further methods of [`Connections`]: handshakes, and probes of paths. `path` is the search for
+//! `open`, `probes`, `drain`, `report` and `record` hold further methods of [`Connections`]: handshakes, probes of paths, the end of all
+//! connections, and metrics. `path` is the search for
 //! the MTU of a path, `reach` the probes of an address that does not answer, and `siblings` the other engines of the host.
 
+mod drain;
 mod open;
 mod path;
 mod probes;
 mod reach;
+mod record;
+mod report;
 mod siblings;
 
 use std::net::SocketAddr;
@@ -14,9 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use apus_units::{FlowId, Time};
+use apus_wire::{RejectReason, SegmentKind};
 
 use super::endpoint::Endpoint;
 use super::inbox::Inbox;
+use super::log::Log;
 use super::network::Network;
 use super::op_table::OpTable;
 use crate::backlog::{Backlog, BacklogSlot};
@@ -24,8 +30,11 @@ use crate::config::Config;
 use crate::connection_state::ConnectionState;
 use crate::error::{ConnectError, DroppedHandshake, End, HandshakeFault};
 use crate::mailbox::{ConnectRequest, Mailbox};
+use crate::qlog::Record;
+use crate::report::Peers;
 use crate::session::{Dropped, Event, KeyRing, Peer, SessionId, Sessions};
 
+use drain::{DrainState, Draining};
 use path::PathSearch;
 pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
@@ -49,6 +58,16 @@ struct Connection {
     inbox: Option<Inbox>,
     /// Set when it is to close after its last op: the waits for that.
     closing: Option<Vec<oneshot::Sender<()>>>,
+    drain: DrainState,
+    /// Its number within the engine, which no other connection has.
+    number: u64,
+    /// When it was connected.
+    since: Time,
+    /// Whether its peer is listed in metrics.
+    peer_listed: bool,
+    /// Whether the peer opened it.
+    by_peer: bool,
+    record: Option<Box<Record>>,
 }
 
 /// The progress of a connection.
@@ -124,6 +143,14 @@ pub(super) struct Connections {
     next_probe: Time,
     /// When the next dropped handshake may be noted.
     next_note: Time,
+    pub(super) log: Log,
+    draining: Option<Draining>,
+    /// Number of connections so far.
+    count: u64,
+    /// Counters by peer, for metrics.
+    peers: Peers,
+    /// Number of connections that are recorded.
+    records: u32,
 }
 
 impl Connections {
@@ -135,6 +162,11 @@ impl Connections {
         backlog: Backlog,
     ) -> Self {
         Self {
+            log: Log::new(mailbox.status.address),
+            draining: None,
+            records: 0,
+            count: 0,
+            peers: Peers::new(config.metrics_limit),
             sessions,
             config,
             mailbox,
@@ -192,7 +224,8 @@ impl Connections {
 
     /// Returns when a timer of the sessions or a probe is due.
     pub(super) fn next_timeout(&self) -> Time {
-        self.sessions.next_timeout().unwrap_or(Time::MAX).min(self.next_probe)
+        let sessions = self.sessions.next_timeout().unwrap_or(Time::MAX);
+        sessions.min(self.next_probe).min(self.log.next_timeout()).min(self.next_drain())
     }
 
     /// Stops sending bursts to a peer for which the kernel cannot segment them.
@@ -209,7 +242,14 @@ impl Connections {
             }
             self.owners[flow.index()] = Some(Owner { session, index });
         }
+        self.count += 1;
         let connection = Connection {
+            drain: DrainState::default(),
+            number: self.count,
+            since: Time::ZERO,
+            peer_listed: false,
+            by_peer: matches!(stage, Stage::Incoming { .. }),
+            record: None,
             session,
             peer,
             segmentation: true,
@@ -269,8 +309,19 @@ impl Connections {
     fn end(&mut self, now: Time, session: SessionId, end: End, ops: &mut OpTable) {
         let Some(connection) = self.get_mut(session) else { return };
         if let Some(state) = connection.state() {
+            let first = state.ended().is_none();
             state.set_ended(end);
+            let (peer, open) = (connection.peer.address, now.since(connection.since));
+            let record = connection.record.take();
+            self.records -= u32::from(record.is_some());
+            if let Some(record) = record {
+                record.end(now, end);
+            }
+            if first {
+                self.log.ended(now, peer, end, open);
+            }
         }
+        let Some(connection) = self.get_mut(session) else { return };
         connection.inbox = None;
         ops.end_flows(now, &connection.flows);
     }
@@ -288,6 +339,8 @@ impl Connections {
         }
         if connection.state().is_some() {
             self.count(-1);
+            let totals = connection.totals(&ops.endpoint);
+            self.peers.close(now, connection.peer.address.ip(), connection.peer_listed, &totals);
         }
         for flow in &connection.flows {
             self.owners[flow.index()] = None;
@@ -313,6 +366,7 @@ impl Connections {
         network: &N,
     ) {
         // `Host` has checked that the mode is the same.
+        self.log.keys_set(&keys);
         if self.sessions.set_keys(now, keys).is_ok() {
             while let Some(event) = self.sessions.poll_event() {
                 self.on_event(now, event, ops, network);
@@ -337,6 +391,13 @@ impl Connections {
                 self.on_connected(now, session, &hello, ops, network);
             }
             Event::Ended { session, reason } => self.on_ended(now, session, reason, ops),
+            Event::PeerDraining { session } => self.on_peer_draining(session),
+            Event::PeerIdle { session } => self.on_peer_idle(session),
+            Event::KeyChanged { session } => {
+                if let Some(peer) = self.peer(session) {
+                    self.log.key_changed(now, peer.address);
+                }
+            }
         }
     }
 
@@ -344,6 +405,7 @@ impl Connections {
     /// and notes dropped handshakes for the application.
     #[cold]
     pub(super) fn on_dropped(&mut self, now: Time, from: SocketAddr, why: Dropped) {
+        self.log.dropped(now, why);
         let fault = match why {
             Dropped::Stray => return self.siblings.on_stray(from),
             Dropped::OtherMode if self.sessions.is_sealed() => HandshakeFault::Insecure,
@@ -352,10 +414,32 @@ impl Connections {
             Dropped::Unproven => HandshakeFault::Unproven,
             _ => return,
         };
+        self.log.handshake_dropped(now, from, fault);
         if now >= self.next_note {
             self.next_note = now + NOTE_INTERVAL;
             self.mailbox.status.note(DroppedHandshake { from, fault });
         }
+    }
+
+    /// An op of the peer was refused.
+    #[cold]
+    pub(super) fn on_op_refused(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        kind: SegmentKind,
+        reason: RejectReason,
+    ) {
+        let Some(peer) = self.peer(session) else { return };
+        let op = match kind {
+            SegmentKind::Write { .. } => "write",
+            SegmentKind::ReadRequest { .. } | SegmentKind::ReadResponse => "read",
+            SegmentKind::Message => "message",
+            SegmentKind::CompareAndSwap { .. } => "compare_and_swap",
+            SegmentKind::FetchAdd { .. } => "fetch_add",
+            SegmentKind::Cancel => "cancel",
+        };
+        self.log.op_refused(now, peer.address, op, reason);
     }
 
     /// Hands the request for a connection to the engine that receives the peer's packets.

@@ -10,6 +10,7 @@ use super::path::{PathSearch, first_mtu, full_packets};
 use super::reach::ReachProbes;
 use super::siblings::Question;
 use super::{Connections, Flows, Stage};
+use crate::backlog::BacklogSlot;
 use crate::config::CLASSES;
 use crate::connection_state::{ConnectionLimits, ConnectionState, InboxLimits};
 use crate::engine::endpoint::Endpoint;
@@ -33,6 +34,7 @@ impl Connections {
         let (session, peer, mtu, flows) = match self.begin(now, &request, ops, network) {
             Ok(begun) => begun,
             Err(error) => {
+                self.log.not_opened(now, request.peer, &error);
                 // The wait may have been given up.
                 let _ = request.reply.send(Err(error));
                 return;
@@ -95,6 +97,9 @@ impl Connections {
             return Err(ConnectError::Incompatible(what));
         }
         let (peer, status) = (request.peer, &self.mailbox.status);
+        if status.is_draining() {
+            return Err(ConnectError::Draining);
+        }
         if !status.families.reaches(peer) {
             return Err(ConnectError::Family { peer, own: status.address });
         }
@@ -133,11 +138,17 @@ impl Connections {
         endpoint: &mut Endpoint,
         network: &N,
     ) {
-        let hello = Hello::decode(hello);
-        let hello = hello.ok().filter(|h| h.flows.len() <= self.config.max_flows as usize);
-        let Some((hello, slot)) = hello.and_then(|hello| Some((hello, self.backlog.reserve()?)))
-        else {
-            return self.sessions.refuse(session);
+        let peer = from.address;
+        if self.mailbox.status.is_draining() {
+            self.log.refused(now, peer, "this host is shutting down");
+            return self.sessions.refuse_draining(session);
+        }
+        let (hello, slot) = match self.admit(hello) {
+            Ok(admitted) => admitted,
+            Err(reason) => {
+                self.log.refused(now, peer, reason);
+                return self.sessions.refuse(session);
+            }
         };
         let mtu = self.path_mtu(from.address, network);
         let flows = self.open_flows(hello.classes, first_mtu(mtu), endpoint);
@@ -146,8 +157,24 @@ impl Connections {
             self.insert(session, from, first_mtu(mtu), flows, Stage::Incoming { slot });
         } else {
             flows.release(now, endpoint);
+            self.log.refused(
+                now,
+                peer,
+                "the numbers of free flows are too scattered for the answer",
+            );
             self.sessions.refuse(session);
         }
+    }
+
+    /// Checks the hello of a peer that requests a connection, and takes a slot of the backlog; returns why not.
+    fn admit(&self, hello: &[u8]) -> Result<(Hello, BacklogSlot), &'static str> {
+        let hello = Hello::decode(hello).map_err(|_| "its hello is none of this version")?;
+        if hello.flows.len() > self.config.max_flows as usize {
+            return Err("it requests more flows than max_flows");
+        }
+        let slot = self.backlog.reserve();
+        slot.map(|slot| (hello, slot))
+            .ok_or("the application has not accepted max_unaccepted connections")
     }
 
     /// Connects a session whose handshake is complete; `hello` is what the peer said.
@@ -168,8 +195,11 @@ impl Connections {
         let hello = match hello {
             Ok(hello) => hello,
             Err(what) => {
-                if let Some((question, _)) = connection.take_opening() {
-                    question.answer(Err(ConnectError::Incompatible(what)));
+                let (peer, opening) = (connection.peer.address, connection.take_opening());
+                let error = ConnectError::Incompatible(what);
+                self.log.not_opened(now, peer, &error);
+                if let Some((question, _)) = opening {
+                    question.answer(Err(error));
                 }
                 return self.close(now, session, ops);
             }
@@ -180,10 +210,18 @@ impl Connections {
         let peer = connection.peer.address;
         let mtu = self.path_mtu(peer, network).min(u32::from(hello.max_mtu));
         let opened = self.set_connected(now, session, mtu, &hello);
-        self.apply_path(session, &mut ops.endpoint);
+        self.apply_path(now, session, &mut ops.endpoint);
         self.next_probe = now;
         if let Some((opened, stage)) = opened {
             self.count(1);
+            self.log.opened(now, peer, matches!(stage, Stage::Incoming { .. }), own);
+            let listed = self.peers.open(peer.ip());
+            if let Some(connection) = self.get_mut(session) {
+                (connection.peer_listed, connection.since) = (listed, now);
+            }
+            if let Some(qlog) = self.config.qlog.clone() {
+                self.begin_record(now, session, &qlog);
+            }
             // An application's end that is not taken is dropped, which closes the connection.
             match stage {
                 Stage::Opening { question, .. } => question.answer(Ok(opened)),
@@ -235,15 +273,19 @@ impl Connections {
         let cipher = self.config.session.cipher;
         let Some(connection) = self.get_mut(session) else { return };
         if let Some((question, probes)) = connection.take_opening() {
-            question.answer(Err(match reason {
+            let error = match reason {
                 SessionEnd::Refused | SessionEnd::Closed => ConnectError::Refused,
+                SessionEnd::PeerDraining => ConnectError::PeerDraining,
                 SessionEnd::PeerFull => ConnectError::PeerFull,
                 SessionEnd::CipherRefused => ConnectError::CipherRefused(cipher),
                 SessionEnd::Crossed => ConnectError::Crossed,
                 SessionEnd::KeyWithdrawn => ConnectError::NoKey,
                 SessionEnd::OtherMode => ConnectError::OtherMode,
                 _ => probes.verdict(),
-            }));
+            };
+            let peer = connection.peer.address;
+            self.log.not_opened(now, peer, &error);
+            question.answer(Err(error));
         }
         let end = match reason {
             SessionEnd::Closed => End::ClosedByPeer,

@@ -8,6 +8,7 @@ use super::path::{Step, size_change};
 use super::{Connection, Connections, Stage};
 use crate::config::header_bytes;
 use crate::engine::endpoint::Endpoint;
+use crate::engine::log::Log;
 use crate::engine::network::Network;
 use crate::engine::op_table::OpTable;
 use crate::engine::outbox::ip_udp_bytes;
@@ -31,7 +32,7 @@ impl Connections {
         for connection in self.table.iter_mut().flatten() {
             let due = match &mut connection.stage {
                 Stage::Connected { .. } => {
-                    connection.probe_path(now, retry, header_bytes, ops, &mut probes)
+                    connection.probe_path(now, retry, header_bytes, ops, &mut probes, &mut self.log)
                 }
                 Stage::Opening { probes, .. } => {
                     probes.handle_timeout(now, connection.peer, retry, network)
@@ -63,7 +64,7 @@ impl Connections {
         let length = length as u32 + ip_udp_bytes(peer.address);
         let Some(path) = self.get_mut(session).and_then(Connection::path) else { return };
         if path.on_answer(now, length) {
-            self.apply_path(session, &mut ops.endpoint);
+            self.apply_path(now, session, &mut ops.endpoint);
         }
         self.next_probe = now;
     }
@@ -81,7 +82,9 @@ impl Connections {
         for connection in self.table.iter_mut().flatten().filter(|c| c.peer.address == peer) {
             let Some(path) = connection.path() else { continue };
             path.on_limit(now, mtu);
-            connection.apply_path(header_bytes, &mut ops.endpoint);
+            if let Some(before) = connection.apply_path(header_bytes, &mut ops.endpoint) {
+                self.log.path_changed(now, peer, before, connection.mtu);
+            }
             self.next_probe = now;
         }
     }
@@ -92,10 +95,17 @@ impl Connections {
     }
 
     /// Sets the length of full packets to the confirmed one.
-    pub(super) fn apply_path(&mut self, session: SessionId, endpoint: &mut Endpoint) {
+    pub(super) fn apply_path(&mut self, now: Time, session: SessionId, endpoint: &mut Endpoint) {
         let header_bytes = self.header_bytes();
-        if let Some(connection) = self.get_mut(session) {
-            connection.apply_path(header_bytes, endpoint);
+        let Some(connection) = self.get_mut(session) else { return };
+        let (before, peer) =
+            (connection.apply_path(header_bytes, endpoint), connection.peer.address);
+        let mtu = connection.mtu;
+        if let Some(before) = before {
+            if let Some(record) = &mut connection.record {
+                record.mtu(now, before, mtu);
+            }
+            self.log.path_changed(now, peer, before, mtu);
         }
     }
 }
@@ -109,6 +119,7 @@ impl Connection {
         header_bytes: u32,
         ops: &mut OpTable,
         probes: &mut Vec<Probe>,
+        log: &mut Log,
     ) -> Time {
         let headers = ip_udp_bytes(self.peer.address);
         let counters = self.flows.iter().filter_map(|&flow| ops.endpoint.counters(flow));
@@ -127,20 +138,27 @@ impl Connection {
                     let length = length.saturating_sub(headers) as usize;
                     probes.push(Probe { session, length });
                 }
-                Step::Shrink => self.apply_path(header_bytes, &mut ops.endpoint),
+                Step::Shrink => {
+                    let peer = self.peer.address;
+                    if let Some(before) = self.apply_path(header_bytes, &mut ops.endpoint) {
+                        log.path_changed(now, peer, before, self.mtu);
+                    }
+                }
             }
         }
         Time::MAX
     }
 
-    /// Sets the length of full packets to the confirmed one, and tells the algorithms.
-    fn apply_path(&mut self, header_bytes: u32, endpoint: &mut Endpoint) {
-        let Some(mtu) = self.path().map(|path| path.confirmed) else { return };
+    /// Sets the length of full packets to the confirmed one, and tells the algorithms. Returns the length before, if it
+    /// has changed.
+    fn apply_path(&mut self, header_bytes: u32, endpoint: &mut Endpoint) -> Option<u32> {
+        let mtu = self.path().map(|path| path.confirmed)?;
         let size = size_change(self.mtu, mtu, header_bytes);
-        self.mtu = mtu;
+        let before = std::mem::replace(&mut self.mtu, mtu);
         for &flow in &self.flows {
             endpoint.set_packet_size(flow, &size);
         }
+        (before != mtu).then_some(before)
     }
 }
 

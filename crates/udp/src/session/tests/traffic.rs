@@ -146,6 +146,13 @@ fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     let (mut world, ours, theirs) = World::connected();
     world.run(3_600_000);
     assert!(world.hosts[0].table.is_connected(ours) && world.hosts[1].table.is_connected(theirs));
+    // Pings are sealed too: each change of a key in this hour was an event.
+    for host in &mut world.hosts {
+        let changes =
+            host.events.drain(..).filter(|e| matches!(e, Event::KeyChanged { .. })).count();
+        assert_eq!(changes as u64, host.table.counters().key_changes);
+        assert!(changes > 0);
+    }
     let since = world.now;
     world.run_cut(9_000);
     assert!(world.hosts[0].events.is_empty(), "only given up after 15 s");

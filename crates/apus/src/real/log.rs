@@ -1,0 +1,91 @@
+//! The log of the transport's commands, on standard error.
+
+use std::io::stderr;
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::failure::Failure;
+
+/// Environment variable of the filter, as in other programs that log by `tracing`.
+const VARIABLE: &str = "RUST_LOG";
+
+/// Format of a line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Time, level, target, message and fields, for people.
+    Text,
+    /// An object per line.
+    Json,
+}
+
+/// Options of the log.
+#[derive(Args)]
+pub struct LogOptions {
+    /// What to log on standard error: off, error, warn, info or debug; or for targets, as in
+    /// warn,apus_udp::connection=info [default: the variable RUST_LOG, or warn].
+    #[arg(long = "log", value_name = "FILTER", value_parser = filter)]
+    filter: Option<Targets>,
+    /// Format of the log.
+    #[arg(long = "log-format", value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl LogOptions {
+    /// Begins to log. Has an effect once per process.
+    pub fn install(&self) -> Result<(), Failure> {
+        let filter = match (&self.filter, std::env::var(VARIABLE)) {
+            (Some(filter), _) => filter.clone(),
+            (None, Ok(text)) if !text.is_empty() => text
+                .parse()
+                .map_err(|error| Failure::Input(format!("{VARIABLE}={text}: {error}")))?,
+            (None, _) => Targets::new().with_default(LevelFilter::WARN),
+        };
+        let lines = layer().with_ansi(false).with_writer(stderr);
+        let lines = match self.format {
+            Format::Text => lines.boxed(),
+            Format::Json => lines.json().flatten_event(true).boxed(),
+        };
+        let installed = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+        installed.map_err(|error| Failure::Run(format!("the log cannot begin: {error}")))
+    }
+}
+
+/// Reads `--log`. Other than RUST_LOG it has nothing without effect: each target is one of Apus.
+fn filter(text: &str) -> Result<Targets, String> {
+    for part in text.split(',') {
+        let target = part.split('=').next().unwrap_or(part).trim();
+        let is_level = !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+        if !is_level && !target.starts_with("apus") {
+            return Err(format!(
+                "`{part}` is neither off, error, warn, info, debug nor trace, nor TARGET=LEVEL with a target of Apus, \
+                 such as apus_udp::connection=info"
+            ));
+        }
+    }
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::filter::LevelFilter;
+
+    use super::filter;
+
+    #[test]
+    fn a_filter_is_a_level_or_levels_of_targets_and_anything_else_is_an_error() {
+        let max = |text| filter(text).map(|targets| targets.default_level());
+        assert_eq!(max("info"), Ok(Some(LevelFilter::INFO)));
+        assert_eq!(max("off"), Ok(Some(LevelFilter::OFF)));
+        let targets = filter("warn,apus_udp::connection=debug").expect("a filter");
+        assert!(targets.would_enable("apus_udp::connection", &tracing::Level::DEBUG));
+        assert!(!targets.would_enable("apus_udp::packet", &tracing::Level::INFO));
+        for wrong in ["verbose", "hyper=info", "apus_udp=loud", ""] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
+    }
+}

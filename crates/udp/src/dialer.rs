@@ -1,0 +1,142 @@
+//! Peers by name: the name is resolved at each attempt to connect.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+
+use crate::connection::Connection;
+use crate::error::ConnectError;
+use crate::host::Host;
+
+/// Looks up addresses of names.
+pub trait Resolve: Send + Sync {
+    /// Returns the addresses of a host name, the preferred one first.
+    ///
+    /// # Errors
+    /// If the name cannot be looked up.
+    fn resolve(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+}
+
+/// The system's resolver, getaddrinfo(3), which orders addresses as RFC 6724 says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        (name, port).to_socket_addrs().map(Iterator::collect)
+    }
+}
+
+/// Why a peer could not be connected by its name.
+#[derive(Debug, Error)]
+pub enum DialError {
+    /// The name could not be looked up.
+    #[error("{name} cannot be looked up: {error}")]
+    Lookup {
+        /// The name.
+        name: String,
+        /// The resolver's error.
+        error: io::Error,
+    },
+    /// The name has no address.
+    #[error("{0} has no address")]
+    NoAddress(String),
+    /// No address could be connected.
+    #[error("{}", all(.0))]
+    Connect(Vec<(SocketAddr, ConnectError)>),
+}
+
+fn all(errors: &[(SocketAddr, ConnectError)]) -> String {
+    let texts: Vec<String> =
+        errors.iter().map(|(address, error)| format!("{address}: {error}")).collect();
+    texts.join("; ")
+}
+
+/// A peer by host name and port, with the connection to it. The connection is opened at the first call of
+/// [`Dialer::connection`], and anew after it has ended; each time the name is resolved again, so that a service that has moved is
+/// found.
+pub struct Dialer {
+    host: Arc<Host>,
+    name: String,
+    port: u16,
+    /// The traffic class of each flow.
+    classes: Vec<u8>,
+    resolver: Box<dyn Resolve>,
+    current: Mutex<Option<Connection>>,
+}
+
+impl Dialer {
+    /// Returns a dialer for one flow of traffic class 0 that uses the system's resolver. `name` may also be an IP address.
+    #[must_use]
+    pub fn new(host: Arc<Host>, name: &str, port: u16) -> Self {
+        Self {
+            host,
+            name: name.to_owned(),
+            port,
+            classes: vec![0],
+            resolver: Box::new(SystemResolver),
+            current: Mutex::new(None),
+        }
+    }
+
+    /// Sets the traffic class of each flow; see [`Host::connect_with`].
+    #[must_use]
+    pub fn classes(mut self, classes: &[u8]) -> Self {
+        self.classes = classes.to_vec();
+        self
+    }
+
+    /// Sets the resolver.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
+        self.resolver = Box::new(resolver);
+        self
+    }
+
+    /// Returns the connection, unless it has ended or the peer drains ([`Connection::is_peer_draining`]). Otherwise resolves the
+    /// name and connects to its addresses in turn until one answers; an address without an answer takes
+    /// `session.handshake_timeout`. Other callers wait meanwhile. Makes one attempt; wait before you repeat it.
+    ///
+    /// # Errors
+    /// If the name cannot be looked up, or no address can be connected.
+    pub fn connection(&self) -> Result<Connection, DialError> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let usable = |c: &&Connection| c.ended().is_none() && !c.is_peer_draining();
+        if let Some(connection) = current.as_ref().filter(usable) {
+            return Ok(connection.clone());
+        }
+        // An address may have at most one connection.
+        *current = None;
+        let connection = self.dial()?;
+        *current = Some(connection.clone());
+        Ok(connection)
+    }
+
+    fn dial(&self) -> Result<Connection, DialError> {
+        let addresses = self
+            .resolver
+            .resolve(&self.name, self.port)
+            .map_err(|error| DialError::Lookup { name: self.name.clone(), error })?;
+        let mut errors = Vec::new();
+        for address in addresses {
+            match self.host.connect_with(address, &self.classes, None) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => errors.push((address, error)),
+            }
+        }
+        if errors.is_empty() {
+            return Err(DialError::NoAddress(self.name.clone()));
+        }
+        Err(DialError::Connect(errors))
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, port, .. } = self;
+        f.debug_struct("Dialer").field("name", name).field("port", port).finish_non_exhaustive()
+    }
+}
