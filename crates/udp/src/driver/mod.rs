@@ -3,6 +3,8 @@
 //! By default, waiting calls drive their engine in turns ([`shared`]), so that ops cross no thread. An engine in
 //! [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which never sleeps.
 
+mod look;
+mod prompt;
 mod shared;
 mod turns;
 
@@ -85,6 +87,9 @@ trait Awaited {
 
     /// Returns the end of the wait if it has ended; otherwise registers the waker.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<Self::Value>>;
+
+    /// Returns `true` if it is known, without code of the application, that the wait has ended.
+    fn has_ended(&self) -> bool;
 }
 
 /// The value of a one-shot channel.
@@ -102,6 +107,10 @@ impl<T> Awaited for Answer<T> {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<T>> {
         pin!(&mut self.0).poll(context).map(Waited::of)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.has_message()
     }
 }
 
@@ -124,6 +133,10 @@ impl<T> Awaited for Next<'_, '_, T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<T>> {
         self.receive.as_mut().poll(context).map(Waited::of)
     }
+
+    fn has_ended(&self) -> bool {
+        !self.queue.is_empty()
+    }
 }
 
 /// The output of a future.
@@ -138,6 +151,10 @@ impl<F: Future> Awaited for Output<'_, F> {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<F::Output>> {
         self.0.as_mut().poll(context).map(Waited::Value)
+    }
+
+    fn has_ended(&self) -> bool {
+        false
     }
 }
 

@@ -9,6 +9,17 @@
 //! wait for a slow application. Events of the socket reach this thread only during that time. In inline mode there is no
 //! such thread: the leader never sleeps, and appoints the next leader when its wait ends.
 //!
+//! Before a leader sleeps, it looks for datagrams for a while, if short looks have paid and no other thread wants its core
+//! ([`super::look`]).
+//!
+//! # A leader that is away
+//! If the thread of a leader has always waited again at once ([`super::prompt`]), it keeps the lead when its wait ends: it is
+//! away. Acknowledgements of the datagrams that ended its wait are held, so that they leave in one burst with what the thread
+//! submits, and wake the peer once ([`Engine::step_and_hold`]). The socket stays with the thread. If it waits again, it leads
+//! without a change; another call that waits leads in its place. Otherwise the tick of the background thread, which the leader
+//! set before it went away, relieves it after at most [`SEND_AFTER`], sends what is held and drives the engine. So no answer to a
+//! peer waits longer for a slow application. `remote_queuing` includes the time for which an acknowledgement was held.
+//!
 //! # No command is forgotten
 //! A thread that submits an op puts it into the mailbox, then tries to lock the engine. If another thread holds the lock,
 //! that thread checks the mailbox after it has unlocked the engine. Both threads execute a fence between their two steps, so
@@ -16,7 +27,8 @@
 //!
 //! # No timer is forgotten
 //! Before a thread sleeps, it records under the engine's lock until when. A thread that unlocks the engine with an earlier
-//! timer wakes the sleeping thread.
+//! timer wakes the sleeping thread. The tick is a timer of the kernel that is set at most once per [`SEND_AFTER`]; it wakes the
+//! background thread later, and not at once.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -25,8 +37,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use apus_units::{Span, Time};
-use rustix::event::epoll;
+use rustix::event::{Timespec, epoll};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
+use super::look::Look;
 use super::turns::{self, Own, Role, Turns, with_own};
 use super::{Awaited, Waited, hold_locks, holds_locks};
 use crate::connection_state::ConnectionState;
@@ -42,9 +58,13 @@ const STEPS_PER_LOCK: u32 = 8;
 /// Number of ops in the mailbox at which they are sent without waiting for more. deviation: no source; half of the largest
 /// batch of datagrams per system call (64), so that sending overlaps with submitting.
 const FLUSH_OPS: usize = 32;
-/// Time after which the background thread sends an op whose thread does not wait for it. deviation: no source; a thousand
+/// Time after which the background thread sends an op whose thread does not wait for it, and acknowledgements that are
+/// held for a thread that does not wait again. deviation: no source; a thousand
 /// wake-ups per second, while ops are submitted, take less than 1 % of a core.
-const SEND_AFTER: Span = Span::from_ms(1);
+const SEND_AFTER: Duration = Duration::from_millis(1);
+/// Time after which the background thread tries again to send what the socket had no room for. deviation: no source; 10 Gb/s
+/// empty a quarter of the socket's buffer by then.
+const RETRY_AFTER: Span = Span::from_ms(1);
 /// Time between checks whether calls of a stopped engine still lead; they stop within a step. deviation: no source.
 const STOP_CHECK: Duration = Duration::from_micros(50);
 
@@ -57,32 +77,62 @@ struct Background {
     reports: bool,
     /// Time until which the thread sleeps, in picoseconds of the engine's clock; 0 while it is awake.
     wakes_at: AtomicU64,
-    /// Whether an op was left in the mailbox since the thread last woke.
-    unsent: AtomicBool,
-    /// Whether the thread wakes within [`SEND_AFTER`].
-    wakes_soon: AtomicBool,
+    /// Wakes the thread [`SEND_AFTER`] after it was set.
+    tick: OwnedFd,
+    /// Whether it is set.
+    ticks: AtomicBool,
 }
 
 impl Background {
     fn socket(&self) -> MutexGuard<'_, Option<Arc<Socket>>> {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Ensures that the thread wakes within [`SEND_AFTER`], without waking it now.
+    fn ensure_tick(&self) {
+        if self.ticks.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let value = Timespec { tv_sec: 0, tv_nsec: SEND_AFTER.subsec_nanos().into() };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        // It fails only if the time is not one.
+        let _ = timerfd_settime(&self.tick, TimerfdTimerFlags::empty(), &once);
+    }
+
+    /// Ends the tick, if it has come; returns whether it has.
+    fn take_tick(&self) -> bool {
+        let ticked = rustix::io::read(&self.tick, &mut [0; 8]).is_ok();
+        // What was done before it was found set is seen afterwards.
+        ticked && self.ticks.swap(false, Ordering::SeqCst)
+    }
 }
 
 /// Identifiers of the events in the background thread's epoll. They are not read.
 const SOCKET: epoll::EventData = epoll::EventData::new_u64(0);
 const WAKEUP: epoll::EventData = epoll::EventData::new_u64(1);
+const TICK: epoll::EventData = epoll::EventData::new_u64(2);
 
 /// The turn of a call that waits. It ends even if the code that is waited for panics.
 struct Turn<'a> {
     shared: &'a Shared,
     own: &'a Own,
+    /// Whether the thread keeps the lead, because it is expected to wait again at once.
+    keeps: bool,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.shared.leave(self.own);
+        if !(self.keeps && self.shared.step_away(self.own)) {
+            self.shared.leave(self.own);
+        }
     }
+}
+
+/// The end of a wait, as the leader sees it.
+struct Led<T> {
+    ended: Waited<T>,
+    /// Whether the thread may keep the lead: nothing is left to do at once, except for what is held.
+    idle: bool,
 }
 
 /// An engine that calls and a background thread drive in turns.
@@ -94,6 +144,8 @@ pub(crate) struct Shared {
     /// Wakes the leader, if it sleeps.
     waker: Waker,
     background: Option<Background>,
+    /// How long a leader looks for datagrams before it sleeps.
+    look: Look,
 }
 
 /// An engine that this thread has locked; `None` after it has ended.
@@ -119,14 +171,17 @@ impl Shared {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let watched = epoll::EventFlags::IN;
             epoll::add(&epoll, mailbox.background_wakeup(), WAKEUP, watched)?;
+            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+            let tick = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+            epoll::add(&epoll, &tick, TICK, watched)?;
             epoll::add(&epoll, engine.socket().as_fd(), SOCKET, watched)?;
             Some(Background {
                 epoll,
                 socket: Mutex::new(Some(engine.socket())),
                 reports: engine.reports_departures(),
                 wakes_at: AtomicU64::new(0),
-                unsent: AtomicBool::new(false),
-                wakes_soon: AtomicBool::new(false),
+                tick,
+                ticks: AtomicBool::new(false),
             })
         } else {
             None
@@ -137,6 +192,7 @@ impl Shared {
             waker: Waker::from(Arc::clone(&mailbox)),
             mailbox,
             background,
+            look: Look::new(),
         }))
     }
 
@@ -228,10 +284,7 @@ impl Shared {
             self.flush();
             return;
         }
-        background.unsent.store(true, Ordering::SeqCst);
-        if !background.wakes_soon.load(Ordering::SeqCst) {
-            self.mailbox.wake_background();
-        }
+        background.ensure_tick();
     }
 
     /// Waits until `awaited` ends or the deadline passes.
@@ -252,7 +305,8 @@ impl Shared {
             return self.lead_without_sleep(awaited, deadline).unwrap_or(Waited::Closed);
         }
         with_own(|own| {
-            let _turn = Turn { shared: self, own };
+            let mut turn = Turn { shared: self, own, keeps: false };
+            own.promptness.on_wait(self.number(), Instant::now());
             match self.turns.enter(&own.waiter, || self.watch_socket(false)) {
                 Role::Leads => {}
                 Role::Parked => self.flush(),
@@ -263,7 +317,11 @@ impl Shared {
             }
             loop {
                 let ended = if own.waiter.leads() {
-                    self.lead(own, awaited, deadline)
+                    self.lead(own, awaited, deadline).map(|led| {
+                        own.promptness.on_ended(self.number(), Instant::now());
+                        turn.keeps = led.idle && own.promptness.is_expected(self.number());
+                        led.ended
+                    })
                 } else {
                     own.park_while(awaited, deadline, || !own.waiter.leads())
                 };
@@ -279,6 +337,22 @@ impl Shared {
                 }
             }
         })
+    }
+
+    /// Returns a number of this engine.
+    fn number(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// Ends the wait of a leader whose thread is expected to wait again at once. If it does not, the background thread drives
+    /// the engine from its next tick on. Returns `false` if the call does not lead.
+    fn step_away(&self, own: &Own) -> bool {
+        let Some(background) = &self.background else { return false };
+        if !self.turns.step_away(&own.waiter) {
+            return false;
+        }
+        background.ensure_tick();
+        true
     }
 
     /// Ends the wait of a call. If no call leads afterwards, the background thread drives the engine.
@@ -318,24 +392,33 @@ impl Shared {
         own: &Own,
         awaited: &mut A,
         deadline: Option<Instant>,
-    ) -> Option<Waited<A::Value>> {
+    ) -> Option<Led<A::Value>> {
         let Some(background) = &self.background else {
-            return self.lead_without_sleep(awaited, deadline);
+            let ended = self.lead_without_sleep(awaited, deadline)?;
+            return Some(Led { ended, idle: false });
         };
+        let prompt = own.promptness.is_expected(self.number());
         let mut slept_until = None;
+        let mut since = Instant::now();
         // First send what the call has submitted. Queued datagrams are noticed when it goes to sleep.
-        let mut part: fn(&mut Engine) = Engine::flush;
+        let mut first = true;
         loop {
             let mut engine = self.lock();
+            let (mut idle, mut busy) = (false, false);
             let rest = engine.run(|engine| {
                 if let Some(due) = slept_until.take() {
                     engine.slept(due);
                 }
-                part(engine);
-                engine.rest()
+                if std::mem::take(&mut first) {
+                    engine.flush();
+                } else {
+                    busy = engine.step_and_hold(|| prompt && awaited.has_ended());
+                }
+                let rest = engine.rest();
+                idle = rest.is_some() || engine.holds();
+                rest
             });
             self.unlock(engine, true);
-            part = |engine| _ = engine.step(true);
             let mut ended = awaited.take();
             if ended.is_pending() {
                 if self.mailbox.status.is_stopped() || self.turns.resign(&own.waiter) {
@@ -345,13 +428,24 @@ impl Shared {
                 if left.is_some_and(|left| left.is_zero()) {
                     ended = Poll::Ready(Waited::TimedOut);
                 } else if let Some(Some(rest)) = rest {
+                    let now = Instant::now();
+                    if busy {
+                        since = now;
+                    }
+                    if self.look.goes_on(since, now) {
+                        std::thread::yield_now();
+                        continue;
+                    }
                     ended = self.sleep_as_leader(background, &rest, awaited, left);
                     slept_until = Some(rest.due);
                     self.turns.leader_woke();
+                    let now = Instant::now();
+                    self.look.on_slept(now - since);
+                    since = now;
                 }
             }
             if let Poll::Ready(ended) = ended {
-                return Some(ended);
+                return Some(Led { ended, idle });
             }
         }
     }
@@ -368,6 +462,7 @@ impl Shared {
         let left = left.map(|left| Span::from_ns(left.as_nanos().min(1 << 53) as u64));
         let Some(socket) = background.socket().clone() else { return Poll::Pending };
         let mut ended = Poll::Pending;
+        self.mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
         // A thread that ends the wait after this registration wakes this thread.
         self.mailbox.sleep(&*socket, left, rest.sending, || {
             ended = awaited.poll(&mut Context::from_waker(&self.waker));
@@ -415,9 +510,9 @@ impl Shared {
         let Some(background) = &self.background else { return None };
         let mut slept_until = Time::MAX;
         while !self.mailbox.status.is_stopped() {
-            background.wakes_soon.store(false, Ordering::SeqCst);
-            let soon = background.unsent.swap(false, Ordering::SeqCst);
-            background.wakes_soon.store(soon, Ordering::SeqCst);
+            if background.take_tick() {
+                self.turns.relieve(|| self.watch_socket(true));
+            }
             let led = self.turns.led();
             let mut engine = self.lock();
             let rest = engine.run(|engine| {
@@ -434,9 +529,8 @@ impl Shared {
                 };
                 let left = engine.has_left();
                 // No event tells this thread that the socket has room again.
-                let soon = soon || !led && left;
-                let tick = if soon { now.saturating_add(SEND_AFTER) } else { Time::MAX };
-                let wakes_at = due.min(tick);
+                let soon = if !led && left { now.saturating_add(RETRY_AFTER) } else { Time::MAX };
+                let wakes_at = due.min(soon);
                 background.wakes_at.store(wakes_at.as_ps(), Ordering::SeqCst);
                 slept_until = due;
                 (now, wakes_at, left)
@@ -450,6 +544,7 @@ impl Shared {
             }
             self.flush();
             if wakes_at > now {
+                self.mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
                 let timeout = (wakes_at != Time::MAX).then(|| wakes_at.since(now));
                 let unchanged = || self.turns.led() == led && (led || !self.mailbox.has_commands());
                 self.mailbox.sleep_in_background(&background.epoll, timeout, unchanged);
@@ -458,7 +553,7 @@ impl Shared {
         }
         self.lock().run(|engine| engine.step(true));
         // A leading call stops too; until then it may use the socket.
-        while self.turns.led() {
+        while self.turns.led() && !self.turns.relieve(|| ()) {
             std::thread::sleep(STOP_CHECK);
         }
         drop(background.socket().take());

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
+use super::prompt::Promptness;
 use super::{Awaited, Waited};
 
 /// Number of wake-ups for other calls after which the leader hands over to the next call that waits. deviation: no source;
@@ -37,10 +38,11 @@ impl Waiter {
 }
 
 /// The waiter of this thread, with its waker.
-#[derive(Clone)]
 pub(super) struct Own {
     pub(super) waiter: Arc<Waiter>,
     waker: Waker,
+    /// How soon the thread waits again after a wait in which it led.
+    pub(super) promptness: Promptness,
 }
 
 thread_local! {
@@ -66,7 +68,7 @@ pub(super) fn with_own<T>(wait: impl FnOnce(&Own) -> T) -> T {
     let kept = OWN.try_with(|own| own.borrow_mut().take()).ok().flatten();
     let own = kept.unwrap_or_else(|| {
         let waiter = Arc::new(Waiter { thread: thread::current(), leads: AtomicBool::new(false) });
-        Own { waker: Waker::from(Arc::clone(&waiter)), waiter }
+        Own { waker: Waker::from(Arc::clone(&waiter)), waiter, promptness: Promptness::default() }
     });
     WAITS.set(WAITS.get() + 1);
     let waits = Waits;
@@ -113,6 +115,8 @@ impl Own {
 #[derive(Default)]
 struct Order {
     leader: Option<Arc<Waiter>>,
+    /// Whether the wait of the leader has ended and another wait of its thread is expected at once.
+    away: bool,
     parked: VecDeque<Arc<Waiter>>,
 }
 
@@ -145,7 +149,7 @@ impl Turns {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if a call leads.
+    /// Returns `true` if a call leads, or its thread is expected to wait again at once.
     pub(super) fn led(&self) -> bool {
         self.led.load(Ordering::SeqCst)
     }
@@ -166,10 +170,19 @@ impl Turns {
         self.wakes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives a call its role. If no call leads, `first` runs before another call can enter or leave.
+    /// Gives a call its role. If no call leads, and no leader is away, `first` runs before another call can enter or leave.
+    /// A call leads in place of a leader that is away.
     pub(super) fn enter(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> Role {
         let mut order = self.order();
-        if order.leader.is_none() {
+        if std::mem::take(&mut order.away) {
+            match &order.leader {
+                Some(leader) if Arc::ptr_eq(leader, waiter) => {
+                    waiter.leads.store(true, Ordering::Release);
+                }
+                _ => self.appoint(&mut order, Arc::clone(waiter)),
+            }
+            Role::Leads
+        } else if order.leader.is_none() {
             first();
             self.appoint(&mut order, Arc::clone(waiter));
             Role::Leads
@@ -209,6 +222,27 @@ impl Turns {
         drop(order);
         next.thread.unpark();
         true
+    }
+
+    /// Ends the wait of a leader whose thread is expected to wait again at once: until then it is away. Returns `false` if the
+    /// call does not lead.
+    pub(super) fn step_away(&self, waiter: &Arc<Waiter>) -> bool {
+        let mut order = self.order();
+        let led = waiter.leads.swap(false, Ordering::AcqRel);
+        order.away |= led;
+        led
+    }
+
+    /// Ends the lead of a leader that is away, after `last`, and returns `true`; `false` if no leader is away.
+    pub(super) fn relieve(&self, last: impl FnOnce()) -> bool {
+        let mut order = self.order();
+        let away = std::mem::take(&mut order.away);
+        if away {
+            order.leader = None;
+            self.led.store(false, Ordering::SeqCst);
+            last();
+        }
+        away
     }
 
     /// Ends the wait of a call. If the call led and `appoint` is set, the next parked call leads. If no call leads
@@ -269,6 +303,45 @@ mod tests {
         assert!(turns.leave(&a, false, || ()) && !b.leads() && !turns.led());
         assert_eq!(enter(&turns, &a), Role::Leads, "the call that comes next leads");
         assert!(!turns.leave(&b, false, || panic!("it did not lead")));
+    }
+
+    #[test]
+    fn leader_that_is_away_leads_again_without_a_change() {
+        let turns = Turns::default();
+        let [a, b] = [(); 2].map(|()| waiter());
+        enter(&turns, &a);
+        assert!(turns.step_away(&a) && turns.led() && !a.leads());
+        let kept = || panic!("the socket is not watched yet");
+        assert_eq!(turns.enter(&a, kept), Role::Leads);
+        assert!(a.leads() && !turns.step_away(&b) && !turns.relieve(|| panic!("none is away")));
+        assert_eq!(enter(&turns, &b), Role::Parked);
+    }
+
+    #[test]
+    fn another_call_leads_in_place_of_a_leader_that_is_away() {
+        let turns = Turns::default();
+        let [a, b] = [(); 2].map(|()| waiter());
+        enter(&turns, &a);
+        assert!(turns.step_away(&a));
+        assert_eq!(turns.enter(&b, || panic!("the socket is not watched yet")), Role::Leads);
+        assert_eq!(enter(&turns, &a), Role::Parked);
+        assert!(b.leads() && !a.leads() && !turns.relieve(|| panic!("none is away")));
+    }
+
+    #[test]
+    fn leader_that_stays_away_is_relieved_once() {
+        let turns = Turns::default();
+        let [a, b] = [(); 2].map(|()| waiter());
+        enter(&turns, &a);
+        enter(&turns, &b);
+        assert!(!turns.relieve(|| panic!("it is not away")));
+        assert!(turns.step_away(&a));
+        let mut last = 0;
+        assert!(turns.relieve(|| last += 1) && !turns.led() && !b.leads());
+        assert!(!turns.relieve(|| panic!("once")) && last == 1);
+        let mut first = 0;
+        assert_eq!(turns.enter(&a, || first += 1), Role::Leads);
+        assert_eq!(first, 1);
     }
 
     #[test]

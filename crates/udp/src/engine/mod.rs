@@ -55,7 +55,6 @@ use crate::mailbox::{Command, Mailbox};
 use crate::pending::Pending;
 use crate::region::{LockedRegion, Regions};
 use crate::session::{Randomness, SessionId, Sessions};
-use crate::stats::add;
 use crate::sys::Socket;
 
 use connections::Connections;
@@ -74,6 +73,10 @@ const MAX_OPS_PER_STEP: usize = 256;
 /// Idle steps per reading of the clock. A timer is late by at most that many empty polls. deviation: no source; at 8 the
 /// clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
+
+/// Maximum number of datagrams of a step whose acknowledgements may be held: a message, and the acknowledgement of what it
+/// answers.
+const MAX_HELD_DATAGRAMS: u64 = 2;
 
 /// What the engines of a host share.
 #[derive(Clone)]
@@ -98,6 +101,8 @@ pub(crate) struct Engine<N = KernelNetwork> {
     shares_port: bool,
     /// Whether no thread drops the engine when it ends.
     inline: bool,
+    /// Whether the last step held acknowledgements.
+    holds: bool,
 }
 
 impl Engine {
@@ -175,6 +180,7 @@ impl<N: Network> Engine<N> {
             unpublished: false,
             shares_port: config.engines > 1,
             inline: config.mode == Mode::Inline,
+            holds: false,
         })
     }
 
@@ -189,14 +195,32 @@ impl<N: Network> Engine<N> {
     /// As [`Engine::try_step`]. A panic ends the engine, not the caller, who may have nothing to do with it.
     #[inline]
     pub(crate) fn step(&mut self, timed: bool) -> bool {
+        self.contained(|engine| engine.try_step(timed))
+    }
+
+    #[inline]
+    fn contained(&mut self, step: impl FnOnce(&mut Self) -> bool) -> bool {
         if self.mailbox.status.has_failed() {
             self.mailbox.drain();
             return false;
         }
-        contain(|| self.try_step(timed)).unwrap_or_else(|| {
+        contain(|| step(self)).unwrap_or_else(|| {
             self.fail();
             false
         })
+    }
+
+    /// As [`Engine::step`], for a thread that waits, and that is expected to submit something and to wait again at once after
+    /// its wait. If few datagrams have arrived and `ended` says that the wait has ended, their acknowledgements are held for the
+    /// next [`Engine::flush`], with which they leave together with what the thread submits. The time until then counts as
+    /// `remote_queuing` (t4 - t2), hence as endpoint delay at the peer (Swift §3.1).
+    pub(crate) fn step_and_hold(&mut self, ended: impl Fn() -> bool) -> bool {
+        self.contained(|engine| engine.try_step_until(true, ended))
+    }
+
+    /// Returns `true` if the last step held acknowledgements.
+    pub(crate) fn holds(&self) -> bool {
+        self.holds
     }
 
     /// One round of the event loop: does what there is to do now, and returns whether there was anything. `timed` has the
@@ -205,6 +229,12 @@ impl<N: Network> Engine<N> {
     /// # Panics
     /// If application code panics. Call [`Engine::fail`] then.
     pub(crate) fn try_step(&mut self, timed: bool) -> bool {
+        self.try_step_until(timed, || false)
+    }
+
+    #[inline]
+    fn try_step_until(&mut self, timed: bool, ended: impl Fn() -> bool) -> bool {
+        self.holds = false;
         if self.is_stopped() {
             self.stop();
             return false;
@@ -217,9 +247,14 @@ impl<N: Network> Engine<N> {
         }
         let polled = self.poll_socket();
         let mut busy = commanded.is_some() || polled != Polled::Empty;
-        if polled == Polled::Single {
+        let few = (1..=MAX_HELD_DATAGRAMS).contains(&self.receiver.received);
+        if polled == Polled::Single || few {
             // Completions and answers go before timers. If there is no answer, the waiting application goes first too.
             let completed = self.complete();
+            if few && self.owes_acks_only() && ended() {
+                self.holds = true;
+                return true;
+            }
             let answered = self.has_work() && self.send(self.network.now());
             if completed && !answered && !timed {
                 return true;
@@ -242,6 +277,14 @@ impl<N: Network> Engine<N> {
 
     fn has_work(&self) -> bool {
         self.transmitter.has_work(&self.protocol)
+    }
+
+    /// Returns `true` if acknowledgements, and nothing else, can be sent now.
+    fn owes_acks_only(&self) -> bool {
+        let Protocol { connections, ops, .. } = &self.protocol;
+        let sessions = &connections.sessions;
+        let others = sessions.has_transmit() || sessions.has_event() || ops.endpoint.has_data();
+        ops.endpoint.has_ack() && !others && !self.transmitter.is_blocked()
     }
 
     #[inline]
@@ -435,18 +478,21 @@ impl<N: Network> Engine<N> {
 }
 
 impl<N: Network> Engine<N> {
-    /// Takes the commands of applications and sends, without a poll of the socket.
+    /// Takes the commands of applications and sends, acknowledgements that were held too, without a poll of the socket.
     pub(crate) fn flush(&mut self) {
         if self.mailbox.status.has_failed() {
             self.mailbox.drain();
             return;
         }
+        let held = std::mem::take(&mut self.holds);
         let flushed = contain(|| {
             if self.is_stopped() {
                 self.stop();
             } else if let Some(now) = self.take_commands() {
                 self.send(now);
                 self.complete();
+            } else if held {
+                self.send(self.network.now());
             }
         });
         if flushed.is_none() {
@@ -480,7 +526,6 @@ impl<N: Network> Engine<N> {
         if due <= now {
             return None;
         }
-        add(&self.mailbox.status.stats.sleeps, 1);
         Some(Rest { due, sending })
     }
 

@@ -14,6 +14,11 @@ pub(super) const MAX_BURST_BYTES: usize = 65_000;
 /// Maximum number of datagrams per burst: UDP_MAX_SEGMENTS of the first kernels with UDP_SEGMENT.
 pub(super) const MAX_BURST_PACKETS: usize = 64;
 
+/// Maximum length in bytes of a datagram that is put in front of a shorter one of its burst: an answer in front of an
+/// acknowledgement. deviation: no source; for longer ones a wake-up saved counts little, and the burst would not accept
+/// further datagrams of their length.
+const MAX_FRONT_BYTES: usize = 512;
+
 /// The envelope of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
@@ -45,6 +50,8 @@ pub(super) struct Burst {
     limit: usize,
     /// Whether a shorter datagram ended it.
     closed: bool,
+    /// Length of the space in front of the only datagram, for a longer one; 0 if there is none.
+    front: usize,
     /// The data packets in it, whose time of sending is recorded when it leaves.
     pub(super) data: Vec<(FlowId, PacketNumber)>,
 }
@@ -59,6 +66,26 @@ impl Burst {
             && self.used + datagram.length <= MAX_BURST_BYTES
     }
 
+    /// Returns `true` if it accepts a datagram in front of its only one, which is shorter and carries no data: the last may be
+    /// the shortest.
+    fn accepts_in_front(&self, datagram: &Envelope) -> bool {
+        self.to == Some(datagram.to)
+            && self.tos == datagram.tos
+            && self.packets == 1
+            && self.data.is_empty()
+            && self.limit > 1
+            && (self.segment + 1..=MAX_FRONT_BYTES).contains(&datagram.length)
+    }
+
+    fn make_front(&mut self, length: usize) {
+        let end = length + self.used;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes.copy_within(..self.used, length);
+        self.front = length;
+    }
+
     fn begin(&mut self, datagram: &Envelope, limit: usize) {
         self.to = Some(datagram.to);
         self.tos = datagram.tos;
@@ -67,6 +94,7 @@ impl Burst {
         self.segment = 0;
         self.packets = 0;
         self.closed = false;
+        self.front = 0;
         self.data.clear();
     }
 
@@ -78,6 +106,9 @@ impl Burst {
 
     /// Returns the space of the next datagram.
     pub(super) fn space(&mut self, length: usize) -> &mut [u8] {
+        if self.front > 0 {
+            return &mut self.bytes[..length];
+        }
         let end = self.used + length;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
@@ -87,9 +118,10 @@ impl Burst {
 
     /// Adds the datagram that was written to the space.
     pub(super) fn commit(&mut self, length: usize) {
-        if self.packets == 0 {
+        if self.packets == 0 || self.front > 0 {
             self.segment = length;
         }
+        self.closed |= std::mem::take(&mut self.front) > 0;
         self.closed |= length < self.segment;
         self.used += length;
         self.packets += 1;
@@ -157,12 +189,18 @@ impl Outbox {
         self.bursts().iter().map(|burst| burst.used).sum()
     }
 
-    /// Returns the burst for a datagram: the last one to its peer if that accepts it, so that the order is kept,
-    /// otherwise a new one of at most `limit` packets.
+    /// Returns the burst for a datagram: the last one to its peer if that accepts it, so that the order is kept (an answer may
+    /// pass the acknowledgement that it leaves with), otherwise a new one of at most `limit` packets.
     pub(super) fn burst(&mut self, datagram: &Envelope, limit: usize) -> &mut Burst {
         let last = self.bursts().iter().rposition(|burst| burst.to == Some(datagram.to));
-        if let Some(last) = last.filter(|&i| self.bursts[i].accepts(datagram)) {
-            return &mut self.bursts[last];
+        if let Some(last) = last {
+            if self.bursts[last].accepts(datagram) {
+                return &mut self.bursts[last];
+            }
+            if self.bursts[last].accepts_in_front(datagram) {
+                self.bursts[last].make_front(datagram.length);
+                return &mut self.bursts[last];
+            }
         }
         if self.filled == self.bursts.len() {
             self.bursts.push(Burst::default());
@@ -179,9 +217,13 @@ impl Outbox {
         self.bursts().last().is_some_and(Burst::is_full)
     }
 
-    /// Removes the last burst if it is empty.
+    /// Removes the last burst if it is empty, and a space in front that was not filled.
     #[inline]
     pub(super) fn remove_empty(&mut self) {
+        for burst in self.bursts[..self.filled].iter_mut().filter(|burst| burst.front > 0) {
+            burst.bytes.copy_within(burst.front..burst.front + burst.used, 0);
+            burst.front = 0;
+        }
         if self.bursts().last().is_some_and(|burst| burst.packets == 0) {
             self.filled -= 1;
         }
@@ -228,8 +270,47 @@ mod tests {
 
     #[test]
     fn equal_datagrams_to_one_peer_share_a_burst_which_a_shorter_one_ends() {
-        let split = bursts(64, &[(1, 90), (1, 90), (1, 40), (1, 40), (1, 90)]);
-        assert_eq!(split, [vec![90, 90, 40], vec![40], vec![90]]);
+        let split = bursts(64, &[(1, 90), (1, 90), (1, 40), (1, 40), (1, 40)]);
+        assert_eq!(split, [vec![90, 90, 40], vec![40, 40]]);
+    }
+
+    /// The kernel segments a send into datagrams of equal length, of which only the last may be shorter.
+    #[test]
+    fn longer_datagram_goes_in_front_of_a_single_shorter_one() {
+        assert_eq!(bursts(64, &[(1, 76), (1, 105), (1, 76)]), [vec![105, 76], vec![76]]);
+        assert_eq!(bursts(64, &[(1, 76), (1, 513)]), [vec![76], vec![513]], "too long");
+        assert_eq!(bursts(64, &[(1, 76), (1, 76), (1, 105)]), [vec![76, 76], vec![105]]);
+        assert_eq!(bursts(1, &[(1, 76), (1, 105)]), [vec![76], vec![105]]);
+    }
+
+    #[test]
+    fn data_packets_keep_their_order() {
+        let mut outbox = Outbox::default();
+        for length in [76, 105] {
+            let burst = outbox.burst(&envelope(1, length), 64);
+            burst.space(length).fill(1);
+            burst.commit_data(length, FlowId::new(0), PacketNumber::new(0));
+        }
+        assert_eq!(outbox.bursts().len(), 2);
+    }
+
+    #[test]
+    fn space_in_front_that_is_not_filled_leaves_the_burst_unchanged() {
+        let mut outbox = Outbox::default();
+        let burst = outbox.burst(&envelope(1, 3), 64);
+        burst.space(3).copy_from_slice(&[1, 2, 3]);
+        burst.commit(3);
+        outbox.burst(&envelope(1, 5), 64).space(5).fill(9);
+        outbox.remove_empty();
+        let left =
+            outbox.bursts()[0].outgoing(false).map(|sent| (sent.bytes.to_vec(), sent.segment));
+        assert_eq!(left, Some((vec![1, 2, 3], 3)));
+        let burst = outbox.burst(&envelope(1, 4), 64);
+        burst.space(4).copy_from_slice(&[4, 5, 6, 7]);
+        burst.commit(4);
+        let left =
+            outbox.bursts()[0].outgoing(false).map(|sent| (sent.bytes.to_vec(), sent.segment));
+        assert_eq!(left, Some((vec![4, 5, 6, 7, 1, 2, 3], 4)));
     }
 
     #[test]

@@ -78,8 +78,13 @@ impl VirtualNetwork {
 
     /// Adds a datagram to the queue.
     pub(super) fn put(&self, from: SocketAddr, tos: u8, datagram: Vec<u8>) {
-        let meta = Self::meta(from, datagram.len(), tos);
-        self.batches.borrow_mut().push_back(vec![(meta, datagram)]);
+        let length = datagram.len();
+        self.put_aggregate(Self::meta(from, length, tos), datagram);
+    }
+
+    /// Adds an aggregate of datagrams to the queue.
+    pub(super) fn put_aggregate(&self, meta: Meta, bytes: Vec<u8>) {
+        self.batches.borrow_mut().push_back(vec![(meta, bytes)]);
     }
 
     /// Moves the datagrams that another engine sent to this one into its queue; returns how many.

@@ -43,6 +43,37 @@ fn peers_are_answered_while_no_call_waits() {
     }
 }
 
+/// A thread that answers promptly is expected to go on so; what is held for its answer must leave without it too.
+#[test]
+fn peers_are_answered_though_a_prompt_thread_stops_waiting() {
+    let (hosts, [here, there]) = pair();
+    let region = hosts[1].register(vec![7; 100], Access::Read).expect("memory");
+    let (stopped, go_on) = std::sync::mpsc::channel();
+    let server = thread::spawn(move || {
+        for n in 0..300 {
+            let message = there.receive().expect("a message");
+            if n % 100 == 99 {
+                // Neither waits for the host nor submits.
+                go_on.recv().expect("the peer has got its answers");
+            }
+            there.submit(Request::message(message.bytes)).expect("room");
+        }
+    });
+    for n in 0..300 {
+        let limit = Duration::from_secs(20);
+        let message = Request::message(pattern(n, 64)).deadline(limit);
+        let op = here.submit(message).expect("room");
+        if n % 100 == 99 {
+            op.wait().expect("acknowledged");
+            let read = here.submit(Request::read(region.key(), 0, 100).deadline(limit));
+            assert_eq!(read.expect("room").wait().expect("read").bytes, [7; 100]);
+            stopped.send(()).expect("it waits");
+        }
+        assert_eq!(here.receive().expect("an echo").bytes, pattern(n, 64));
+    }
+    server.join().expect("no failure");
+}
+
 #[test]
 fn calls_of_many_threads_end_while_they_drive_in_turns() {
     let (hosts, [here, there]) = pair();

@@ -2,6 +2,7 @@
 
 mod atomics;
 mod connections;
+mod held;
 mod kernel;
 mod op_table;
 mod transmitter;
