@@ -27,13 +27,13 @@ pub const EVENT_SCHEMA: &str = "urn:apus:qlog:events:apus-1";
 const MAX_BYTES: u64 = 16 << 20;
 /// Default of [`Qlog::max_connections`]. deviation: no source; together 1 GiB.
 const MAX_CONNECTIONS: u32 = 64;
-/// Bytes that are collected before they are written to the file. deviation: no source; a write then costs as much as
-/// formatting some ten events.
+/// Bytes that are collected before they are written to the file. deviation: no source; some hundred events share a system
+/// call.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A directory for records of connections. Clones share it and its limits.
 ///
-/// The engine formats and writes the records, which costs it about a microsecond per packet: for diagnosis.
+/// The engine itself formats and writes the records, which slows every packet of a recorded connection: for diagnosis.
 #[derive(Clone, Debug)]
 pub struct Qlog {
     dir: PathBuf,

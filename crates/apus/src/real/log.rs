@@ -30,9 +30,9 @@ pub struct LogOptions {
     /// warn,apus_udp::connection=info [default: the variable RUST_LOG, or warn].
     #[arg(long = "log", value_name = "FILTER", value_parser = filter)]
     filter: Option<Targets>,
-    /// Format of the log.
-    #[arg(long = "log-format", value_enum, default_value = "text")]
-    format: Format,
+    /// Format of the log [default: text].
+    #[arg(long = "log-format", value_enum)]
+    format: Option<Format>,
 }
 
 impl LogOptions {
@@ -45,10 +45,17 @@ impl LogOptions {
                 .map_err(|error| Failure::Input(format!("{VARIABLE}={text}: {error}")))?,
             (None, _) => Targets::new().with_default(LevelFilter::WARN),
         };
+        let is_off =
+            filter.default_level() == Some(LevelFilter::OFF) && filter.iter().next().is_none();
+        if is_off && self.format.is_some() {
+            return Err(Failure::Input(
+                "--log-format has no effect with --log off; remove one".to_owned(),
+            ));
+        }
         let lines = layer().with_ansi(false).with_writer(stderr);
         let lines = match self.format {
-            Format::Text => lines.boxed(),
-            Format::Json => lines.json().flatten_event(true).boxed(),
+            None | Some(Format::Text) => lines.boxed(),
+            Some(Format::Json) => lines.json().flatten_event(true).boxed(),
         };
         let installed = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
         installed.map_err(|error| Failure::Run(format!("the log cannot begin: {error}")))

@@ -41,6 +41,12 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
     ("perf localhost --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
     ("serve --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
+    (
+        "serve --insecure --mode inline --listen 127.0.0.1:0 --listen [::1]:0",
+        ["listen has 2 addresses", "inline"],
+    ),
+    ("serve --insecure --metrics-limit 3", ["--metrics-limit", "--metrics <"]),
+    ("ping localhost --insecure --log off --log-format json", ["--log off", "--log-format"]),
     ("switch localhost --rate 1Gbps --param a=1", ["--algorithm", "--param"]),
     ("bench udp --listen 127.0.0.1:1 --peer localhost:1", ["--listen", "--peer"]),
     ("bench udp --listen 127.0.0.1:1 --json", ["--listen", "--json"]),
