@@ -79,7 +79,7 @@ pub struct Check {
 }
 
 /// Functions that combine the values of several runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reduce {
     /// The smallest.
     Min,
@@ -94,6 +94,8 @@ pub enum Reduce {
     Exponent,
     /// The least ratio of a value to the one before it, in the order of `increasing`; at most 10^6.
     Rise,
+    /// The share of values below this number.
+    Rank(f64),
 }
 
 /// The divisor of a metric.
@@ -147,7 +149,8 @@ impl Check {
                 }
             }
         }
-        let enough = if self.reduce == Some(Reduce::Rise) { 2 } else { 1 };
+        let several = matches!(self.reduce, Some(Reduce::Rise | Reduce::Rank(_)));
+        let enough = if several { 2 } else { 1 };
         self.runs.len() >= enough
     }
 }

@@ -41,6 +41,11 @@ pub(super) static CHECK: Keys = Keys::of(&[
         "One value of several variants; \"exponent\" is that of the power law through their values. Without it each variant is checked",
     ),
     key(
+        "rank_of",
+        Kind::Number,
+        "In place of `reduce`: one value of several variants, the share of them whose metric is less than this number. A publication's number that is one draw of their distribution has a share that is neither near 0 nor near 1",
+    ),
+    key(
         "relative_to",
         Kind::TextOrTable(&RELATIVE_TO),
         "Divisor of the metric: \"max\" of the experiment, \"value\" of the variant, or a table",
@@ -145,11 +150,13 @@ impl Reader<'_, '_> {
             (Some(node), Some(metric)) => Some(self.relative(node, metric, runs.as_deref()?)?),
             _ => None,
         };
-        let reduce = match order {
-            Some(_) => Some(Some(Reduce::Rise)),
-            None => self.reduce(runs.as_deref()),
+        let rank = self.rank(order.is_some(), runs.as_deref());
+        let reduce = match (&order, rank) {
+            (Some(_), _) => Some(Some(Reduce::Rise)),
+            (None, Some(rank)) => Some(Some(rank)),
+            (None, None) => self.reduce(runs.as_deref()),
         };
-        let ratio = relative.is_some() || order.is_some();
+        let ratio = relative.is_some() || order.is_some() || rank.is_some();
         let unit = if reduce == Some(Some(Reduce::Exponent)) {
             section.no_effect("unit", "on an exponent, which has none");
             self.check_exponent(runs.as_deref()?);
@@ -266,6 +273,19 @@ impl Reader<'_, '_> {
             self.section.no_effect("reduce", "on one run");
         }
         Some(Some(reduce))
+    }
+
+    /// Reads `rank_of`, which combines several runs that have no order.
+    fn rank(&self, ordered: bool, runs: Option<&[usize]>) -> Option<Reduce> {
+        let number: f64 = self.section.get("rank_of")?;
+        if ordered {
+            self.section.no_effect("rank_of", "with `increasing`, whose value is a ratio");
+        }
+        self.section.no_effect("reduce", "with `rank_of`, which combines the variants itself");
+        if runs.is_some_and(|runs| runs.len() == 1) {
+            self.section.no_effect("rank_of", "on one run");
+        }
+        Some(Reduce::Rank(number))
     }
 
     /// An exponent needs variants with positive values that differ.

@@ -54,7 +54,8 @@ const PACE_BELOW_ONE: &str = "below-one";
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
     number("ai", ANY, "additive increment in packets per RTT")
-        .default("1", "deviation: Swift gives none; 1 in Falcon and Bolt ns-3"),
+        .default("1", "deviation: Swift §3.2 gives the unit and no value; 1 in Falcon and Bolt ns-3, and the \
+            value that fits Table 3, Table 4 and Fig. 21 (Fig. 17 alone is closer with 0.25)"),
     number("beta", ANY, "multiplicative decrease constant")
         .default("0.8", "deviation: Swift gives none; 0.8 in Falcon and Bolt ns-3"),
     number("max_mdf", ANY, "largest fraction of the window that one decrease takes away")

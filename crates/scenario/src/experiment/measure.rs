@@ -153,6 +153,9 @@ impl Data<'_> {
                 exponent(&points.collect::<Option<Vec<_>>>()?)
             }),
             Some(Reduce::Rise) => of_known(&values, least_rise),
+            Some(Reduce::Rank(number)) => {
+                of_known(&values, |values| Some(share_below(values, number)))
+            }
         };
         reduced.map(|bounds| bounds.map(|value| check.in_unit(value)))
     }
@@ -224,6 +227,11 @@ fn least_rise(values: &[f64]) -> Option<f64> {
     smallest(&ratios).map(|least| least.min(LARGEST))
 }
 
+/// Returns the share of values that are less than `number`.
+fn share_below(values: &[f64], number: f64) -> f64 {
+    values.iter().filter(|value| **value < number).count() as f64 / values.len().max(1) as f64
+}
+
 /// Returns the deviation of a measured number from that of the publication, in percent.
 fn deviation_percent((paper, measured): (f64, f64)) -> Option<f64> {
     if measured == paper {
@@ -256,7 +264,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{exponent, least_rise};
+    use super::{exponent, least_rise, share_below};
 
     /// 3 sqrt(x) has the exponent 1/2; a fit by hand through (1, 1), (2, 1), (4, 4) gives x^1.
     #[test]
@@ -268,6 +276,15 @@ mod tests {
         assert_eq!(exponent(&[(2.0, 1.0), (2.0, 3.0)]), None);
         assert_eq!(exponent(&[(1.0, 1.0), (2.0, 0.0)]), None);
         assert_eq!(exponent(&[]), None);
+    }
+
+    #[test]
+    fn the_rank_of_a_number_counts_smaller_values() {
+        let values = [3.0, 1.0, 2.0, 4.0];
+        assert_eq!(
+            [0.5, 2.0, 2.5, 9.0].map(|number| share_below(&values, number)),
+            [0.0, 0.25, 0.5, 1.0]
+        );
     }
 
     #[test]
