@@ -1,15 +1,16 @@
-//! Bulk writes of Apus beside a QUIC stream of quinn: encrypted (quinn by AES-256-GCM, Apus by each of its
-//! ciphers), over the loopback interface, at the same MTU, in turns within one run.
+//! Apus compared with quinn over the loopback interface, in turns of one run: round trips of 64 B, and bulk writes at the
+//! same MTU. Both encrypt: quinn by AES-256-GCM, Apus by each of its ciphers.
 //!
 //! `cargo run --release --manifest-path bench/quinn/Cargo.toml [SECONDS [ROUNDS]]`
 //!
-//! Both ends of each are in this process, so CPU seconds are those of sender and receiver. quinn runs as
-//! in its own bulk benchmark: a tokio runtime of one thread per end, default settings, segmentation
-//! offload on. Apus runs in its default mode, shared (the application's threads and a thread per host), and
+//! Round trips are between two processes. Of bulk writes both ends are in this process, so CPU seconds are those of sender
+//! and receiver. quinn runs as in its own bulk benchmark: a tokio runtime of one thread per end, default settings,
+//! segmentation offload on. Apus runs in its default mode, shared (the application's threads and a thread per host), and
 //! inline (one thread per end).
 
 mod apus;
 mod quic;
+mod round_trips;
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -59,11 +60,15 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|first| first == "serve").is_some() {
+        return round_trips::serve(&arguments.next().unwrap_or_default());
+    }
     let seconds: f64 = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
     let rounds: usize = arguments.next().map_or(Ok(3), |text| text.parse())?;
     let duration = Duration::from_secs_f64(seconds);
-    println!("| MTU | what | goodput, Gb/s | CPU s per GB | goodput / quinn's | CPU / quinn's |");
+    round_trips::table(duration, rounds.max(1))?;
+    println!("\n| MTU | what | goodput, Gb/s | CPU s per GB | goodput / quinn's | CPU / quinn's |");
     println!("|---|---|---|---|---|---|");
     for mtu in [1500, 9000] {
         let quic = quic::Pair::connect(mtu)?;

@@ -1,4 +1,4 @@
-//! One stream of quinn, from a client's runtime to a server's.
+//! Streams of quinn, from a client's runtime to a server's.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,7 +9,8 @@ use std::time::Instant;
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
 use quinn::{
-    ClientConfig, Connection, Endpoint, MtuDiscoveryConfig, ServerConfig, TransportConfig,
+    ClientConfig, Connection, Endpoint, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
+    TransportConfig,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -18,6 +19,10 @@ use crate::WRITE;
 /// Bytes of IPv4 and UDP headers: QUIC's MTU counts without.
 const HEADERS: u16 = 28;
 
+/// First bytes of streams.
+const ECHO: u8 = 1;
+const SINK: u8 = 2;
+
 pub struct Pair {
     runtime: Runtime,
     connection: Connection,
@@ -25,21 +30,24 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Connects to a server that is a thread of this process.
     pub fn connect(mtu: u16) -> Result<Self, Box<dyn Error>> {
-        let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
-        let certificate = certified.cert.der().clone();
-        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-        let mut server = ServerConfig::with_single_cert(vec![certificate.clone()], key.into())?;
-        server.transport_config(transport(mtu));
-        let listening = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listening.local_addr()?;
-        drop(listening);
         let (ready, is_ready) = std::sync::mpsc::channel();
-        thread::spawn(move || serve(server, address, &ready));
-        is_ready.recv()?;
+        thread::spawn(move || {
+            serve(mtu, |address, certificate| drop(ready.send((address, certificate))))
+        });
+        let (address, certificate) = is_ready.recv()?;
+        Self::connect_to(mtu, address, certificate)
+    }
 
+    /// Connects to a server with this certificate.
+    pub fn connect_to(
+        mtu: u16,
+        address: SocketAddr,
+        certificate: Vec<u8>,
+    ) -> Result<Self, Box<dyn Error>> {
         let mut roots = RootCertStore::empty();
-        roots.add(certificate)?;
+        roots.add(certificate.into())?;
         let mut client = ClientConfig::with_root_certificates(Arc::new(roots))?;
         client.transport_config(transport(mtu));
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -52,11 +60,21 @@ impl Pair {
         Ok(Self { runtime, connection, _endpoint: endpoint })
     }
 
+    /// Opens a stream that the server echoes.
+    pub fn echo(&self) -> Result<Echo<'_>, Box<dyn Error>> {
+        let (out, back) = self.runtime.block_on(self.connection.open_bi())?;
+        let mut echo = Echo { pair: self, out, back };
+        let first = echo.pair.runtime.block_on(echo.out.write_all(&[ECHO]));
+        first?;
+        Ok(echo)
+    }
+
     /// Writes until `end`, and waits until the server has read everything.
     pub fn write(&self, end: Instant) -> Result<u64, Box<dyn Error>> {
         let bytes = vec![0x61; WRITE];
         self.runtime.block_on(async {
             let (mut out, mut back) = self.connection.open_bi().await?;
+            out.write_all(&[SINK]).await?;
             let mut written = 0;
             while Instant::now() < end {
                 out.write_all(&bytes).await?;
@@ -82,22 +100,68 @@ fn transport(mtu: u16) -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
-/// Reads streams and tells how long they were.
-fn serve(config: ServerConfig, address: SocketAddr, ready: &std::sync::mpsc::Sender<()>) {
+/// A stream that the server echoes.
+pub struct Echo<'p> {
+    pair: &'p Pair,
+    out: SendStream,
+    back: RecvStream,
+}
+
+impl Echo<'_> {
+    /// Sends bytes and waits for their echo.
+    pub fn round_trip(&mut self, bytes: &mut [u8]) -> Result<(), Box<dyn Error>> {
+        let Self { pair, out, back } = self;
+        pair.runtime.block_on(async {
+            out.write_all(bytes).await?;
+            back.read_exact(bytes).await?;
+            Ok(())
+        })
+    }
+}
+
+/// Serves one connection: a stream says with its first byte what it is. `ready` gets address and certificate.
+pub fn serve(mtu: u16, ready: impl FnOnce(SocketAddr, Vec<u8>)) {
+    let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
+    let certified = certified.expect("a certificate");
+    let certificate = certified.cert.der().clone();
+    let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key.into());
+    let mut config = config.expect("a configuration");
+    config.transport_config(transport(mtu));
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let endpoint = Endpoint::server(config, address).expect("an endpoint");
-        ready.send(()).expect("the client waits");
+        let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into());
+        let endpoint = endpoint.expect("an endpoint");
+        ready(endpoint.local_addr().expect("an address"), certificate.to_vec());
         let connection = endpoint.accept().await.expect("a client").await.expect("a handshake");
         while let Ok((mut back, mut stream)) = connection.accept_bi().await {
-            let mut bytes = 0u64;
-            while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX, false).await {
-                bytes += chunk.bytes.len() as u64;
-            }
-            let told = back.write_all(&bytes.to_be_bytes()).await;
-            if told.is_err() || back.finish().is_err() {
+            let mut kind = [0];
+            let read = stream.read_exact(&mut kind).await;
+            let served = match (read, kind) {
+                (Ok(()), [ECHO]) => echo(&mut stream, &mut back).await,
+                (Ok(()), [SINK]) => count(&mut stream, &mut back).await,
+                _ => return,
+            };
+            if served.is_none() {
                 return;
             }
         }
     });
+}
+
+async fn echo(stream: &mut RecvStream, back: &mut SendStream) -> Option<()> {
+    while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX, true).await {
+        back.write_all(&chunk.bytes).await.ok()?;
+    }
+    Some(())
+}
+
+/// Reads a stream and tells how long it was.
+async fn count(stream: &mut RecvStream, back: &mut SendStream) -> Option<()> {
+    let mut bytes = 0u64;
+    while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX, false).await {
+        bytes += chunk.bytes.len() as u64;
+    }
+    back.write_all(&bytes.to_be_bytes()).await.ok()?;
+    back.finish().ok()
 }
