@@ -111,10 +111,10 @@ fn every_contestant_runs_in_every_turn_and_ratios_are_those_of_one_turn() {
 }
 
 #[test]
-fn several_clients_and_idle_connections_have_their_own_sections() {
-    let parts =
-        ["--insecure", "--turns", "1", "--duration", "2ms", "--only", "clients", "--only", "idle"];
-    let output = apus(Path::new("/"), &[&["bench", "udp"], &parts[..]].concat());
+fn several_clients_busy_threads_and_idle_connections_have_their_own_sections() {
+    let short = ["--insecure", "--turns", "1", "--duration", "2ms"];
+    let parts = ["--only", "clients", "--only", "busy", "--only", "idle"];
+    let output = apus(Path::new("/"), &[&["bench", "udp"], &short[..], &parts].concat());
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let line = |word: &str| {
@@ -123,7 +123,9 @@ fn several_clients_and_idle_connections_have_their_own_sections() {
     };
     let (row, header) = (line("Apus message, insecure"), line("contestant"));
     assert_eq!(row.matches('|').count(), header.matches('|').count(), "{text}");
-    assert!(text.contains("8 clients, gap 0") && text.contains("100 idle connections"), "{text}");
+    for words in ["8 clients, gap 0", "| busy threads' CPU, %", "100 idle connections"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 /// Servers on "another machine"; ends with the test.

@@ -254,7 +254,6 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
             stop: Time::MAX,
             kind: OpKind::Write { region: REGION, address: 0 },
             load,
-            handshake: false,
             algorithm: algorithm.clone(),
             class: ClassId::new(0),
             workload: None,

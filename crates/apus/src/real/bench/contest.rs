@@ -1,8 +1,13 @@
 //! One measurement of one contestant: starts its processes, and compares what both ends have counted.
 
 use std::env;
+use std::hint::black_box;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use apus_sim::bounds::percentile;
 use serde::Serialize;
@@ -35,6 +40,8 @@ pub struct Measured {
     pub client: Used,
     /// Used by the server.
     pub server: Used,
+    /// Used by the threads that computed meanwhile; `None` without any.
+    pub busy: Option<Used>,
 }
 
 /// Use of the machine by the processes of one side in the measured time.
@@ -95,19 +102,66 @@ pub fn run(spec: &Spec, remote: Option<SocketAddr>) -> Result<Measured, String> 
     }
     server.tell("state")?;
     let before: ServerState = server.hear_json()?;
+    let busy = Busy::start(spec.load);
     for client in &mut clients {
         client.tell("go")?;
     }
     for client in &mut clients {
         client.expect("done")?;
     }
+    let busy = busy.stop();
     server.tell("state")?;
     let after: ServerState = server.hear_json()?;
     let results = clients.iter_mut().map(Agent::hear_json).collect::<Result<Vec<_>, _>>()?;
     check_counts(spec, &after, &results)?;
     clients.into_iter().for_each(Agent::end);
     server.end();
-    Ok(summary(spec.load, after.usage.since(before.usage), &results))
+    Ok(Measured { busy, ..summary(spec.load, after.usage.since(before.usage), &results) })
+}
+
+/// Threads of this process that compute.
+struct Busy {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    from: Instant,
+    before: Usage,
+}
+
+impl Busy {
+    fn start(load: Load) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let count = if let Load::RoundTrips { busy, .. } = load { busy } else { 0 };
+        let compute = |_| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                let mut number = 0u64;
+                while !stop.load(Ordering::Relaxed) {
+                    number = black_box(number.wrapping_mul(3).wrapping_add(1));
+                }
+            })
+        };
+        let threads = (0..count).map(compute).collect();
+        Self { stop, threads, from: Instant::now(), before: Usage::now() }
+    }
+
+    /// Returns what they have used.
+    fn stop(mut self) -> Option<Used> {
+        let (usage, seconds) = (Usage::now().since(self.before), self.from.elapsed().as_secs_f64());
+        self.stop.store(true, Ordering::Relaxed);
+        let any = !self.threads.is_empty();
+        for thread in self.threads.drain(..) {
+            // It cannot panic.
+            let _ = thread.join();
+        }
+        any.then(|| Used::new(usage, seconds))
+    }
+}
+
+/// A measurement that fails leaves no thread behind.
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Checks that every op was carried out at both ends.
@@ -167,6 +221,7 @@ fn summary(load: Load, server: Usage, clients: &[ClientResult]) -> Measured {
         },
         client: Used::new(usage, seconds),
         server: Used::new(server, seconds),
+        busy: None,
     }
 }
 
@@ -196,7 +251,7 @@ mod tests {
 
     #[test]
     fn counts_of_both_ends_must_agree() {
-        let load = Load::RoundTrips { gap: Duration::ZERO, clients: 2, threads: 1 };
+        let load = Load::RoundTrips { gap: Duration::ZERO, clients: 2, threads: 1, busy: 0 };
         let of = |bytes| ClientResult { all_ops: 10, bytes, ..ClientResult::default() };
         let check =
             |op, server, a, b| check_counts(&spec(op, load), &state(server, 1), &[of(a), of(b)]);
@@ -223,7 +278,7 @@ mod tests {
             seconds: 0.5,
             ..ClientResult::default()
         };
-        let load = Load::RoundTrips { gap: Duration::ZERO, clients: 2, threads: 1 };
+        let load = Load::RoundTrips { gap: Duration::ZERO, clients: 2, threads: 1, busy: 0 };
         let measured = summary(load, Usage::default(), &[of(1), of(2)]);
         assert_eq!((measured.p50_us, measured.p99_us), (Some(50.0), Some(99.0)));
         assert_eq!((measured.ops, measured.ops_per_second), (100, 200.0));

@@ -12,7 +12,7 @@ mod usage;
 mod writes;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use apus_udp::keyfile;
 use apus_udp::session::{Cipher, Config as SessionConfig, SharedKey};
@@ -26,6 +26,7 @@ use contest::Measured;
 use plan::{Choice, GAPS, Part, Setting};
 use report::{Facts, Report, Section};
 use spec::Spec;
+use usage::Machine;
 
 /// Compare the transport over UDP with blocking UDP and TCP sockets: round trips, writes, CPU time.
 ///
@@ -87,7 +88,7 @@ impl BenchUdp {
         let server =
             remote.map_or_else(|| "this machine, loopback".to_owned(), |peer| peer.to_string());
         let sealed = choice.sealed.contains(&true);
-        let facts = Facts::new(
+        let mut facts = Facts::new(
             server,
             sealed.then(|| cipher.to_string()),
             self.basics.mtu,
@@ -95,7 +96,12 @@ impl BenchUdp {
             choice.duration,
         );
         let settings = choice.settings();
+        let (before, from) = (Machine::now(), Instant::now());
         let turns = self.measure(&settings, cipher, &key, remote).map_err(Failure::Run)?;
+        if let Some((after, before)) = Machine::now().zip(before) {
+            let (others, steal) = after.others(before, from.elapsed().as_secs_f64());
+            (facts.others_percent, facts.steal_percent) = (Some(others), Some(steal));
+        }
         let sections = settings.iter().zip(&turns);
         let sections = sections.map(|(setting, turns)| Section::new(setting, turns)).collect();
         let report = Report { facts, sections };

@@ -1,6 +1,5 @@
 //! What `apus bench udp` measures: settings, and the contestants of each.
 
-use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -35,6 +34,8 @@ pub enum Part {
     Clients,
     /// Round trips of a client with more threads than there are cores.
     Threads,
+    /// Round trips while other threads compute, one per core.
+    Busy,
     /// Bulk writes and small writes.
     Writes,
     /// CPU time of a process with idle connections.
@@ -111,6 +112,10 @@ impl Setting {
     }
 }
 
+fn cores() -> u32 {
+    available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()).unwrap_or(1)
+}
+
 /// Returns a gap with its unit.
 pub fn gap_text(gap: Duration) -> String {
     let us = gap.as_secs_f64() * 1e6;
@@ -129,6 +134,7 @@ impl Choice {
         let mut all = self.round_trips();
         all.extend(self.clients());
         all.push(self.threads());
+        all.push(self.busy());
         all.extend(self.writes());
         all.push(self.idle());
         all.push(self.polling(Part::Spinning, Waiting::Spinning));
@@ -165,7 +171,8 @@ impl Choice {
         let of = |&gap: &Duration| Setting {
             part: Part::RoundTrips,
             name: format!("1 client, gap {}", gap_text(gap)),
-            entries: self.blocking(ALL_OPS, Load::RoundTrips { gap, clients: 1, threads: 1 }),
+            entries: self
+                .blocking(ALL_OPS, Load::RoundTrips { gap, clients: 1, threads: 1, busy: 0 }),
         };
         self.gaps.iter().map(of).collect()
     }
@@ -174,7 +181,7 @@ impl Choice {
         let of = |clients: u32, gap: Duration| Setting {
             part: Part::Clients,
             name: format!("{clients} clients, gap {}", gap_text(gap)),
-            entries: self.blocking(ALL_OPS, Load::RoundTrips { gap, clients, threads: 1 }),
+            entries: self.blocking(ALL_OPS, Load::RoundTrips { gap, clients, threads: 1, busy: 0 }),
         };
         if !self.full {
             return vec![of(8, GAPS[0])];
@@ -185,13 +192,22 @@ impl Choice {
 
     /// Writes and reads only: threads that wait for messages of one connection take each other's.
     fn threads(&self) -> Setting {
-        let cores = available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads = u32::try_from(cores * 4).unwrap_or(u32::MAX);
-        let load = Load::RoundTrips { gap: GAPS[0], clients: 1, threads };
+        let (cores, threads) = (cores(), cores() * 4);
+        let load = Load::RoundTrips { gap: GAPS[0], clients: 1, threads, busy: 0 };
         Setting {
             part: Part::Threads,
             name: format!("1 client with {threads} threads on {cores} cores, gap 0"),
             entries: self.blocking(&[OpName::Write, OpName::Read], load),
+        }
+    }
+
+    fn busy(&self) -> Setting {
+        let busy = cores();
+        let load = Load::RoundTrips { gap: GAPS[1], clients: 1, threads: 1, busy };
+        Setting {
+            part: Part::Busy,
+            name: format!("1 client, gap {}, {busy} busy threads", gap_text(GAPS[1])),
+            entries: self.blocking(ALL_OPS, load),
         }
     }
 
@@ -231,7 +247,7 @@ impl Choice {
     fn polling(&self, part: Part, waiting: Waiting) -> Setting {
         let mut contestants = vec![Contestant::Udp(waiting)];
         contestants.extend(self.apus(ALL_OPS, waiting));
-        let load = Load::RoundTrips { gap: GAPS[0], clients: 1, threads: 1 };
+        let load = Load::RoundTrips { gap: GAPS[0], clients: 1, threads: 1, busy: 0 };
         let mode = if part == Part::Spinning { "both ends spin" } else { "inline, both ends spin" };
         Setting {
             part,

@@ -26,6 +26,11 @@ pub struct Facts {
     pub kernel: String,
     /// Mean number of runnable threads in the minute before the start; `None` if the system does not tell.
     pub load: Option<f64>,
+    /// CPU time that other processes used during the measurement, percent of a core: interrupts included; `None` if the
+    /// system does not tell.
+    pub others_percent: Option<f64>,
+    /// CPU time that other virtual machines used on the cores of this one, percent of a core.
+    pub steal_percent: Option<f64>,
     /// Where the server runs.
     pub server: String,
     /// Cipher of sealed packets; `None` without any.
@@ -58,6 +63,8 @@ impl Facts {
             cpu: model.trim().to_owned(),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             load: load.split_ascii_whitespace().next().and_then(|load| load.parse().ok()),
+            others_percent: None,
+            steal_percent: None,
             server,
             cipher,
             mtu,
@@ -121,6 +128,8 @@ pub struct Row {
     pub queued_us_per_op: Option<Spread>,
     /// Times that a thread got a core, per op.
     pub runs_per_op: Option<Spread>,
+    /// CPU time of all busy threads, percent of a core; `None` without any.
+    pub busy_percent: Option<Spread>,
     /// Name of the contestant with which this one is compared; ratios are of measurements of the same turn.
     pub base: String,
     /// Median round trips.
@@ -131,6 +140,33 @@ pub struct Row {
     pub rate_ratio: Option<Spread>,
     /// The measurement of each turn.
     pub turns: Vec<Measured>,
+}
+
+/// Header of [`Row::round_trips`].
+const ROUND_TRIPS: [&str; 6] =
+    ["round trips of 64 B", "contestant", "p50, us", "p99, us", "p50 / UDP", "p99 / UDP"];
+
+fn middle(value: Option<Spread>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| short(value.median))
+}
+
+fn spread(value: Option<Spread>) -> String {
+    value.map_or_else(|| "-".to_owned(), Spread::text)
+}
+
+impl Row {
+    fn round_trips(&self) -> Vec<String> {
+        vec![
+            middle(self.p50_us),
+            middle(self.p99_us),
+            spread(self.p50_ratio),
+            spread(self.p99_ratio),
+        ]
+    }
+
+    fn costs(&self) -> Vec<String> {
+        [self.cpu_us_per_op, self.queued_us_per_op, self.runs_per_op].map(middle).to_vec()
+    }
 }
 
 /// The contestant of a row.
@@ -171,6 +207,7 @@ impl Section {
                 cpu_us_per_op: all(|m| m.per_op(|used| Some(used.cpu_us_per_second))),
                 queued_us_per_op: all(|m| m.per_op(|used| used.queued_us_per_second)),
                 runs_per_op: all(|m| m.per_op(|used| used.runs_per_second)),
+                busy_percent: all(|m| Some(m.busy?.cpu_us_per_second * 1e-4)),
                 base: setting.entries[base].name(),
                 p50_ratio: ratio(|m| m.p50_us),
                 p99_ratio: ratio(|m| m.p99_us),
@@ -202,14 +239,21 @@ pub struct Report {
 impl Report {
     /// Returns the facts and a table in Markdown, which is readable as text.
     pub fn text(&self) -> String {
-        let Facts { version, cores, cpu, kernel, load, server, cipher, mtu, turns, seconds } =
-            &self.facts;
-        let load = load.map_or_else(String::new, |load| format!(", load {load} at the start"));
-        let cipher = cipher.as_ref().map_or_else(String::new, |name| format!("; sealed: {name}"));
+        let Facts { version, cores, cpu, kernel, server, mtu, turns, seconds, .. } = &self.facts;
+        let cipher =
+            self.facts.cipher.as_ref().map_or_else(String::new, |name| format!("; sealed: {name}"));
+        let others = self.facts.others_percent.zip(self.facts.steal_percent).map_or_else(
+            String::new,
+            |(others, steal)| {
+                format!(
+                    " Other processes and interrupts used {others:.0} % of a core, other virtual machines {steal:.0} %."
+                )
+            },
+        );
         let mut text = format!(
-            "Apus {version}; {cores} cores of {cpu}, Linux {kernel}{load}; server: {server}; MTU {mtu}{cipher}.\n\
+            "Apus {version}; {cores} cores of {cpu}, Linux {kernel}; server: {server}; MTU {mtu}{cipher}.\n\
              Medians of {turns} turns of {} s with every contestant, each in fresh processes (smallest to largest). Ratios are \
-             of one turn.\n",
+             of one turn.{others}\n",
             number(*seconds)
         );
         let table = |parts: &[Part], header: &[&str], row: fn(&Row) -> Vec<String>| {
@@ -223,36 +267,16 @@ impl Report {
             }
             if rows.len() == 2 { String::new() } else { format!("\n{}", markdown(rows)) }
         };
+        let blocking = [Part::RoundTrips, Part::Clients, Part::Threads];
         text += &table(
-            &[Part::RoundTrips, Part::Clients, Part::Threads, Part::Spinning, Part::Inline],
-            &[
-                "round trips of 64 B",
-                "contestant",
-                "p50, us",
-                "p99, us",
-                "p50 / UDP",
-                "p99 / UDP",
-                "CPU us/op",
-                "queued us/op",
-                "runs/op",
-            ],
-            |row| {
-                let spread =
-                    |value: Option<Spread>| value.map_or_else(|| "-".to_owned(), Spread::text);
-                let middle = |value: Option<Spread>| {
-                    value.map_or_else(|| "-".to_owned(), |v| short(v.median))
-                };
-                vec![
-                    middle(row.p50_us),
-                    middle(row.p99_us),
-                    spread(row.p50_ratio),
-                    spread(row.p99_ratio),
-                    middle(row.cpu_us_per_op),
-                    middle(row.queued_us_per_op),
-                    middle(row.runs_per_op),
-                ]
-            },
+            &blocking,
+            &[&ROUND_TRIPS[..], &["CPU us/op", "queued us/op", "runs/op"]].concat(),
+            |row| [row.round_trips(), row.costs()].concat(),
         );
+        text +=
+            &table(&[Part::Busy], &[&ROUND_TRIPS[..], &["busy threads' CPU, %"]].concat(), |row| {
+                [row.round_trips(), vec![middle(row.busy_percent)]].concat()
+            });
         text += &table(
             &[Part::Writes],
             &[
@@ -263,20 +287,15 @@ impl Report {
                 "rate / inline",
                 "CPU us/op",
                 "queued us/op",
+                "runs/op",
             ],
             |row| {
-                let middle = |value: Option<Spread>| {
-                    value.map_or_else(|| "-".to_owned(), |v| short(v.median))
-                };
-                vec![
-                    format!("{:.0}", row.ops_per_second.median),
-                    middle(row.goodput_gbps),
-                    row.rate_ratio.map_or_else(|| "-".to_owned(), Spread::text),
-                    middle(row.cpu_us_per_op),
-                    middle(row.queued_us_per_op),
-                ]
+                let rate = format!("{:.0}", row.ops_per_second.median);
+                let rates = vec![rate, middle(row.goodput_gbps), spread(row.rate_ratio)];
+                [rates, row.costs()].concat()
             },
         );
+        text += &table(&[Part::Spinning, Part::Inline], &ROUND_TRIPS, Row::round_trips);
         for section in self.sections.iter().filter(|section| section.part == Part::Idle) {
             let of = |used: &Used| {
                 let runs = used.runs_per_second.map_or_else(|| "?".to_owned(), short);

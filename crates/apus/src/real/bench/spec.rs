@@ -100,6 +100,8 @@ pub enum Load {
         clients: u32,
         /// Threads of each client; of Apus they share the connection, sockets are their own.
         threads: u32,
+        /// Threads of another process that compute meanwhile.
+        busy: u32,
     },
     /// Writes.
     Writes {

@@ -55,6 +55,46 @@ impl Scheduler {
     }
 }
 
+/// CPU time of the whole machine and of this process with its children that have ended, seconds.
+#[derive(Clone, Copy, Default)]
+pub struct Machine {
+    busy: f64,
+    steal: f64,
+    own: f64,
+}
+
+impl Machine {
+    /// Returns the times until now; `None` if the system does not tell.
+    pub fn now() -> Option<Self> {
+        let read = |path| fs::read_to_string(path).ok();
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        Self::parse(&read("/proc/stat")?, &read("/proc/self/stat")?, ticks)
+    }
+
+    /// Reads `/proc/stat` and `/proc/self/stat` (proc_stat(5), proc_pid_stat(5)), both in clock ticks.
+    fn parse(machine: &str, own: &str, ticks: f64) -> Option<Self> {
+        let numbers = |text: &str| -> Option<Vec<f64>> {
+            text.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
+        };
+        let all = numbers(machine.lines().next()?.strip_prefix("cpu ")?)?;
+        let [user, nice, system, _, _, irq, soft_irq, steal, ..] = all[..] else { return None };
+        // The name, which ends with the last parenthesis, may contain spaces. Fields 14 to 17 are user and system time of
+        // the process and of its children; field 3 follows the name.
+        let (_, fields) = own.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().skip(11).take(4).collect();
+        let own: f64 = numbers(&fields.join(" "))?.iter().sum();
+        let busy = user + nice + system + irq + soft_irq;
+        Some(Self { busy: busy / ticks, steal: steal / ticks, own: own / ticks })
+    }
+
+    /// Returns what others used after `earlier`, in `seconds`, in percent of a core: other processes, and other virtual
+    /// machines.
+    pub fn others(self, earlier: Self, seconds: f64) -> (f64, f64) {
+        let others = (self.busy - earlier.busy) - (self.own - earlier.own);
+        (others.max(0.0) / seconds * 100.0, (self.steal - earlier.steal) / seconds * 100.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +104,20 @@ mod tests {
         let read = Scheduler::parse("1000 2500 7\n").expect("three numbers");
         assert_eq!((read.queued, read.runs), (Duration::from_nanos(2500), 7));
         assert!(Scheduler::parse("").is_none() && Scheduler::parse("1 2").is_none());
+    }
+
+    #[test]
+    fn others_are_the_machine_without_this_process_and_its_children() {
+        let at = |user, own, children| {
+            let machine = format!("cpu  {user} 10 20 999 99 3 4 50 0 0\ncpu0 1 2 3\n");
+            // pid, name, state and ten more fields, then utime, stime, cutime, cstime, priority.
+            let process = format!("7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 {own} 5 {children} 6 20");
+            Machine::parse(&machine, &process, 100.0).expect("times")
+        };
+        // Of 3 s, 2 s are its own and its children's: in 2 s, the others used half a core.
+        let (others, steal) = at(400, 60, 150).others(at(100, 10, 0), 2.0);
+        assert!((others - 50.0).abs() < 1e-9 && steal == 0.0, "{others} {steal}");
+        assert!(Machine::parse("cpu  1 2", "7 (a) R", 100.0).is_none());
     }
 
     #[test]
