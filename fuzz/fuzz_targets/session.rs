@@ -131,7 +131,7 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
             receiver_level: x as u8 % 32,
         }),
         7 => Body::Reject(Reject { op: OpId::new(x), reason: RejectReason::OutOfBounds }),
-        8 => Body::Control(Control::CreditRequest),
+        8 => Body::Control(Control::CreditRequest { packets: x as u32 }),
         9 => Body::Control(Control::Credit(Credit {
             number: x as u32,
             sent_at_ns: x as u32,

@@ -75,6 +75,7 @@ local f = {
   reason = ProtoField.uint8("apus.reject.reason", "Reason", base.DEC, reasons),
   credited = ProtoField.bool("apus.credited", "Sent for a credit"),
   credit = ProtoField.uint32("apus.credit.number", "Credit"),
+  wanted = ProtoField.uint32("apus.credit.packets", "Packets to send"),
   credit_sent = ProtoField.uint32("apus.credit.sent_ns", "Credit left at (ns, modulo 2^32)"),
   queue = ProtoField.uint24("apus.signal.queue", "Queue (bytes)"),
   expected = ProtoField.uint64("apus.atomic.expected", "Expected word", base.HEX),
@@ -167,7 +168,8 @@ local function body_end(at, kind, whole, there)
   if kind == 1 or kind == 3 or kind == 5 or kind == 13 or kind == 14 then return 57 end
   if kind == 2 or kind == 4 or kind == 6 then return 41 end
   if kind == 7 then return 24 end
-  if kind == 8 or kind == 10 or kind == 11 then return 15 end
+  if kind == 8 then return 19 end
+  if kind == 10 or kind == 11 then return 15 end
   if kind == 9 and there >= 48 then return 48 + at(47, 1):uint() end
   if kind == 12 then return 23 end
   return nil
@@ -318,6 +320,9 @@ local function transport(at, tree, kind, credited, whole)
     tree:add(f.marked, at(52, 4))
     tree:add(f.receiver_level, at(56, 1))
     return about .. " acks " .. tostring(at(15, 8):uint64())
+  elseif kind == 8 then
+    tree:add(f.wanted, at(15, 4))
+    return about .. " for " .. at(15, 4):uint() .. " packets"
   elseif kind == 9 then
     tree:add(f.credit, at(15, 4))
     tree:add(f.credit_sent, at(19, 4))

@@ -49,7 +49,7 @@ macro_rules! forward_receiver {
             fn on_data(&mut self, event: &$crate::DataEvent) -> bool;
             fn echo(&self) -> $crate::Fields;
             fn sends_control(&self) -> bool;
-            fn on_credit_request(&mut self, now: $crate::Time);
+            fn on_credit_request(&mut self, now: $crate::Time, packets: u32);
             fn on_credit_stop(&mut self, now: $crate::Time);
             fn next_control(&self) -> $crate::Time;
             fn poll_control(&mut self, now: $crate::Time) -> Option<$crate::ReceiverControl>;

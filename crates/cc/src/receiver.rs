@@ -40,8 +40,8 @@ pub trait Receiver {
     /// Returns `true` if the half sends control packets, so that the transport must poll it for
     /// them.
     fn sends_control(&self) -> bool;
-    /// The sender requests credits because it has data to send.
-    fn on_credit_request(&mut self, _now: Time) {}
+    /// The sender requests credits because it has this number of packets to send.
+    fn on_credit_request(&mut self, _now: Time, _packets: u32) {}
     /// The sender has no more data, and the half sends no more credits. An acknowledgement is then
     /// due.
     fn on_credit_stop(&mut self, _now: Time) {}

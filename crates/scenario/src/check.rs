@@ -60,6 +60,8 @@ pub struct Check {
     pub reduce: Option<Reduce>,
     /// The divisor of the metric.
     pub relative: Option<Relative>,
+    /// Least number of values, in each run, of the distribution that the metric is a number of.
+    pub samples: Option<u64>,
     /// The publication's number.
     pub paper: Option<f64>,
     /// Unit of all numbers here.
@@ -122,6 +124,11 @@ pub enum Relative {
 /// Largest relative deviation from the publication's number that the band of a reproduction accepts,
 /// unless the number itself is known less precisely.
 pub(super) const WIDEST_BAND: f64 = 0.25;
+
+/// Returns the path of the number of values of the distribution that the metric `path` is a number of.
+pub(super) fn count_of(path: &str) -> Option<String> {
+    path.rsplit_once('.').map(|(distribution, _)| format!("{distribution}.count"))
+}
 
 impl Check {
     /// From the metric, or the ratio of two, to the check's unit.

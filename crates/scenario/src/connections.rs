@@ -44,6 +44,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
             stop: workload.stop.map_or(Time::MAX, instant),
             kind: workload.op,
             load: Load::Closed { size: Bytes::ZERO, outstanding: 0 },
+            handshake: workload.handshake,
             algorithm: setup.algorithms[workload.algorithm].config.clone(),
             class: ClassId::new(workload.class),
             reroute: None,

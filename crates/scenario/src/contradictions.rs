@@ -104,6 +104,17 @@ fn check_algorithms(
             format!("has `{}`, which no workload uses; remove it or name it", named.label);
         root.check(used, "algorithm", message);
     }
+    for workload in workloads.iter().filter(|workload| workload.handshake) {
+        let named = &algorithms[workload.algorithm];
+        if named.config.credit_limit().is_some() {
+            let message = format!(
+                "has `handshake` with `{}`, whose request and first credit set up the connection; \
+                 remove it",
+                named.label
+            );
+            root.problem("workload", message);
+        }
+    }
     let limits: Vec<_> = algorithms.iter().filter_map(|a| a.config.credit_limit()).collect();
     if limits.windows(2).any(|pair| pair[0] != pair[1]) {
         root.problem("algorithm", "has two limits of credits, but a port has one; make them equal");

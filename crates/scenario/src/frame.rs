@@ -12,6 +12,14 @@ pub(super) const SIZE: Key = key("size", Kind::Size, "Payload of an op").at_leas
 pub(super) const FLOWS_PER_PAIR: Key =
     key("flows_per_pair", Kind::Count, "Flows of a pair of hosts").at_least(1).or("1");
 
+pub(super) const HANDSHAKE: Key = key(
+    "handshake",
+    Kind::Flag,
+    "Each flow sets up its connection before its first op: an empty packet and its acknowledgement, as \
+     TCP's SYN and SYN-ACK. The latency of the op includes it, the ideal of slowdown does not",
+)
+.or("false");
+
 /// Limits that a workload must observe.
 pub(super) struct Frame<'a> {
     pub(super) hosts: u32,

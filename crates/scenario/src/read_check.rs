@@ -2,7 +2,7 @@
 
 use apus_units::suggestion;
 
-use super::check::{Check, CheckKind, Reduce, Relative, WIDEST_BAND};
+use super::check::{Check, CheckKind, Reduce, Relative, WIDEST_BAND, count_of};
 use super::declared::{Keys, Kind, key, words_of};
 use super::section::Section;
 use super::source::Problems;
@@ -50,6 +50,12 @@ pub(super) static CHECK: Keys = Keys::of(&[
         Kind::TextOrTable(&RELATIVE_TO),
         "Divisor of the metric: \"max\" of the experiment, \"value\" of the variant, or a table",
     ),
+    key(
+        "samples",
+        Kind::Count,
+        "Least number of values, in each run, that a percentile must be of: the check fails with fewer",
+    )
+    .at_least(1),
     key("unit", Kind::Text, "\"%\" for a fraction that is given in percent"),
     key(
         "paper",
@@ -181,6 +187,13 @@ impl Reader<'_, '_> {
             let exempt = fitted.is_some() || reading_error.is_some();
             self.check_kind(kind, (paper, low, high), exempt, why.is_some());
         }
+        let samples: Option<u64> = section.get("samples");
+        if let (Some(_), Some(metric)) = (samples, &metric) {
+            let known = || METRICS.iter().copied().chain(self.scoped.iter().map(String::as_str));
+            let counted = count_of(metric).is_some_and(|count| known().any(|one| one == count));
+            let message = "has no effect: the metric is no number of a distribution; remove it";
+            section.check(counted, "samples", message);
+        }
         let quick = is_in_quick_runs(section);
         if relative == Some(Relative::Value) {
             self.check_values(metric.as_deref()?, runs.as_deref()?);
@@ -194,6 +207,7 @@ impl Reader<'_, '_> {
             runs: runs?,
             reduce: reduce?,
             relative,
+            samples,
             paper,
             unit: unit?,
             low,

@@ -6,7 +6,7 @@ use apus_units::{Span, suggestion};
 use super::closed::ClosedLoops;
 use super::closed::{FLOW, OUTSTANDING, START_SPREAD};
 use super::declared::{Keys, Kind, KindKeys, key, words_of};
-use super::frame::{FLOWS_PER_PAIR, SIZE};
+use super::frame::{FLOWS_PER_PAIR, HANDSHAKE, SIZE};
 use super::frame::{Frame, Times, check_times, stop_later};
 use super::hosts::{HOSTS, RECEIVER, SENDERS};
 use super::label::{PART_RULE, is_part_name};
@@ -105,6 +105,7 @@ pub const WORKLOADS: [KindKeys; 7] = [
             RECEIVER,
             FLOWS,
             FLOWS_PER_PAIR,
+            HANDSHAKE,
         ],
     },
     KindKeys {
@@ -137,6 +138,7 @@ pub const WORKLOADS: [KindKeys; 7] = [
                  its latency counts from its arrival",
             )
             .at_least(1),
+            HANDSHAKE,
         ],
     },
 ];
@@ -157,6 +159,8 @@ pub(super) struct Workload {
     /// Label in results: the name, or one derived from the kind.
     pub(super) label: String,
     pub(super) op: OpKind,
+    /// Whether each flow sets up its connection before its first op.
+    pub(super) handshake: bool,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
     /// How its table repeats it.
@@ -225,6 +229,8 @@ impl Workload {
             _ => section.meaning("op", &OPS),
         };
         let service = service::read(&section, op);
+        let opens = matches!(kind, Some("poisson" | "trace"));
+        let handshake = opens && section.get_or_default("handshake");
         let algorithm = read_algorithm(&section, frame);
         let class = read_class(&section, frame.topology);
         let named = read_name(&section);
@@ -238,8 +244,20 @@ impl Workload {
         let (demand, op, named, service) = (demand?, op?, named?, service?);
         let (kind, label) = (kind?, String::new());
         let repeat = Repeat::First(every);
-        let first =
-            Self { demand, kind, label, op, start, stop, repeat, algorithm, class, named, service };
+        let first = Self {
+            demand,
+            kind,
+            label,
+            op,
+            handshake,
+            start,
+            stop,
+            repeat,
+            algorithm,
+            class,
+            named,
+            service,
+        };
         Some(bursts(first, every, frame.duration))
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Source {
     pub(crate) stop: Time,
     pub(crate) kind: OpKind,
     pub(crate) feed: Feed,
+    /// The flow sets up a connection before the first op of an open loop.
+    pub(crate) handshake: bool,
 }
 
 /// Rule by which a source submits ops.
@@ -46,7 +48,9 @@ impl Source {
                 Feed::Ask { request: *request, answer: *answer, group: *group }
             }
         };
-        Self { flow, start: connection.start, stop: connection.stop, kind: connection.kind, feed }
+        let ConnectionPlan { start, stop, kind, .. } = *connection;
+        let handshake = connection.handshake && matches!(feed, Feed::Open(_));
+        Self { flow, start, stop, kind, feed, handshake }
     }
 
     /// Returns the source at the peer, if the peer also submits ops.
@@ -56,14 +60,30 @@ impl Source {
     ) -> Option<Self> {
         let Load::Round { answer, .. } = connection.load else { return None };
         let feed = Feed::Answer { size: answer };
-        Some(Self { flow, start: Time::MAX, stop: Time::MAX, kind: connection.kind, feed })
+        let (start, stop, kind) = (Time::MAX, Time::MAX, connection.kind);
+        Some(Self { flow, start, stop, kind, feed, handshake: false })
     }
 }
+
+/// Progress of the exchange that sets up a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handshake {
+    /// It takes place before the first op.
+    Due,
+    /// Its packet is sent.
+    UnderWay,
+    /// It is over, or there is none.
+    Over,
+}
+
+/// The number of the exchange among the ops of a source. A run has fewer ops.
+const HANDSHAKE: u32 = u32::MAX;
 
 /// A source and its progress.
 #[derive(Debug)]
 struct State {
     flow: FlowId,
+    handshake: Handshake,
     /// End of submission.
     stop: Time,
     kind: OpKind,
@@ -148,10 +168,11 @@ impl Application {
         if let Some(at) = first {
             self.pending.push(Reverse((at, index)));
         }
-        let Source { flow, stop, kind, feed, .. } = source;
+        let Source { flow, stop, kind, feed, handshake, .. } = source;
         let (waits, submitted_at) = (None, Time::MAX);
         self.states.push(State {
             flow,
+            handshake: if handshake { Handshake::Due } else { Handshake::Over },
             stop,
             kind,
             feed,
@@ -222,6 +243,11 @@ impl Application {
                 if now < state.stop {
                     state.owed += 1;
                 }
+            }
+            Feed::Open(_) if number == HANDSHAKE => {
+                state.handshake = Handshake::Over;
+                self.submit(index, now, local, endpoint);
+                return None;
             }
             Feed::Open(_) => {
                 if let Some(wait) = state.waits.as_mut().and_then(|waits| waits.remove(&number)) {
@@ -314,7 +340,8 @@ impl Application {
     ) {
         let state = &self.states[source];
         let mut submitted = |wait: &dyn Fn(&Op) -> Span| {
-            for (op, at) in endpoint.open_ops(state.flow) {
+            let ops = endpoint.open_ops(state.flow);
+            for (op, at) in ops.filter(|(op, _)| op.user >> 32 != u64::from(HANDSHAKE)) {
                 visit(state.flow, op.length, local.since(at).saturating_add(wait(op)));
             }
         };
@@ -345,6 +372,15 @@ impl Application {
         endpoint: &mut Endpoint<F>,
     ) {
         let state = &mut self.states[index];
+        if state.handshake == Handshake::Due {
+            let user = index as u64 | u64::from(HANDSHAKE) << 32;
+            if endpoint.connect(local, state.flow, user).is_ok() {
+                state.handshake = Handshake::UnderWay;
+            }
+        }
+        if state.handshake != Handshake::Over {
+            return;
+        }
         while state.owed > 0 {
             let (length, number) = (state.next_size().get(), state.submitted);
             let user = index as u64 | u64::from(number) << 32;

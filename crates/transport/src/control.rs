@@ -71,7 +71,10 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn poll_control(&mut self, now: Time) -> Option<Header> {
         let control = self.control.as_mut()?;
         let body = match control.pending.take() {
-            Some(SenderControl::CreditRequest) => Control::CreditRequest,
+            Some(SenderControl::CreditRequest) => {
+                let packets = self.send.backlog(self.max_payload).packets;
+                Control::CreditRequest { packets: u32::try_from(packets).unwrap_or(u32::MAX) }
+            }
             Some(SenderControl::CreditStop) => Control::CreditStop,
             None => match self.receiver.poll_control(now)? {
                 ReceiverControl::Notification => Control::Notification,
@@ -104,7 +107,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
         match body {
             Control::Credit(credit) => return self.on_credit(arrival, credit, config, finish),
-            Control::CreditRequest => self.receiver.on_credit_request(arrival.now),
+            Control::CreditRequest { packets } => {
+                self.receiver.on_credit_request(arrival.now, *packets);
+            }
             Control::CreditStop => self.receiver.on_credit_stop(arrival.now),
             Control::Notification => self.algorithm.on_notification(arrival.now),
         }

@@ -20,7 +20,7 @@ use apus_wire::{Header, Reject};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
-use crate::op::{Completion, Op, Outcome, SubmitError};
+use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
 use crate::wheel::TimingWheel;
 
 mod arrivals;
@@ -170,6 +170,19 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
         let op = flow.send.submit(now, op);
         self.update(now, id);
+        Ok(op)
+    }
+
+    /// Submits the exchange that sets up a connection, as TCP does with SYN and SYN-ACK: an empty
+    /// message marked `user`, which ends when its acknowledgement arrives. Until then the algorithm
+    /// hears no acknowledgement, since the first window is that of the first data packets (RFC 5681
+    /// §3.1). To be called before the first op; the next op may follow its completion.
+    ///
+    /// # Errors
+    /// As [`Endpoint::submit`].
+    pub fn connect(&mut self, now: Time, id: FlowId, user: u64) -> Result<OpId, SubmitError> {
+        let op = self.submit(now, id, Op { kind: OpKind::Message, length: 0, user })?;
+        self.flows[id.index()].connecting = true;
         Ok(op)
     }
 

@@ -122,6 +122,8 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     /// Data could be sent when the flow was last evaluated. Time does not change this to `false`,
     /// and every other change evaluates the flow again.
     pub(crate) can_send: bool,
+    /// The connection is being set up: the algorithm hears no acknowledgement.
+    pub(crate) connecting: bool,
     /// The peer's count of marked packets at the newest acknowledgement.
     marked: u32,
     /// When the wheel will update this flow, if the flow is in the wheel.
@@ -153,6 +155,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             in_acks: false,
             in_controls: false,
             can_send: false,
+            connecting: false,
             timer: Time::MAX,
             marked: 0,
         }
@@ -304,6 +307,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             self.on_sample(arrival, ack, sent_at, marked, outcome.newly_acked, config)
         });
         self.on_lost(arrival.now, &outcome);
+        self.connecting &= self.send.ops_under_way() > 0;
         sample
     }
 
@@ -352,7 +356,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         event.in_flight = self.send.data_in_flight();
         event.fields = observed.fields;
         event.telemetry = observed.telemetry;
-        self.algorithm.on_ack(&event);
+        if !self.connecting {
+            self.algorithm.on_ack(&event);
+        }
         RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay }
     }
 

@@ -13,7 +13,10 @@ pub const MAX_PADDING: u8 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The sender has data and asks the receiver for credits.
-    CreditRequest,
+    CreditRequest {
+        /// Packets that it has to send; 2^32 - 1 stands for all larger numbers.
+        packets: u32,
+    },
     /// The receiver lets the sender send one data packet.
     Credit(Credit),
     /// The sender has no more data: no more credits. The receiver answers with an acknowledgement.
@@ -95,13 +98,16 @@ mod kind {
 
 /// Bytes of a credit's body without padding.
 const CREDIT_BYTES: usize = 33;
+/// Bytes of a request's body.
+const REQUEST_BYTES: usize = 4;
 
 /// Returns the bytes of the body of a control packet of this kind, without a credit's padding;
 /// `None` for other kinds.
 pub(crate) fn body_bytes(kind: u8) -> Option<usize> {
     match kind {
         kind::CREDIT => Some(CREDIT_BYTES),
-        kind::CREDIT_REQUEST | kind::CREDIT_STOP | kind::NOTIFICATION => Some(0),
+        kind::CREDIT_REQUEST => Some(REQUEST_BYTES),
+        kind::CREDIT_STOP | kind::NOTIFICATION => Some(0),
         _ => None,
     }
 }
@@ -118,7 +124,7 @@ pub(crate) fn padding(kind: u8, header: &[u8]) -> usize {
 impl Control {
     pub(crate) fn kind(&self) -> u8 {
         match self {
-            Self::CreditRequest => kind::CREDIT_REQUEST,
+            Self::CreditRequest { .. } => kind::CREDIT_REQUEST,
             Self::Credit(_) => kind::CREDIT,
             Self::CreditStop => kind::CREDIT_STOP,
             Self::Notification => kind::NOTIFICATION,
@@ -128,7 +134,8 @@ impl Control {
     pub(crate) fn body_len(&self) -> usize {
         match self {
             Self::Credit(credit) => CREDIT_BYTES + usize::from(credit.padding),
-            _ => 0,
+            Self::CreditRequest { .. } => REQUEST_BYTES,
+            Self::CreditStop | Self::Notification => 0,
         }
     }
 
@@ -140,7 +147,11 @@ impl Control {
     }
 
     pub(crate) fn write(&self, writer: &mut Writer<'_>) {
-        let Self::Credit(credit) = self else { return };
+        let credit = match self {
+            Self::Credit(credit) => credit,
+            Self::CreditRequest { packets } => return writer.put(packets.to_be_bytes()),
+            Self::CreditStop | Self::Notification => return,
+        };
         let (largest, bitmap) = credit.received.map_or((0, 0), |r| (r.largest.get(), r.bitmap));
         writer.put(credit.number.to_be_bytes());
         writer.put(credit.sent_at_ns.to_be_bytes());
@@ -157,7 +168,7 @@ impl Control {
 pub(crate) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Control, Illegal> {
     match kind {
         kind::CREDIT => {}
-        kind::CREDIT_REQUEST => return Ok(Control::CreditRequest),
+        kind::CREDIT_REQUEST => return Ok(Control::CreditRequest { packets: reader.u32() }),
         kind::CREDIT_STOP => return Ok(Control::CreditStop),
         _ => return Ok(Control::Notification),
     }

@@ -134,8 +134,14 @@
 //!     19    4  sent: t_data_tx of the data packet, nanoseconds modulo 2^32
 //! ```
 //!
-//! Kinds 8 (CreditRequest), 10 (CreditStop) and 11 (Notification) have no body. That of kind 9, a
-//! Credit, has 33 bytes and its padding:
+//! Kinds 10 (CreditStop) and 11 (Notification) have no body. That of kind 8, a CreditRequest, has 4
+//! bytes:
+//!
+//! ```text
+//!     15    4  packets that the sender has to send, saturating
+//! ```
+//!
+//! The body of kind 9, a Credit, has 33 bytes and its padding:
 //!
 //! ```text
 //!     15    4  number: credits of the flow, modulo 2^32

@@ -38,6 +38,33 @@ pub struct ExpressPass {
     /// A credit arrived when there was no data to send.
     wasted: bool,
     rtt: RttEstimator,
+    /// Counts credits for [`Stop::Early`].
+    recent: Recent,
+}
+
+/// Credits that arrived in the last RTT.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    /// Start of the count; before the first credit, the departure of the request.
+    since: Time,
+    /// From the request to the first credit.
+    rtt: Span,
+    credits: u64,
+    /// At the end of an RTT, at least as many had arrived as packets were left.
+    enough: bool,
+}
+
+impl Recent {
+    /// Counts a credit; `left` packets wait for others. `first` is the first after a request.
+    fn count(&mut self, now: Time, first: bool, left: u64) {
+        self.credits += 1;
+        if first {
+            (self.rtt, self.since) = (now.since(self.since), now);
+        } else if now.since(self.since) >= self.rtt {
+            self.enough = self.credits >= left;
+            (self.credits, self.since) = (0, now);
+        }
+    }
 }
 
 impl Algorithm for ExpressPass {
@@ -51,10 +78,15 @@ impl Algorithm for ExpressPass {
         source: "Cho, Jang, Han: Credit-Scheduled Delay-Bounded Congestion Control for Datacenters, \
                  SIGCOMM 2017",
         profiles: &[
-            ProfileInfo { name: params::PAPER, doc: "the paper's feedback control (unverified)" },
             ProfileInfo {
                 name: params::CODE,
                 doc: "the feedback control of the authors' simulator",
+            },
+            ProfileInfo { name: params::PAPER, doc: "the paper's feedback control (unverified)" },
+            ProfileInfo {
+                name: params::CODE_2018,
+                doc: "the authors' simulator since April 2018: the first rate grows with the data to \
+                      send, and credits are stopped early",
             },
         ],
         parameters: params::TABLE,
@@ -73,6 +105,7 @@ impl Algorithm for ExpressPass {
             deadline: Time::MAX,
             wasted: false,
             rtt: RttEstimator::default(),
+            recent: Recent::default(),
         }
     }
 
@@ -98,11 +131,21 @@ impl ExpressPass {
 
     fn request(&mut self, now: Time) -> Option<SenderControl> {
         self.enter(State::RequestSent, now);
+        self.recent = Recent { since: now, ..Recent::default() };
         Some(SenderControl::CreditRequest)
+    }
+
+    /// Returns `true` if the credits in flight may do for the packets that are left.
+    fn stops_early(&self) -> bool {
+        self.params.stop == Stop::Early && self.recent.enough
     }
 
     fn stop(&mut self, now: Time) -> Option<SenderControl> {
         self.enter(State::StopSent, now);
+        if self.params.stop == Stop::Early && self.recent.rtt > Span::ZERO {
+            // ns2-xpass: data that is left after two RTTs needs another request.
+            self.deadline = now.saturating_add(self.recent.rtt).saturating_add(self.recent.rtt);
+        }
         Some(SenderControl::CreditStop)
     }
 }
@@ -130,6 +173,8 @@ impl Sender for ExpressPass {
         match self.state {
             State::RequestSent | State::Receiving => {
                 self.wasted |= !event.used;
+                let first = self.state == State::RequestSent;
+                self.recent.count(event.now, first, event.backlog.packets);
                 self.state = State::Receiving;
                 self.deadline = event.now.saturating_add(self.params.request_timeout);
             }
@@ -144,6 +189,8 @@ impl Sender for ExpressPass {
         let late = now >= self.deadline;
         if backlog.packets > 0 {
             return match self.state {
+                State::Receiving if self.stops_early() => self.stop(now),
+                State::StopSent if self.params.stop == Stop::Early && !late => None,
                 State::Closed | State::StopSent => self.request(now),
                 State::RequestSent | State::Receiving if late => self.request(now),
                 State::RequestSent | State::Receiving => None,
@@ -156,7 +203,7 @@ impl Sender for ExpressPass {
             State::Receiving => {
                 let due = late
                     || match self.params.stop {
-                        Stop::AtLastData => true,
+                        Stop::AtLastData | Stop::Early => true,
                         Stop::AtWastedCredit => self.wasted,
                     };
                 if due { self.stop(now) } else { None }

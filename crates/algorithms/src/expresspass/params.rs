@@ -13,11 +13,16 @@ use apus_cc::{CreditLimit, Derivation, Range, Tunable, TunedSetting};
 
 /// The feedback control of the paper.
 pub(super) const PAPER: &str = "paper";
-/// The authors' simulator.
+/// The authors' simulator as of the paper.
 pub(super) const CODE: &str = "code";
+/// The authors' simulator since April 2018: an aggressive first rate and an early stop.
+pub(super) const CODE_2018: &str = "code-2018";
 
 const AT_LAST_DATA: &str = "last-data";
 const AT_WASTED_CREDIT: &str = "wasted-credit";
+const EARLY: &str = "early";
+const CREDITS: &str = "credits";
+const BYTES: &str = "bytes";
 
 /// Part of a whole that may be 0.
 const BELOW_ONE: Limits = Limits::new("at least 0 and below 1", |x| (0.0..1.0).contains(&x));
@@ -30,9 +35,16 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default("true", "ExpressPass §1: \"(iii) credit feedback control\""),
     number("alpha", FRACTION, "first credit rate over the largest")
         .default("0.5", "unverified: ExpressPass §6.1, 1/2 in its micro-benchmarks, 1/16 in \
-            workloads"),
+            workloads (ns2-xpass before April 2018 agrees)"),
+    count("alpha_packets", ANY, "packets to send from which the first credit rate is `alpha`; with \
+        fewer it is less in proportion; 0: always `alpha`")
+        .default_of(PAPER, "0", "unverified: ExpressPass Alg. 1 has no such rule")
+        .default_of(CODE, "0", "ns2-xpass before April 2018")
+        .default_of(CODE_2018, "40", "ns2-xpass since April 2018: \"AIR\""),
     number("w_init", ANY, "first aggressiveness factor")
-        .default("0.5", "unverified: ExpressPass §6.1, as alpha"),
+        .default_of(PAPER, "0.5", "unverified: ExpressPass §6.1, as alpha")
+        .default_of(CODE, "0.5", "ns2-xpass")
+        .default_of(CODE_2018, "0.0625", "ns2-xpass since April 2018, large-scale-fattree.tcl"),
     number("w_min", FRACTION, "smallest aggressiveness factor")
         .default("0.01", "unverified: ExpressPass Alg. 1; ns2-xpass"),
     number("w_max", FRACTION, "largest aggressiveness factor")
@@ -40,7 +52,8 @@ pub(super) const TABLE: &[ParamInfo] = &[
     number("target_loss", BELOW_ONE, "credit loss that the rate is steered to; in `code` its \
         largest value")
         .default_of(PAPER, "0.1", "unverified: ExpressPass Alg. 1")
-        .default_of(CODE, "0.125", "ns2-xpass: falls to 0 as the rate comes near its largest"),
+        .default_of(CODE, "0.125", "ns2-xpass: falls to 0 as the rate comes near its largest")
+        .default_of(CODE_2018, "0.125", "ns2-xpass, as `code`"),
     number("jitter", BELOW_ONE, "the gap between two credits varies by up to this fraction of it, \
         either way")
         .default("0.1", "ns2-xpass; ExpressPass §1: \"(iv) random jitter\""),
@@ -51,11 +64,18 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default("2", "ns2-xpass"),
     count("credit_queue", AT_LEAST_1, "credits that may wait in a port")
         .default("8", "unverified: ExpressPass §3.2; ns2-xpass"),
-    choice("stop", &[AT_LAST_DATA, AT_WASTED_CREDIT], "when the sender says that it has no more \
-        data")
+    choice("credit_queue_counts", &[CREDITS, BYTES], "what a port counts of the credits that wait; \
+        \"bytes\": as many as `credit_queue` credits of nominal size have")
+        .default("credits", "deviation: ns2-xpass counts bytes. Ports then drop long credits more \
+            often than short ones, so that 1 to 2 % more credits pass than the limit intends, and \
+            their data overbooks a link that is full in both directions"),
+    choice("stop", &[AT_LAST_DATA, AT_WASTED_CREDIT, EARLY], "when the sender says that it has no \
+        more data; \"early\": when as many credits as packets that are left came in the last RTT, \
+        and so may be in flight")
         .default_of(PAPER, "wasted-credit", "unverified: ExpressPass §4, when a credit finds no \
             data")
-        .default_of(CODE, "last-data", "ns2-xpass: right behind the last packet"),
+        .default_of(CODE, "last-data", "ns2-xpass before April 2018: right behind the last packet")
+        .default_of(CODE_2018, "early", "ns2-xpass since April 2018: \"ECS\""),
     time("request_timeout", POSITIVE, "a sender that has data and gets no credit for this long \
         asks again; one whose stop is not answered stops again")
         .default("10ms", "deviation: the excerpt gives none; above the gap between the credits of \
@@ -79,7 +99,7 @@ const FLOWS: f64 = 2048.0;
 /// The rules for the parameters that depend on the network. All others are relative to the line's rate.
 pub(super) const DERIVED: &[Derivation] = &[Derivation {
     parameter: "request_timeout",
-    profiles: &[PAPER, CODE],
+    profiles: &[PAPER, CODE, CODE_2018],
     rule: "the larger of 10ms and twice the time of 2048 full packets on the slowest link of the longest path",
     source: "deviation: no rule is published; it must be above the gap between the credits of a flow",
     value: |network, _| {
@@ -91,7 +111,7 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
 /// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("alpha"),
-    profiles: &[PAPER, CODE],
+    profiles: &[PAPER, CODE, CODE_2018],
     range: "1/32 to 1",
     source: "unverified: ExpressPass §6.1 trades the convergence time for wasted credits by it, from 1/2 to \
              1/32",
@@ -114,6 +134,9 @@ pub enum Stop {
     AtLastData,
     /// On the arrival of a credit without data to send.
     AtWastedCredit,
+    /// When as many credits arrived in the last RTT as packets are left, so that the credits in
+    /// flight may do.
+    Early,
 }
 
 /// The parameters of ExpressPass.
@@ -125,6 +148,8 @@ pub struct Params {
     pub feedback: bool,
     /// First credit rate over the largest.
     pub alpha: f64,
+    /// Packets to send from which the first credit rate is `alpha`; 0: any number.
+    pub alpha_packets: u32,
     /// First aggressiveness factor.
     pub w_init: f64,
     /// Smallest aggressiveness factor.
@@ -159,6 +184,7 @@ impl Params {
             variant: if settings.profile() == PAPER { Variant::Paper } else { Variant::Code },
             feedback: settings.flag("feedback"),
             alpha: settings.number("alpha"),
+            alpha_packets: settings.count("alpha_packets"),
             w_init: settings.number("w_init"),
             w_min: settings.number("w_min"),
             w_max: settings.number("w_max"),
@@ -168,9 +194,11 @@ impl Params {
             limit: CreditLimit {
                 burst: settings.count("credit_burst"),
                 queue: settings.count("credit_queue"),
+                queue_in_bytes: settings.choice("credit_queue_counts") == BYTES,
             },
             stop: match settings.choice("stop") {
                 AT_LAST_DATA => Stop::AtLastData,
+                EARLY => Stop::Early,
                 _ => Stop::AtWastedCredit,
             },
             request_timeout: settings.time("request_timeout"),
@@ -181,9 +209,21 @@ impl Params {
         let inside = (params.w_min..=params.w_max).contains(&params.w_init);
         require(inside, "w_init", "between w_min and w_max", params.w_init)?;
         if !params.feedback {
-            let unused = ["alpha", "w_init", "w_min", "w_max", "target_loss"];
+            let unused = ["alpha", "alpha_packets", "w_init", "w_min", "w_max", "target_loss"];
             settings.without_effect(&unused, "without `feedback`")?;
         }
+        if !params.random_sizes {
+            settings.without_effect(&["credit_queue_counts"], "without `random_sizes`")?;
+        }
         Ok(params)
+    }
+
+    /// Returns the first credit rate over the largest, for a flow of this number of packets.
+    pub(super) fn first_share(&self, packets: u32) -> f64 {
+        if packets >= self.alpha_packets {
+            return self.alpha;
+        }
+        // A request without a number has at least one packet to send.
+        self.alpha * f64::from(packets.max(1)) / f64::from(self.alpha_packets)
     }
 }

@@ -62,12 +62,13 @@ impl Receiver for ExpressPassReceiver {
         false
     }
 
-    fn on_credit_request(&mut self, now: Time) {
+    fn on_credit_request(&mut self, now: Time, packets: u32) {
         if let Some(sending) = &mut self.sending {
             sending.heard_at = now;
             return;
         }
-        let feedback = Feedback::new(&self.params, self.max_rate, now, self.next_number);
+        let first = self.next_number;
+        let feedback = Feedback::new(&self.params, self.max_rate, now, first, packets);
         self.sending = Some(Sending { feedback, next_at: now, heard_at: now });
     }
 

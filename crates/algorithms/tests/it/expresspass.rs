@@ -43,11 +43,11 @@ fn period(feedback: &mut Feedback, params: &Params, n: u64, first: u32, sent: u3
 #[test]
 fn paper_feedback_grows_towards_the_maximum_and_falls_with_the_loss() {
     let params = params("paper", &[]);
-    let feedback = Feedback::new(&params, 1000.0, Time::ZERO, 0);
+    let feedback = Feedback::new(&params, 1000.0, Time::ZERO, 0, 1);
     assert_close(feedback.rate(), 500.0);
     // No loss: rate = 0.5 * 500 + 0.5 * 1000 * 1.1; w stays 1/2, which is w_max. But one credit per
     // RTT of 50 us is 20 000/s: use a large maximum for the arithmetic.
-    let mut feedback = Feedback::new(&params, 1e6, Time::ZERO, 0);
+    let mut feedback = Feedback::new(&params, 1e6, Time::ZERO, 0, 1);
     period(&mut feedback, &params, 0, 0, 20, 20);
     assert_close(feedback.rate(), 0.5 * 5e5 + 0.5 * 1.1e6);
     // 5 of 20 lost: 25 % is above 10 %: rate * 0.75 * 1.1, w halves.
@@ -66,7 +66,7 @@ fn paper_feedback_grows_towards_the_maximum_and_falls_with_the_loss() {
 #[test]
 fn code_feedback_cuts_to_the_delivered_rate() {
     let params = params("code", &[]);
-    let mut feedback = Feedback::new(&params, 1e6, Time::ZERO, 0);
+    let mut feedback = Feedback::new(&params, 1e6, Time::ZERO, 0, 1);
     // 10 of 40 lost; the target is 0.125 * (1 - 1/2) = 6.25 %; 30 delivered in 100 us are 3e5/s.
     period(&mut feedback, &params, 0, 0, 40, 30);
     assert_close(feedback.rate(), 3e5 * 1.0625);
@@ -81,10 +81,24 @@ fn code_feedback_cuts_to_the_delivered_rate() {
     assert_close(feedback.rate(), 0.3 * 1e6 + 0.7 * rate);
 }
 
+/// ns2-xpass since April 2018: alpha * packets / 40 below 40 packets.
+#[test]
+fn the_first_rate_grows_with_the_packets_to_send_up_to_a_number() {
+    let later = params("code-2018", &[]);
+    let first =
+        |params: &Params, packets| Feedback::new(params, 1e6, Time::ZERO, 0, packets).rate();
+    assert_close(first(&later, 10), 0.5 * 10.0 / 40.0 * 1e6);
+    assert_close(first(&later, 40), 5e5);
+    assert_close(first(&later, 1000), 5e5);
+    // A request without data to send: as for one packet.
+    assert_close(first(&later, 0), first(&later, 1));
+    assert_close(first(&params("code", &[]), 1), 5e5);
+}
+
 #[test]
 fn the_rate_keeps_one_credit_per_rtt() {
     let params = params("paper", &[]);
-    let mut feedback = Feedback::new(&params, 1e5, Time::ZERO, 0);
+    let mut feedback = Feedback::new(&params, 1e5, Time::ZERO, 0, 1);
     for n in 0..20 {
         period(&mut feedback, &params, n, 20 * n as u32, 20, 1);
     }
@@ -95,7 +109,7 @@ fn the_rate_keeps_one_credit_per_rtt() {
 #[test]
 fn naive_credits_leave_at_the_line_rate_at_any_loss() {
     let params = params("paper", &[("feedback", "false")]);
-    let mut feedback = Feedback::new(&params, MAX, Time::ZERO, 0);
+    let mut feedback = Feedback::new(&params, MAX, Time::ZERO, 0, 1);
     period(&mut feedback, &params, 0, 0, 20, 2);
     assert_close(feedback.rate(), MAX);
 }
@@ -106,7 +120,7 @@ fn credits_leave_at_equal_gaps_from_the_request_to_the_stop() {
     let mut receiver = ExpressPassReceiver::new(params("code", &settings), &ethernet());
     assert_eq!(receiver.next_control(), Time::MAX);
     assert_eq!(receiver.poll_control(at(1.0)), None);
-    receiver.on_credit_request(at(1.0));
+    receiver.on_credit_request(at(1.0), 1);
     let credit = Some(ReceiverControl::Credit { padding: 8 });
     assert_eq!(receiver.poll_control(at(1.0)), credit, "the first at once");
     assert_eq!(receiver.poll_control(at(1.0)), None);
@@ -125,7 +139,7 @@ fn gaps_and_sizes_vary_within_their_bounds_and_by_the_seed() {
         let info = FlowInfo { seed, ..ethernet() };
         let mut receiver =
             ExpressPassReceiver::new(params("code", &[("feedback", "false")]), &info);
-        receiver.on_credit_request(Time::ZERO);
+        receiver.on_credit_request(Time::ZERO, 1);
         let mut list = Vec::new();
         for _ in 0..1000 {
             let now = receiver.next_control();
@@ -150,7 +164,7 @@ fn gaps_and_sizes_vary_within_their_bounds_and_by_the_seed() {
 #[test]
 fn a_receiver_whose_credits_bring_no_data_stops() {
     let mut receiver = ExpressPassReceiver::new(params("code", &[]), &ethernet());
-    receiver.on_credit_request(Time::ZERO);
+    receiver.on_credit_request(Time::ZERO, 1);
     assert!(receiver.poll_control(Time::ZERO).is_some());
     assert_eq!(receiver.poll_control(at(100_000.0)), None);
     assert_eq!(receiver.next_control(), Time::MAX);
@@ -165,7 +179,7 @@ fn only_data_of_a_credit_that_is_being_sent_goes_unacknowledged() {
         event
     };
     let echo = Some(CreditEcho { number: 0, rtt: us(5.0) });
-    receiver.on_credit_request(Time::ZERO);
+    receiver.on_credit_request(Time::ZERO, 1);
     assert!(!receiver.on_data(&data(echo)));
     assert!(receiver.on_data(&data(None)), "a read request needs no credit");
     receiver.on_credit_stop(at(9.0));
@@ -197,6 +211,45 @@ fn code_sender_requests_and_stops_behind_its_last_packet() {
     assert_eq!(flow.poll_control(at(40.0), &backlog(0, 0)), None);
     assert_eq!(flow.next_timer(), None, "closed");
     assert_eq!(flow.poll_control(at(50.0), &backlog(1, 0)), Some(SenderControl::CreditRequest));
+}
+
+/// ns2-xpass since April 2018. The first credit arrives 50 us after the request; in the RTT after it,
+/// six have arrived and four packets are left, which the credits in flight may serve.
+#[test]
+fn an_early_sender_stops_when_as_many_credits_came_in_an_rtt_as_packets_are_left() {
+    let mut flow = sender("code-2018");
+    let request = Some(SenderControl::CreditRequest);
+    assert_eq!(flow.poll_control(at(0.0), &backlog(10, 0)), request);
+    for (now, left) in [(50.0, 9), (60.0, 8), (70.0, 7), (80.0, 6), (90.0, 5)] {
+        credit(&mut flow, now, true, left);
+        assert_eq!(flow.poll_control(at(now), &backlog(left, 1)), None, "{now}");
+    }
+    credit(&mut flow, 100.0, true, 4);
+    assert_eq!(flow.poll_control(at(100.0), &backlog(4, 6)), Some(SenderControl::CreditStop));
+    // Data that is left after two RTTs needs another request.
+    assert_eq!(flow.poll_control(at(199.0), &backlog(1, 3)), None);
+    assert_eq!(flow.next_timer(), Some(at(200.0)));
+    assert_eq!(flow.poll_control(at(200.0), &backlog(1, 3)), request);
+}
+
+#[test]
+fn an_early_sender_goes_on_while_more_packets_are_left_than_credits_came() {
+    let mut flow = sender("code-2018");
+    flow.poll_control(at(0.0), &backlog(100, 0));
+    credit(&mut flow, 50.0, true, 99);
+    for now in [100.0, 150.0, 200.0] {
+        credit(&mut flow, now, true, 90);
+        assert_eq!(flow.poll_control(at(now), &backlog(90, 1)), None, "{now}");
+    }
+}
+
+#[test]
+fn credits_of_one_size_have_one_count() {
+    static INFO: AlgorithmInfo = <ExpressPass as Algorithm>::INFO;
+    let both = [("random_sizes", "false"), ("credit_queue_counts", "bytes")];
+    let mut settings = Settings::read(&INFO, None, &both).unwrap();
+    let error = Params::from_settings(&mut settings).unwrap_err().to_string();
+    assert!(error.contains("`credit_queue_counts` has no effect"), "{error}");
 }
 
 #[test]

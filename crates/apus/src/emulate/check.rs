@@ -148,6 +148,10 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     );
     not(any(|c| c.service.is_some()), "workload.service: the engine answers reads from memory");
     not(
+        any(|c| c.handshake),
+        "workload.handshake: connections are set up before the load; remove it",
+    );
+    not(
         any(|c| c.algorithm.reads_receiver_level()),
         "algorithm.profile: reads how full the receiver's NIC is, which the kernel does not tell",
     );

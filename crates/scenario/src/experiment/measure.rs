@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::check::count_of;
 use crate::{Check, CheckKind, Reduce, Relative, Run};
 use apus_sim::bounds::Bounds;
 
@@ -81,8 +82,9 @@ impl Data<'_> {
             (0..seeds).map(|seed| self.of_seed(check, runs, seed)).collect();
         let bounds = bounds.unwrap_or_default();
         let median = Bounds::median(&bounds);
-        let measured = median.and_then(Bounds::value);
-        let open = median.filter(|_| measured.is_none());
+        let few = self.too_few(check, runs);
+        let measured = median.and_then(Bounds::value).filter(|_| few.is_none());
+        let open = median.filter(|_| measured.is_none() && few.is_none());
         // The spread of a median that is known may reach to seeds that are not.
         let values: Option<Vec<f64>> = bounds.into_iter().map(Bounds::value).collect();
         let values = values.unwrap_or_default();
@@ -101,7 +103,7 @@ impl Data<'_> {
             deviation_percent: check.paper.zip(measured).and_then(deviation_percent),
             spread: smallest(&values).zip(largest(&values)),
             seeds: values,
-            censored: open.map(|_| self.why_censored(check, runs)),
+            censored: few.or_else(|| open.map(|_| self.why_censored(check, runs))),
             lower: open.and_then(|open| finite(open.lower)),
             upper: open.and_then(|open| finite(open.upper)),
             unit: check.unit.clone(),
@@ -163,6 +165,24 @@ impl Data<'_> {
     /// A number of a summary, by its path.
     fn metric(&self, run: usize, seed: usize, path: &str) -> Option<Bounds> {
         Bounds::of_metric(self.json.get(run)?.get(seed)?, path)
+    }
+
+    /// Returns a description of the first run whose percentile is of too few values, if there is one.
+    fn too_few(&self, check: &Check, runs: &[usize]) -> Option<String> {
+        let least = check.samples?;
+        let all = match &check.relative {
+            Some(Relative::Runs { runs: bases, metric }) if *metric == check.metric => {
+                runs.iter().chain(bases).copied().collect()
+            }
+            _ => runs.to_vec(),
+        };
+        let path = count_of(&check.metric)?;
+        let counts = all.iter().flat_map(|run| self.json.get(*run).into_iter().flatten());
+        let counts = counts
+            .map(|summary| Bounds::of_metric(summary, &path).map_or(0.0, |bounds| bounds.lower));
+        let fewest = smallest(&counts.collect::<Vec<f64>>())?;
+        (fewest < least as f64)
+            .then(|| format!("one run has {fewest} values, but the check needs {least}"))
     }
 
     /// Returns a description of the ops that had not ended in the first run with a censored metric.

@@ -34,6 +34,25 @@ fn a_small_op_takes_31_us_from_request_to_stop() {
     assert!((stop_received - 31.064).abs() < 1e-6, "{stop_received}");
 }
 
+/// The queue of a port, in credits or in bytes: eight credits of 84 B.
+#[test]
+fn ports_limit_the_queue_of_credits_in_credits_or_in_bytes() {
+    let class = |counts: &str| {
+        let algorithm = format!(
+            "{{ name = \"expresspass\", credit_queue = 8, credit_queue_counts = \"{counts}\" }}"
+        );
+        let text = format!("{}\n{ETHERNET}", long_flows(1, &algorithm));
+        let source = Source { name: "s.toml".to_owned(), text };
+        let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let plan = scenario.runs[0].setup.plan().expect("plan");
+        let class = &plan.topology.links[0].ba.classes[0];
+        (class.limit_packets, class.limit.get())
+    };
+    assert_eq!(class("credits"), (8, u64::MAX));
+    assert_eq!(class("bytes"), (u32::MAX, 672));
+}
+
 const DUMBBELL: &str = "[topology]\nkind = \"dumbbell\"\nleft = 8\nright = 8\nrate = \"10Gbps\"\n\
                         delay = \"4us\"\nbuffer = \"unlimited\"\n";
 

@@ -49,12 +49,18 @@ pub fn divide_ports<W: SwitchHalf + Default>(
     sizes: &PacketSizes,
 ) {
     let burst = Bytes::new(u64::from(limit.burst) * u64::from(sizes.control));
+    let (queue, queue_packets) = if limit.queue_in_bytes {
+        (Bytes::new(u64::from(limit.queue) * u64::from(sizes.control)), u32::MAX)
+    } else {
+        (Bytes::MAX, limit.queue)
+    };
     for link in &mut topology.links {
         for port in [&mut link.ab, &mut link.ba] {
             let rate = credit_rate(port.rate, sizes);
             let credits = ClassConfig {
                 priority: 0,
-                limit_packets: limit.queue,
+                limit: queue,
+                limit_packets: queue_packets,
                 rate_limit: Some(RateLimit { rate, burst }),
                 ..ClassConfig::default()
             };

@@ -254,6 +254,7 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
             stop: Time::MAX,
             kind: OpKind::Write { region: REGION, address: 0 },
             load,
+            handshake: false,
             algorithm: algorithm.clone(),
             class: ClassId::new(0),
             workload: None,

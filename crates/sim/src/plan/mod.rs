@@ -100,6 +100,9 @@ pub struct ConnectionPlan<F: AlgorithmFactory> {
     pub kind: OpKind,
     /// Number, sizes and times of the ops.
     pub load: Load,
+    /// Whether an empty packet and its acknowledgement are exchanged before the first op of an open
+    /// loop, whose latency includes the exchange.
+    pub handshake: bool,
     /// Algorithm of both directions.
     pub algorithm: F,
     /// Traffic class.

@@ -312,9 +312,11 @@ fn control_packets() {
     first[23..47].fill(0);
     let credit = Credit { received: None, ..credit };
     check(with_body(Body::Control(Control::Credit(credit))), &first);
-    for (kind, control) in
-        [(8, Control::CreditRequest), (10, Control::CreditStop), (11, Control::Notification)]
-    {
+    let mut request = CREDIT[..15].to_vec();
+    request[2] = 8;
+    request.extend([0, 0, 0x12, 0x34]);
+    check(with_body(Body::Control(Control::CreditRequest { packets: 0x1234 })), &request);
+    for (kind, control) in [(10, Control::CreditStop), (11, Control::Notification)] {
         let mut bytes = CREDIT[..15].to_vec();
         bytes[2] = kind;
         check(with_body(Body::Control(control)), &bytes);

@@ -117,8 +117,9 @@ prop_compose! {
 }
 
 fn control() -> impl Strategy<Value = Control> {
-    let plain = [Control::CreditRequest, Control::CreditStop, Control::Notification];
-    prop_oneof![credit(), prop::sample::select(plain.to_vec())]
+    let plain = [Control::CreditStop, Control::Notification];
+    let request = any::<u32>().prop_map(|packets| Control::CreditRequest { packets });
+    prop_oneof![credit(), request, prop::sample::select(plain.to_vec())]
 }
 
 fn header() -> impl Strategy<Value = Header> {
